@@ -1,5 +1,5 @@
 """The command line: `everyorder run` and the other commands that `--help` tells."""
 
-from everyorder.harness.cli.command import main
+from everyorder.harness.cli.group import main
 
 __all__ = ["main"]

@@ -24,18 +24,14 @@ When you add a code, add its sentence to `GATE`: help texts and messages print i
 """
 
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from everyorder.harness.base.errors import HarnessError
 from everyorder.harness.report.outcome import Failure, Verdict
 
 if TYPE_CHECKING:
@@ -169,19 +165,6 @@ def _signal_handler(handler: Handler) -> Iterator[None]:
             signal.signal(number, known)
 
 
-# In the order in which one needs them, each with the module that has it.
-COMMANDS = {
-    "run": "run",
-    "gate": "run",
-    "review": "review",
-    "replay": "replay",
-    "show": "replay",
-    "imports": "modules",
-    "write": "modules",
-    "worker": "worker",
-}
-
-
 # Of commands that load scenarios.
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
@@ -209,87 +192,3 @@ class CommandError(click.ClickException):
     """A command that cannot be carried out as typed."""
 
     exit_code = REFUSED
-
-
-class Commands(click.Group):
-    """A group whose commands end by a message where they cannot be carried out."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the arguments, and import the command that they name.
-
-        Here, because Ctrl-C ends the process at once until a command runs; an exception
-        may come up anywhere in an import.
-        """
-        for name in args:
-            if self.get_command(ctx, name) is not None:
-                break
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; errors of the harness become click's."""
-        _escape_unencodable()
-        try:
-            with raise_interrupts():
-                return super().invoke(ctx)
-        except HarnessError as error:
-            raise CommandError(str(error)) from None
-        except (KeyboardInterrupt, click.Abort):
-            click.echo("\ninterrupted", err=True)
-            raise SystemExit(INTERRUPTED) from None
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands, in the order of use."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"everyorder.harness.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-
-def _escape_unencodable() -> None:
-    """Print characters that a terminal's encoding lacks as escapes.
-
-    No encoding has half of a surrogate pair, which observations may hold.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if not asked or ctx.resilient_parsing:
-        return
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        text = version("everyorder")
-    except PackageNotFoundError:
-        text = "(from its source tree, not installed)"
-    click.echo(f"everyorder {text}")
-    ctx.exit()
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--version",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
-def main() -> None:
-    """Prove that a registry does not care in which order things are registered.
-
-    A scenario lists steps that register something, and uses of the registry.
-    everyorder does and undoes the steps in every order that its strategy promises,
-    with uses in between, and says what that shows: for histories of any length, or up
-    to a stated length.
-
-    PATHS are files, folders, FILE::NAME, or (parts of) paths of scenarios. Default:
-    tests/scenarios, or tests if there is no such folder.
-    """

@@ -129,7 +129,7 @@ def test_no_error_is_loaded_before_it_is_asked_for() -> None:
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert told.stdout == "False runtime.errors.custom\n"
+    assert told.stdout == "False everyorder.runtime.errors.custom\n"
     with pytest.raises(AttributeError, match="has no attribute 'No'"):
         runtime.errors.No  # noqa: B018  # asked for
 

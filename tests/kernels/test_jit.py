@@ -286,10 +286,7 @@ print(out.tolist(), hasattr(entry, "__code__"))
 
 
 def test_importing_kernels_loads_no_numba() -> None:
-    code = (
-        "import sys, runtime.kernels, runtime.kernels.math\n"
-        "print('numba' in sys.modules)"
-    )
+    code = "import sys, everyorder.runtime.kernels.math\nprint('numba' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -71,7 +71,7 @@ def test_unchecked(project: Project) -> None:
     result = project.run()
     result.assert_outcomes(passed=1, failed=1)
     wrong = "NotAScenario: a scenario cannot take int among the steps; it wants Step."
-    assert f"E       harness.base.errors.{wrong}" in result.outlines
+    assert f"E       everyorder.harness.base.errors.{wrong}" in result.outlines
     assert project.files() == {}
 
 

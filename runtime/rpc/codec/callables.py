@@ -16,21 +16,25 @@ Rules:
 - a worker with `registered_only` decodes nothing else.
 """
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from everyorder.runtime.base.locks import load
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
-from everyorder.runtime.errors.base import code_of, nearest
+from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from everyorder.runtime.errors.future import describe_type
 from everyorder.runtime.errors.rpc import RpcMisuse, Undecodable, UnknownCallable
 from everyorder.runtime.rpc.codec import pickling, restricted
+from everyorder.runtime.rpc.codec.compiled import (
+    binder_of,
+    import_module_of,
+    is_compiled,
+    script_function,
+)
 from everyorder.runtime.rpc.codec.named_functions import MARK, REGISTRY, Registered
 from everyorder.runtime.rpc.codec.payload import NO_REFERENCES, Packed, References
 from everyorder.runtime.rpc.protocol.events import Payload
@@ -47,8 +51,6 @@ PYTHON: Final = "Python function"
 _PARTS = ("function", "args", "kwargs")
 # Where functions of `runtime` that are operators come from.
 _CALLING = "everyorder.runtime.operators.bindings.python_bindings"
-# What the full names of compiled functions begin with.
-_PROGRAMS = "__torch__."
 
 Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
@@ -107,8 +109,8 @@ def call_of(
         return _operator(function, given, named_)
     if isinstance(function, OperatorPacket):
         return _operator(_overload(function, given, named_), given, named_)
-    if _is_compiled(function):
-        _binder(function)(given, named_)
+    if is_compiled(function):
+        binder_of(function)(given, named_)
         return Invocation(SCRIPT, function.qualified_name, function, given, named_)
     public = _public(function)
     if public is not None:
@@ -194,21 +196,6 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
         return missing
     texts = tuple((name, str(error)) for name, error in errors)
     raise NoMatchingOverload(operator=str(packet).replace(".", "::", 1), attempts=texts)
-
-
-def _is_compiled(function: Any) -> bool:
-    # Without this module loaded there is no such object; loading it is expensive.
-    jit: Any = sys.modules.get("everyorder.runtime.jit.scripting")
-    return jit is not None and isinstance(function, jit.ScriptFunction)
-
-
-def _binder(function: Any) -> Any:
-    memo: dict[str, Any] = function.function.memo
-    bind = memo.get("binder")
-    if bind is None:
-        binder_of = load("everyorder.runtime.script.executor.python_interop").binder_of
-        bind = memo["binder"] = binder_of(function.schema)
-    return bind
 
 
 def _public(function: Any) -> str | None:
@@ -297,7 +284,7 @@ def _schema(function: Any) -> Schema | None:
         return function.schema
     if isinstance(function, OperatorPacket):
         return None
-    if _is_compiled(function):
+    if is_compiled(function):
         own: Schema = function.schema
         return own
     public = _public(function)
@@ -373,7 +360,7 @@ def unpack_call(
         raise UnknownCallable(code="OnlyRegistered", found=f"The {kind} `{name}`")
     if kind == REGISTERED and not registered_only and not REGISTRY.has(name):
         # The default name begins with the module, which may register it on import.
-        _import_module_of(name)
+        import_module_of(name)
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
         raise _no_call()
@@ -416,39 +403,6 @@ def _schema_text(handle: OperatorHandle) -> str:
     if text is None:
         text = memo["text"] = str(handle.schema)
     return text
-
-
-def script_function(name: str) -> Any:
-    """The compiled function of a full name; its module is loaded if it has one.
-
-    Raises:
-        UnknownCallable: there is none.
-    """
-    functions = load("everyorder.runtime.script.ir.program").SHARED_PROGRAM.functions
-    function = functions.get(name)
-    if function is None:
-        reason = _import_module_of(name)
-        function = functions.get(name)
-    if function is None:
-        raise UnknownCallable(
-            kind=SCRIPT,
-            name=name.removeprefix(_PROGRAMS).rpartition(".")[2],
-            near=nearest(name, [*functions]),
-            reason=reason,
-        )
-    return load("everyorder.runtime.jit.scripting").ScriptFunction(function)
-
-
-def _import_module_of(name: str) -> str:
-    """Import the module of a function's full name; the error as a text, or ""."""
-    module = name.removeprefix(_PROGRAMS).rpartition(".")[0]
-    if not module or module == "__main__":
-        return ""
-    try:
-        import_module(module)
-    except Exception as error:
-        return f"{code_of(error)}: {error}"
-    return ""
 
 
 _FINDERS: dict[str, Callable[[str, str], Any]] = {

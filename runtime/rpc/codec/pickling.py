@@ -26,7 +26,7 @@ import pickle
 import re
 import sys
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from hashlib import blake2b
@@ -35,10 +35,10 @@ from logging import Logger, RootLogger
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-from everyorder.runtime.base.locks import load
 from everyorder.runtime.errors.base import code_of
 from everyorder.runtime.errors.rpc import RpcError, Undecodable, UnknownCallable
 from everyorder.runtime.errors.tensor import DeviceUnavailable
+from everyorder.runtime.rpc.codec.compiled import Reducer, reducer_of_compiled
 from everyorder.runtime.rpc.codec.payload import (
     CURRENT,
     CUSTOM,
@@ -62,8 +62,6 @@ from everyorder.runtime.rpc.protocol.events import Payload
 from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor, reduced
 from everyorder.runtime.tensors.tensor import restored as restored_tensor
-
-Reducer = Callable[[Any], Any]
 
 _PROTOCOL = 5
 _END = bytes([PLAIN])
@@ -350,28 +348,6 @@ def _reference(place: int) -> Any:
     return current_reader().reference(place)
 
 
-def _reduce_module(module: Any) -> Any:
-    file = BytesIO()
-    load("everyorder.runtime.script.archive").save(module, file)
-    return _module, (pickle.PickleBuffer(file.getvalue()),)
-
-
-def _module(data: Any) -> Any:
-    return load("everyorder.runtime.script.archive").load(BytesIO(data))
-
-
-def _reduce_script_function(function: Any) -> Any:
-    return _script_function, (function.qualified_name,)
-
-
-def _script_function(name: str) -> Any:
-    return load("everyorder.runtime.rpc.codec.callables").script_function(name)
-
-
-def _refuse_method(method: Any) -> Any:
-    raise pickle.PicklingError(f"`{method.name}` is a part of a program")
-
-
 class ReducerTable(dict[type, Reducer]):
     """Reducers by class; subclasses are looked up by `__missing__` each time."""
 
@@ -380,26 +356,8 @@ class ReducerTable(dict[type, Reducer]):
             return _reduce_reference
         if issubclass(kind, Tensor) and _reduces_as_tensors(kind):
             return _reduce_tensor
-        compiled = _reducer_of_compiled(kind)
+        compiled = reducer_of_compiled(kind)
         return copyreg.dispatch_table[kind] if compiled is None else compiled
-
-
-def _reducer_of_compiled(kind: type) -> Reducer | None:
-    """The reducer of classes of compiled programs; None for any other class."""
-    # Without this module loaded there is no object of them.
-    modules: Any = sys.modules.get("everyorder.runtime.script.modules.script_module")
-    if modules is None:
-        return None
-    if issubclass(kind, modules.ScriptModule):
-        return _reduce_module
-    jit: Any = sys.modules.get("everyorder.runtime.jit.scripting")
-    if jit is not None and issubclass(kind, jit.ScriptFunction):
-        return _reduce_script_function
-    script: Any = load("everyorder.runtime.script.modules.script_module")
-    program: Any = load("everyorder.runtime.script.ir.program")
-    if issubclass(kind, (script.Compiled, program.Function)):
-        return _refuse_method
-    return None
 
 
 def _reduces_as_tensors(kind: Any) -> bool:

@@ -312,7 +312,7 @@ def test_torch_s_name_of_the_storage() -> None:
 
 # Taking the place of a built-in kernel is what these tests are about.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::runtime.dispatch.library.KernelOverridden"
+    "ignore::everyorder.runtime.dispatch.library.KernelOverridden"
 )
 
 # Enough calls for a call stub, and for the bound kernel that it finds.

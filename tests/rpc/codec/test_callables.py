@@ -35,7 +35,7 @@ from everyorder.runtime.rpc.codec import (
     unpack,
     unpack_call,
 )
-from everyorder.runtime.rpc.codec.callables import Named, result_type, script_function
+from everyorder.runtime.rpc.codec.compiled import script_function
 from everyorder.runtime.rpc.codec.named_functions import MARK
 from tests.coded import code
 from tests.rpc.codec import programs
@@ -418,7 +418,7 @@ def test_only_registered_functions_load_no_module(
     """A name that could be that of a module is a name."""
     asked: list[str] = []
     monkeypatch.setattr(
-        "everyorder.runtime.rpc.codec.callables.import_module", asked.append
+        "everyorder.runtime.rpc.codec.compiled.import_module", asked.append
     )
     call = call_of(registered("no_such_module_at_all.f"))
     with pytest.raises(UnknownCallable, check=code("UnknownCallable")):

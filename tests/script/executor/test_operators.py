@@ -21,7 +21,9 @@ from tests.script.primitives.trial import canonical, sample_arguments
 
 pytestmark = [
     pytest.mark.usefixtures("executed"),
-    pytest.mark.filterwarnings("ignore::runtime.dispatch.library.KernelOverridden"),
+    pytest.mark.filterwarnings(
+        "ignore::everyorder.runtime.dispatch.library.KernelOverridden"
+    ),
 ]
 
 NAMESPACE = "run_test"

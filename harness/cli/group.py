@@ -1,0 +1,115 @@
+"""The group of commands behind `everyorder`.
+
+A command is imported when it is used, because each needs other modules.
+"""
+
+import sys
+from io import TextIOWrapper
+from typing import Any
+
+import click
+
+from everyorder.harness.base.errors import HarnessError
+from everyorder.harness.cli.command import INTERRUPTED, CommandError, raise_interrupts
+
+# In the order in which a new user needs them.
+COMMANDS = ("run", "gate", "review", "replay", "show", "imports", "write", "worker")
+
+
+def _import_command(name: str) -> click.Command:
+    """Import the command of that name."""
+    module: Any
+    if name in ("run", "gate"):
+        from everyorder.harness.cli import run as module
+    elif name in ("replay", "show"):
+        from everyorder.harness.cli import replay as module
+    elif name in ("imports", "write"):
+        from everyorder.harness.cli import modules as module
+    elif name == "review":
+        from everyorder.harness.cli import review as module
+    else:
+        from everyorder.harness.cli import worker as module
+    command: click.Command = getattr(module, name)
+    return command
+
+
+class Commands(click.Group):
+    """A group whose commands end by a message where they cannot be carried out."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments, and import the command that they name.
+
+        Here, because Ctrl-C ends the process at once until a command runs; an exception
+        may come up anywhere in an import.
+        """
+        for name in args:
+            if self.get_command(ctx, name) is not None:
+                break
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors of the harness become click's."""
+        _escape_unencodable()
+        try:
+            with raise_interrupts():
+                return super().invoke(ctx)
+        except HarnessError as error:
+            raise CommandError(str(error)) from None
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("\ninterrupted", err=True)
+            raise SystemExit(INTERRUPTED) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands, in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        return _import_command(cmd_name)
+
+
+def _escape_unencodable() -> None:
+    """Print characters that a terminal's encoding lacks as escapes.
+
+    No encoding has half of a surrogate pair, which observations may hold.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        text = version("everyorder")
+    except PackageNotFoundError:
+        text = "(from its source tree, not installed)"
+    click.echo(f"everyorder {text}")
+    ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def main() -> None:
+    """Prove that a registry does not care in which order things are registered.
+
+    A scenario lists steps that register something, and uses of the registry.
+    everyorder does and undoes the steps in every order that its strategy promises,
+    with uses in between, and says what that shows: for histories of any length, or up
+    to a stated length.
+
+    PATHS are files, folders, FILE::NAME, or (parts of) paths of scenarios. Default:
+    tests/scenarios, or tests if there is no such folder.
+    """
