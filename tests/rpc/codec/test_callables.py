@@ -35,6 +35,7 @@ from everyorder.runtime.rpc.codec import (
     unpack,
     unpack_call,
 )
+from everyorder.runtime.rpc.codec.callables import Named, result_type
 from everyorder.runtime.rpc.codec.compiled import script_function
 from everyorder.runtime.rpc.codec.named_functions import MARK
 from tests.coded import code
