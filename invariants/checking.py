@@ -30,7 +30,7 @@ from everyorder.invariants.live import (
     step_of,
 )
 from everyorder.invariants.run import Call, Operation, Run
-from everyorder.runtime.dispatch.registration_record import Token
+from everyorder.runtime.dispatch.registration_record import RegistrationRecord
 from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
 
 
@@ -98,7 +98,7 @@ def check_step(
     before: DispatcherState,
     after: DispatcherState,
     change: Change,
-    tokens: tuple[Token, ...] | None = None,
+    tokens: tuple[RegistrationRecord, ...] | None = None,
 ) -> list[Violation]:
     """The laws of a step that the step from `before` to `after` breaks.
 

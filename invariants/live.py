@@ -43,8 +43,8 @@ from everyorder.runtime.dispatch.registration_record import (
     ClassRule,
     Definition,
     Implementation,
+    RegistrationRecord,
     Reservation,
-    Token,
 )
 from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 
@@ -151,7 +151,7 @@ Reading: TypeAlias = dict[str, Any]
 
 OperatorToken: TypeAlias = Definition | Implementation | Reservation | ClassRule
 
-_TOKENS = get_args(Token)
+_TOKENS = get_args(RegistrationRecord)
 
 
 def tokens_of(entry: OperatorEntry) -> list[OperatorToken]:
@@ -166,13 +166,13 @@ def tokens_of(entry: OperatorEntry) -> list[OperatorToken]:
 
 def live_tokens(
     state: DispatcherState, other: DispatcherState | None = None
-) -> list[Token]:
+) -> list[RegistrationRecord]:
     """All live registrations, claims and subscriptions included.
 
     Namespaces that `state` shares with `other` are left out.
     """
     shared = {} if other is None else other.namespaces
-    found: list[Token] = [
+    found: list[RegistrationRecord] = [
         *state.claims,
         *state.subscriptions,
         *state.fallbacks.tokens,
@@ -196,12 +196,12 @@ def replaced_names(
     return [text for text, entry in after.items() if before.get(text) is not entry]
 
 
-def describe(token: Token) -> str:
+def describe(token: RegistrationRecord) -> str:
     """A registration in words that hold no address."""
     return f"{type(token).__name__.lower()} {token.debug!r}"
 
 
-def describe_all(tokens: Sequence[Token]) -> str:
+def describe_all(tokens: Sequence[RegistrationRecord]) -> str:
     """Several registrations in words, in their order."""
     return ", ".join(describe(token) for token in tokens) or "nothing"
 
@@ -292,9 +292,9 @@ class StepSubject:
     before: DispatcherState
     after: DispatcherState
     change: Change
-    tokens: tuple[Token, ...] | None
-    added: list[Token] = field(default_factory=list)
-    removed: list[Token] = field(default_factory=list)
+    tokens: tuple[RegistrationRecord, ...] | None
+    added: list[RegistrationRecord] = field(default_factory=list)
+    removed: list[RegistrationRecord] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     quiet: list[tuple[str, OperatorEntry, OperatorEntry]] = field(default_factory=list)
 
@@ -345,7 +345,7 @@ def step_of(
     before: DispatcherState,
     after: DispatcherState,
     change: Change,
-    tokens: tuple[Token, ...] | None = None,
+    tokens: tuple[RegistrationRecord, ...] | None = None,
 ) -> StepSubject:
     """The step from one published state to the next."""
     step = StepSubject(before, after, change, tokens, [], [], [], [])

@@ -40,7 +40,7 @@ from everyorder.invariants.second_table import (
     second_table,
     slot_reached,
 )
-from everyorder.runtime.dispatch.registration_record import Token
+from everyorder.runtime.dispatch.registration_record import RegistrationRecord
 from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 
 
@@ -190,7 +190,7 @@ class Run:
 
     start: DispatcherState
     end: DispatcherState
-    held: tuple[Token, ...] = ()
+    held: tuple[RegistrationRecord, ...] = ()
     calls: tuple[Call, ...] = ()
     released: tuple[tuple[str, ReferenceType[Any]], ...] = ()
     operations: tuple[Operation, ...] = ()
@@ -281,9 +281,9 @@ def _unchanged(step: StepSubject) -> list[Finding]:
 
 
 def _exactly(
-    tokens: tuple[Token, ...] | None,
-    own: tuple[str, list[Token]],
-    other: tuple[str, list[Token]],
+    tokens: tuple[RegistrationRecord, ...] | None,
+    own: tuple[str, list[RegistrationRecord]],
+    other: tuple[str, list[RegistrationRecord]],
 ) -> list[Finding]:
     found = []
     if other[1]:

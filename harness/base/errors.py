@@ -34,11 +34,11 @@ _OPTIONAL = re.compile(r"\[\[(.*?)(?:\|\|(.*?))?\]\]", re.DOTALL)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
-class _Declared(Exception):
+class _DeclaredError(Exception):
     """An error is made of what its class annotates, for type checkers."""
 
 
-class HarnessError(_Declared):
+class HarnessError(_DeclaredError):
     """Base of all errors of `harness`; its code and its fields say what happened."""
 
     code: str = "HarnessError"

@@ -23,7 +23,7 @@ from everyorder.harness.tools.imports import (
     SECONDS,
     ImportReport,
     Isolation,
-    Row,
+    SizeRow,
     of_imports,
     usual_isolation,
 )
@@ -163,7 +163,7 @@ def table(report: ImportReport) -> Table:
     return made
 
 
-def _verdict(row: Row) -> Text:
+def _verdict(row: SizeRow) -> Text:
     text, style = CELLS[row.verdict]
     if row.orders == row.sets and row.verdict == "holds":
         return Text("one order each")

@@ -20,7 +20,7 @@ import click
 from everyorder.harness.base.errors import CannotReplay, HarnessError, NotFound
 from everyorder.harness.cli.command import FAILED, OK, paths_argument
 from everyorder.harness.cli.run import effort_of
-from everyorder.harness.cli.task import Effort
+from everyorder.harness.cli.task import ExploreOptions
 from everyorder.harness.engine import (
     Action,
     Budget,
@@ -40,7 +40,7 @@ from everyorder.harness.engine import replay as play
 from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.protocol import operations_of
 from everyorder.harness.engine.reference import canonical_histories
-from everyorder.harness.engine.session import Meter, Session
+from everyorder.harness.engine.session import ExplorationSession, Meter
 from everyorder.harness.exploration.catalogue import (
     Entry,
     imported,
@@ -142,7 +142,7 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
             "wrong: nondeterminism: the same history, played twice, gave two results"
         ]
     meter = Meter(Budget(seconds=MOST_SECONDS), None)
-    session = Session(
+    session = ExplorationSession(
         system,
         operations_of(system),
         meter,
@@ -197,7 +197,9 @@ def _scenario_of_id(
     )
 
 
-def _history(replay_id: str, texts: Report, system: System, effort: Effort) -> History:
+def _history(
+    replay_id: str, texts: Report, system: System, effort: ExploreOptions
+) -> History:
     read = decode(replay_id, texts.operations)
     if read.history is not None:
         return read.history

@@ -46,8 +46,8 @@ from everyorder.harness.cli.command import (
     console,
     paths_argument,
 )
-from everyorder.harness.cli.runner import Campaign, load_scenarios
-from everyorder.harness.cli.task import Effort, Listing, Outcome
+from everyorder.harness.cli.runner import Runner, load_scenarios
+from everyorder.harness.cli.task import ExploreOptions, Listing, Outcome
 from everyorder.harness.expectations import (
     Comparison,
     Document,
@@ -197,7 +197,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChangedScenario:
     """The part of one scenario in a change: some keys, or None for all of it."""
 
     scenario: str
@@ -206,11 +206,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ReviewChange:
     """One decision; `lines` is the difference that all its entries share."""
 
     verdict: str
-    parts: tuple[Part, ...]
+    parts: tuple[ChangedScenario, ...]
     lines: tuple[str, ...]
     only_new: bool
 
@@ -219,7 +219,7 @@ class Change:
         """The scenarios that it touches."""
         return tuple(part.scenario for part in self.parts)
 
-    def restricted_to(self, scenarios: Collection[str]) -> "Change":
+    def restricted_to(self, scenarios: Collection[str]) -> "ReviewChange":
         """The part of it that touches these scenarios."""
         parts = tuple(part for part in self.parts if part.scenario in scenarios)
         return replace(self, parts=parts)
@@ -236,54 +236,58 @@ class Change:
         return f"{self.verdict}: {count} of {names}"
 
 
-def changes(judgements: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
+def changes(
+    judgements: Sequence[Judgement], stale: Sequence[str]
+) -> list[ReviewChange]:
     """Every decision that there is to take, equal differences together."""
-    new: list[Part] = []
-    single: list[Change] = []
-    groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
+    new: list[ChangedScenario] = []
+    single: list[ReviewChange] = []
+    groups: dict[tuple[str, tuple[str, ...]], list[ChangedScenario]] = {}
     for each in judgements:
         comparison = each.comparison
         if comparison is None or comparison.passed:
             continue
-        part = Part(each.scenario, comparison, None)
+        part = ChangedScenario(each.scenario, comparison, None)
         if each.damage:
-            single.append(Change("damaged file", (part,), (each.damage,), False))
+            single.append(ReviewChange("damaged file", (part,), (each.damage,), False))
         elif comparison.expected is None:
             new.append(part)
         elif not comparison.divisible:
             lines = _header_lines(comparison)
-            single.append(Change("another scenario", (part,), lines, False))
+            single.append(ReviewChange("another scenario", (part,), lines, False))
         elif comparison.fields and not classes(comparison):
-            header = Part(each.scenario, comparison, ())
+            header = ChangedScenario(each.scenario, comparison, ())
             lines = _header_lines(comparison)
             groups.setdefault(("changed header", lines), []).append(header)
         else:
             for group in classes(comparison):
-                part = Part(each.scenario, comparison, group.keys)
+                part = ChangedScenario(each.scenario, comparison, group.keys)
                 groups.setdefault((group.verdict, group.lines), []).append(part)
     decisions = [
-        Change(verdict, tuple(parts), lines, all(_only_new(part) for part in parts))
+        ReviewChange(
+            verdict, tuple(parts), lines, all(_only_new(part) for part in parts)
+        )
         for (verdict, lines), parts in groups.items()
     ]
     if new:
         count = plural(len(new), "scenario")
-        decisions.insert(0, Change(f"new, {count}", tuple(new), (), True))
+        decisions.insert(0, ReviewChange(f"new, {count}", tuple(new), (), True))
     if stale:
-        gone = tuple(Part(name, None, None) for name in stale)
-        decisions.append(Change("stale, no scenario", gone, (), False))
+        gone = tuple(ChangedScenario(name, None, None) for name in stale)
+        decisions.append(ReviewChange("stale, no scenario", gone, (), False))
     return single + decisions
 
 
-def documents(accepted: Sequence[Change]) -> Mapping[str, Document | None]:
+def documents(accepted: Sequence[ReviewChange]) -> Mapping[str, Document | None]:
     """The documents to write for accepted changes; None stands for a file to delete."""
-    parts: dict[str, list[Part]] = {}
+    parts: dict[str, list[ChangedScenario]] = {}
     for change in accepted:
         for part in change.parts:
             parts.setdefault(part.scenario, []).append(part)
     return {scenario: _document(each) for scenario, each in parts.items()}
 
 
-def _document(parts: Sequence[Part]) -> Document | None:
+def _document(parts: Sequence[ChangedScenario]) -> Document | None:
     comparison = parts[0].comparison
     if comparison is None:
         return None
@@ -295,7 +299,7 @@ def _document(parts: Sequence[Part]) -> Document | None:
     return accept(comparison, frozenset(keys))
 
 
-def _only_new(part: Part) -> bool:
+def _only_new(part: ChangedScenario) -> bool:
     comparison = part.comparison
     return comparison is not None and comparison.only_new
 
@@ -345,7 +349,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     error = forbidden()
     if error is not None:
         raise error
-    with Campaign(Effort(), jobs=jobs) as campaign:
+    with Runner(ExploreOptions(), jobs=jobs) as campaign:
         listing = load_scenarios(campaign, paths)
         store = Store(listing.root)
         stale = stale_files(store, listing) if not paths else ()
@@ -389,9 +393,9 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     raise SystemExit(FAILED if left or failing or listing.broken else OK)
 
 
-def decide(offered: Sequence[Change]) -> list[Change]:
+def decide(offered: Sequence[ReviewChange]) -> list[ReviewChange]:
     """Let a person decide on each change; those that were accepted."""
-    taken: list[Change] = []
+    taken: list[ReviewChange] = []
     for number, change in enumerate(offered, 1):
         click.echo(f"\n[{number}/{len(offered)}] {change.headline()}")
         for line in readable_lines(change.lines, MOST_LINES):
@@ -411,7 +415,7 @@ def decide(offered: Sequence[Change]) -> list[Change]:
     return taken
 
 
-def _accepted_part(change: Change, accept: Sequence[str]) -> Change:
+def _accepted_part(change: ReviewChange, accept: Sequence[str]) -> ReviewChange:
     """The part of a change that these values of `--accept` accept; maybe empty."""
     if "all" in accept or ("new" in accept and change.only_new):
         return change
@@ -440,7 +444,7 @@ def _as_expected(judgements: Sequence[Judgement]) -> str:
     return plural(sum(each.is_expected for each in judgements), "scenario")
 
 
-def _print_commands(offered: Sequence[Change]) -> None:
+def _print_commands(offered: Sequence[ReviewChange]) -> None:
     click.echo("not a terminal, so nothing is asked; these are to be decided on:")
     for change in offered:
         click.echo(f"  {change.headline()}")

@@ -28,8 +28,8 @@ from everyorder.harness.cli.command import (
     exit_code_table,
     paths_argument,
 )
-from everyorder.harness.cli.runner import Campaign, Interrupted, load_scenarios
-from everyorder.harness.cli.task import Effort, Listing, Outcome, Task
+from everyorder.harness.cli.runner import Interrupted, Runner, load_scenarios
+from everyorder.harness.cli.task import ExploreOptions, Listing, Outcome, Task
 from everyorder.harness.engine import KNOWN_STRATEGIES, parse
 from everyorder.harness.processes.watch import (
     OPERATION_SECONDS,
@@ -113,7 +113,7 @@ def campaign_options(command: F) -> F:
         in_process: bool,
         **others: object,
     ) -> object:
-        campaign = Campaign(
+        campaign = Runner(
             effort_of(strategy, budget, steps),
             jobs=jobs,
             limits=Limits(operation_timeout or None, timeout or None),
@@ -127,11 +127,11 @@ def campaign_options(command: F) -> F:
     return wrapped
 
 
-def effort_of(strategy: str, budget: float | None, steps: int | None) -> Effort:
+def effort_of(strategy: str, budget: float | None, steps: int | None) -> ExploreOptions:
     """The effort that the options ask for.  Raises `BadStrategy`."""
     if strategy != "auto":
         parse(strategy)
-    return Effort(strategy, steps, budget)
+    return ExploreOptions(strategy, steps, budget)
 
 
 @click.command(
@@ -154,7 +154,7 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Effort:
     help="Write index.html (one offline page) and report.json there.",
 )
 def run(
-    campaign: Campaign, paths: tuple[str, ...], system: str, report: Path | None
+    campaign: Runner, paths: tuple[str, ...], system: str, report: Path | None
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
@@ -204,7 +204,7 @@ def run(
         raise SystemExit(_print_outcomes(outcomes, listing.broken, report))
 
 
-def _outcomes(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
+def _outcomes(campaign: Runner, listing: Listing) -> Sequence[Outcome]:
     """The outcomes; where it is interrupted, what there is of them is told."""
     try:
         return campaign.explore(listing.tasks, console())
@@ -282,7 +282,7 @@ Exit codes; where several apply, the lowest one:
 @click.command(epilog=EPILOG)
 @paths_argument
 @campaign_options
-def gate(campaign: Campaign, paths: tuple[str, ...]) -> None:
+def gate(campaign: Runner, paths: tuple[str, ...]) -> None:
     """Explore scenarios and compare them with their expect files.
 
     For continuous integration: nothing is written, and the exit code says what is
@@ -295,7 +295,7 @@ def gate(campaign: Campaign, paths: tuple[str, ...]) -> None:
         raise SystemExit(_gate(campaign, paths))
 
 
-def _gate(campaign: Campaign, paths: tuple[str, ...]) -> int:
+def _gate(campaign: Runner, paths: tuple[str, ...]) -> int:
     """Explore, compare and tell; the exit code."""
     listing = load_scenarios(campaign, paths)
     screen = console()

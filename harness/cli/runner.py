@@ -35,7 +35,7 @@ import click
 from everyorder.harness.base.errors import HarnessError, NotFound, ProcessError
 from everyorder.harness.cli.command import defer_interrupts
 from everyorder.harness.cli.task import (
-    Effort,
+    ExploreOptions,
     Listing,
     Outcome,
     Task,
@@ -44,12 +44,18 @@ from everyorder.harness.cli.task import (
     perform,
 )
 from everyorder.harness.engine import progress
-from everyorder.harness.processes.child import CAN_FORK, Child, Parent, start, wait
+from everyorder.harness.processes.child import (
+    CAN_FORK,
+    ChildProcess,
+    Parent,
+    start,
+    wait,
+)
 from everyorder.harness.processes.watch import (
     MOST_BETWEEN_POLLS,
     POLL_SECONDS,
     Limits,
-    Watch,
+    TimeWatch,
     import_death,
 )
 from everyorder.harness.report.outcome import Report, Unexplored
@@ -84,14 +90,14 @@ class Advanced:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedTask:
     """A task is over."""
 
     index: int
     outcome: Outcome
 
 
-Event = Started | Advanced | Finished
+Event = Started | Advanced | FinishedTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ class Importing:
 @dataclass(slots=True)
 class _Work:
     index: int
-    watch: Watch
+    watch: TimeWatch
     done: int = 0
 
 
@@ -130,7 +136,7 @@ class ChildPool:
 
     def __init__(
         self,
-        effort: Effort,
+        effort: ExploreOptions,
         limits: Limits | None = None,
         *,
         tick: Callable[[], None] = lambda: None,
@@ -140,8 +146,8 @@ class ChildPool:
         self._limits = limits or Limits()
         self._tick = tick
         self._fork = fork
-        self._idle: list[Child] = []
-        self._busy: dict[Child, _Work] = {}
+        self._idle: list[ChildProcess] = []
+        self._busy: dict[ChildProcess, _Work] = {}
 
     def __enter__(self) -> "ChildPool":
         return self
@@ -170,7 +176,7 @@ class ChildPool:
         deaths: dict[str, Unexplored] = {}
         while True:
             child = start(serve, self._effort, fork=self._fork)
-            self._busy[child] = _Work(-1, Watch(child, Limits(None, None)))
+            self._busy[child] = _Work(-1, TimeWatch(child, Limits(None, None)))
             child.send(Load(tuple(paths), Path.cwd(), deaths))
             answer = self._await_listing(child)
             del self._busy[child]
@@ -184,7 +190,7 @@ class ChildPool:
             deaths[source] = unexplored
 
     def _await_listing(
-        self, child: Child
+        self, child: ChildProcess
     ) -> Listing | HarnessError | tuple[str, Unexplored]:
         """The listing, an error, or the module at which it died and its report."""
         module: Importing | None = None
@@ -233,7 +239,7 @@ class ChildPool:
             for child, work in list(self._busy.items()):
                 outcome = self._poll(child, work, tasks[work.index])
                 if outcome is not None:
-                    yield Finished(work.index, outcome)
+                    yield FinishedTask(work.index, outcome)
                     continue
                 done, planned = (
                     child.cells[progress.DONE],
@@ -243,18 +249,18 @@ class ChildPool:
                     work.done = done
                     yield Advanced(work.index, done, planned)
 
-    def _begin(self, task: Task, index: int) -> Child:
+    def _begin(self, task: Task, index: int) -> ChildProcess:
         child = self._idle.pop() if self._idle else None
         if child is not None and child.termination() is not None:
             # By something that was left behind.
             child.kill()
             child = None
         child = child or start(serve, self._effort, fork=self._fork)
-        self._busy[child] = _Work(index, Watch(child, self._limits))
+        self._busy[child] = _Work(index, TimeWatch(child, self._limits))
         child.send(task)
         return child
 
-    def _poll(self, child: Child, work: _Work, task: Task) -> Outcome | None:
+    def _poll(self, child: ChildProcess, work: _Work, task: Task) -> Outcome | None:
         """The outcome of a child's task, if it has one by now."""
         how = child.termination()
         for outcome in child.read():
@@ -269,7 +275,7 @@ class ChildPool:
         return unexplored
 
 
-def serve(parent: Parent, effort: Effort) -> None:
+def serve(parent: Parent, effort: ExploreOptions) -> None:
     """Answer the parent's requests until there are none; a child's main function."""
     entries: dict[str, Entry] = {}
     while True:
@@ -288,7 +294,7 @@ def serve(parent: Parent, effort: Effort) -> None:
 
 
 def _load(
-    parent: Parent, request: Load, effort: Effort, entries: "dict[str, Entry]"
+    parent: Parent, request: Load, effort: ExploreOptions, entries: "dict[str, Entry]"
 ) -> Listing | HarnessError:
     from everyorder.harness.exploration.catalogue import (
         Catalogue,
@@ -316,7 +322,10 @@ def _load(
 
 
 def _outcome(
-    task: Task, effort: Effort, entries: "dict[str, Entry]", beats: progress.Pulse
+    task: Task,
+    effort: ExploreOptions,
+    entries: "dict[str, Entry]",
+    beats: progress.ProgressWriter,
 ) -> Outcome:
     """The outcome of a task, whatever its scenario raises."""
     entry = entries.get(task.path)
@@ -350,7 +359,7 @@ RESERVED_LINES = 14
 DRAW_SECONDS = 0.1
 
 
-class Display:
+class LiveDisplay:
     """The live display; a context that shows nothing where there is no terminal.
 
     It is gone when it is over; what it showed is printed for good by whoever has it.
@@ -393,7 +402,7 @@ class Display:
             transient=True,
         )
 
-    def __enter__(self) -> "Display":
+    def __enter__(self) -> "LiveDisplay":
         if self._live is not None:
             self._live.start()
         return self
@@ -419,7 +428,7 @@ class Display:
             case Advanced(index, done, planned):
                 self._planned[index], self._done[index] = planned, done
                 self._bars.update(self._rows[index], completed=done, total=planned)
-            case Finished(index, outcome):
+            case FinishedTask(index, outcome):
                 # Nothing more of its plan will be played.
                 self._bars.remove_task(self._rows.pop(index))
                 if isinstance(outcome, Report):
@@ -462,7 +471,7 @@ class Interrupted(KeyboardInterrupt):
         self.planned = planned
 
 
-class Campaign:
+class Runner:
     """The exploration of a command; a context that leaves no process behind.
 
     `jobs` is the number of processes; None takes one for each core where that pays.
@@ -470,7 +479,7 @@ class Campaign:
 
     def __init__(
         self,
-        effort: Effort,
+        effort: ExploreOptions,
         *,
         jobs: int | None = None,
         limits: Limits | None = None,
@@ -484,7 +493,7 @@ class Campaign:
         self._pool: ChildPool | None = None
         self._entries: dict[str, Entry] = {}
 
-    def __enter__(self) -> "Campaign":
+    def __enter__(self) -> "Runner":
         if not self._in_process:
             # Interrupts are deferred last, so that they are while the pool is closed.
             check = self._contexts.enter_context(defer_interrupts())
@@ -520,10 +529,10 @@ class Campaign:
         """
         outcomes: dict[int, Outcome] = {}
         try:
-            with Display(console, tasks) as display:
+            with LiveDisplay(console, tasks) as display:
 
                 def show(event: Event) -> None:
-                    if isinstance(event, Finished):
+                    if isinstance(event, FinishedTask):
                         outcomes[event.index] = event.outcome
                     display.show(event)
 
@@ -549,10 +558,10 @@ class Campaign:
                 show(Advanced(index, done, planned))
 
             entry = self._entries.get(task.path)
-            show(Finished(index, perform(task, self.effort, tell, entry)))
+            show(FinishedTask(index, perform(task, self.effort, tell, entry)))
 
 
-def load_scenarios(campaign: Campaign, paths: Sequence[str]) -> Listing:
+def load_scenarios(campaign: Runner, paths: Sequence[str]) -> Listing:
     """Load what the paths name; tell what skipped itself or is not collected.
 
     Raises `NotFound`.

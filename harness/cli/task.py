@@ -37,7 +37,7 @@ Outcome = Report | Unexplored
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class ExploreOptions:
     """Strategy and budget of every scenario of a command."""
 
     strategy: str = "auto"
@@ -57,7 +57,7 @@ class Effort:
     @property
     def is_custom(self) -> bool:
         """Whether somebody chose it, so that its size is nothing to expect."""
-        return self != Effort()
+        return self != ExploreOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Listing:
 
 def listing_of(
     catalogue: "Catalogue",
-    effort: Effort,
+    effort: ExploreOptions,
     deaths: Mapping[str, Unexplored] | None = None,
 ) -> Listing:
     """The catalogue as data; `deaths` says more of modules whose import did not end."""
@@ -129,7 +129,7 @@ def listing_of(
     )
 
 
-def task_of(entry: "Entry", effort: Effort) -> Task:
+def task_of(entry: "Entry", effort: ExploreOptions) -> Task:
     """The task of a scenario.  Raises `BadStrategy`."""
     scenario, subject = entry.scenario, subject_of(entry.scenario, entry.root)
     size = size_of(scenario, effort)
@@ -137,7 +137,7 @@ def task_of(entry: "Entry", effort: Effort) -> Task:
     return Task(scenario.path, entry.file, entry.root, size, *texts)
 
 
-def size_of(scenario: "Scenario", effort: Effort) -> int:
+def size_of(scenario: "Scenario", effort: ExploreOptions) -> int:
     """Operations that will be played when no step fails.  Raises `BadStrategy`."""
     from everyorder.harness.engine import choose, parse
 
@@ -156,7 +156,7 @@ def size_of(scenario: "Scenario", effort: Effort) -> int:
 
 def perform(
     task: Task,
-    effort: Effort,
+    effort: ExploreOptions,
     progress: Progress | None = None,
     entry: "Entry | None" = None,
 ) -> Outcome:
@@ -180,7 +180,7 @@ def perform(
 
 
 def explore_entry(
-    entry: "Entry", effort: Effort, progress: Progress | None = None
+    entry: "Entry", effort: ExploreOptions, progress: Progress | None = None
 ) -> Outcome:
     """Explore a loaded scenario."""
     from everyorder.harness.exploration.catalogue import imported

@@ -33,7 +33,7 @@ from typing import TypeAlias
 
 from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.engine.protocol import History, Relations
-from everyorder.harness.engine.session import Session
+from everyorder.harness.engine.session import ExplorationSession
 
 Precedence: TypeAlias = frozenset[tuple[int, int]]
 """Pairs of steps of which the first comes before the second, transitively closed."""
@@ -102,7 +102,7 @@ def rows(
     return tuple(chosen) or (_topological(tuple(range(steps)), before),)
 
 
-def run_covering(session: Session, strength: int) -> None:
+def run_covering(session: ExplorationSession, strength: int) -> None:
     """Play every row: add in its order, then remove in its order.
 
     Where there are uses, each row is played once more with all of them after every
@@ -126,7 +126,9 @@ def run_covering(session: Session, strength: int) -> None:
     _report_missing(session, strength, added, removed)
 
 
-def _play(session: Session, row: History, uses: History, *, adding: bool) -> History:
+def _play(
+    session: ExplorationSession, row: History, uses: History, *, adding: bool
+) -> History:
     """Add, or remove, in this order; the steps of which that came about, in order."""
     player = session.player
     done = []
@@ -144,7 +146,10 @@ def _play(session: Session, row: History, uses: History, *, adding: bool) -> His
 
 
 def _report_missing(
-    session: Session, strength: int, added: list[History], removed: list[History]
+    session: ExplorationSession,
+    strength: int,
+    added: list[History],
+    removed: list[History],
 ) -> None:
     """Report how many orders did not come about, if any."""
     steps = session.operations.steps
@@ -228,7 +233,7 @@ def random_size(thousands: int) -> int:
     return 1_000 * thousands
 
 
-def run_random(session: Session, thousands: int) -> None:
+def run_random(session: ExplorationSession, thousands: int) -> None:
     """Play operations drawn at random, on a fresh system every `STRETCH`."""
     actions, player = session.operations.actions, session.player
     seed = 1

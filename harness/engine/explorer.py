@@ -38,7 +38,7 @@ from functools import cache
 
 from everyorder.harness.engine import reference, symmetry
 from everyorder.harness.engine.groups import describe
-from everyorder.harness.engine.player import MISSING, Broken, Record
+from everyorder.harness.engine.player import MISSING, Broken, ObservationRecord
 from everyorder.harness.engine.proof import checked
 from everyorder.harness.engine.protocol import (
     Key,
@@ -54,11 +54,11 @@ from everyorder.harness.engine.refutation import refutations
 from everyorder.harness.engine.result import Counts, Exploration, Vacuity, Violation
 from everyorder.harness.engine.session import (
     Budget,
+    ExplorationSession,
     Halt,
     Incomplete,
     Meter,
     Progress,
-    Session,
 )
 from everyorder.harness.engine.strategy import (
     DETERMINISM,
@@ -96,7 +96,7 @@ def explore(
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)
     meter = Meter(budget or Budget(), progress)
-    session = Session(
+    session = ExplorationSession(
         system, operations, meter, ordering=ordering, stop_after=stop_after
     )
     with _collector_seldom() if system.settled else _collector_off():
@@ -121,7 +121,7 @@ def explore(
 
 
 def _explored(
-    session: Session, parts: tuple[Strategy, ...], *, closing: bool
+    session: ExplorationSession, parts: tuple[Strategy, ...], *, closing: bool
 ) -> Exploration:
     operations, meter = session.operations, session.meter
     sizes = [
@@ -200,7 +200,7 @@ def _collected() -> None:
 
 
 def _run(
-    session: Session,
+    session: ExplorationSession,
     parts: tuple[Strategy, ...],
     spent: list[tuple[str, int]],
     *,
@@ -247,7 +247,7 @@ def _run(
 
 
 def _result(
-    session: Session,
+    session: ExplorationSession,
     parts: tuple[Strategy, ...],
     violations: tuple[Violation, ...],
     spent: tuple[tuple[str, int], ...],
@@ -303,7 +303,7 @@ def _result(
     )
 
 
-def _proven(session: Session, parts: tuple[Strategy, ...]) -> bool:
+def _proven(session: ExplorationSession, parts: tuple[Strategy, ...]) -> bool:
     """Whether complete states were compared and nothing is left open."""
     if not any(part.family == "graph" for part in parts):
         return False
@@ -312,7 +312,9 @@ def _proven(session: Session, parts: tuple[Strategy, ...]) -> bool:
     return session.closure is not None and session.closure.closed
 
 
-def _assumptions(session: Session, parts: tuple[Strategy, ...]) -> Iterator[str]:
+def _assumptions(
+    session: ExplorationSession, parts: tuple[Strategy, ...]
+) -> Iterator[str]:
     yield DETERMINISM
     closure = session.closure
     for part in parts:
@@ -349,7 +351,7 @@ PERFORMED = "wherever it was performed"
 SLIPS = frozenset({"AttributeError", "NameError", "TypeError", "UnboundLocalError"})
 
 
-def _vacuities(session: Session) -> Iterator[Vacuity]:
+def _vacuities(session: ExplorationSession) -> Iterator[Vacuity]:
     """Each operation that could not have shown a fault, and why."""
     # A declaration may have been taken back since, where something else was seen.
     declared = session.system.relations.declared
@@ -395,7 +397,7 @@ def _varies(
         yield Vacuity(operation, f"{verb} the same {where}")
 
 
-def _changes(session: Session, key: Key, step: int) -> bool:
+def _changes(session: ExplorationSession, key: Key, step: int) -> bool:
     """Whether anything differs between the key and the key with the step done."""
     record, operations = session.record, session.operations
     after = session.ordering.toggled(key, step)
@@ -453,7 +455,7 @@ def _error_of(fields: Hashable) -> str:
     return head if isinstance(head, str) else "an error"
 
 
-def _unpinned(session: Session) -> Iterator[Violation]:
+def _unpinned(session: ExplorationSession) -> Iterator[Violation]:
     """A violation for each pinned order that never shows."""
     record, pairs = session.record, session.ordering.pairs
     if pairs is None:
@@ -489,7 +491,7 @@ def _by_orders(pairs: Set[tuple[int, int]]) -> Callable[[Key], Hashable]:
     return name
 
 
-def _differ_within(record: Record, name: Callable[[Key], Hashable]) -> bool:
+def _differ_within(record: ObservationRecord, name: Callable[[Key], Hashable]) -> bool:
     """Whether anything at all differs between two keys of one name."""
     first: dict[Hashable, Hashable] = {}
     return any(
@@ -498,7 +500,7 @@ def _differ_within(record: Record, name: Callable[[Key], Hashable]) -> bool:
     )
 
 
-def _records(record: Record) -> Iterator[tuple[Key, Hashable, Hashable]]:
+def _records(record: ObservationRecord) -> Iterator[tuple[Key, Hashable, Hashable]]:
     """Everything in the record: the key, the operation, and its result or error.
 
     The result of a step that was done, or undone, without an error is None.
@@ -519,7 +521,9 @@ def _records(record: Record) -> Iterator[tuple[Key, Hashable, Hashable]]:
             yield key, (what, step), fields
 
 
-def _unpinned_at(session: Session, keys: list[Key], expected: str) -> Violation:
+def _unpinned_at(
+    session: ExplorationSession, keys: list[Key], expected: str
+) -> Violation:
     """The violation at the largest of the keys, all orders of which look like it."""
     key = max(keys, key=lambda each: len(state_of(each)))
     state, record = state_of(key), session.record

@@ -41,8 +41,8 @@ from everyorder.harness.engine.proof import (
     searched,
 )
 from everyorder.harness.engine.protocol import History, Key, StateForm
-from everyorder.harness.engine.session import Session
-from everyorder.harness.engine.states import LEAST, Part
+from everyorder.harness.engine.session import ExplorationSession
+from everyorder.harness.engine.states import LEAST, SearchPart
 
 # How a path begins that tells of an order, or of hits of a cache: no write.
 _NO_WRITES: Final = ("order of ", "set order of ", "hits of ")
@@ -70,7 +70,7 @@ def size(steps: int, uses: int) -> int:
     return writes + pairs + searched
 
 
-def run(session: Session) -> None:
+def run(session: ExplorationSession) -> None:
     """Find the groups, check them, and explore each of them.
 
     Sets `session.groups` to those that were explored.  Raises `BadScenario` where the
@@ -96,7 +96,7 @@ def run(session: Session) -> None:
         player.reset()
 
 
-def _is_small_enough(session: Session) -> bool:
+def _is_small_enough(session: ExplorationSession) -> bool:
     """Whether states are small enough to compare every two steps; reports it if not."""
     form = session.player.state()
     steps = session.operations.steps
@@ -122,7 +122,7 @@ class _Writes:
 class _Groups:
     """Which steps belong together: a forest of steps, and why they were joined."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ExplorationSession) -> None:
         self._session = session
         self._player = session.player
         operations = session.operations
@@ -327,7 +327,9 @@ def is_within(path: str, place: str) -> bool:
     return path.startswith(place) and not (below[:1].isalnum() or below[:1] == "_")
 
 
-def _explore(session: Session, groups: tuple[tuple[int, ...], ...], most: int) -> None:
+def _explore(
+    session: ExplorationSession, groups: tuple[tuple[int, ...], ...], most: int
+) -> None:
     """Explore each group with no other step active, and with all of them."""
     operations, meter = session.operations, session.meter
     # What strategies after this one are planned to take.
@@ -338,7 +340,7 @@ def _explore(session: Session, groups: tuple[tuple[int, ...], ...], most: int) -
         others = [step for step in range(operations.steps) if step not in group]
         for leading in ((), operations.history_to(others)):
             left = most if meter.left is None else max(meter.left - later, 0)
-            part = Part(frozenset(group), leading, LEAST)
+            part = SearchPart(frozenset(group), leading, LEAST)
             search, _ = searched(session, min(most, left), part)
             if search.closed and search.covered >= LEAST:
                 continue

@@ -51,7 +51,7 @@ how many there are.
 
 `walk:s`: one run without a reset that takes every operation after s others.  The
 digraph whose nodes are (active set, last s operations) and whose transitions are the
-operations, toggles and uses alike, has an Eulerian circuit, and `Walk` follows one
+operations, toggles and uses alike, has an Eulerian circuit, and `SuiteWalk` follows one
 while the system runs, with one byte per node and no list of transitions.
 """
 
@@ -70,7 +70,7 @@ from everyorder.harness.engine.protocol import (
     state_of,
 )
 from everyorder.harness.engine.reference import map_states
-from everyorder.harness.engine.session import Incomplete, Session
+from everyorder.harness.engine.session import ExplorationSession, Incomplete
 
 
 def histories_size(steps: int, uses: int, longest: int) -> int:
@@ -79,7 +79,7 @@ def histories_size(steps: int, uses: int, longest: int) -> int:
     return sum(length * operations**length for length in range(1, longest + 1))
 
 
-def run_histories(session: Session, longest: int) -> None:
+def run_histories(session: ExplorationSession, longest: int) -> None:
     """Play all histories of at most `longest` operations."""
     operations = range(session.operations.actions)
     for length in range(longest + 1):
@@ -108,7 +108,7 @@ def stale_histories(operations: Operations) -> Iterator[History]:
                     yield other, step, use, other, use
 
 
-def run_stale(session: Session) -> None:
+def run_stale(session: ExplorationSession) -> None:
     """Play all of `stale_histories`."""
     for history in stale_histories(session.operations):
         session.play_history(history)
@@ -119,7 +119,7 @@ def full_size(steps: int) -> int:
     return 2 * steps * factorial(steps) ** 2
 
 
-def run_full(session: Session) -> None:
+def run_full(session: ExplorationSession) -> None:
     """Play every round."""
     player, transition = session.player, session.transition
     player.reset()
@@ -149,7 +149,7 @@ def arrangements_size(steps: int, uses: int) -> int:
     return total * (steps + uses)
 
 
-def run_arrangements(session: Session) -> None:
+def run_arrangements(session: ExplorationSession) -> None:
     """Play every operation from every arrangement that counts as one."""
     player = session.player
     session.play_history(())
@@ -178,7 +178,7 @@ def depth_size(steps: int, uses: int, hidden: int) -> int:
     return (doubled << steps) // 2
 
 
-def depth_measured(session: Session, hidden: int) -> int:
+def depth_measured(session: ExplorationSession, hidden: int) -> int:
     """Operations of the suite, once the canonical histories are known."""
     operations = session.operations.actions
     return sum(
@@ -188,7 +188,7 @@ def depth_measured(session: Session, hidden: int) -> int:
     )
 
 
-def run_depth(session: Session, hidden: int) -> None:
+def run_depth(session: ExplorationSession, hidden: int) -> None:
     """Play the suite for `hidden` operations."""
     map_states(session)
     operations = range(session.operations.actions)
@@ -217,7 +217,7 @@ def walk_size(steps: int, uses: int, depth: int) -> int:
     return int(operations ** (depth + 1)) << steps
 
 
-class Walk:
+class SuiteWalk:
     """The state of one walk: where it is, what is spent, what is known to fail.
 
     Why there is a circuit.  With every step succeeding, each operation permutes the
@@ -245,7 +245,7 @@ class Walk:
     transition is still executed, some more than once.
     """
 
-    def __init__(self, session: Session, depth: int) -> None:
+    def __init__(self, session: ExplorationSession, depth: int) -> None:
         self._session = session
         self._operations = session.operations.actions
         self._steps = session.operations.steps
@@ -386,6 +386,6 @@ class Walk:
         return way
 
 
-def run_walk(session: Session, depth: int, *, resume: bool = False) -> None:
+def run_walk(session: ExplorationSession, depth: int, *, resume: bool = False) -> None:
     """Run `walk:depth` on the session; see `Walk.run`."""
-    Walk(session, depth).run(resume=resume)
+    SuiteWalk(session, depth).run(resume=resume)

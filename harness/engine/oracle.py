@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
-from everyorder.harness.engine.player import Broken, Player, Record
+from everyorder.harness.engine.player import Broken, ObservationRecord, Player
 from everyorder.harness.engine.protocol import (
     History,
     Key,
@@ -63,7 +63,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class HistoryFault:
     """Something that is wrong within the history alone, after `position` operations.
 
     It is `hidden` if expected and found are states, and `at_end` if it is not the
@@ -88,7 +88,7 @@ class Replay:
 
     history: History
     actions: tuple[Action, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[HistoryFault, ...]
     fresh: Hashable | None = None
 
     @property
@@ -118,16 +118,16 @@ def replay(
     operations = operations_of(system)
     history = tuple(history)
     operations.check(history)
-    faults: list[Fault] = []
+    faults: list[HistoryFault] = []
 
     def report(
         kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
     ) -> None:
         at = len(actions) + 1
-        faults.append(Fault(kind, state_of(key), expected, found, at, hidden))
+        faults.append(HistoryFault(kind, state_of(key), expected, found, at, hidden))
 
     ordering = ordering_of(system, order_dependent=order_dependent)
-    player = Player(system, operations, Record(), report, ordering=ordering)
+    player = Player(system, operations, ObservationRecord(), report, ordering=ordering)
     played: list[int] = []
     for operation in history:
         played += (operation, operations.look) if watch else (operation,)
@@ -210,7 +210,7 @@ def _player(system: System, *, order_dependent: bool) -> Player:
     """A player on a fresh system that reports nothing."""
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)
-    player = Player(system, operations, Record(), _ignore, ordering=ordering)
+    player = Player(system, operations, ObservationRecord(), _ignore, ordering=ordering)
     player.watching = False
     player.reset()
     return player
@@ -254,7 +254,7 @@ MOST_OPERATIONS = 60_000
 MOST_SECONDS = 20.0
 
 
-class Exhausted(Exception):
+class OperationsExhausted(Exception):
     """The judge has played all the operations that it may."""
 
 
@@ -300,19 +300,19 @@ class Judge:
         return self._operations.history_to(state) if known is None else known
 
     def replay(self, history: History) -> Replay:
-        """Replay a history; raises `Exhausted` when the allowance is used up."""
+        """Replay a history; raises `OperationsExhausted` when the allowance is used up."""
         if self.left < len(history) or monotonic() > self._ends:
-            raise Exhausted
+            raise OperationsExhausted
         self.left -= len(history) + 1
         return replay(self.system, history, order_dependent=self.ordering.total)
 
-    def fault(self, history: History, kind: Kind | None) -> Fault | None:
+    def fault(self, history: History, kind: Kind | None) -> HistoryFault | None:
         """What is wrong at the end of the history, of the family of `kind` if any."""
         return self.inspect(history, self.replay(history), kind)
 
     def inspect(
         self, history: History, played: Replay, kind: Kind | None
-    ) -> Fault | None:
+    ) -> HistoryFault | None:
         """The same for a history that was replayed already."""
         family = EVERY if kind is None else frozenset({kind})
         if kind in STATEFUL:
@@ -336,7 +336,7 @@ class Judge:
 
     def _contradiction(
         self, history: History, played: Replay, family: frozenset[Kind]
-    ) -> Fault | None:
+    ) -> HistoryFault | None:
         at = len(history)
         final = played.actions[at]
         if history:
@@ -345,18 +345,18 @@ class Judge:
             other = self._reference((*self.canonical(before), history[-1]), at=-2)
             if last.kind == "use" and "use" in family and other.kind == "use":
                 if other.state == before and other.value != last.value:
-                    return Fault("use", last.state, other.value, last.value, at)
+                    return HistoryFault("use", last.state, other.value, last.value, at)
             elif "error" in family and _RAISING & {last.kind, other.kind}:
                 same_place = (
                     self._reference(self.canonical(before), at=-1).state == before
                 )
                 if same_place and (other.kind, other.value) != (last.kind, last.value):
-                    return Fault("error", before, other.value, last.value, at)
+                    return HistoryFault("error", before, other.value, last.value, at)
         if "order" in family:
             other = self._reference(self.canonical(final.state), at=-1)
             # What can be seen says more than a fingerprint, so it comes first.
             if final.state == other.state and final.value != other.value:
-                return Fault(
+                return HistoryFault(
                     *("order", final.state, other.value, final.value, at), at_end=True
                 )
             hidden = self._hidden(played, final, other)
@@ -364,23 +364,25 @@ class Judge:
                 return hidden
             if self.differs(other, final):
                 expected, found = other.fingerprint, final.fingerprint
-                return Fault(
+                return HistoryFault(
                     *("order", final.state, expected, found, at, True), at_end=True
                 )
         return None
 
-    def _hidden(self, played: Replay, final: Action, other: Action) -> Fault | None:
+    def _hidden(
+        self, played: Replay, final: Action, other: Action
+    ) -> HistoryFault | None:
         """A difference of complete states that the final look takes away, or makes."""
         if not self._proving or final.state != other.state:
             return None
         at, state = len(played.history), final.state
         expected = self._references[self.canonical(state)].before_look
         if played.before_look != expected:
-            return Fault(
+            return HistoryFault(
                 *("order", state, expected, played.before_look, at, True), at_end=True
             )
         if final.fingerprint != expected:
-            return Fault(
+            return HistoryFault(
                 *("cold", state, expected, final.fingerprint, at + 1, True), at_end=True
             )
         return None
@@ -394,7 +396,7 @@ class Judge:
         return actions[at] if len(actions) > len(history) else actions[-1]
 
 
-def _with_precise_kind(fault: Fault, played: Replay) -> Fault:
+def _with_precise_kind(fault: HistoryFault, played: Replay) -> HistoryFault:
     """The fault under the name that fits what the history needs to show it."""
     if fault.kind not in STATEFUL or fault.position > len(played.history):
         return fault

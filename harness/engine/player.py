@@ -65,7 +65,7 @@ class Missing:
 MISSING: Final = Missing()
 
 
-class Record:
+class ObservationRecord:
     """First observations, answers, failures, fingerprints and canonical histories."""
 
     __slots__ = (
@@ -202,7 +202,7 @@ class Player:
         self,
         system: System,
         operations: Operations,
-        record: Record,
+        record: ObservationRecord,
         report: Report,
         *,
         ordering: Ordering,

@@ -41,7 +41,7 @@ RESET = 1 << 9
 REST = 1 << 10
 
 
-class Beat(NamedTuple):
+class OperationMark(NamedTuple):
     """One operation; `undo` says that it is a step, is active, and gets undone.
 
     `RESET` stands for the making of a fresh system.
@@ -52,7 +52,7 @@ class Beat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class ProgressTrail:
     """How many beats there were, and the last of them.
 
     `beats` are those since the last fresh system; the making of that is the first one,
@@ -61,13 +61,13 @@ class Trail:
     """
 
     count: int
-    beats: tuple[Beat, ...]
+    beats: tuple[OperationMark, ...]
     resting: bool
     done: int
     planned: int
 
 
-class Pulse:
+class ProgressWriter:
     """The writer's end."""
 
     __slots__ = ("_cells", "_count", "_first")
@@ -98,25 +98,25 @@ class Pulse:
         self._cells[DONE] = done
         self._cells[PLANNED] = planned
 
-    def trail(self) -> Trail:
+    def trail(self) -> ProgressTrail:
         """The last beats of this exploration."""
         return read(self._cells, self._first)
 
 
 # At most one process watches the explorations of this one.
-_current: Pulse | None = None
+_current: ProgressWriter | None = None
 
 
-def current() -> Pulse | None:
+def current() -> ProgressWriter | None:
     """The pulse to beat, if this process is watched."""
     return _current
 
 
 @contextmanager
-def watched(cells: memoryview) -> Iterator[Pulse]:
+def watched(cells: memoryview) -> Iterator[ProgressWriter]:
     """Context: explorations write their beats to these cells (`CELLS` of format Q)."""
     global _current
-    before, _current = _current, Pulse(cells)
+    before, _current = _current, ProgressWriter(cells)
     try:
         yield _current
     finally:
@@ -129,15 +129,17 @@ def count(cells: memoryview) -> int:
     return number
 
 
-def read(cells: memoryview, since: int = 0) -> Trail:
+def read(cells: memoryview, since: int = 0) -> ProgressTrail:
     """The last beats, written by whatever process; none up to number `since`."""
     last = count(cells)
-    beats: list[Beat] = []
+    beats: list[OperationMark] = []
     resting = last > since and cells[last % TAIL] == REST
     for number in range(last, max(last - TAIL, since), -1):
         code = cells[number % TAIL]
         if code != REST:
-            beats.append(Beat(code & ~UNDO, bool(code & UNDO)))
+            beats.append(OperationMark(code & ~UNDO, bool(code & UNDO)))
         if code == RESET:
             break
-    return Trail(last, tuple(reversed(beats)), resting, cells[DONE], cells[PLANNED])
+    return ProgressTrail(
+        last, tuple(reversed(beats)), resting, cells[DONE], cells[PLANNED]
+    )

@@ -34,8 +34,14 @@ from everyorder.harness.engine.histories import (
 from everyorder.harness.engine.oracle import portrait
 from everyorder.harness.engine.protocol import History, Key, StateForm, state_of
 from everyorder.harness.engine.result import Closure
-from everyorder.harness.engine.session import Session
-from everyorder.harness.engine.states import LEAST, OrderRead, Part, Search, VariantRead
+from everyorder.harness.engine.session import ExplorationSession
+from everyorder.harness.engine.states import (
+    LEAST,
+    OrderRead,
+    Search,
+    SearchPart,
+    VariantRead,
+)
 
 # Steps up to which every transition is taken from two histories: 2,048 at 8 steps.
 DOUBLED = 8
@@ -59,7 +65,7 @@ def graph_size(steps: int, uses: int, *, ordered: bool) -> int:
     return walk_size(steps, uses, 0) * (2 if steps <= DOUBLED else 1)
 
 
-def run_graph(session: Session) -> None:
+def run_graph(session: ExplorationSession) -> None:
     """Take every operation at every state.
 
     Raises `BadScenario` where there is no state to compare, or where what there is
@@ -85,7 +91,7 @@ def run_graph(session: Session) -> None:
     _refute(session)
 
 
-def _refute(session: Session) -> None:
+def _refute(session: ExplorationSession) -> None:
     """Look for states that a complete fingerprint would tell apart."""
     record = session.record
     met: dict[Hashable, Key] = {}
@@ -125,7 +131,7 @@ def checked(found: Hashable) -> Hashable:
     return found
 
 
-def _search(session: Session) -> None:
+def _search(session: ExplorationSession) -> None:
     """Explore the complete states of a system that is not settled.
 
     Sets `session.closure`.  Raises `BadScenario` where the system shows no state.
@@ -141,7 +147,7 @@ def _search(session: Session) -> None:
     session.player.reset()
 
 
-def affordable(session: Session, strategy: str) -> int:
+def affordable(session: ExplorationSession, strategy: str) -> int:
     """Operations that a search may take, by the budget and the size of a state.
 
     Raises `BadScenario`, with the strategy's name, where there is none.
@@ -156,7 +162,7 @@ def affordable(session: Session, strategy: str) -> int:
 
 
 def searched(
-    session: Session, most: int, part: Part | None = None
+    session: ExplorationSession, most: int, part: SearchPart | None = None
 ) -> tuple[Search, bool]:
     """The search through a part, and whether the order of dicts is read there."""
     blind = Search(session, exact=False, most=most, part=part)
@@ -172,7 +178,7 @@ def searched(
     return blind, False
 
 
-def _explored(session: Session) -> Search:
+def _explored(session: ExplorationSession) -> Search:
     most = affordable(session, "graph")
     blind, order_read = searched(session, most)
     operations = session.operations
@@ -197,7 +203,7 @@ def _explored(session: Session) -> Search:
     return exact_too or blind
 
 
-def _is_cheap(session: Session, blind: Search) -> bool:
+def _is_cheap(session: ExplorationSession, blind: Search) -> bool:
     """Whether the arrangements of the steps are few enough to tell them apart."""
     arrangements, term = 1, 1
     for left in range(session.operations.steps, 0, -1):
@@ -208,7 +214,7 @@ def _is_cheap(session: Session, blind: Search) -> bool:
     return arrangements * per_set * operations * LEAST <= MOST_EXACT
 
 
-def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
+def _conclude(session: ExplorationSession, search: Search, *, order_read: bool) -> None:
     blind = not search.exact and bool(search.variants)
     unread = orders_unread(session, search.variants) if blind and search.closed else ()
     session.closure = Closure(
@@ -230,7 +236,7 @@ def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
         )
 
 
-def not_closed(session: Session, search: Search, where: str) -> str:
+def not_closed(session: ExplorationSession, search: Search, where: str) -> str:
     """Why a search did not end, as far as that is known, and what to write."""
     if search.variant_read:
         return (
@@ -260,7 +266,7 @@ def not_closed(session: Session, search: Search, where: str) -> str:
     return text
 
 
-def _growing(session: Session, search: Search) -> str:
+def _growing(session: ExplorationSession, search: Search) -> str:
     """A path that tells two states of the same active steps apart, of none at best."""
     total = session.ordering.total
     of_key: dict[Key, list[int]] = {}
@@ -281,7 +287,7 @@ def _growing(session: Session, search: Search) -> str:
 
 
 def orders_unread(
-    session: Session, variants: Iterable[tuple[History, History]]
+    session: ExplorationSession, variants: Iterable[tuple[History, History]]
 ) -> tuple[str, ...]:
     """Where the order of a dict differs between histories to the same state."""
     total = session.ordering.total

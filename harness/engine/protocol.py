@@ -134,7 +134,7 @@ class Relations:
 
 
 class System(Protocol):
-    """A registry under exploration; see the module's rules.  Derive from `Base`."""
+    """A registry under exploration; see the module's rules.  Derive from `SystemBase`."""
 
     @property
     def steps(self) -> int:
@@ -218,7 +218,7 @@ class System(Protocol):
         ...
 
 
-class Base:
+class SystemBase:
     """What most systems have in common; a system overrides what it knows better."""
 
     relations = Relations()

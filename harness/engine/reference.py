@@ -45,7 +45,13 @@ from everyorder.harness.engine.protocol import (
     State,
     StateForm,
 )
-from everyorder.harness.engine.session import FINAL, Finding, Halt, Incomplete, Session
+from everyorder.harness.engine.session import (
+    FINAL,
+    ExplorationSession,
+    Halt,
+    Incomplete,
+    RawViolation,
+)
 
 # Replays that tell "changed for good" from "different each time": what goes wrong in
 # one run of two agrees so often once in a million times.
@@ -68,7 +74,7 @@ def rehearsal(operations: Operations) -> tuple[History, History]:
     return histories[0], histories[1]
 
 
-def make_first_system(session: Session) -> None:
+def make_first_system(session: ExplorationSession) -> None:
     """Make the first system of all, and note its form, which all others must have."""
     player, system = session.player, session.system
     # A fresh system may break a law; that is a violation like others.
@@ -84,7 +90,7 @@ def make_first_system(session: Session) -> None:
         session.first_portrait = system.portrait(player.handles)
 
 
-def check(session: Session) -> bool:
+def check(session: ExplorationSession) -> bool:
     """Whether all histories agree with themselves; else there is a finding."""
     operations = session.operations
     single: list[History] = []
@@ -106,7 +112,7 @@ def check(session: Session) -> bool:
     return True
 
 
-def recheck_states(session: Session) -> None:
+def recheck_states(session: ExplorationSession) -> None:
     """See whether a system is fresh after others that were let go of at any state.
 
     While states are searched, systems are mostly let go of after long histories, which
@@ -129,7 +135,7 @@ def recheck_states(session: Session) -> None:
     session.unchecked = 0
 
 
-def recheck_findings(session: Session) -> None:
+def recheck_findings(session: ExplorationSession) -> None:
     """See whether a system is fresh after the histories of what was found.
 
     If it is not, that is the one finding: whatever else was found may come from it.
@@ -151,7 +157,7 @@ def recheck_findings(session: Session) -> None:
     session.findings[:] = found
 
 
-def caveats(session: Session) -> tuple[Caveat, ...]:
+def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
     """What is assumed, where states were too many."""
     if not session.unchecked:
         return ()
@@ -160,21 +166,21 @@ def caveats(session: Session) -> tuple[Caveat, ...]:
     return (Caveat("assumed", f"what create makes is fresh after {states}"),)
 
 
-def _is_followed(session: Session) -> bool:
+def _is_followed(session: ExplorationSession) -> bool:
     """Whether fresh systems are to have the form of the first one."""
     system = session.system
     followed = isinstance(session.first_form, StateForm) and not system.settled
     return followed and not system.isolated
 
 
-def _check_after(session: Session, history: History) -> None:
+def _check_after(session: ExplorationSession, history: History) -> None:
     """Raise `Halt` if a system is not fresh after one that was let go of there."""
     order_dependent = session.ordering.total
     abandon(session.system, history, order_dependent=order_dependent)
     _check_form(session)
 
 
-def _check_form(session: Session) -> None:
+def _check_form(session: ExplorationSession) -> None:
     """Raise `Halt` if a fresh system is not what the first one was."""
     first = session.first_form
     if not isinstance(first, StateForm) or session.system.settled:
@@ -185,13 +191,16 @@ def _check_form(session: Session) -> None:
         session.report_not_fresh()
 
 
-def _played(session: Session, history: History) -> Replay:
+def _played(session: ExplorationSession, history: History) -> Replay:
     return replay(session.system, history, order_dependent=session.ordering.total)
 
 
 def _judged(
-    session: Session, history: History, known: dict[History, Replay], now: Replay
-) -> Finding:
+    session: ExplorationSession,
+    history: History,
+    known: dict[History, Replay],
+    now: Replay,
+) -> RawViolation:
     finding = _finding(session, history, known[history], now)
     if _is_new(session, history, now):
         for other, before in known.items():
@@ -203,7 +212,7 @@ def _judged(
     return finding
 
 
-def _is_left(session: Session, histories: Iterable[History]) -> bool:
+def _is_left(session: ExplorationSession, histories: Iterable[History]) -> bool:
     """Whether a fresh system shows what was done on the one before.
 
     It may be undone there by the next, so that no history has changed for good.
@@ -221,25 +230,29 @@ def _is_left(session: Session, histories: Iterable[History]) -> bool:
     return False
 
 
-def _is_new(session: Session, history: History, now: Replay) -> bool:
+def _is_new(session: ExplorationSession, history: History, now: Replay) -> bool:
     """Whether this is what the history gives from now on."""
     return all(_played(session, history) == now for _ in range(REPEATS))
 
 
-def _finding(session: Session, history: History, one: Replay, two: Replay) -> Finding:
+def _finding(
+    session: ExplorationSession, history: History, one: Replay, two: Replay
+) -> RawViolation:
     pairs = zip(one.actions, two.actions, strict=False)
     for at, (left, right) in enumerate(pairs):
         if left != right:
             return _difference(session, history[: at + 1], left, right)
     if one.fresh != two.fresh:
         root = session.ordering.root
-        return Finding("nondeterminism", root, one.fresh, two.fresh, (), hidden=True)
+        return RawViolation(
+            "nondeterminism", root, one.fresh, two.fresh, (), hidden=True
+        )
     return _difference(session, history, one.actions[-1], two.actions[-1])
 
 
 def _difference(
-    session: Session, history: History, left: Action, right: Action
-) -> Finding:
+    session: ExplorationSession, history: History, left: Action, right: Action
+) -> RawViolation:
     expected, found = left.value, right.value
     hidden = expected == found
     if hidden:
@@ -248,7 +261,7 @@ def _difference(
             # It is not the look that differs; one is implied at the end.
             history = history[:-1]
     key = session.ordering.key(right.state)
-    return Finding("nondeterminism", key, expected, found, history, hidden)
+    return RawViolation("nondeterminism", key, expected, found, history, hidden)
 
 
 # 2^13 fresh histories of six adds are five seconds at 100 microseconds a step; a
@@ -265,7 +278,7 @@ def count_arrangements(steps: int) -> int:
     return total
 
 
-def look_cold(session: Session) -> None:
+def look_cold(session: ExplorationSession) -> None:
     """Take the cold look at every state, or at the corners where there are too many."""
     if _is_large(session):
         _corners(session)
@@ -278,7 +291,7 @@ def look_cold(session: Session) -> None:
 
 
 def canonical_histories(
-    session: Session, states: Iterable[State]
+    session: ExplorationSession, states: Iterable[State]
 ) -> Mapping[Key, History]:
     """The canonical histories that `look_cold` finds, as far as these states need them.
 
@@ -294,7 +307,7 @@ def canonical_histories(
     return session.record.canonical
 
 
-def map_states(session: Session, wanted: Set[Key] | None = None) -> None:
+def map_states(session: ExplorationSession, wanted: Set[Key] | None = None) -> None:
     """Find the canonical history of every reachable state, and look there cold.
 
     With `wanted` it ends as soon as these are found.
@@ -319,17 +332,17 @@ def map_states(session: Session, wanted: Set[Key] | None = None) -> None:
     session.mapped = session.reached = True
 
 
-def _states(session: Session) -> int:
+def _states(session: ExplorationSession) -> int:
     """How many states there are when no step fails."""
     steps = session.operations.steps
     return count_arrangements(steps) if session.ordering.total else 1 << steps
 
 
-def _is_large(session: Session) -> bool:
+def _is_large(session: ExplorationSession) -> bool:
     return _states(session) * (1 + session.operations.uses) > MOST_HISTORIES
 
 
-def _corners(session: Session) -> None:
+def _corners(session: ExplorationSession) -> None:
     steps = session.operations.steps
     histories: list[History] = [(), *((i,) for i in range(steps))]
     histories += [(i, j) for i in range(steps) for j in range(i + 1, steps)]
@@ -340,7 +353,7 @@ def _corners(session: Session) -> None:
             _answers(session, history)
 
 
-def _visit(session: Session, history: History) -> bool:
+def _visit(session: ExplorationSession, history: History) -> bool:
     """Look at the end of the history; whether that is a state not seen before."""
     session.rehearse(history)
     canonical = session.record.canonical
@@ -350,6 +363,6 @@ def _visit(session: Session, history: History) -> bool:
     return True
 
 
-def _answers(session: Session, history: History) -> None:
+def _answers(session: ExplorationSession, history: History) -> None:
     for use in range(session.operations.steps, session.operations.actions):
         session.rehearse((*history, use))

@@ -28,9 +28,9 @@ from typing import TypeAlias
 
 from everyorder.harness.engine.oracle import (
     STATEFUL,
-    Exhausted,
-    Fault,
+    HistoryFault,
     Judge,
+    OperationsExhausted,
     Replay,
     arrival,
     portrait,
@@ -39,7 +39,7 @@ from everyorder.harness.engine.oracle import (
 from everyorder.harness.engine.player import Broken
 from everyorder.harness.engine.protocol import History, Operations, StateForm, state_of
 from everyorder.harness.engine.result import Kind, Square, Violation
-from everyorder.harness.engine.session import FINAL, Finding, Session
+from everyorder.harness.engine.session import FINAL, ExplorationSession, RawViolation
 from everyorder.harness.engine.shrink import Shrunk, shrink
 
 # A fault of one run in five escapes 20 replays once in a hundred times.
@@ -80,13 +80,13 @@ def find_flake(judge: Judge, history: History, first: Replay) -> Flake | int:
     return Flake(history, expected, found, rare, times + 1)
 
 
-def is_reproducible(judge: Judge, history: History, fault: Fault) -> bool:
+def is_reproducible(judge: Judge, history: History, fault: HistoryFault) -> bool:
     """Whether the history has this very fault each time that it is judged anew."""
     for _ in range(JUDGED):
         try:
             if judge.new_judge().fault(history, fault.kind) != fault:
                 return False
-        except Exhausted:
+        except OperationsExhausted:
             # It is too long to be judged: that all replays agreed must do.
             return True
     return True
@@ -114,7 +114,7 @@ def find_square(
                 if judge.differs(left.actions[-1], right.actions[-1]):
                     state = left.actions[at - 1].state if at else ()
                     return Square(state, history[at], history[at + 1])
-    except Exhausted:
+    except OperationsExhausted:
         pass
     return None
 
@@ -141,12 +141,12 @@ FORKED = 5
 class _Case:
     """A finding, its shrunk history, and the judge that shrank it."""
 
-    finding: Finding
+    finding: RawViolation
     judge: Judge
     shrunk: Shrunk | None
 
 
-def refutations(session: Session, *, proving: bool) -> tuple[Violation, ...]:
+def refutations(session: ExplorationSession, *, proving: bool) -> tuple[Violation, ...]:
     """The violations that the findings come to, each once.
 
     `proving` says that states were compared.  Several findings often come down to one
@@ -200,7 +200,9 @@ def _count_hidden(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     )
 
 
-def _case(session: Session, finding: Finding, *, proving: bool) -> _Case:
+def _case(
+    session: ExplorationSession, finding: RawViolation, *, proving: bool
+) -> _Case:
     judge = Judge(
         session.system,
         session.record.canonical,
@@ -225,7 +227,7 @@ def _case(session: Session, finding: Finding, *, proving: bool) -> _Case:
     return _Case(finding, judge, shrunk)
 
 
-def _violation(session: Session, case: _Case) -> Violation:
+def _violation(session: ExplorationSession, case: _Case) -> Violation:
     finding = case.finding
     plain = Violation(
         finding.kind,
@@ -245,11 +247,15 @@ def _violation(session: Session, case: _Case) -> Violation:
     return _from_shrunk(session, case.judge, finding, case.shrunk)
 
 
-def _shrunk(session: Session, judge: Judge, finding: Finding) -> Shrunk | None:
+def _shrunk(
+    session: ExplorationSession, judge: Judge, finding: RawViolation
+) -> Shrunk | None:
     return shrink(judge, finding, session.operations, session.record, session.ordering)
 
 
-def _from_fork(session: Session, plain: Violation, other: History) -> Violation:
+def _from_fork(
+    session: ExplorationSession, plain: Violation, other: History
+) -> Violation:
     """The violation of two histories whose equal states had different futures."""
     history = plain.history
     if other[-1] == session.operations.look:
@@ -273,13 +279,13 @@ def _from_fork(session: Session, plain: Violation, other: History) -> Violation:
     return replace(told, expected=one[1], found=two[1], hidden=False)
 
 
-def _with_own_paths(session: Session, violation: Violation) -> Violation:
+def _with_own_paths(session: ExplorationSession, violation: Violation) -> Violation:
     """With the paths that differ between two plays of one history, if any do."""
     paths = _paths(session, violation.history, violation.history)
     return replace(violation, paths=paths or ())
 
 
-def _without_look(session: Session, history: History) -> History:
+def _without_look(session: ExplorationSession, history: History) -> History:
     """The history without its final look, which is implied."""
     return history[:-1] if history[-1:] == (session.operations.look,) else history
 
@@ -287,7 +293,7 @@ def _without_look(session: Session, history: History) -> History:
 Arrival: TypeAlias = tuple[Hashable | None, Hashable, Hashable | None]
 
 
-def _arrival(session: Session, history: History) -> Arrival | None:
+def _arrival(session: ExplorationSession, history: History) -> Arrival | None:
     total = session.ordering.total
     try:
         return arrival(session.system, history, order_dependent=total)
@@ -295,7 +301,7 @@ def _arrival(session: Session, history: History) -> Arrival | None:
         return None
 
 
-def _are_alike(session: Session, one: History, other: History) -> bool:
+def _are_alike(session: ExplorationSession, one: History, other: History) -> bool:
     """Whether the states after two histories are equal, and shown at all."""
     look = session.operations.look
     left, right = (_arrival(session, (*each, look)) for each in (one, other))
@@ -311,7 +317,9 @@ def _future(one: Arrival | None, other: Arrival | None) -> Hashable:
     return value, after.blind if blind else after  # type: ignore[union-attr]  # a form
 
 
-def _from_long_history(judge: Judge, finding: Finding, plain: Violation) -> Violation:
+def _from_long_history(
+    judge: Judge, finding: RawViolation, plain: Violation
+) -> Violation:
     """The violation of a finding that no short history shows; flaky if none does."""
     if _is_late(judge, finding.kind):
         return plain
@@ -327,7 +335,7 @@ def _from_long_history(judge: Judge, finding: Finding, plain: Violation) -> Viol
     return replace(plain, replayed=told)
 
 
-def _shows(judge: Judge, finding: Finding, played: Replay) -> bool:
+def _shows(judge: Judge, finding: RawViolation, played: Replay) -> bool:
     """Whether the history, played alone, gives what was found and not what was not."""
     if any(
         (fault.expected, fault.found) == (finding.expected, finding.found)
@@ -357,7 +365,7 @@ def _is_late(judge: Judge, kind: Kind) -> bool:
 
 
 def _from_shrunk(
-    session: Session, judge: Judge, finding: Finding, shrunk: Shrunk
+    session: ExplorationSession, judge: Judge, finding: RawViolation, shrunk: Shrunk
 ) -> Violation:
     fault = shrunk.fault
     violation = Violation(
@@ -403,7 +411,7 @@ def _from_shrunk(
 
 
 def _comparison(
-    judge: Judge, history: History, fault: Fault
+    judge: Judge, history: History, fault: HistoryFault
 ) -> tuple[History | None, tuple[History, History] | None]:
     """The history that this one is compared with, and both before they differ."""
     if fault.kind not in STATEFUL | {"error", "undo"} or not history:
@@ -423,7 +431,9 @@ def _comparison(
     return way, (way, history)
 
 
-def _before_undo(session: Session, judge: Judge, history: History) -> tuple[str, ...]:
+def _before_undo(
+    session: ExplorationSession, judge: Judge, history: History
+) -> tuple[str, ...]:
     """Where the states differ before the undo that ends a history, if one does.
 
     The undo handle has a state of its own, which is often the variable to fix.
@@ -437,7 +447,9 @@ def _before_undo(session: Session, judge: Judge, history: History) -> tuple[str,
     return tuple(f"before the last operation: {path}" for path in paths)
 
 
-def _paths(session: Session, one: History, other: History) -> tuple[str, ...] | None:
+def _paths(
+    session: ExplorationSession, one: History, other: History
+) -> tuple[str, ...] | None:
     """Where the states after two histories differ; None where they have no portrait."""
     total = session.ordering.total
     left, right = (

@@ -24,7 +24,7 @@ from typing import TypeAlias
 from weakref import WeakMethod
 
 from everyorder.harness.engine.oracle import portrait
-from everyorder.harness.engine.player import Player, Record, Report
+from everyorder.harness.engine.player import ObservationRecord, Player, Report
 from everyorder.harness.engine.protocol import (
     History,
     Key,
@@ -151,7 +151,7 @@ FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RawViolation:
     """A violation before it is shrunk; its state is still a key."""
 
     kind: Kind
@@ -167,7 +167,7 @@ class Finding:
     first_history: History | None = None
 
 
-def _reporting(session: "Session") -> Report:
+def _reporting(session: "ExplorationSession") -> Report:
     """The function that a player reports to; it holds the session weakly."""
     method = WeakMethod(session._report)
 
@@ -181,7 +181,7 @@ def _reporting(session: "Session") -> Report:
     return report
 
 
-class Session:
+class ExplorationSession:
     """A system, its player, record and meter, and the findings so far."""
 
     def __init__(
@@ -198,8 +198,8 @@ class Session:
         self.meter = meter
         self.ordering = ordering
         self.stop_after = stop_after
-        self.record = Record()
-        self.findings: list[Finding] = []
+        self.record = ObservationRecord()
+        self.findings: list[RawViolation] = []
         self._known: set[tuple[Hashable, Key, Hashable, Hashable]] = set()
         # The active steps at which each kind of fault was reported.
         self._places: dict[Hashable, list[frozenset[int]]] = {}
@@ -260,7 +260,7 @@ class Session:
         now = self.system.portrait(self.player.handles)
         paths = self._paths(self.first_portrait, now)
         self._end_with(
-            Finding("not fresh", self.ordering.root, None, None, (), paths=paths)
+            RawViolation("not fresh", self.ordering.root, None, None, (), paths=paths)
         )
 
     def report_hidden(self, before: History, after: History) -> None:
@@ -275,14 +275,16 @@ class Session:
         )
         key, paths = self.player.key, self._paths(one, other)
         shown = after[:-1] if after[-1] == self.operations.look else after
-        self._end_with(Finding("hidden", key, None, None, shown, True, paths, before))
+        self._end_with(
+            RawViolation("hidden", key, None, None, shown, True, paths, before)
+        )
 
     def _paths(self, one: object, other: object) -> tuple[str, ...]:
         if one is None or other is None:
             return ()
         return self.system.paths(one, other)
 
-    def _end_with(self, finding: Finding) -> None:
+    def _end_with(self, finding: RawViolation) -> None:
         self.findings.append(finding)
         raise Halt
 
@@ -311,7 +313,9 @@ class Session:
         places.append(steps)
         first = self._first_history()
         self.findings.append(
-            Finding(kind, key, expected, found, history, hidden, first_history=first)
+            RawViolation(
+                kind, key, expected, found, history, hidden, first_history=first
+            )
         )
         if kind == "undo" or len(self.findings) >= self.stop_after:
             raise Halt

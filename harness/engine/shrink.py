@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from everyorder.harness.engine.oracle import Exhausted, Fault, Judge
-from everyorder.harness.engine.player import Record
+from everyorder.harness.engine.oracle import HistoryFault, Judge, OperationsExhausted
+from everyorder.harness.engine.player import ObservationRecord
 from everyorder.harness.engine.protocol import (
     History,
     Key,
@@ -33,7 +33,7 @@ from everyorder.harness.engine.protocol import (
     state_of,
 )
 from everyorder.harness.engine.result import Kind
-from everyorder.harness.engine.session import Finding
+from everyorder.harness.engine.session import RawViolation
 
 # Operations that delta debugging reduces to a few by some hundred replays.
 SHORT = 32
@@ -48,23 +48,23 @@ class Shrunk:
     """
 
     history: History
-    fault: Fault
+    fault: HistoryFault
     proven: bool
     shorter: "Shrunk | None" = None
 
 
 def shrink(
     judge: Judge,
-    finding: Finding,
+    finding: RawViolation,
     operations: Operations,
-    record: Record,
+    record: ObservationRecord,
     ordering: Ordering,
 ) -> Shrunk | None:
     """Shrink a finding; None when no window of it fails on a fresh system."""
     kind: Kind | None = finding.kind
     try:
         history = _window(judge, finding, _keys(finding, operations, record, ordering))
-    except Exhausted:
+    except OperationsExhausted:
         return None
     if history is None:
         return None
@@ -96,7 +96,7 @@ def _judged(
     return None if fault is None else Shrunk(history, fault, proven, shorter)
 
 
-def _window(judge: Judge, finding: Finding, keys: list[Key]) -> History | None:
+def _window(judge: Judge, finding: RawViolation, keys: list[Key]) -> History | None:
     ends = [len(finding.history)]
     # The first visit may be the one that was wrong: a complete state is compared with
     # the first one met, not with a cold reference.
@@ -136,7 +136,10 @@ def _windows(ends: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _keys(
-    finding: Finding, operations: Operations, record: Record, ordering: Ordering
+    finding: RawViolation,
+    operations: Operations,
+    record: ObservationRecord,
+    ordering: Ordering,
 ) -> list[Key]:
     """The key before each operation and at the end, as far as failing is known."""
     key = ordering.root
@@ -171,7 +174,7 @@ def _reduced(judge: Judge, history: History, kind: Kind) -> History:
                 chunk //= 2
             elif history == before:
                 return history
-    except Exhausted:
+    except OperationsExhausted:
         return history
 
 
@@ -187,7 +190,7 @@ def _search(
             try:
                 if judge.fault(history, None) is not None:
                     return history, True
-            except Exhausted:
+            except OperationsExhausted:
                 return None, False
     return None, True
 

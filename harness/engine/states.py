@@ -35,7 +35,7 @@ from typing import Final
 
 from everyorder.harness.base.errors import BadScenario
 from everyorder.harness.engine.protocol import History, Key, StateForm
-from everyorder.harness.engine.session import Session
+from everyorder.harness.engine.session import ExplorationSession
 from everyorder.harness.engine.symmetry import Orbits
 
 # States that are looked through for something left to do before a fresh system is
@@ -95,7 +95,7 @@ class _Transition:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SearchPart:
     """The operations of a search: these steps, all uses, and looks.
 
     Each fresh system is led by `leading` to where the search begins, and every
@@ -111,12 +111,17 @@ class Search:
     """One stage: the states by one kind of form."""
 
     def __init__(
-        self, session: Session, *, exact: bool, most: int, part: Part | None = None
+        self,
+        session: ExplorationSession,
+        *,
+        exact: bool,
+        most: int,
+        part: SearchPart | None = None,
     ) -> None:
         self._session = session
         self._player = session.player
         operations = session.operations
-        self._part = part = part or Part(frozenset(range(operations.steps)))
+        self._part = part = part or SearchPart(frozenset(range(operations.steps)))
         self._operations = (
             *sorted(part.steps),
             *range(operations.steps, operations.look + 1),

@@ -99,7 +99,7 @@ from everyorder.harness.engine.proof import (
     graph_size,
     run_graph,
 )
-from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, Session
+from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, ExplorationSession
 from everyorder.harness.engine.states import LEAST
 
 # What a complete run without a violation shows; {k} is the strategy's parameter;
@@ -193,28 +193,28 @@ PAIRS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class StrategyFamily:
     """What a family of strategies does, as functions of the parameter."""
 
     # (steps, uses, parameter, ordered) -> operations when no step fails.
     size: Callable[[int, int, int, bool], int]
-    run: Callable[[Session, int], None]
+    run: Callable[[ExplorationSession, int], None]
     least: int | None = None
     # Exact operations once the reachable states are known, where that is possible.
-    measured: Callable[[Session, int], int] | None = None
+    measured: Callable[[ExplorationSession, int], int] | None = None
 
 
-def _sets(session: Session) -> int:
+def _sets(session: ExplorationSession) -> int:
     if session.ordered:
         return len({frozenset(key) for key in session.record.seen})  # type: ignore[arg-type]  # ordered keys are tuples
     return len(session.record.seen)
 
 
-def _walked(session: Session, depth: int) -> int:
+def _walked(session: ExplorationSession, depth: int) -> int:
     return _sets(session) * int(session.operations.actions ** (depth + 1))
 
 
-def _graphed(session: Session, _: int) -> int:
+def _graphed(session: ExplorationSession, _: int) -> int:
     steps = session.operations.steps
     if not session.ordered:
         return _walked(session, 0) * (2 if steps <= DOUBLED else 1)
@@ -224,29 +224,29 @@ def _graphed(session: Session, _: int) -> int:
     return sum(lengths) * session.operations.actions
 
 
-_TABLE: Mapping[str, Method] = {
-    "graph": Method(
+_TABLE: Mapping[str, StrategyFamily] = {
+    "graph": StrategyFamily(
         lambda n, m, _, ordered: graph_size(n, m, ordered=ordered),
         lambda session, _: run_graph(session),
         measured=_graphed,
     ),
-    "walk": Method(
+    "walk": StrategyFamily(
         lambda n, m, s, _: walk_size(n, m, s), run_walk, least=0, measured=_walked
     ),
-    "stale": Method(
+    "stale": StrategyFamily(
         lambda n, m, *_: stale_size(n, m), lambda session, _: run_stale(session)
     ),
-    "histories": Method(
+    "histories": StrategyFamily(
         lambda n, m, k, _: histories_size(n, m, k), run_histories, least=0
     ),
-    "groups": Method(
+    "groups": StrategyFamily(
         lambda n, m, *_: groups.size(n, m), lambda session, _: groups.run(session)
     ),
-    "arrangements": Method(
+    "arrangements": StrategyFamily(
         lambda n, m, *_: arrangements_size(n, m),
         lambda session, _: run_arrangements(session),
     ),
-    "kA": Method(
+    "kA": StrategyFamily(
         lambda n, m, k, _: depth_size(n, m, k),
         run_depth,
         least=0,
@@ -256,9 +256,13 @@ _TABLE: Mapping[str, Method] = {
             else depth_size(session.operations.steps, session.operations.uses, k)
         ),
     ),
-    "sca": Method(lambda n, m, t, _: covering_size(n, m, t), run_covering, least=1),
-    "random": Method(lambda _n, _m, k, _o: random_size(k), run_random, least=1),
-    "full": Method(lambda n, *_: full_size(n), lambda session, _: run_full(session)),
+    "sca": StrategyFamily(
+        lambda n, m, t, _: covering_size(n, m, t), run_covering, least=1
+    ),
+    "random": StrategyFamily(lambda _n, _m, k, _o: random_size(k), run_random, least=1),
+    "full": StrategyFamily(
+        lambda n, *_: full_size(n), lambda session, _: run_full(session)
+    ),
 }
 
 # The names as a person may write them, for messages and completion.
@@ -296,7 +300,7 @@ class Strategy:
         """Operations of the plan when no step fails."""
         return _TABLE[self.family].size(steps, uses, self.parameter, ordered)
 
-    def measure(self, session: Session) -> int:
+    def measure(self, session: ExplorationSession) -> int:
         """Operations of the plan as far as the session knows what can be reached."""
         measured = _TABLE[self.family].measured
         if measured is None or not session.reached:
@@ -304,7 +308,7 @@ class Strategy:
             return self.size(operations.steps, operations.uses, ordered=session.ordered)
         return measured(session, self.parameter)
 
-    def run(self, session: Session) -> None:
+    def run(self, session: ExplorationSession) -> None:
         """Execute the plan on the session."""
         _TABLE[self.family].run(session, self.parameter)
 
@@ -339,7 +343,7 @@ def _parse_one(part: str, text: str) -> Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StrategyPlan:
     """What would be run: its name, its exact size in operations, its guarantee.
 
     The size is exact when no step fails.  Otherwise it is an estimate, which an
@@ -353,13 +357,13 @@ class Plan:
 
 def plan(
     steps: int, uses: int, strategy: str, *, order_dependent: bool = False
-) -> Plan:
+) -> StrategyPlan:
     """The plan of a strategy for n steps and m uses; "auto" is not a plan by itself.
 
     Raises `BadStrategy`.
     """
     parts = parse(strategy)
-    return Plan(
+    return StrategyPlan(
         "+".join(part.name for part in parts),
         sum(part.size(steps, uses, ordered=order_dependent) for part in parts),
         guarantee(parts),

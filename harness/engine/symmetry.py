@@ -39,7 +39,7 @@ from everyorder.harness.engine.protocol import (
     StateForm,
     Symmetry,
 )
-from everyorder.harness.engine.session import Session
+from everyorder.harness.engine.session import ExplorationSession
 
 # Operations of the longest histories of the check; two where it would take too many.
 DEPTH = 3
@@ -51,7 +51,7 @@ MOST_FUTILE = 50
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-def check(session: Session) -> None:
+def check(session: ExplorationSession) -> None:
     """Check the declared symmetries, and let them be used from then on.
 
     Sets `session.symmetries`.  Raises `BadScenario` where one is refuted, unless a
@@ -63,7 +63,7 @@ def check(session: Session) -> None:
         session.symmetries = declared
 
 
-def caveats(session: Session) -> Iterator[Caveat]:
+def caveats(session: ExplorationSession) -> Iterator[Caveat]:
     """The claims that were used, as assumptions."""
     for symmetry in session.symmetries if session.symmetry_used else ():
         names = [symmetry.text(member) for member in sorted(symmetry.members)]
@@ -94,7 +94,9 @@ class Reduction(NamedTuple):
 class Orbits:
     """Which steps stand for each other at the states of one search."""
 
-    def __init__(self, session: Session, steps: frozenset[int], *, exact: bool) -> None:
+    def __init__(
+        self, session: ExplorationSession, steps: frozenset[int], *, exact: bool
+    ) -> None:
         self._session = session
         self._steps = steps
         self._exact = exact
@@ -184,7 +186,7 @@ def swap(history: History, one: int, other: int) -> History:
     return tuple(turn.get(operation, operation) for operation in history)
 
 
-def _play(session: Session, history: History) -> list[Hashable]:
+def _play(session: ExplorationSession, history: History) -> list[Hashable]:
     """The results of a history's operations on a fresh system, besides the plan."""
     session.meter.check_time()
     session.player.reset()
@@ -194,7 +196,7 @@ def _play(session: Session, history: History) -> list[Hashable]:
 class _Check:
     """Plays histories, each once, and compares them with their twins."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ExplorationSession) -> None:
         self._session = session
         self._operations = session.operations
         self._known: dict[History, list[Hashable]] = {}

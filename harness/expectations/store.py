@@ -125,10 +125,10 @@ def parse(text: str, source: str = "expect file") -> Document:
         DamagedExpectFile: `text` is not what any document renders as; `source` names
             the file in the error.
     """
-    return _Parser(text, source).document()
+    return _LineCursor(text, source).document()
 
 
-class _Parser:
+class _LineCursor:
     """A cursor over the lines."""
 
     def __init__(self, text: str, source: str) -> None:

@@ -60,7 +60,7 @@ APPEND = "append"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ImportSettings:
     """The part of pytest's configuration that decides how modules are imported."""
 
     import_mode: str = PREPEND
@@ -99,7 +99,7 @@ def root_of_all(paths: Iterable[Path], start: Path) -> Path:
 
 def import_folders(file: Path, root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """The folders to put before and after all others on the path of imports."""
-    settings = _configuration(root) or Settings()
+    settings = _configuration(root) or ImportSettings()
     before = [root / each for each in settings.pythonpath]
     own = file.parent
     while (own / "__init__.py").is_file() and own != own.parent:
@@ -124,7 +124,7 @@ def _is_marked(folder: Path) -> bool:
     )
 
 
-def _configuration(folder: Path) -> Settings | None:
+def _configuration(folder: Path) -> ImportSettings | None:
     """The settings of the first file of a folder that configures pytest."""
     for name, read in _READERS.items():
         file = folder / name
@@ -175,7 +175,7 @@ _READERS: Mapping[str, Callable[[Path], Mapping[str, Any] | None]] = {
 }
 
 
-def _settings(table: Mapping[str, Any]) -> Settings:
+def _settings(table: Mapping[str, Any]) -> ImportSettings:
     mode = PREPEND
     words = iter(_words(table.get("addopts", ())))
     for word in words:
@@ -183,7 +183,7 @@ def _settings(table: Mapping[str, Any]) -> Settings:
             mode = word.partition("=")[2]
         elif word == "--import-mode":
             mode = next(words, mode)
-    return Settings(mode, tuple(_words(table.get("pythonpath", ()))))
+    return ImportSettings(mode, tuple(_words(table.get("pythonpath", ()))))
 
 
 def _words(value: Any) -> list[str]:

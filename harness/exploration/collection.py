@@ -86,7 +86,7 @@ class UncollectedScenarios:
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _PlacedValue:
     """A value, its place as text, and its position, by which places are sorted."""
 
     value: Any
@@ -107,11 +107,11 @@ def uncollected_scenarios(
         if not name.startswith("_") and issubclass(type(value), Scenario)
     }
     waiting = deque(
-        _Node(value, name, (index,))
+        _PlacedValue(value, name, (index,))
         for index, (name, value) in enumerate(variables.items())
         if not name.startswith("__")
     )
-    found: list[_Node] = []
+    found: list[_PlacedValue] = []
     looked = 0
     while waiting and looked < MOST_VALUES:
         each = waiting.popleft()
@@ -137,7 +137,7 @@ def uncollected_scenarios(
     return UncollectedScenarios(source, tuple(each.place for each in found))
 
 
-def _children(found: _Node, module: object) -> Iterator[_Node]:
+def _children(found: _PlacedValue, module: object) -> Iterator[_PlacedValue]:
     """The values directly inside of a list, tuple, dict or own class."""
     value, kind = found.value, type(found.value)
     inner: Iterator[tuple[str, Any]] = iter(())
@@ -155,7 +155,7 @@ def _children(found: _Node, module: object) -> Iterator[_Node]:
                 if not name.startswith(("__", mangled))
             )
     for index, (place, each) in enumerate(inner):
-        yield _Node(each, found.place + place, (*found.position, index))
+        yield _PlacedValue(each, found.place + place, (*found.position, index))
 
 
 def _key(key: object) -> str:

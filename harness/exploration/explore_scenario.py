@@ -25,7 +25,7 @@ from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
 from everyorder.harness.engine import Budget, Exploration, Progress, System, Violation
 from everyorder.harness.engine import explore as explore_system
 from everyorder.harness.processes.child import end_with_parent
-from everyorder.harness.processes.zygote import Channel
+from everyorder.harness.processes.zygote import PipeEnd
 from everyorder.harness.report.outcome import NO_EXPLORATION, Report
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.isolation import IsolatedSystem, serve_child
@@ -183,7 +183,7 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(parent)
-    channel = Channel(os.dup(0), os.dup(1))
+    channel = PipeEnd(os.dup(0), os.dup(1))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)

@@ -72,7 +72,7 @@ class Parent(Protocol):
         ...
 
 
-class Child(Protocol):
+class ChildProcess(Protocol):
     """A child as its parent sees it.  `cells` is its pulse."""
 
     cells: memoryview
@@ -113,7 +113,7 @@ Main = Callable[..., None]
 CAN_FORK = hasattr(os, "fork")
 
 
-def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> Child:
+def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> ChildProcess:
     """Start a child that runs `main(parent, *arguments)`."""
     if fork:
         return ForkedChild(main, arguments)
@@ -122,7 +122,7 @@ def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> Child:
     return SpawnedChild(main, arguments)
 
 
-def wait(children: Iterable[Child], seconds: float) -> None:
+def wait(children: Iterable[ChildProcess], seconds: float) -> None:
     """Wait until one of them has something to tell, but not longer than that."""
     sources = [source for child in children for source in child.sources()]
     if not CAN_FORK or any(not isinstance(source, int) for source in sources):
@@ -194,7 +194,7 @@ class ForkedChild:
         if drawn is not None:
             sys.modules["random"].setstate(drawn)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        _run(main, _ParentPipe(self.cells, ends.up, ends.down), arguments)
+        _run(main, _ForkedParentPipe(self.cells, ends.up, ends.down), arguments)
 
     def sources(self) -> Sequence[int]:
         """The ends of its pipes that are open."""
@@ -329,7 +329,7 @@ class _Ends(NamedTuple):
     stack: int
 
 
-class _ParentPipe:
+class _ForkedParentPipe:
     """The line of a forked child to its parent."""
 
     def __init__(self, cells: memoryview, up: int, down: int) -> None:

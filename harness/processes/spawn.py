@@ -84,7 +84,7 @@ class SpawnedChild:
         self._line.close()
 
 
-class _ParentPipe:
+class _SpawnedParentPipe:
     """The line of a spawned child to its parent."""
 
     def __init__(self, line: Connection, cells: memoryview) -> None:
@@ -108,7 +108,7 @@ def _run_child(
     Thread(target=_end_with_parent, name="everyorder-lifeline", daemon=True).start()
     cells = memoryview(memory).cast("B").cast("Q")
     with suppress(EOFError, OSError):  # the parent is gone
-        main(_ParentPipe(line, cells), *arguments)
+        main(_SpawnedParentPipe(line, cells), *arguments)
 
 
 def _end_with_parent() -> None:

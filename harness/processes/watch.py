@@ -22,8 +22,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from everyorder.harness.engine import progress
-from everyorder.harness.engine.progress import RESET, Beat, Trail
-from everyorder.harness.processes.child import Child
+from everyorder.harness.engine.progress import RESET, OperationMark, ProgressTrail
+from everyorder.harness.processes.child import ChildProcess
 from everyorder.harness.report.outcome import Unexplored, operation_line
 
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ class Subject:
     uses: tuple[str, ...]
     root: Path
 
-    def line(self, beat: Beat) -> str:
+    def line(self, beat: OperationMark) -> str:
         """An operation as a runnable line."""
         operation, undo = beat
         if operation == RESET:
             return "create()"
         return operation_line(self.steps, self.uses, operation, undo=undo)
 
-    def position(self, trail: Trail) -> tuple[str, tuple[str, ...]]:
+    def position(self, trail: ProgressTrail) -> tuple[str, tuple[str, ...]]:
         """The running operation, "" between two of them, and all before it."""
         lines = [self.line(beat) for beat in trail.beats]
         if lines and trail.beats[0].operation != RESET:
@@ -96,10 +96,10 @@ def subject_of(scenario: "Scenario", root: Path) -> Subject:
     return Subject(scenario.path, scenario.source, steps, uses, root)
 
 
-class Watch:
+class TimeWatch:
     """The clock of one scenario in one child."""
 
-    def __init__(self, child: Child, limits: Limits) -> None:
+    def __init__(self, child: ChildProcess, limits: Limits) -> None:
         self._child = child
         self._limits = limits
         self._looked = monotonic()
@@ -140,7 +140,7 @@ class Watch:
         return None
 
 
-def crash_of(subject: Subject, child: Child, how: str) -> Unexplored:
+def crash_of(subject: Subject, child: ChildProcess, how: str) -> Unexplored:
     """The report on a child that has ended while it explored."""
     reason = f"the process that explored it ended ({how})"
     return _unexplored(subject, child, "crashed", reason, living=False)
@@ -148,7 +148,7 @@ def crash_of(subject: Subject, child: Child, how: str) -> Unexplored:
 
 def hang_of(
     subject: Subject,
-    child: Child,
+    child: ChildProcess,
     limits: Limits,
     exceeded_limit: Literal["operation", "scenario"],
 ) -> Unexplored:
@@ -171,7 +171,7 @@ def hang_of(
 
 
 def import_death(
-    child: Child,
+    child: ChildProcess,
     source: str,
     file: Path,
     root: Path,
@@ -188,7 +188,7 @@ def import_death(
 
 def _unexplored(
     subject: Subject,
-    child: Child,
+    child: ChildProcess,
     verdict: Literal["crashed", "hung"],
     reason: str,
     *,

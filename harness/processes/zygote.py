@@ -46,7 +46,7 @@ from everyorder.harness.processes.child import (
 from everyorder.harness.scenario.scenario import Scenario
 
 
-class Channel:
+class PipeEnd:
     """One end; `reader` and `writer` are file descriptors, which it owns."""
 
     def __init__(self, reader: int, writer: int) -> None:
@@ -84,7 +84,7 @@ _PID_BYTES = 8
 class Zygote:
     """The parent's side: gives out children, and tells how they ended."""
 
-    def __init__(self, serve: Callable[[Channel], None]) -> None:
+    def __init__(self, serve: Callable[[PipeEnd], None]) -> None:
         flush_streams()
         ours, theirs = socket.socketpair()
         parent = os.getpid()
@@ -94,9 +94,9 @@ class Zygote:
             _ZygoteProcess(theirs, serve, parent).run()
         theirs.close()
         self._socket = ours
-        self._channel = Channel(ours.fileno(), ours.fileno())
+        self._channel = PipeEnd(ours.fileno(), ours.fileno())
 
-    def child(self, ended: list[int]) -> tuple[int, Channel]:
+    def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
         """A fresh child, by process id and channel; `ended` are not needed any more.
 
         Raises:
@@ -106,7 +106,7 @@ class Zygote:
         data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
         if not descriptors:
             raise EOFError("the zygote is gone")
-        return int.from_bytes(data), Channel(descriptors[0], descriptors[0])
+        return int.from_bytes(data), PipeEnd(descriptors[0], descriptors[0])
 
     def status(self, pid: int) -> int:
         """How a child ended, as `os.waitstatus_to_exitcode` says it."""
@@ -127,10 +127,10 @@ class _ZygoteProcess:
     """The zygote's own side."""
 
     def __init__(
-        self, control: socket.socket, serve: Callable[[Channel], None], parent: int
+        self, control: socket.socket, serve: Callable[[PipeEnd], None], parent: int
     ) -> None:
         self._control = control
-        self._channel = Channel(control.fileno(), control.fileno())
+        self._channel = PipeEnd(control.fileno(), control.fileno())
         self._serve = serve
         self._parent = parent
         self._children: set[int] = set()
@@ -188,7 +188,7 @@ class _ZygoteProcess:
             if self._spare is not None:
                 self._spare[1].close()
             descriptor = ours.detach()
-            self._serve(Channel(descriptor, descriptor))
+            self._serve(PipeEnd(descriptor, descriptor))
             os._exit(0)
         ours.close()
         self._children.add(pid)
@@ -250,7 +250,7 @@ class Spawner:
         self._program = _MAIN.format(path=sys.path, call=call)
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
-    def child(self, ended: list[int]) -> tuple[int, Channel]:
+    def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
         """A fresh child, by process id and channel; `ended` are not needed any more."""
         for pid in ended:
             self.status(pid)
@@ -263,7 +263,7 @@ class Spawner:
         )
         assert child.stdin is not None, "it is a pipe"
         assert child.stdout is not None, "it is a pipe"
-        channel = Channel(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()))
+        channel = PipeEnd(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()))
         child.stdin.close()
         child.stdout.close()
         self._children[child.pid] = child

@@ -1,11 +1,11 @@
 """The pytest plugin at work: scenarios as tests, and the fixture `explore`.
 
 The hooks are in `standby.py`, which creates a `Plugin` when there is something to do.
-Every process (the only one, or each worker of pytest-xdist) has a `Run` that explores,
-in children (`child.py`), compares, and appends to its own journal in the folder of the
-run.  The process that started the run (the controller) names that folder, reads all
-journals at the end and alone writes expect files (`session.py`), so `-n 8` writes what
-`-n 0` writes, and a killed worker loses nothing that was finished.
+Every process (the only one, or each worker of pytest-xdist) has a `ExploringProcess`
+that explores, in children (`child.py`), compares, and appends to its own journal in the
+folder of the run.  The process that started the run (the controller) names that folder,
+reads all journals at the end and alone writes expect files (`session.py`), so `-n 8`
+writes what `-n 0` writes, and a killed worker loses nothing that was finished.
 
 Rules:
 - every module-level `Scenario` whose name has no leading underscore is one item, named
@@ -88,7 +88,7 @@ BLANK = {
 }
 
 
-class Run:
+class ExploringProcess:
     """The explorations of one process: store, options and journal."""
 
     def __init__(self, root: Path, options: Options, journal: Journal) -> None:
@@ -293,7 +293,9 @@ def _violation_text(report: Report, item: pytest.Item) -> str:
 class ScenarioItem(pytest.Item):
     """One scenario; it passes if every order agrees, as its expect file says."""
 
-    def __init__(self, *, scenario: Scenario, run: Run, **given: Any) -> None:
+    def __init__(
+        self, *, scenario: Scenario, run: ExploringProcess, **given: Any
+    ) -> None:
         super().__init__(**given)
         self.variable = self.originalname = given["name"]
         self.scenario = scenario
@@ -320,7 +322,7 @@ class ScenarioItem(pytest.Item):
 
 
 def make_item(
-    module: pytest.Module, name: str, scenario: Scenario, run: Run
+    module: pytest.Module, name: str, scenario: Scenario, run: ExploringProcess
 ) -> ScenarioItem | None:
     """The item of this variable, or None where it is none."""
     first = next(
@@ -349,7 +351,7 @@ _lines = lru_cache(maxsize=8)(assigned_lines)
 class Explore:
     """Explores scenarios for one test; the test fails where one does not hold."""
 
-    def __init__(self, run: Run, item: pytest.Item) -> None:
+    def __init__(self, run: ExploringProcess, item: pytest.Item) -> None:
         self._run = run
         self._item = item
         self._calls = 0
@@ -435,9 +437,9 @@ class Plugin:
         return Journal(self._notes.folder, worker)
 
     @cached_property
-    def run(self) -> Run:
+    def run(self) -> ExploringProcess:
         """The explorations of this process."""
-        return Run(self.config.rootpath, self.options, self.journal)
+        return ExploringProcess(self.config.rootpath, self.options, self.journal)
 
     def item(self, collector: Any, name: str, scenario: object) -> pytest.Item | None:
         """The item of a module's variable, if it is one."""

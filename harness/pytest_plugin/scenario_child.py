@@ -38,12 +38,12 @@ from typing import Any
 
 from everyorder.harness.base.errors import ExplorationDied
 from everyorder.harness.engine import Progress, progress
-from everyorder.harness.processes.child import Child, Parent, start, wait
+from everyorder.harness.processes.child import ChildProcess, Parent, start, wait
 from everyorder.harness.processes.watch import (
     POLL_SECONDS,
     Limits,
     Subject,
-    Watch,
+    TimeWatch,
     subject_of,
 )
 from everyorder.harness.report.outcome import Report
@@ -366,9 +366,9 @@ def explore_in_child(
     return result.outcome
 
 
-def _result(child: Child, subject: Subject, limits: Limits) -> _Result:
+def _result(child: ChildProcess, subject: Subject, limits: Limits) -> _Result:
     """Wait for it, and pass on what is logged meanwhile.  Raises `ExplorationDied`."""
-    watch = Watch(child, limits)
+    watch = TimeWatch(child, limits)
     while True:
         wait((child,), POLL_SECONDS)
         how = child.termination()

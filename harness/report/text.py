@@ -31,7 +31,7 @@ from everyorder.harness.report.observation import (
     whole_text,
 )
 from everyorder.harness.report.outcome import Report, Verdict
-from everyorder.harness.state import Answer
+from everyorder.harness.state import ValueSnapshot
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
 VERDICTS: Mapping[Verdict, str] = {
@@ -413,7 +413,7 @@ def _is_cut(value: object) -> bool:
     """Whether an answer, or some answer in what was observed, is not shown whole."""
     if isinstance(value, tuple):
         return any(map(_is_cut, value))
-    return isinstance(value, Answer) and value.cut
+    return isinstance(value, ValueSnapshot) and value.cut
 
 
 def _paths(violation: Violation) -> list[str]:

@@ -38,9 +38,9 @@ from functools import cache, lru_cache
 from typing import Any
 
 from everyorder.harness.base.errors import BadScenario
-from everyorder.harness.scenario.recorder import Recorder
+from everyorder.harness.scenario.recorder import LabelRecorder
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.dispatch.registration_record import DefinitionReading
+from everyorder.runtime.dispatch.registration_record import OperatorSpec
 from everyorder.runtime.dispatch.state import fingerprint
 from everyorder.runtime.errors.base import EveryorderError, nearest
 from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet
@@ -120,18 +120,18 @@ _PLAIN: dict[str, object] = {
 # One for each definition that is being explored.
 @lru_cache(maxsize=4096)
 def calls_for(
-    definition: DefinitionReading, kinds: tuple[str, ...]
+    definition: OperatorSpec, kinds: tuple[str, ...]
 ) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """The arguments of a call with each kind of tensors, after the kind."""
     return tuple([(kind, arguments_for(definition, kind)) for kind in kinds])
 
 
-def arguments_for(definition: DefinitionReading, kind: str) -> tuple[Any, ...]:
+def arguments_for(definition: OperatorSpec, kind: str) -> tuple[Any, ...]:
     """Arguments for the positional parameters without a default, all tensors alike."""
     return arguments_of(definition, probe_tensor(kind))
 
 
-def arguments_of(definition: DefinitionReading, tensor: Any) -> tuple[Any, ...]:
+def arguments_of(definition: OperatorSpec, tensor: Any) -> tuple[Any, ...]:
     """The same, all of them this tensor."""
     return tuple(
         _argument(argument, tensor)
@@ -169,7 +169,7 @@ class ProbeSubclass(Tensor):
 
     handle: Handle = staticmethod(unwrapped)
 
-    def __init__(self, label: str, recorder: Recorder, kind: str = "cpu") -> None:
+    def __init__(self, label: str, recorder: LabelRecorder, kind: str = "cpu") -> None:
         self.inner = probe_tensor(kind)
         super().__init__(key_bits=self.inner.key_bits | HANDLED)
         self._context = current_context()
@@ -213,7 +213,7 @@ def _plain(values: Any) -> Any:
 Row = tuple[Any, ...]
 
 
-class Effect:
+class EffectHandle:
     """The undo handle of a step that has an effect; it registers nothing."""
 
     __slots__ = ("__weakref__", "_effects", "_place")
@@ -244,7 +244,7 @@ class Effects:
         "tensors",
     )
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: LabelRecorder) -> None:
         self.recorder = recorder
         self._ends: dict[int, Callable[[], object]] = {}
         self._made = 0
@@ -257,11 +257,11 @@ class Effects:
         # A tensor of each class with a handler, by the name of the class.
         self.tensors: dict[str, Any] = {}
 
-    def hold(self, end: Callable[[], object]) -> Effect:
+    def hold(self, end: Callable[[], object]) -> EffectHandle:
         """Keep what ends an effect; the handle that does it."""
         self._made += 1
         self._ends[self._made] = end
-        return Effect(self, self._made)
+        return EffectHandle(self, self._made)
 
     def end(self, place: int) -> None:
         """End one effect, once."""

@@ -72,7 +72,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Loop:
+class ScenarioLoop:
     """Runs functions and awaitables of one fresh system."""
 
     def __init__(
@@ -186,16 +186,16 @@ class NoLoop:
         )
 
 
-_CURRENT: ContextVar[Loop | NoLoop] = ContextVar("everyorder_loop")
+_CURRENT: ContextVar[ScenarioLoop | NoLoop] = ContextVar("everyorder_loop")
 
 
-def current_loop() -> Loop | NoLoop:
+def current_loop() -> ScenarioLoop | NoLoop:
     """The loop in which a step that is prepared now will run."""
     return _CURRENT.get(NoLoop())
 
 
 @contextmanager
-def as_current_loop(loop: Loop) -> Iterator[None]:
+def as_current_loop(loop: ScenarioLoop) -> Iterator[None]:
     """Context: steps that are prepared run in `loop`."""
     token = _CURRENT.set(loop)
     try:
@@ -329,7 +329,7 @@ Undo: TypeAlias = Callable[..., Any] | EllipsisType | None
 _ONCE = "undo=..., a function that can be called again where it refused (may_refuse)"
 
 
-class Handle:
+class UndoHandle:
     """Undoes a step by the `resource` that its function returned; once only.
 
     Exceptions of the undo pass.
@@ -355,7 +355,7 @@ class Handle:
         return self.resource()
 
 
-class _Resumed(Handle):
+class _Resumed(UndoHandle):
     """A generator that stands at its `yield`."""
 
     __slots__ = ("text",)
@@ -373,7 +373,7 @@ class _Resumed(Handle):
         raise _yields_again(self.text)
 
 
-class _ResumedAsync(Handle):
+class _ResumedAsync(UndoHandle):
     """An asynchronous generator that stands at its `yield`."""
 
     __slots__ = ("text",)
@@ -391,7 +391,7 @@ class _ResumedAsync(Handle):
         raise _yields_again(self.text)
 
 
-class _Entered(Handle):
+class _EnteredContext(UndoHandle):
     """A context manager that was entered."""
 
     __slots__ = ()
@@ -400,7 +400,7 @@ class _Entered(Handle):
         return type(self.resource).__exit__(self.resource, None, None, None)
 
 
-class _EnteredAsync(Handle):
+class _EnteredAsync(UndoHandle):
     """An asynchronous context manager that was entered."""
 
     __slots__ = ()
@@ -409,7 +409,7 @@ class _EnteredAsync(Handle):
         return type(self.resource).__aexit__(self.resource, None, None, None)
 
 
-class _ClosedAsync(Handle):
+class _ClosedAsync(UndoHandle):
     """An object with `aclose()`."""
 
     __slots__ = ()
@@ -418,7 +418,7 @@ class _ClosedAsync(Handle):
         return self.resource.aclose()
 
 
-class _Second(Handle):
+class _Second(UndoHandle):
     """A step with a function to undo it; holds the result of the first function."""
 
     __slots__ = ("_arguments", "_undo")
@@ -459,7 +459,7 @@ class Performance:
         # The code of returned functions that were checked.
         self._checked: set[object] = set()
 
-    def perform(self, loop: Loop | NoLoop, target: Any) -> Closable:
+    def perform(self, loop: ScenarioLoop | NoLoop, target: Any) -> Closable:
         """Do the step; its undo handle.  Errors of the step pass.
 
         Raises:
@@ -482,10 +482,12 @@ class Performance:
         arguments = (target, result) if self._takes_result else (target,)
         return _Second(result, self.undo, *arguments)
 
-    def _await_result(self, loop: Loop | NoLoop, result: Any) -> Any:
+    def _await_result(self, loop: ScenarioLoop | NoLoop, result: Any) -> Any:
         return loop.wait(result) if iscoroutine(result) else result
 
-    def _handle(self, loop: Loop | NoLoop, target: Any, result: Any) -> Closable:
+    def _handle(
+        self, loop: ScenarioLoop | NoLoop, target: Any, result: Any
+    ) -> Closable:
         """The undo handle, by the kind of object that the step's function returned."""
         result = self._await_result(loop, result)
         kind = type(result)
@@ -510,16 +512,16 @@ class Performance:
             return _ClosedAsync(result)
         if hasattr(kind, "__enter__") and hasattr(kind, "__exit__"):
             loop.call(kind.__enter__, result)
-            return _Entered(result)
+            return _EnteredContext(result)
         code = getattr(result, "__code__", None)
         if code is None or code not in self._checked:
             check_undo(self.text, self.do, target, result)
             self._checked.add(code)
-        return Handle(result)
+        return UndoHandle(result)
 
     def _start(
-        self, loop: Loop | NoLoop, generator: Generator[Any, Any, Any]
-    ) -> Handle:
+        self, loop: ScenarioLoop | NoLoop, generator: Generator[Any, Any, Any]
+    ) -> UndoHandle:
         try:
             loop.call(next, generator)
         except StopIteration:
@@ -527,8 +529,8 @@ class Performance:
         return _Resumed(generator, self.text)
 
     def _start_async(
-        self, loop: Loop | NoLoop, generator: AsyncGenerator[Any, Any]
-    ) -> Handle:
+        self, loop: ScenarioLoop | NoLoop, generator: AsyncGenerator[Any, Any]
+    ) -> UndoHandle:
         try:
             loop.wait(anext(generator))
         except StopAsyncIteration:

@@ -34,7 +34,7 @@ from everyorder.harness.scenario.effects import (
     effects_of,
     unwrapped,
 )
-from everyorder.harness.scenario.recorder import Recorder, recorded_kernel
+from everyorder.harness.scenario.recorder import LabelRecorder, recorded_kernel
 from everyorder.harness.scenario.registrations import opener, operator_of
 from everyorder.harness.scenario.step import Closable, Perform, Step
 from everyorder.runtime import python_dispatch
@@ -44,7 +44,7 @@ from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.dispatch.kernel import Kernel, kernel_of
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.dispatch.registration import Registration
-from everyorder.runtime.dispatch.registration_record import Token
+from everyorder.runtime.dispatch.registration_record import RegistrationRecord
 from everyorder.runtime.schema.parser import parse_name
 from everyorder.runtime.torch_dispatch import MAIN, Context, TorchDispatchMode, leave
 
@@ -120,7 +120,7 @@ class ProbeMode(TorchDispatchMode):
     """
 
     label: str = ""
-    recorder: Recorder | None = None
+    recorder: LabelRecorder | None = None
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -163,7 +163,7 @@ class _Recording(Library):
 
     __slots__ = ("recorder",)
 
-    recorder: Recorder
+    recorder: LabelRecorder
 
     def fallback(self, kernel: Any, dispatch_key: Any = None, **named: Any) -> Any:
         assert isinstance(kernel, Kernel), "dispatch to Python registers linked kernels"
@@ -252,7 +252,7 @@ def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
 Add = Callable[[OperatorHandle, Library], object]
 
 
-class _Custom:
+class _CustomHandle:
     """The handle of a custom operator; ends it with all that was added to it."""
 
     __slots__ = ("__weakref__", "_made")
@@ -261,9 +261,9 @@ class _Custom:
         self._made = made
 
     @property
-    def tokens(self) -> tuple[Token, ...]:
+    def tokens(self) -> tuple[RegistrationRecord, ...]:
         """What is live by it."""
-        found: tuple[Token, ...] = self._made._library.tokens
+        found: tuple[RegistrationRecord, ...] = self._made._library.tokens
         return found
 
     def close(self) -> None:
@@ -305,7 +305,7 @@ def custom(
                 except BaseException:
                     made.close()
                     raise
-            return _Custom(made)
+            return _CustomHandle(made)
 
         return perform
 

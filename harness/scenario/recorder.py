@@ -114,7 +114,7 @@ def _free() -> bool:
     return False
 
 
-class Recorder:
+class LabelRecorder:
     """The `labels` of what ran, oldest first, since the list was last emptied.
 
     While `sample` is set, a function that runs also appends `sample()` to `inside`; in
@@ -169,14 +169,20 @@ class Recorder:
 
 
 def recorded_kernel(
-    kernel: Kernel, origin: str, recorder: Recorder | None, debug: str | None = None
+    kernel: Kernel,
+    origin: str,
+    recorder: LabelRecorder | None,
+    debug: str | None = None,
 ) -> Kernel:
     """`kernel`, noting its description in `recorder` whenever it runs; watched."""
     return kernel_maker(kernel, origin, recorder, debug)()
 
 
 def kernel_maker(
-    kernel: Kernel, origin: str, recorder: Recorder | None, debug: str | None = None
+    kernel: Kernel,
+    origin: str,
+    recorder: LabelRecorder | None,
+    debug: str | None = None,
 ) -> Callable[[], Kernel]:
     """A function that makes `recorded_kernel(...)` of these, another one each time."""
     function, facts, with_keyset = kernel.function, kernel.facts, kernel.with_keyset
@@ -204,7 +210,7 @@ def kernel_maker(
 
 
 def _recording_factory(
-    factory: Callable[..., Any], label: str, recorder: Recorder
+    factory: Callable[..., Any], label: str, recorder: LabelRecorder
 ) -> Callable[..., Any]:
     # A factory is called once; what it makes is what runs.
     def linking(below: Any, keyset: Any) -> Callable[..., Any]:
@@ -214,7 +220,7 @@ def _recording_factory(
 
 
 def _recording_function(
-    function: Callable[..., Any], label: str, recorder: Recorder
+    function: Callable[..., Any], label: str, recorder: LabelRecorder
 ) -> Callable[..., Any]:
     ran = recorder.labels
 
@@ -245,7 +251,7 @@ class Leftovers:
 
     __slots__ = ("_cyclic", "_made", "_recorder", "_together", "_waiting", "garbage")
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: LabelRecorder) -> None:
         self._recorder = recorder
         self._made: dict[int, list[Watched]] = {}
         # Objects that must be dead by the next `memory_violations`.

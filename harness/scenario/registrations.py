@@ -15,12 +15,12 @@ from typing import Any
 
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.scenario.effects import effects_of
-from everyorder.harness.scenario.recorder import Recorder, kernel_maker
+from everyorder.harness.scenario.recorder import LabelRecorder, kernel_maker
 from everyorder.harness.scenario.step import Closable, Perform, Step
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.kernel import Kernel, kernel_of
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.dispatch.registration_record import Token
+from everyorder.runtime.dispatch.registration_record import RegistrationRecord
 from everyorder.runtime.schema.parser import parse_name, parse_schema_or_name
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
@@ -174,14 +174,15 @@ def merges_alias_kinds() -> Step:
     return Step("merges_alias_kinds()", prepare, owner="dispatcher")
 
 
-class Refused(Exception):
+class RefusingListener(Exception):
     """A listener does not want the operator that it is told of."""
 
 
-class Known:
+class KnowingListener:
     """A listener that knows the operators that it was told of, and not untold.
 
-    Told of one that it `refuses`, it raises `Refused`, which abandons the step.
+    Told of one that it `refuses`, it raises `RefusingListener`, which abandons the
+    step.
     """
 
     def __init__(self, refuses: Collection[str] = ()) -> None:
@@ -191,7 +192,7 @@ class Known:
     def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
         """Remember the schema, unless it is refused."""
         if str(name) in self.refuses:
-            raise Refused(str(name))
+            raise RefusingListener(str(name))
         self.names.append(str(schema))
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
@@ -210,10 +211,10 @@ def listen(*, refuses: Collection[str] = ()) -> Step:
     """
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
-        recorder: Recorder | None = getattr(target, "recorder", None)
+        recorder: LabelRecorder | None = getattr(target, "recorder", None)
 
         def perform() -> Closable:
-            made = Known(refuses)
+            made = KnowingListener(refuses)
             if recorder is not None:
                 recorder.watch(f"listener ({origin})", made)
             return target.add_listener(made, origin)
@@ -233,9 +234,9 @@ class _Several:
         self._held = held
 
     @property
-    def tokens(self) -> tuple[Token, ...] | None:
+    def tokens(self) -> tuple[RegistrationRecord, ...] | None:
         """What is live by all of them; None if one of them does not say."""
-        tokens: list[Token] = []
+        tokens: list[RegistrationRecord] = []
         for each in self._held:
             held = getattr(each, "tokens", None)
             if held is None:
@@ -331,7 +332,7 @@ def _step(
     namespace = "_" if name is None else name.namespace or "_"
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
-        recorder: Recorder | None = getattr(target, "recorder", None)
+        recorder: LabelRecorder | None = getattr(target, "recorder", None)
         made = None if kernel is None else kernel_of(kernel, with_keyset)
         opened = partial(
             opener(target),

@@ -20,7 +20,7 @@ from everyorder.harness.scenario.effects import (
     is_per_system,
     probe_tensor,
 )
-from everyorder.harness.scenario.recorder import Moment, Recorder
+from everyorder.harness.scenario.recorder import LabelRecorder, Moment
 from everyorder.harness.scenario.step import UseStep
 from everyorder.invariants.run import Call, Lockable, Surroundings, surroundings
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
@@ -47,7 +47,7 @@ def answers(
     Without a schema there are no arguments to make: one call answers for all kinds.
     `before` is what the thread is in now, if the caller knows it.
     """
-    recorder: Recorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
+    recorder: LabelRecorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
     ran, locked = recorder.labels, recorder.locked
     call, before = handle.call, before or Moment()
     entry = target.state.entry(handle.name)
@@ -117,7 +117,7 @@ def answers_and_calls(
     target: Dispatcher, handle: OperatorHandle, kinds: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], tuple[Call, ...]]:
     """`answers`, and each call with what surrounded it, for the laws of a run."""
-    recorder: Recorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
+    recorder: LabelRecorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
     lock: Lockable = target.lock  # type: ignore[attr-defined]  # and this
 
     def sample() -> Surroundings:
@@ -172,7 +172,7 @@ def _joined(ran: list[str]) -> str:
 
 def _note_disturbance(
     target: Dispatcher,
-    recorder: Recorder,
+    recorder: LabelRecorder,
     handle: OperatorHandle,
     before: Moment,
 ) -> Moment:

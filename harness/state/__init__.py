@@ -3,7 +3,7 @@
 from everyorder.harness.state.decode import Portrait as Portrait
 from everyorder.harness.state.decode import differences as differences
 from everyorder.harness.state.heap import Heap as Heap
-from everyorder.harness.state.scope import Scope as Scope
+from everyorder.harness.state.scope import FollowedScope as FollowedScope
 from everyorder.harness.state.scope import scope_of as scope_of
-from everyorder.harness.state.value_snapshot import Answer as Answer
+from everyorder.harness.state.value_snapshot import ValueSnapshot as ValueSnapshot
 from everyorder.harness.state.value_snapshot import canonical as canonical

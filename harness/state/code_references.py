@@ -71,7 +71,7 @@ class Reads(NamedTuple):
     whole: bool
 
 
-class Code(NamedTuple):
+class CodeValue(NamedTuple):
     """A code object as a value, apart from constants that are objects.
 
     `strange` are the places of those; `text` is what a function of this code has for
@@ -84,12 +84,12 @@ class Code(NamedTuple):
     text: str | None
 
 
-def _read_code(code: types.CodeType) -> Code:
+def _read_code(code: types.CodeType) -> CodeValue:
     strange: list[int] = []
     digest = _digest(code, strange)
     first = code.co_consts[0] if code.co_consts else None
     text = first if type(first) is str else None
-    return Code(digest, _reads(code), tuple(strange), text)
+    return CodeValue(digest, _reads(code), tuple(strange), text)
 
 
 read_code = Memo(_read_code)

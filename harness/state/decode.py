@@ -436,10 +436,10 @@ def differences(one: Portrait, other: Portrait, most: int = 8) -> tuple[str, ...
     """
     if one == other:
         return ()
-    return _Comparison(one, other, most).run()
+    return _FormComparison(one, other, most).run()
 
 
-class _Comparison:
+class _FormComparison:
     def __init__(self, one: Portrait, other: Portrait, most: int) -> None:
         self.orders = (one.orders, other.orders)
         self.one = one.records()

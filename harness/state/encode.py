@@ -54,7 +54,7 @@ _IGNORED_VALUE: Any = object()
 _TIED = 64
 
 
-class Walk(Tokens):
+class HeapWalk(Tokens):
     """One traversal; afterwards its attributes are the result."""
 
     _depth = 0
@@ -335,7 +335,7 @@ class Walk(Tokens):
 
     def _reached(self, value: Any) -> bytes:
         """A digest of all that an object reaches, beside what is numbered already."""
-        walk = Walk(self.scope, None)
+        walk = HeapWalk(self.scope, None)
         walk._depth = self._depth + 1
         walk.order = list(self.order)
         walk.seen = dict(self.seen)

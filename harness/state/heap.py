@@ -2,8 +2,8 @@
 
 Most of what a registry reaches are classes, functions, their code and the globals that
 these read.  No operation changes them in most scenarios, so the walk through them from
-the roots that every state has is kept (`Base`), and the next one goes on from where it
-ended: "base containers" are not described again as long as a scan finds the same
+the roots that every state has is kept (`BaseForm`), and the next one goes on from where
+it ended: "base containers" are not described again as long as a scan finds the same
 references.
 
 That is the one place that keeps objects of a program alive between two looks.  It does
@@ -40,7 +40,7 @@ from everyorder.harness.state.accessors import accessor_of
 from everyorder.harness.state.c_call_audit import names_of
 from everyorder.harness.state.code_references import names_in
 from everyorder.harness.state.decode import Portrait, Records
-from everyorder.harness.state.encode import Walk
+from everyorder.harness.state.encode import HeapWalk
 from everyorder.harness.state.layout import (
     ABSENT,
     Getter,
@@ -56,8 +56,8 @@ from everyorder.harness.state.layout import (
 )
 from everyorder.harness.state.scan import ChangeDetector
 from everyorder.harness.state.scope import (
+    FollowedScope,
     IgnorePatterns,
-    Scope,
     join,
     paths_named,
     resolve,
@@ -108,10 +108,12 @@ _KEPT_BASES = frozenset(
 )
 
 
-class Base:
+class BaseForm:
     """A walk from some roots, as it stood when all that they reach was described."""
 
-    def __init__(self, scope: Scope, roots: Mapping[str, object], walk: Walk) -> None:
+    def __init__(
+        self, scope: FollowedScope, roots: Mapping[str, object], walk: HeapWalk
+    ) -> None:
         self._scope = scope
         self._names, self._roots = list(roots), list(roots.values())
         self.done = len(walk.order)
@@ -135,8 +137,8 @@ class Base:
 
     @classmethod
     def build(
-        cls, scope: Scope, roots: Mapping[str, object], walk: Walk
-    ) -> "Base | None":
+        cls, scope: FollowedScope, roots: Mapping[str, object], walk: HeapWalk
+    ) -> "BaseForm | None":
         """A base, if all that a walk met up to now may be kept and scanned."""
         if (
             scope.ignore
@@ -168,11 +170,11 @@ class Base:
             and all(not any(cached_answers(kind)) for kind in self._abstract)
         )
 
-    def walk(self) -> Walk:
+    def walk(self) -> HeapWalk:
         """A walk that goes on from here, at `done`."""
         return _copied(self._scope, self._walk)
 
-    def learn(self, walk: Walk) -> None:
+    def learn(self, walk: HeapWalk) -> None:
         """Keep how types are read that are part of this base, or never change."""
         mine = self._walk
         if len(walk.plans) == self._plans:
@@ -185,8 +187,8 @@ class Base:
         }
 
 
-def _copied(scope: Scope, walk: Walk) -> Walk:
-    copy = Walk(scope, None)
+def _copied(scope: FollowedScope, walk: HeapWalk) -> HeapWalk:
+    copy = HeapWalk(scope, None)
     copy.out = walk.out[:]
     copy.order = walk.order[:]
     copy.seen = walk.seen.copy()
@@ -206,7 +208,7 @@ def _copied(scope: Scope, walk: Walk) -> Walk:
     return copy
 
 
-def _is_kept(walk: Walk, o: Any) -> bool:
+def _is_kept(walk: HeapWalk, o: Any) -> bool:
     kind = type(o)
     if id(kind) in _KEPT:
         return True
@@ -229,7 +231,7 @@ def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
     return True
 
 
-def _attributes(walk: Walk, inside: list[Any]) -> list[dict[Any, Any]]:
+def _attributes(walk: HeapWalk, inside: list[Any]) -> list[dict[Any, Any]]:
     """Dicts that are written with their owners, not by themselves."""
     found = [space.values for space in walk.spaces.values() if "*" in space.done]
     for o in inside:
@@ -260,7 +262,7 @@ class Heap:
     fixes roots and values.  What this leaves open is told by `caveats`.
     """
 
-    def __init__(self, scope: Scope, excluded: object = None) -> None:
+    def __init__(self, scope: FollowedScope, excluded: object = None) -> None:
         self.scope = scope
         # What is met, and not described.
         self._excluded = excluded
@@ -276,7 +278,7 @@ class Heap:
         # By their ids, the paths above to which some state may add that was not noted.
         self._uncounted: set[int] = set()
         self._abstract: dict[int, weakref.ref[type]] = {}
-        self._base: Base | None = None
+        self._base: BaseForm | None = None
         # How often in a row a base did not hold, and how many forms to wait for it.
         self._missed = self._wait = 0
         # Whether a weak reference or a finalizer was ever in reach.
@@ -396,9 +398,9 @@ class Heap:
 
     def _walk(
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
-    ) -> Walk:
+    ) -> HeapWalk:
         patterns = self.scope.ignore
-        walk = Walk(self.scope, IgnorePatterns(patterns) if patterns else None)
+        walk = HeapWalk(self.scope, IgnorePatterns(patterns) if patterns else None)
         if self._excluded is not None:
             walk.exclude(self._excluded)
         if lasting:
@@ -416,8 +418,8 @@ class Heap:
         return walk
 
     def _run(
-        self, walk: Walk, roots: Mapping[str, object], lasting: Mapping[str, object]
-    ) -> Walk:
+        self, walk: HeapWalk, roots: Mapping[str, object], lasting: Mapping[str, object]
+    ) -> HeapWalk:
         base = self._base
         if base is not None and base.is_valid(lasting):
             self._missed = 0
@@ -428,7 +430,7 @@ class Heap:
             if self._wait:
                 self._wait -= 1
             elif not self._watched:
-                self._base = Base.build(self.scope, lasting, walk)
+                self._base = BaseForm.build(self.scope, lasting, walk)
                 self._missed += 1
                 self._wait = min(self._missed**2, _LONGEST_WAIT)
         walk.close(done, roots)
@@ -438,7 +440,7 @@ class Heap:
             self._base.learn(walk)
         return walk
 
-    def _note(self, walk: Walk) -> None:
+    def _note(self, walk: HeapWalk) -> None:
         """Remember what this walk leaves open; paths are worked out only for news."""
         records = Records(walk.out)
         counted: dict[str, list[int]] = {}
@@ -460,7 +462,7 @@ class Heap:
             path = label if number < 0 else join(records.path(number), label)
             self._ignored[path] = None
 
-    def _note_unread(self, walk: Walk, blind: bytes) -> None:
+    def _note_unread(self, walk: HeapWalk, blind: bytes) -> None:
         """Remember where something is that no form tells.
 
         One number may belong to different paths in different states, so that some of

@@ -91,7 +91,7 @@ _LISTS = {id(tuple), id(list), id(dict)}
 _ABSENT: Any = object()
 
 
-class Layout(NamedTuple):
+class InstanceLayout(NamedTuple):
     """What an instance of one type consists of.
 
     `base` is the type that reads the base of the instance; `slots` are the names and
@@ -139,7 +139,7 @@ def add_readable(kinds: Iterable[int]) -> None:
     _readable.update(kinds)
 
 
-def layout_of(kind: type) -> Layout:
+def layout_of(kind: type) -> InstanceLayout:
     """What instances of a type consist of, down to the first type with an accessor."""
     slots: list[tuple[str, Getter]] = []
     opaque = False
@@ -157,7 +157,7 @@ def layout_of(kind: type) -> Layout:
     if _dict_at(kind):
         dict_of = _dict_getter(kind)
         opaque = opaque or dict_of is None
-    return Layout(level, tuple(slots), dict_of, opaque)
+    return InstanceLayout(level, tuple(slots), dict_of, opaque)
 
 
 def _is_explained(kind: type, base: type, slots: int) -> bool:

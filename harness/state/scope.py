@@ -59,7 +59,7 @@ def package_of(module: str) -> str:
 
 
 @dataclass(frozen=True)
-class Scope:
+class FollowedScope:
     """Names of the packages that are followed (see `package_of`), and ignored paths.
 
     In a path of `ignore`, as in `registry._next_id` or `*.hits`, `*` stands for any
@@ -70,7 +70,7 @@ class Scope:
     ignore: tuple[str, ...] = ()
 
 
-def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> Scope:
+def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> FollowedScope:
     """The scope of a registry, its steps and uses: the packages they come from."""
     packages: set[str] = set()
     pending = list(things)
@@ -82,7 +82,7 @@ def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> Scope:
             names, more = _packages(thing)
             packages.update(map(package_of, names))
             pending += more
-    return Scope(frozenset(packages - _GLUE), tuple(ignore))
+    return FollowedScope(frozenset(packages - _GLUE), tuple(ignore))
 
 
 def _packages(thing: Any) -> tuple[list[str], list[object]]:

@@ -37,8 +37,8 @@ from everyorder.harness.state.layout import (
 )
 from everyorder.harness.state.scope import (
     ONLOOKERS,
+    FollowedScope,
     IgnorePatterns,
-    Scope,
     function_modules,
     noise_of,
     package_of,
@@ -107,7 +107,9 @@ class Tokens:
     `read_names` by dict, key and value, `resolved` by module, dotted name and object.
     """
 
-    def __init__(self, scope: Scope, ignoring: IgnorePatterns | None = None) -> None:
+    def __init__(
+        self, scope: FollowedScope, ignoring: IgnorePatterns | None = None
+    ) -> None:
         self.scope = scope
         self.ignoring = ignoring
         self.out: list[Any] = []

@@ -222,7 +222,7 @@ class Boundary:
             objects = dict(
                 zip(nodes, chain.from_iterable(seen.containers), strict=True)
             )
-        told += _Comparison(snapshot, now, objects, values, extent).changes()
+        told += _ScanComparison(snapshot, now, objects, values, extent).changes()
         now.table.forget()
         return tuple(dict.fromkeys(told)), now
 
@@ -296,7 +296,7 @@ def _is_noise(module: str) -> bool:
     return module in NOISE_MODULES or package_of(module) in NOISE_MODULES
 
 
-class _Comparison:
+class _ScanComparison:
     """Two scans taken apart and compared from the roots; see the module's docstring."""
 
     def __init__(

@@ -46,7 +46,7 @@ from everyorder.harness.state.layout import (
     namespace_of,
     qualname_of,
 )
-from everyorder.harness.state.scope import Scope, noise_of
+from everyorder.harness.state.scope import FollowedScope, noise_of
 from everyorder.harness.state.tokens import ATOM_IDS
 
 # An answer is shown whole as long as a person could still read it.
@@ -237,7 +237,7 @@ _ATOMS = ATOM_IDS | {id(int)}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ValueSnapshot:
     """An answer as a value: a text for people, and a digest of its exact form.
 
     `cut` says that the text leaves something out.
@@ -255,7 +255,7 @@ def canonical(
     value: object,
     *,
     unordered: bool = False,
-    scope: Scope | None = None,
+    scope: FollowedScope | None = None,
     registry: object = None,
 ) -> Hashable:
     """An answer that can be kept and compared; a plain text is its own.
@@ -266,9 +266,9 @@ def canonical(
     if type(value) is str:
         return value
     with pause_collector():
-        digest = _Digest(unordered, Heap(scope or Scope(), registry)).of(value)
+        digest = _Digest(unordered, Heap(scope or FollowedScope(), registry)).of(value)
         text, cut = text_of(value, unordered, registry)
-        return Answer(text, digest, cut)
+        return ValueSnapshot(text, digest, cut)
 
 
 class _Cycle(Exception):

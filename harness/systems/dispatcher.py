@@ -32,8 +32,8 @@ from everyorder.harness.scenario.effects import (
     is_per_system,
     reading_text,
 )
-from everyorder.harness.scenario.recorder import Leftovers, Moment, Recorder
-from everyorder.harness.scenario.registrations import Known
+from everyorder.harness.scenario.recorder import LabelRecorder, Leftovers, Moment
+from everyorder.harness.scenario.registrations import KnowingListener
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Closable, Perform
 from everyorder.harness.scenario.uses import (
@@ -53,7 +53,10 @@ from everyorder.invariants.run import Lockable
 from everyorder.runtime.dispatch.dispatch_table import REMEMBERED, recipe_of
 from everyorder.runtime.dispatch.dispatcher import BUILTIN, Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
-from everyorder.runtime.dispatch.registration_record import Token, namespace_of
+from everyorder.runtime.dispatch.registration_record import (
+    RegistrationRecord,
+    namespace_of,
+)
 from everyorder.runtime.dispatch.state import (
     DispatcherState,
     OperatorEntry,
@@ -102,9 +105,9 @@ class RecordingDispatcher(Dispatcher):
 
     __slots__ = ("effects", "recorder")
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
+    def __init__(self, recorder: LabelRecorder | None = None) -> None:
         super().__init__(warns_of_overrides=False)
-        self.recorder = recorder or Recorder()
+        self.recorder = recorder or LabelRecorder()
         self.effects = Effects(self.recorder)
 
     @property
@@ -140,7 +143,7 @@ class DispatcherSystem(ScenarioSystem):
         self._performs: list[Perform] = []
         self._given: list[Perform] = []
         self._held: list[Closable] = []
-        self._recorder = Recorder(watching=laws)
+        self._recorder = LabelRecorder(watching=laws)
         self._left = Leftovers(self._recorder)
         # What the thread is in where nothing is active.
         self._thread: Moment | None = None
@@ -159,8 +162,8 @@ class DispatcherSystem(ScenarioSystem):
         # The step that was done or undone last, if that was the last action.
         self._stepped: int | None = None
         # What each active step holds live, and what the last change was about.
-        self._open: dict[int, tuple[Token, ...]] = {}
-        self._tokens: tuple[Token, ...] | None = None
+        self._open: dict[int, tuple[RegistrationRecord, ...]] = {}
+        self._tokens: tuple[RegistrationRecord, ...] | None = None
         # Broken laws of calls, told after the look that saw them.
         self._start = self._before
         self._broken: list[Hashable] = []
@@ -461,6 +464,6 @@ def _holders(state: DispatcherState) -> str:
     lines = [f"namespace {claim.namespace}: {claim.debug}" for claim in state.claims]
     for held in state.subscriptions:
         listener = held.listener
-        known = listener.shown() if isinstance(listener, Known) else "unknown"
+        known = listener.shown() if isinstance(listener, KnowingListener) else "unknown"
         lines.append(f"listener {held.debug} knows {known}")
     return "\n".join(lines) + "\n"

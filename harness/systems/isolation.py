@@ -38,7 +38,7 @@ from everyorder.harness.base.errors import (
 from everyorder.harness.engine.player import outlives
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.processes.child import flush_streams
-from everyorder.harness.processes.zygote import Channel, Spawner, Zygote
+from everyorder.harness.processes.zygote import PipeEnd, Spawner, Zygote
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
@@ -47,13 +47,13 @@ from everyorder.harness.systems.outcomes import (
     skip_reason,
 )
 from everyorder.harness.systems.registry import RegistrySystem, ScenarioSystem
-from everyorder.harness.systems.state_reader import Memory
+from everyorder.harness.systems.state_reader import LearnedState
 
 
 class ChildServer:
     """Performs requests on one system."""
 
-    def __init__(self, scenario: Scenario, channel: Channel) -> None:
+    def __init__(self, scenario: Scenario, channel: PipeEnd) -> None:
         self._system = RegistrySystem(scenario)
         self._channel = channel
         self._handles: dict[int, Any] = {}
@@ -93,7 +93,7 @@ class ChildServer:
                 return "raised", name_and_text(error)
             return "mistake", (*name_and_text(error), format_exc())
 
-    def reset(self, memory: Memory) -> None:
+    def reset(self, memory: LearnedState) -> None:
         """Make the system; `memory` is what others like it have learnt."""
         self._system.remember(memory)
         self._system.reset()
@@ -125,13 +125,13 @@ class ChildServer:
         """The state in a form that can be compared."""
         return self._system.portrait(self._handles_of(numbers))
 
-    def memory(self) -> Memory:
+    def memory(self) -> LearnedState:
         """What was learnt that outlives the system."""
         with suppress(ExplorationRestart):  # the memory tells it
             self._system.check_garbage()
         return self._system.memory()
 
-    def end(self) -> Memory:
+    def end(self) -> LearnedState:
         """End what the system keeps; what was learnt."""
         self._system.check_outside(self._active())
         memory = self.memory()
@@ -150,7 +150,7 @@ class ChildServer:
         return [None if each is None else self._handles[each] for each in numbers]
 
 
-def serve_child(scenario: Scenario, channel: Channel) -> None:
+def serve_child(scenario: Scenario, channel: PipeEnd) -> None:
     """Serve a channel in this process, which ends with it; never returns."""
     status = 1
     try:
@@ -184,10 +184,10 @@ class RemoteHandle:
         self.number = number
 
 
-class Source(Protocol):
+class ChildSource(Protocol):
     """Where children come from."""
 
-    def child(self, ended: list[int]) -> tuple[int, Channel]:
+    def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
         """A fresh child, by process id and channel; `ended` are not needed any more."""
         ...
 
@@ -208,10 +208,10 @@ class IsolatedSystem(ScenarioSystem):
     def __init__(self, scenario: Scenario) -> None:
         assert scenario.isolation is not None, "others live in this process"
         super().__init__(scenario)
-        self._memory = Memory()
-        self._source: Source | None = None
+        self._memory = LearnedState()
+        self._source: ChildSource | None = None
         self._pid = 0
-        self._channel: Channel | None = None
+        self._channel: PipeEnd | None = None
         self._ended: list[int] = []
         self._kinds: dict[str, type[RemoteHandle]] = {}
         # Tokens of handles that did not go: the engine is to find them.
@@ -346,7 +346,7 @@ class IsolatedSystem(ScenarioSystem):
             traceback=traceback.rstrip(),
         )
 
-    def _learn(self, memory: Memory) -> None:
+    def _learn(self, memory: LearnedState) -> None:
         self._memory = memory
         self.retract(memory.undeclared)
 
@@ -387,7 +387,7 @@ def _numbers(handles: Sequence[object]) -> list[int | None]:
     return [each.number if isinstance(each, RemoteHandle) else None for each in handles]
 
 
-def _close(source: Source, owner: int) -> None:
+def _close(source: ChildSource, owner: int) -> None:
     """End the children of this process; a forked copy of it has none."""
     if os.getpid() == owner:
         source.close()

@@ -25,8 +25,12 @@ from everyorder.harness.base.errors import (
     HarnessError,
     NotAScenario,
 )
-from everyorder.harness.engine.protocol import Base, Caveat, StateForm
-from everyorder.harness.scenario.execution import Closable, Loop, as_current_loop
+from everyorder.harness.engine.protocol import Caveat, StateForm, SystemBase
+from everyorder.harness.scenario.execution import (
+    Closable,
+    ScenarioLoop,
+    as_current_loop,
+)
 from everyorder.harness.scenario.mistakes import name_of
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Perform, Step, UseStep
@@ -40,10 +44,14 @@ from everyorder.harness.systems.outcomes import (
     is_one_of,
     name_and_text,
 )
-from everyorder.harness.systems.state_reader import Complete, Memory, argument_count
+from everyorder.harness.systems.state_reader import (
+    LearnedState,
+    StateReader,
+    argument_count,
+)
 
 
-class ScenarioSystem(Base):
+class ScenarioSystem(SystemBase):
     """What systems of scenarios have in common."""
 
     settled = False
@@ -82,9 +90,9 @@ class RegistrySystem(ScenarioSystem):
         self._given: list[Perform] = []
         self._given_handles: list[Closable] = []
         self._target: Any = None
-        self._loop = Loop()
+        self._loop = ScenarioLoop()
         self._started = False
-        self._complete = Complete(scenario)
+        self._complete = StateReader(scenario)
         self._active = 0
         # Laws that a look broke.
         self._broken: list[str] = []
@@ -108,7 +116,7 @@ class RegistrySystem(ScenarioSystem):
         collector = self._complete.collector
         collector.begin()
         self._clean()
-        self._loop = Loop(self._complete.pause_audit)
+        self._loop = ScenarioLoop(self._complete.pause_audit)
         self._active = 0
         self._started = True
         self._target = self._call(self._create)
@@ -150,7 +158,7 @@ class RegistrySystem(ScenarioSystem):
         reset = self.scenario.reset
         if reset is not None and self._started:
             self._started = False
-            self._loop = Loop()
+            self._loop = ScenarioLoop()
             self._call(reset, *(target,)[: argument_count(reset, 0)])
             self._loop.close()
 
@@ -305,12 +313,12 @@ class RegistrySystem(ScenarioSystem):
         """Look at what lies outside of the state, for `caveats`, a last time."""
         self._complete.check_outside(handles)
 
-    def memory(self) -> Memory:
+    def memory(self) -> LearnedState:
         """What this system learnt."""
         declared = self.scenario.relations.declared
         return self._complete.memory(declared - self.relations.declared)
 
-    def remember(self, memory: Memory) -> None:
+    def remember(self, memory: LearnedState) -> None:
         """Go on from what another system learnt; before the first reset."""
         self._complete.remember(memory)
         self.retract(memory.undeclared)

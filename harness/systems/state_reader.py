@@ -1,10 +1,10 @@
 """The complete state of a registry, and what stands between it and a proof.
 
-`Complete` decides what belongs to the state.  The registry, what the scenario gave to
-undo each active step, tasks of the event loop, the scenario's own functions with their
-closures, and what `watch=` names are its roots; `harness.state` reads everything that
-they reach within the scope.  Names of the roots are words of the scenario: paths that
-differ begin with them.
+`StateReader` decides what belongs to the state.  The registry, what the scenario gave
+to undo each active step, tasks of the event loop, the scenario's own functions with
+their closures, and what `watch=` names are its roots; `harness.state` reads everything
+that they reach within the scope.  Names of the roots are words of the scenario: paths
+that differ begin with them.
 
 Three things happen where no state shows them:
 
@@ -13,7 +13,7 @@ Three things happen where no state shows them:
   performance of an operation and its first beside one active step, and at a few states,
   ever further apart.  Both are far too dear for every operation, and what an operation
   does, it mostly does the first time;
-- `Collector` finds garbage of older objects.  What is in the process when an
+- `GarbageCollector` finds garbage of older objects.  What is in the process when an
   exploration begins is frozen, because looking through all of it takes longer than most
   operations, and copies it in a forked process.  A step may make garbage of it all the
   same, which weak references would still show.  So everything is looked through where a
@@ -48,9 +48,9 @@ from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine import progress
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.scenario.execution import (
-    Handle,
     Lasting,
-    Loop,
+    ScenarioLoop,
+    UndoHandle,
     initialize_asyncio,
 )
 from everyorder.harness.scenario.mistakes import count_required, name_of
@@ -76,7 +76,7 @@ from everyorder.harness.state.untracked_writes import (
 PERFORMANCES = 2
 
 
-class Collector:
+class GarbageCollector:
     """Collects garbage for one system, whatever it is reset to.
 
     `thorough` says whether each collection looks through everything, and `checks` after
@@ -290,7 +290,7 @@ _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class LearnedState:
     """What a system learnt that the next one, in another process, need not learn.
 
     `performances` counts how often operations were audited; `packages` are followed;
@@ -308,13 +308,13 @@ class Memory:
     thorough: bool = False
 
 
-class Complete:
+class StateReader:
     """Reads the states of one scenario's registries."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._target: object = None
-        self._loop = Loop()
+        self._loop = ScenarioLoop()
         self._fixed: dict[str, object] = {}
         self._watch_roots: dict[str, object] | None = None
         self._packages: frozenset[str] = frozenset()
@@ -324,7 +324,7 @@ class Complete:
         # Types of undo handles whose packages are followed.
         self._followed: set[type] = set()
         self._seen: dict[Caveat, None] = {}
-        self.collector = Collector()
+        self.collector = GarbageCollector()
         # Not in a circle: what the audit keeps is large, and goes with this object.
         me = weakref.ref(self)
         self.audit = Audit(lambda roots: _alive(me).heap.extent(roots))
@@ -338,7 +338,7 @@ class Complete:
     def begin(
         self,
         target: object,
-        loop: Loop,
+        loop: ScenarioLoop,
         performs: Sequence[Perform],
         given: Sequence[Perform],
     ) -> None:
@@ -401,7 +401,7 @@ class Complete:
             self._packages |= found
             self._heap = None
             raise ExplorationRestart(code="ScopeGrown", packages=tuple(sorted(found)))
-        if not isinstance(handle, Handle):
+        if not isinstance(handle, UndoHandle):
             self._followed.add(type(handle))
 
     def form(self, handles: Sequence[object]) -> StateForm:
@@ -496,9 +496,9 @@ class Complete:
         for failure in loop.failures:
             self._seen[Caveat("outside", failure)] = None
 
-    def memory(self, undeclared: Iterable[int]) -> Memory:
+    def memory(self, undeclared: Iterable[int]) -> LearnedState:
         """What was learnt, with the operations that raised something undeclared."""
-        return Memory(
+        return LearnedState(
             performances=dict(self.audit.performances),
             packages=self._packages,
             undeclared=frozenset(undeclared),
@@ -508,7 +508,7 @@ class Complete:
             thorough=self.collector.thorough,
         )
 
-    def remember(self, memory: Memory) -> None:
+    def remember(self, memory: LearnedState) -> None:
         """Go on from what another one learnt."""
         self.audit.performances.update(memory.performances)
         self.audit.checks_outside = memory.checks_outside
@@ -555,7 +555,7 @@ class Complete:
         return roots
 
 
-def _alive(reference: "weakref.ref[Complete]") -> Complete:
+def _alive(reference: "weakref.ref[StateReader]") -> StateReader:
     complete = reference()
     assert complete is not None, "its audit is part of it"
     return complete
@@ -575,7 +575,7 @@ def argument_count(function: Callable[..., Any], least: int = 1) -> int:
 
 def _resource_of(handle: Any) -> Any:
     """What the scenario gave: of the context manager of a generator, the generator."""
-    resource = handle.resource if isinstance(handle, Handle) else handle
+    resource = handle.resource if isinstance(handle, UndoHandle) else handle
     # Not by isinstance: an abstract class remembers whom it was asked about.
     made = (_GeneratorContextManager, _AsyncGeneratorContextManager)
     if any(each is one for each in type(resource).__mro__ for one in made):

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple, NoReturn
 
 from everyorder.harness.base.errors import NotInstalled
-from everyorder.harness.engine import Base, Budget, explore
+from everyorder.harness.engine import Budget, SystemBase, explore
 from everyorder.harness.report.outcome import NO_EXPLORATION, Report
 
 # Its own namespace: nothing that torch or an extension registers can meet it.
@@ -68,7 +68,7 @@ class TorchObservation(NamedTuple):
     probes: tuple[CallResult, ...]
 
 
-class TorchSystem(Base):
+class TorchSystem(SystemBase):
     """The dispatcher of torch, as the engine sees it.
 
     Raises ImportError without torch.

@@ -51,7 +51,7 @@ DEVICES = {
 }
 
 
-class _State(threading.local):
+class _AutocastState(threading.local):
     """Of one thread: how deep, which dtype on each device, whether weights are kept."""
 
     depth: int = 0
@@ -60,7 +60,7 @@ class _State(threading.local):
     kept: dict[int, tuple[Tensor, DType, Tensor]] = {}  # noqa: RUF012  # as above
 
 
-STATE = _State()
+STATE = _AutocastState()
 
 _BELOW = Excluding(AUTOCAST_KEYS.bits)
 

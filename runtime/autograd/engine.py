@@ -47,7 +47,7 @@ from everyorder.runtime.tensors.keys import fresh_key_bits, is_handled
 from everyorder.runtime.tensors.tensor import Tensor
 
 
-class Request:
+class GradientRequest:
     """What is wanted of a run: gradients at some edges, and which nodes lead there.
 
     `captured` maps edges to the gradients found; a node of `stops` is not run.
@@ -93,7 +93,7 @@ def run(
     *,
     retain_graph: bool,
     create_graph: bool,
-    request: Request | None = None,
+    request: GradientRequest | None = None,
 ) -> None:
     """Run the graph from `roots`, each with its gradient.
 
@@ -108,7 +108,7 @@ def run(
 
 
 def _run(
-    roots: list[tuple[Edge, Any]], retain_graph: bool, request: Request | None
+    roots: list[tuple[Edge, Any]], retain_graph: bool, request: GradientRequest | None
 ) -> None:
     waiting: list[tuple[int, Node]] = []
     buffers: dict[Node, list[Any]] = {}
@@ -187,7 +187,7 @@ def _arrive(
     buffer[number] = gradient if before is None else add_gradients(before, gradient)
 
 
-def _capture(request: Request, node: Node, gradients: list[Any]) -> None:
+def _capture(request: GradientRequest, node: Node, gradients: list[Any]) -> None:
     for edge in request.edges:
         if edge[0] is node:
             request.captured[edge] = gradients[edge[1]]
@@ -265,7 +265,7 @@ def backward(
     wanted, edges = _inputs("backward", inputs)
     leaves = [node for node, _ in edges if isinstance(node, AccumulateGrad)]
     others = [edge for edge in edges if not isinstance(edge[0], AccumulateGrad)]
-    request = Request([edge[0] for edge, _ in roots], others, leaves)
+    request = GradientRequest([edge[0] for edge, _ in roots], others, leaves)
     run(roots, retain_graph=retain, create_graph=create_graph, request=request)
     for tensor, edge in zip(wanted, edges, strict=True):
         gradient = request.captured.pop(edge, None)
@@ -298,7 +298,7 @@ def grad(
     """
     roots = _roots("grad", _several(outputs), grad_outputs)
     wanted, edges = _inputs("grad", inputs)
-    request = Request([edge[0] for edge, _ in roots], edges, ())
+    request = GradientRequest([edge[0] for edge, _ in roots], edges, ())
     retain = create_graph if retain_graph is None else retain_graph
     run(roots, retain_graph=retain, create_graph=create_graph, request=request)
     found: list[Tensor | None] = []

@@ -157,7 +157,7 @@ class GradientPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """The facts of an operator that a plan is made of.
 
     `kinds` are those of the arguments; `places` the arguments that have gradients, of
@@ -172,7 +172,7 @@ class Call:
     mask: int
 
 
-def plan_of(call: Call, formulas: Formulas) -> GradientPlan:
+def plan_of(call: RecordedCall, formulas: Formulas) -> GradientPlan:
     """The plan of a call; a pure function of both."""
     edges = [call.names[place] for place in call.places]
     wanted = [name for bit, name in enumerate(edges) if call.mask >> bit & 1]
@@ -305,7 +305,7 @@ def parameters_of(formula: Formula) -> tuple[str, ...]:
     )
 
 
-def _saved(call: Call, name: str) -> Saved | None:
+def _saved(call: RecordedCall, name: str) -> Saved | None:
     """How a parameter is saved; None for gradients and `needs`, which are not."""
     if name in call.names:
         place = call.names.index(name)
@@ -342,7 +342,7 @@ class Derivatives:
     that have no gradient whatever their dtype; `returns` checks what a kernel returned.
     """
 
-    call: Call
+    call: RecordedCall
     formulas: Formulas
     results: int
     returns_list: bool
@@ -395,7 +395,7 @@ def derivatives_of(
     assert not lists or len(places) == 1, "edges of a list are counted by its length"
     returned = [kind_of(result.type) for result in schema.returns]
     return Derivatives(
-        call=Call(str(schema.name), names, kinds, places, lists, 0),
+        call=RecordedCall(str(schema.name), names, kinds, places, lists, 0),
         formulas=formulas,
         results=len(returned),
         returns_list=returned == [TENSORS],

@@ -28,7 +28,7 @@ from everyorder.runtime.custom.decorator import parse_signature, qualified, tag_
 from everyorder.runtime.custom.definition import CustomOpDef, Devices, keys_of, live
 from everyorder.runtime.custom.gradient import gradient_kernel
 from everyorder.runtime.custom.kernel import casting_to
-from everyorder.runtime.dispatch.call import Callee, Caller
+from everyorder.runtime.dispatch.call import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket
 from everyorder.runtime.dispatch.kernel import Kernel, describe, description_of
@@ -456,7 +456,9 @@ class SavedKernel:
 
     __slots__ = ("_callee", "_caller", "key")
 
-    def __init__(self, callee: Callee, caller: Caller, key: DispatchKey) -> None:
+    def __init__(
+        self, callee: OperatorRef, caller: EntryInvoker, key: DispatchKey
+    ) -> None:
         self._callee = callee
         self._caller = caller
         self.key = key
@@ -497,7 +499,7 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> SavedKernel:
     handle = handle_of("get_kernel(...)", op)
     schema_of(handle)
     wanted = DispatchKey.parse(key) if isinstance(key, str) else key
-    callee = Callee(dispatcher_of(handle), handle.name, OperatorHandle)
+    callee = OperatorRef(dispatcher_of(handle), handle.name, OperatorHandle)
     entry = callee.current_entry()
     caller = callee.caller(entry)
     assert entry is not None, "its caller was there"

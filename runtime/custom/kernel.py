@@ -430,11 +430,11 @@ class DynamicSizes:
         self.bounds: list[tuple[int, float]] = []
 
 
-class _Current(threading.local):
+class _CurrentCheck(threading.local):
     drawn: DynamicSizes | None = None
 
 
-_CURRENT = _Current()
+_CURRENT = _CurrentCheck()
 
 
 class FakeContext:

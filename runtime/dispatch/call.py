@@ -6,8 +6,8 @@ through; the highest key left names a slot (`Caller.run`, `BoundKernels`); run t
 slot's kernel by its convention (`runtime.dispatch.runners`).  No lock is taken.
 
 There are two paths.  The *slow path* looks the entry up in the published state and uses
-its `Caller`; every call can take it.  From the `WARM`th call on the operator has a
-*call stub*: a function with the operator's own parameters, compiled once for each
+its `EntryInvoker`; every call can take it.  From the `WARM`th call on the operator has
+a *call stub*: a function with the operator's own parameters, compiled once for each
 definition (`runtime.dispatch.call_stub`).  It makes no list of arguments, finds the
 *bound kernel* of the keyset on the entry, and takes the slow path whenever something is
 out of the ordinary.  A bound kernel is a plain function of all arguments in the order
@@ -40,10 +40,10 @@ from weakref import ref
 
 from everyorder.runtime.dispatch.dispatch_table import Table
 from everyorder.runtime.dispatch.kernel import Kernel
-from everyorder.runtime.dispatch.registration import Keyring, Registry
+from everyorder.runtime.dispatch.registration import DispatcherProtocol, HandleCache
 from everyorder.runtime.dispatch.registration_record import (
     ClassRule,
-    DefinitionReading,
+    OperatorSpec,
     namespace_of,
 )
 from everyorder.runtime.dispatch.runners import LINKED, Runner, Runners
@@ -74,7 +74,7 @@ def _no_owner() -> None:
     return None
 
 
-class Callee:
+class OperatorRef:
     """One operator of one dispatcher.
 
     `make_handle` makes an `OperatorHandle` of a dispatcher and a name.
@@ -84,9 +84,9 @@ class Callee:
 
     def __init__(
         self,
-        dispatcher: Registry,
+        dispatcher: DispatcherProtocol,
         name: OperatorName,
-        make_handle: Callable[[Registry, OperatorName], Any],
+        make_handle: Callable[[DispatcherProtocol, OperatorName], Any],
     ) -> None:
         self.dispatcher = dispatcher
         self.name = name
@@ -104,7 +104,7 @@ class Callee:
         """Call the operator by the slow path."""
         try:
             entry = self.dispatcher.state.namespaces[self.namespace][self.text]
-            caller: Caller | None = entry.memo["caller"]
+            caller: EntryInvoker | None = entry.memo["caller"]
         except KeyError:
             caller = None
         if caller is None:
@@ -122,13 +122,15 @@ class Callee:
         """The entry in the published state: one reference, taken once."""
         return self.dispatcher.state.find(self.namespace, self.text)
 
-    def caller(self, entry: OperatorEntry | None) -> "Caller":
+    def caller(self, entry: OperatorEntry | None) -> "EntryInvoker":
         """The caller of an entry.  Raises `OperatorGone`, `CannotRun`."""
-        caller: Caller | None = None if entry is None else entry.memo.get("caller")
+        caller: EntryInvoker | None = (
+            None if entry is None else entry.memo.get("caller")
+        )
         return caller or caller_of(entry, self.text)
 
     @property
-    def keyring(self) -> Keyring:
+    def keyring(self) -> HandleCache:
         """The keyring of the dispatcher."""
         return self.dispatcher.keyring
 
@@ -151,7 +153,7 @@ class Callee:
 
         return operator
 
-    def _install_stub(self, caller: "Caller") -> None:
+    def _install_stub(self, caller: "EntryInvoker") -> None:
         """Give the owner the call stub of the definition, if it has one."""
         owner, reading = self.owner(), caller.reading
         maker = reading.maker
@@ -178,12 +180,12 @@ class Callee:
         setstate(owner, (stub, (), {}, vars(owner)))
 
 
-class Caller:
+class EntryInvoker:
     """Everything a call of one entry needs; see `caller_of`."""
 
     __slots__ = ("_bound", "bind", "calls", "name", "reading", "runners", "schema")
 
-    def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
+    def __init__(self, entry: OperatorEntry, reading: OperatorSpec) -> None:
         # Not the entry itself, which keeps the caller: a circle would keep its kernels
         # alive until garbage is collected.  So nothing it refers to refers to it.
         self.name = entry.name
@@ -201,7 +203,7 @@ class Caller:
         return self.runners.table
 
     def call(
-        self, callee: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, callee: OperatorRef, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """Bind, dispatch, run."""
         values = self.bind(args, kwargs)
@@ -214,7 +216,7 @@ class Caller:
             return self.run(callee, bits, values)
         return runner(callee.operator, bits, values)
 
-    def call_boxed(self, callee: Callee, values: list[Any]) -> Any:
+    def call_boxed(self, callee: OperatorRef, values: list[Any]) -> Any:
         """Dispatch and run bound arguments."""
         bits = self.runners.keyset_bits(values)
         if WATCH.active:
@@ -222,14 +224,14 @@ class Caller:
         return self.run(callee, bits, values)
 
     def redispatch(
-        self, label: str, callee: Callee, keyset: KeySet, values: list[Any]
+        self, label: str, callee: OperatorRef, keyset: KeySet, values: list[Any]
     ) -> Any:
         """Run the kernel of the highest key of `keyset`, taken as it is."""
         if WATCH.active:
             return self._traced(label, callee, keyset.bits, values)
         return self.run(callee, keyset.bits, values)
 
-    def run(self, callee: Callee, bits: int, values: list[Any]) -> Any:
+    def run(self, callee: OperatorRef, bits: int, values: list[Any]) -> Any:
         """Run the kernel of the highest key of `bits`."""
         runner = self.runners.runner(slot_of(bits))
         if runner is LINKED:
@@ -239,7 +241,7 @@ class Caller:
 
     def run_kernel(
         self,
-        callee: Callee,
+        callee: OperatorRef,
         kernel: Kernel,
         fallback: bool,
         key: DispatchKey,
@@ -254,12 +256,12 @@ class Caller:
         run = self.runners.runner_of(kernel, fallback, key.name)
         return run(callee.operator, bits, values)
 
-    def bound_kernel(self, callee: Callee, bits: int) -> BoundKernel:
+    def bound_kernel(self, callee: OperatorRef, bits: int) -> BoundKernel:
         """The bound kernel of a call whose arguments have these bits."""
         bits = self.runners.call_bits(bits)
         return self._bound_kernels(callee, False).for_call(bits)
 
-    def _bound_kernels(self, callee: Callee, traced: bool) -> "BoundKernels":
+    def _bound_kernels(self, callee: OperatorRef, traced: bool) -> "BoundKernels":
         place = callee.keyring, traced
         bound = self._bound.get(place)
         if bound is None:
@@ -267,7 +269,9 @@ class Caller:
             self._bound[place] = bound
         return bound
 
-    def _watched(self, label: str, callee: Callee, bits: int, values: list[Any]) -> Any:
+    def _watched(
+        self, label: str, callee: OperatorRef, bits: int, values: list[Any]
+    ) -> Any:
         observers = WATCH.observers
         if not observers or self.name.name in UNOBSERVED:
             return self._traced(label, callee, bits, values)
@@ -277,7 +281,7 @@ class Caller:
         self,
         observers: tuple[Observer, ...],
         label: str,
-        callee: Callee,
+        callee: OperatorRef,
         bits: int,
         values: list[Any],
     ) -> Any:
@@ -299,7 +303,9 @@ class Caller:
         first.after(context, outcome)
         return outcome
 
-    def _traced(self, label: str, callee: Callee, bits: int, values: list[Any]) -> Any:
+    def _traced(
+        self, label: str, callee: OperatorRef, bits: int, values: list[Any]
+    ) -> Any:
         WATCH.write(label, str(self.name), SLOTS[slot_of(bits)].name)
         DEPTH.level += 1
         try:
@@ -308,7 +314,7 @@ class Caller:
             DEPTH.level -= 1
 
 
-def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
+def caller_of(entry: OperatorEntry | None, name: str) -> EntryInvoker:
     """The caller of an entry, kept on it.
 
     Raises:
@@ -319,9 +325,11 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
         raise OperatorGone(operator=name)
     if not entry.definitions:
         raise CannotRun(code="CallWithoutSchema", operator=name)
-    caller: Caller | None = entry.memo.get("caller")
+    caller: EntryInvoker | None = entry.memo.get("caller")
     if caller is None:
-        caller = entry.memo["caller"] = Caller(entry, entry.definitions[0].reading)
+        caller = entry.memo["caller"] = EntryInvoker(
+            entry, entry.definitions[0].reading
+        )
     return caller
 
 

@@ -37,7 +37,7 @@ from everyorder.runtime.base.codegen import block, generated
 from everyorder.runtime.dispatch.watch import WATCH
 from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.schema.binding import presenters_of, returner, stored_default
-from everyorder.runtime.schema.enums import Code
+from everyorder.runtime.schema.enums import EnumConstant
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument
 from everyorder.runtime.schema.types import (
@@ -135,7 +135,7 @@ def _presenting(turn: Converter, show: Converter) -> Converter:
     """A conversion to what a kernel sees; codes that are objects stay as they are."""
 
     def convert(value: object) -> object:
-        if isinstance(value, Code):
+        if isinstance(value, EnumConstant):
             converted = turn(value)
             return value if converted is not MISMATCH else MISMATCH
         converted = turn(value)

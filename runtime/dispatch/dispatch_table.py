@@ -55,7 +55,7 @@ def slots_of(keys: Iterable[DispatchKey]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TableRule:
     """One row: `source` supplies `slots`, as `provenance`, under a condition.
 
     `condition` is `"always"`, `"unguarded"` (no kernel at a backend that the slot's
@@ -76,20 +76,22 @@ _CI = DispatchKey.CompositeImplicitAutograd
 _FTBD = DispatchKey.FuncTorchBatchedDecomposition
 
 RULES = (
-    Rule(_CENF, slots_of(members(_CENF)) | UNDEFINED_SLOT, "default backend kernel"),
-    Rule(_CE, slots_of(members(_CE)) | UNDEFINED_SLOT, "default backend kernel"),
-    Rule(_CINT, slots_of(members(_CINT)), "nested kernel"),
-    Rule(
+    TableRule(
+        _CENF, slots_of(members(_CENF)) | UNDEFINED_SLOT, "default backend kernel"
+    ),
+    TableRule(_CE, slots_of(members(_CE)) | UNDEFINED_SLOT, "default backend kernel"),
+    TableRule(_CINT, slots_of(members(_CINT)), "nested kernel"),
+    TableRule(
         _CI,
         slots_of([DispatchKey.AutogradOther]),
         "ambiguous autogradother",
         "ambiguous",
     ),
-    Rule(_CI, slots_of(members(_CI)) | UNDEFINED_SLOT, "math kernel", "unguarded"),
-    Rule(
+    TableRule(_CI, slots_of(members(_CI)) | UNDEFINED_SLOT, "math kernel", "unguarded"),
+    TableRule(
         DispatchKey.Autograd, slots_of(members(DispatchKey.Autograd)), "autograd kernel"
     ),
-    Rule(_FTBD, slots_of(members(_FTBD)), "batched kernel"),
+    TableRule(_FTBD, slots_of(members(_FTBD)), "batched kernel"),
 )
 
 # The key whose kernel makes every slot count as guarded.

@@ -33,8 +33,8 @@ from everyorder.runtime.base.locks import renewed
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.dispatch.kernel import fallthrough
 from everyorder.runtime.dispatch.registration import (
-    Keyring,
-    Ledger,
+    HandleCache,
+    OwnedRegistrations,
     Owner,
     Registration,
     register_tokens,
@@ -44,8 +44,8 @@ from everyorder.runtime.dispatch.registration_record import (
     Fallback,
     Implementation,
     Listener,
+    RegistrationRecord,
     Subscription,
-    Token,
 )
 from everyorder.runtime.dispatch.state import (
     EMPTY,
@@ -118,14 +118,14 @@ class Dispatcher:
         if merges_alias_kinds:
             state = state._replace(merges_alias_kinds=True)
         self.state = state
-        self.keyring = Keyring()
+        self.keyring = HandleCache()
         self._lock = renewed()
         self._writer = 0
         self._telling = False
         self.warns_of_overrides = warns_of_overrides
         # The libraries that are not closed; and those that were lost, or their tokens.
         self.owners: set[ref[object]] = set()
-        self.dropped: deque[Sequence[Token] | Owner] = deque()
+        self.dropped: deque[Sequence[RegistrationRecord] | Owner] = deque()
 
     def snapshot(self) -> DispatcherState:
         """The current state; costs nothing and never changes."""
@@ -203,7 +203,9 @@ class Dispatcher:
             if wanted in entry.implementations
         )
 
-    def register(self, tokens: Sequence[Token], exclusive: bool = False) -> None:
+    def register(
+        self, tokens: Sequence[RegistrationRecord], exclusive: bool = False
+    ) -> None:
         """Make all of `tokens` live, or none; `exclusive` kernels override nothing.
 
         Raises:
@@ -215,7 +217,7 @@ class Dispatcher:
             raise LibraryMisuse(
                 code="WriteInsideListener", call="Dispatcher.register(...)"
             )
-        freed: list[Sequence[Token]] = []
+        freed: list[Sequence[RegistrationRecord]] = []
         with self._lock:
             self._writer, self._telling = get_ident(), False
             try:
@@ -232,7 +234,7 @@ class Dispatcher:
             finally:
                 self._end_writing()
 
-    def unregister(self, tokens: Sequence[Token]) -> None:
+    def unregister(self, tokens: Sequence[RegistrationRecord]) -> None:
         """Take down those of `tokens` that are live, last first.
 
         Called by a finalizer or signal handler that runs inside of a registration of
@@ -247,7 +249,7 @@ class Dispatcher:
             self.check_writable("Dispatcher.unregister(...)")
             self.dropped.append([*tokens])
             return
-        freed: list[Sequence[Token]] = []
+        freed: list[Sequence[RegistrationRecord]] = []
         errors: list[BaseException] = []
         with self._lock:
             self._writer, self._telling = get_ident(), False
@@ -281,7 +283,7 @@ class Dispatcher:
         if self.dropped:
             self.unregister(())
 
-    def own(self, library: object, ledger: Ledger) -> None:
+    def own(self, library: object, ledger: OwnedRegistrations) -> None:
         """Take down what stands in a ledger when its library is lost."""
         owner = Owner(library, self.dropped.append)
         owner.ledger = ledger
@@ -349,7 +351,9 @@ class Dispatcher:
                         )
             raise
 
-    def _take_down(self, tokens: Sequence[Token], errors: list[BaseException]) -> None:
+    def _take_down(
+        self, tokens: Sequence[RegistrationRecord], errors: list[BaseException]
+    ) -> None:
         """Publish the state without those of the tokens that are live.
 
         `errors` get what the listeners raise; an interrupt goes on after all of them
@@ -370,7 +374,7 @@ class Dispatcher:
             self.state = after
             self._telling = False
 
-    def _drained(self, freed: list[Sequence[Token]]) -> DispatcherState:
+    def _drained(self, freed: list[Sequence[RegistrationRecord]]) -> DispatcherState:
         """The current state, after taking down what was `dropped`.
 
         `freed` keeps the tokens alive until the lock is free: the end of a kernel may
@@ -399,7 +403,7 @@ class Dispatcher:
 
 
 def without(
-    state: DispatcherState, tokens: Sequence[Token]
+    state: DispatcherState, tokens: Sequence[RegistrationRecord]
 ) -> tuple[DispatcherState, list[Telling]]:
     """The state without those of `tokens` that are live, last first.
 
@@ -423,7 +427,9 @@ def without(
 
 
 def _additions(
-    before: DispatcherState, after: DispatcherState, tokens: Sequence[Token]
+    before: DispatcherState,
+    after: DispatcherState,
+    tokens: Sequence[RegistrationRecord],
 ) -> Additions:
     """What listeners are told of new definitions, and new listeners of all."""
     told: list[tuple[Listener, OperatorName, Schema]] = []

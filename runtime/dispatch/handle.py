@@ -27,10 +27,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from everyorder.runtime.base.locks import LOADING
-from everyorder.runtime.dispatch.call import Callee, Caller
-from everyorder.runtime.dispatch.registration import Registry
+from everyorder.runtime.dispatch.call import EntryInvoker, OperatorRef
+from everyorder.runtime.dispatch.registration import DispatcherProtocol
 from everyorder.runtime.dispatch.registration_record import (
-    DefinitionReading,
+    OperatorSpec,
     namespace_of,
 )
 from everyorder.runtime.dispatch.state import OperatorEntry, dump_state, dump_table
@@ -102,16 +102,16 @@ class OperatorHandle(partial[Any]):
     __doc__ = DocumentationOf(__doc__)
     __signature__ = SignatureOf()
 
-    _callee: Callee
+    _callee: OperatorRef
     name: OperatorName
 
-    def __new__(cls, dispatcher: Registry, name: OperatorName) -> Self:
+    def __new__(cls, dispatcher: DispatcherProtocol, name: OperatorName) -> Self:
         """The operator called `name`, whether it is registered or not."""
         handles, text = dispatcher.keyring.handles, str(name)
         living: Self | None = handles.get(text)
         if living is not None:
             return living
-        callee = Callee(dispatcher, name, OperatorHandle)
+        callee = OperatorRef(dispatcher, name, OperatorHandle)
         handle = super().__new__(cls, callee.call)
         handle._callee = callee
         handle.name = name
@@ -214,7 +214,7 @@ class OperatorHandle(partial[Any]):
         return () if entry is None or entry.schema is None else (entry.schema,)
 
     @property
-    def reading(self) -> DefinitionReading:
+    def reading(self) -> OperatorSpec:
         """What the definition says; its `memo` is for functions of the schema.
 
         Raises as `schema`.
@@ -235,7 +235,7 @@ class OperatorHandle(partial[Any]):
         return entry
 
     @property
-    def dispatcher(self) -> Registry:
+    def dispatcher(self) -> DispatcherProtocol:
         """The dispatcher that the operator is one of."""
         return self._callee.dispatcher
 
@@ -311,7 +311,7 @@ class OperatorHandle(partial[Any]):
         entry = self._callee.current_entry()
         return "" if entry is None else dump_table(entry)
 
-    def _caller(self) -> Caller:
+    def _caller(self) -> EntryInvoker:
         return self._callee.caller(self._callee.current_entry())
 
     def __copy__(self) -> Self:
@@ -350,7 +350,7 @@ def _no_kernel(entry: OperatorEntry, key: DispatchKey) -> LookupFailed:
     )
 
 
-def _results(caller: Caller, result: Any) -> list[Any]:
+def _results(caller: EntryInvoker, result: Any) -> list[Any]:
     if len(caller.schema.returns) == 1 and not caller.schema.is_varret:
         return [result]
     if isinstance(result, (tuple, list)):
@@ -358,7 +358,7 @@ def _results(caller: Caller, result: Any) -> list[Any]:
     return [] if result is None else [result]
 
 
-class PacketCallee(Callee):
+class PacketCallee(OperatorRef):
     """All overloads of one operator; its call stub is that of the unnamed one."""
 
     __slots__ = ()
@@ -405,12 +405,12 @@ class OperatorPacket(partial[Any]):
     __doc__ = DocumentationOf(__doc__)
     __signature__ = SignatureOf()
 
-    _dispatcher: Registry
+    _dispatcher: DispatcherProtocol
     _name: OperatorName
     _permanent: bool
 
     def __new__(
-        cls, dispatcher: Registry, name: OperatorName, permanent: bool = False
+        cls, dispatcher: DispatcherProtocol, name: OperatorName, permanent: bool = False
     ) -> Self:
         """The overloads of `name`, which is without one; `permanent` as below."""
         packets = dispatcher.keyring.packets
@@ -487,7 +487,7 @@ class OperatorPacket(partial[Any]):
 
 def load_operator(
     kind: type[OperatorHandle] | type[OperatorPacket],
-    dispatcher: Registry,
+    dispatcher: DispatcherProtocol,
     name: OperatorName,
 ) -> OperatorHandle | OperatorPacket:
     """The handle or packet that was pickled; the module of its operator is loaded."""
@@ -522,7 +522,7 @@ class OperatorNamespace:
     """The operators of one namespace; a `permanent` one remembers their packets."""
 
     def __init__(
-        self, dispatcher: Registry, namespace: str, permanent: bool = False
+        self, dispatcher: DispatcherProtocol, namespace: str, permanent: bool = False
     ) -> None:
         self._dispatcher = dispatcher
         self._namespace = namespace
@@ -567,7 +567,7 @@ class Operators:
 
     def __init__(
         self,
-        source: Callable[[], Registry],
+        source: Callable[[], DispatcherProtocol],
         provided: Mapping[str, Callable[[], object]] | None = None,
         aliases: Mapping[str, str] | None = None,
     ) -> None:

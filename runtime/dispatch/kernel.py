@@ -21,7 +21,8 @@ refusing raises, by name                       `named_not_supported`, the table
 Rules:
 - a `Kernel` is frozen, and a pure function of the callable that it was made from;
 - it never knows where it is registered: that is the `Implementation`'s business;
-- what is remembered of a function (`Facts`) never refers to the function, so that
+- what is remembered of a function (`KernelTraits`) never refers to the function, so
+  that
   nothing but its registrations keeps a kernel alive.
 """
 
@@ -37,7 +38,7 @@ from everyorder.runtime.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class KernelTraits:
     """What a callable tells about itself; one object for each function.
 
     `inferred` is the schema told by annotations (empty name); `signature` the text
@@ -61,12 +62,13 @@ class Kernel:
     """A callable with its facts; `function` is None for `fallthrough` only."""
 
     function: Callable[..., Any] | None
-    facts: Facts
+    facts: KernelTraits
     with_keyset: bool = False
 
 
 fallthrough = Kernel(
-    None, Facts("through", "fallthrough", suffix=" :: (none) [ fallthrough boxed ]")
+    None,
+    KernelTraits("through", "fallthrough", suffix=" :: (none) [ fallthrough boxed ]"),
 )
 
 
@@ -84,7 +86,7 @@ def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
     """
     if not callable(function):
         raise _not_a_kernel("boxed(...)", function)
-    return Kernel(function, Facts("stack", name or describe(function)))
+    return Kernel(function, KernelTraits("stack", name or describe(function)))
 
 
 def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
@@ -95,7 +97,7 @@ def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
     """
     if not callable(function):
         raise _not_a_kernel("direct(...)", function)
-    return Kernel(function, Facts("direct", name or describe(function)))
+    return Kernel(function, KernelTraits("direct", name or describe(function)))
 
 
 def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kernel:
@@ -110,7 +112,7 @@ def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kern
     """
     if not callable(factory):
         raise _not_a_kernel("linked(...)", factory)
-    return Kernel(factory, Facts("linked", name))
+    return Kernel(factory, KernelTraits("linked", name))
 
 
 def _refuse_names(operator: Any, keyset: Any, stack: list[Any]) -> None:
@@ -181,7 +183,7 @@ def wrong_argument(argument: str, expected: str, value: object) -> LibraryMisuse
     )
 
 
-_FACTS: WeakKeyDictionary[Callable[..., Any], Facts] = WeakKeyDictionary()
+_FACTS: WeakKeyDictionary[Callable[..., Any], KernelTraits] = WeakKeyDictionary()
 
 
 def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kernel:
@@ -200,7 +202,7 @@ def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kerne
 _IDENTITY: Any = object.__eq__
 
 
-def _remembered_facts(function: Callable[..., Any]) -> Facts:
+def _remembered_facts(function: Callable[..., Any]) -> KernelTraits:
     if type(function).__eq__ is not _IDENTITY:  # an equal one may be another one
         return facts_of(function)
     try:
@@ -214,18 +216,20 @@ def _remembered_facts(function: Callable[..., Any]) -> Facts:
 
 def untyped_kernel_of(function: Callable[..., Any], with_keyset: bool) -> Kernel:
     """The kernel of a callable whose annotations say nothing: `python`."""
-    return Kernel(function, Facts("python", describe(function)), with_keyset)
+    return Kernel(function, KernelTraits("python", describe(function)), with_keyset)
 
 
-def facts_of(function: Callable[..., Any]) -> Facts:
-    """Read the facts off a callable (see `Facts`)."""
+def facts_of(function: Callable[..., Any]) -> KernelTraits:
+    """Read the facts off a callable (see `KernelTraits`)."""
     name = describe(function)
     inferred, leading_keyset, keyword_only = kernel_signature(function)
     if inferred is None:
-        return Facts("python", name, leading_keyset=leading_keyset)
+        return KernelTraits("python", name, leading_keyset=leading_keyset)
     text = str(inferred)
     suffix = f" :: {text} [ boxed unboxed ]"
-    return Facts("typed", name, inferred, text, leading_keyset, keyword_only, suffix)
+    return KernelTraits(
+        "typed", name, inferred, text, leading_keyset, keyword_only, suffix
+    )
 
 
 def keyword_places(schema: Schema, names: tuple[str, ...]) -> dict[str, int]:

@@ -41,7 +41,7 @@ from everyorder.runtime.dispatch.kernel import (
 )
 from everyorder.runtime.dispatch.registration import (
     Closeable,
-    Ledger,
+    OwnedRegistrations,
     Registration,
     register_tokens,
     take_down,
@@ -49,12 +49,12 @@ from everyorder.runtime.dispatch.registration import (
 from everyorder.runtime.dispatch.registration_record import (
     Claim,
     Definition,
-    DefinitionReading,
     Fallback,
     Implementation,
-    KernelReading,
+    KernelSpec,
+    OperatorSpec,
+    RegistrationRecord,
     Reservation,
-    Token,
     read_definition,
     read_kernel,
     rule_for,
@@ -206,7 +206,7 @@ class Library(Closeable):
         dispatcher: Dispatcher | None = None,
         origin: str | None = None,
     ) -> None:
-        self._ledger: Ledger = {}
+        self._ledger: OwnedRegistrations = {}
         self._closed = True
         self.namespace = text_of("ns", ns)
         self.kind = kind
@@ -217,8 +217,8 @@ class Library(Closeable):
         self.origin = text_of("origin", origin)
         self._dispatcher = dispatcher or default_dispatcher()
         # Arguments of earlier calls, with their readings, which hold no kernel.
-        self._definitions: dict[Any, DefinitionReading] = {}
-        self._kernels: dict[Any, tuple[KernelReading, ...]] = {}
+        self._definitions: dict[Any, OperatorSpec] = {}
+        self._kernels: dict[Any, tuple[KernelSpec, ...]] = {}
         check_kind(ns, kind, self.key)
         self._closed = False
         self._dispatcher.own(self, self._ledger)
@@ -395,7 +395,7 @@ class Library(Closeable):
         return self._register((Reservation(self._name(call, op), self.origin),))
 
     @property
-    def tokens(self) -> tuple[Token, ...]:
+    def tokens(self) -> tuple[RegistrationRecord, ...]:
         """What is live by this library, oldest first."""
         held = [token for tokens in list(self._ledger.values()) for token in tokens]
         state = self._dispatcher.state
@@ -421,7 +421,7 @@ class Library(Closeable):
     _destroy = close
 
     def _register(
-        self, tokens: tuple[Token, ...], exclusive: bool = False
+        self, tokens: tuple[RegistrationRecord, ...], exclusive: bool = False
     ) -> Registration:
         registration = register_tokens(
             self._dispatcher, self._ledger, tokens, exclusive

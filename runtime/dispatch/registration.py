@@ -33,7 +33,10 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 from weakref import ref
 
-from everyorder.runtime.dispatch.registration_record import DefinitionReading, Token
+from everyorder.runtime.dispatch.registration_record import (
+    OperatorSpec,
+    RegistrationRecord,
+)
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.dispatch.transition import is_live
 
@@ -59,10 +62,10 @@ class Closeable:
         self.close()
 
 
-Tokens = tuple[Token, ...]
+Tokens = tuple[RegistrationRecord, ...]
 # Tokens by the key of their registration, which knows no token itself, so that it keeps
 # nothing alive once it is closed; a ledger knows no registry.
-Ledger = dict[object, Tokens]
+OwnedRegistrations = dict[object, Tokens]
 
 
 class Owner(ref[object]):
@@ -74,7 +77,7 @@ class Owner(ref[object]):
     """
 
     __slots__ = ("ledger",)
-    ledger: Ledger
+    ledger: OwnedRegistrations
 
 
 T = TypeVar("T")
@@ -83,12 +86,12 @@ T = TypeVar("T")
 _NEXT = "next"
 
 
-class _Reference(ref[T], Generic[T]):
+class _OrderedReference(ref[T], Generic[T]):
     """A weak reference, and the one that came after its object died."""
 
     __slots__ = ("successor",)
 
-    successor: "dict[str, _Reference[T]]"
+    successor: "dict[str, _OrderedReference[T]]"
 
 
 class Interned(Generic[T]):
@@ -97,7 +100,7 @@ class Interned(Generic[T]):
     __slots__ = ("_heads",)
 
     def __init__(self) -> None:
-        self._heads: dict[str, _Reference[T]] = {}
+        self._heads: dict[str, _OrderedReference[T]] = {}
 
     def get(self, name: str) -> T | None:
         """The living object of that name, if it is found at once."""
@@ -106,7 +109,7 @@ class Interned(Generic[T]):
 
     def setdefault(self, name: str, new: T) -> T:
         """The object of that name from now on: `new`, or one that came before it."""
-        reference = _Reference(new)
+        reference = _OrderedReference(new)
         reference.successor = {}
         last = self._heads.setdefault(name, reference)
         while last is not reference:
@@ -122,32 +125,34 @@ class Interned(Generic[T]):
         return len(self._heads)
 
 
-class Keyring:
+class HandleCache:
     """Of one dispatcher: keys for its call stubs, and its operators and packets."""
 
     __slots__ = ("handles", "keys", "packets")
 
     def __init__(self) -> None:
-        self.keys: dict[DefinitionReading, object] = {}
+        self.keys: dict[OperatorSpec, object] = {}
         self.handles: Interned[Any] = Interned()
         self.packets: Interned[Any] = Interned()
 
-    def key(self, reading: DefinitionReading) -> object:
+    def key(self, reading: OperatorSpec) -> object:
         """The key under which entries remember the bound kernels of a call stub."""
         return self.keys.setdefault(reading, object())
 
 
-class Registry(Protocol):
+class DispatcherProtocol(Protocol):
     """A dispatcher, as its registrations and handles see it."""
 
     state: DispatcherState
-    keyring: Keyring
-    dropped: deque[Sequence[Token] | Owner]
+    keyring: HandleCache
+    dropped: deque[Sequence[RegistrationRecord] | Owner]
 
-    def register(self, tokens: Sequence[Token], exclusive: bool = False) -> None:
+    def register(
+        self, tokens: Sequence[RegistrationRecord], exclusive: bool = False
+    ) -> None:
         """Make all tokens live, or none."""
 
-    def unregister(self, tokens: Sequence[Token]) -> None:
+    def unregister(self, tokens: Sequence[RegistrationRecord]) -> None:
         """Take down those of the tokens that are live."""
 
 
@@ -156,7 +161,9 @@ class Registration(Closeable):
 
     __slots__ = ("__weakref__", "_ledger", "_registry", "key")
 
-    def __init__(self, registry: Registry, ledger: Ledger, tokens: Tokens) -> None:
+    def __init__(
+        self, registry: DispatcherProtocol, ledger: OwnedRegistrations, tokens: Tokens
+    ) -> None:
         self._registry = registry
         self._ledger = ledger
         self.key = object()
@@ -191,7 +198,10 @@ class Registration(Closeable):
 
 
 def register_tokens(
-    registry: Registry, ledger: Ledger, tokens: Tokens, exclusive: bool = False
+    registry: DispatcherProtocol,
+    ledger: OwnedRegistrations,
+    tokens: Tokens,
+    exclusive: bool = False,
 ) -> Registration:
     """Make tokens live, owned by a new registration in the ledger.
 
@@ -209,10 +219,10 @@ def register_tokens(
 
 
 def take_down(
-    registry: Registry,
-    ledger: Ledger,
+    registry: DispatcherProtocol,
+    ledger: OwnedRegistrations,
     keys: Iterable[object],
-    tokens: Sequence[Token],
+    tokens: Sequence[RegistrationRecord],
 ) -> None:
     """Take down the tokens of some keys of a ledger, and then the keys.
 
@@ -228,6 +238,6 @@ def take_down(
     _forget(ledger, keys)
 
 
-def _forget(ledger: Ledger, keys: Iterable[object]) -> None:
+def _forget(ledger: OwnedRegistrations, keys: Iterable[object]) -> None:
     for key in keys:
         ledger.pop(key, None)

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol
 
 from everyorder.runtime.dispatch.call_stub import Maker, maker_of
 from everyorder.runtime.dispatch.kernel import (
-    Facts,
     Kernel,
+    KernelTraits,
     describe,
     text_of,
     wrong_argument,
@@ -47,7 +47,7 @@ from everyorder.runtime.schema.values import Converter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Extractor:
+class DispatchArgPositions:
     """Which arguments contribute dispatch keys: positions of tensors and of lists."""
 
     tensors: tuple[int, ...]
@@ -55,10 +55,10 @@ class Extractor:
 
 
 # Without a schema no argument is looked at.
-NO_EXTRACTOR = Extractor((), ())
+NO_EXTRACTOR = DispatchArgPositions((), ())
 
 
-def extractor_of(schema: Schema) -> Extractor:
+def extractor_of(schema: Schema) -> DispatchArgPositions:
     """The positions of `Tensor`, `Tensor?` and of `Tensor[]`, `Tensor?[]`."""
     tensors, lists = [], []
     for position, argument in enumerate(schema.arguments):
@@ -67,11 +67,11 @@ def extractor_of(schema: Schema) -> Extractor:
             tensors.append(position)
         elif kind == "list":
             lists.append(position)
-    return Extractor(tuple(tensors), tuple(lists))
+    return DispatchArgPositions(tuple(tensors), tuple(lists))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DefinitionReading:
+class OperatorSpec:
     """A schema for an operator, as registered.
 
     `namespace` and `text` are where the operator stands in a state, `dump` the lines
@@ -86,7 +86,7 @@ class DefinitionReading:
     namespace: str
     text: str
     dump: str
-    extractor: Extractor
+    extractor: DispatchArgPositions
     texts: tuple[Any, ...]
     memo: dict[str, Any] = field(default_factory=dict)
 
@@ -134,7 +134,7 @@ class Convention(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KernelReading:
+class KernelSpec:
     """A kernel for one key (runtime or alias) of an operator, as registered.
 
     `through` says that it is never called; `dump` is what `dump_state` prints behind
@@ -143,7 +143,7 @@ class KernelReading:
 
     operator: OperatorName
     key: DispatchKey
-    facts: Facts
+    facts: KernelTraits
     debug: str
     through: bool
     namespace: str
@@ -160,10 +160,14 @@ DEFINITIONS = 1024
 
 @lru_cache(maxsize=REMEMBERED)
 def read_kernel(
-    operator: OperatorName, key: DispatchKey, facts: Facts, debug: str, keyset: bool
-) -> KernelReading:
+    operator: OperatorName,
+    key: DispatchKey,
+    facts: KernelTraits,
+    debug: str,
+    keyset: bool,
+) -> KernelSpec:
     """The reading of a kernel; `keyset` says that it takes the keyset first."""
-    return KernelReading(
+    return KernelSpec(
         operator,
         key,
         facts,
@@ -178,7 +182,7 @@ def read_kernel(
 
 def read_definition(
     schema: Schema, debug: str, tags: tuple[str, ...] = ()
-) -> DefinitionReading:
+) -> OperatorSpec:
     """The reading of a definition."""
     # Equal schemas may print differently, and their alias kinds are not compared.
     return _read_definition(schema, str(schema), schema.alias_kind, debug, tags)
@@ -191,9 +195,9 @@ def _read_definition(
     kind: AliasKind | None,
     debug: str,
     tags: tuple[str, ...],
-) -> DefinitionReading:
+) -> OperatorSpec:
     alias = "CONSERVATIVE (default)" if kind is None else kind.name
-    return DefinitionReading(
+    return OperatorSpec(
         schema.name,
         schema,
         debug,
@@ -225,7 +229,7 @@ class Listener(Protocol):
 class Definition:
     """A schema for an operator."""
 
-    reading: DefinitionReading
+    reading: OperatorSpec
 
     @property
     def operator(self) -> OperatorName:
@@ -254,10 +258,10 @@ class Definition:
 class Implementation:
     """A kernel for one key (runtime or alias) of an operator."""
 
-    reading: KernelReading
+    reading: KernelSpec
     kernel: Kernel
     # How the kernel is run under a definition, by its reading; it is no state.
-    memo: dict[DefinitionReading, Any] = field(default_factory=dict, init=False)
+    memo: dict[OperatorSpec, Any] = field(default_factory=dict, init=False)
 
     @property
     def operator(self) -> OperatorName:
@@ -372,7 +376,7 @@ class Subscription:
     debug: str
 
 
-Token = (
+RegistrationRecord = (
     Definition
     | Implementation
     | Reservation

@@ -19,9 +19,9 @@ from typing import Any
 
 from everyorder.runtime.dispatch.kernel import Kernel, keyword_places
 from everyorder.runtime.dispatch.registration_record import (
-    DefinitionReading,
     Fallback,
     Implementation,
+    OperatorSpec,
 )
 from everyorder.runtime.dispatch.state import (
     OperatorEntry,
@@ -83,7 +83,7 @@ class Runners:
         "tags",
     )
 
-    def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
+    def __init__(self, entry: OperatorEntry, reading: OperatorSpec) -> None:
         self.name = entry.name
         self.table = entry.table
         self.schema = reading.schema

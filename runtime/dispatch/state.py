@@ -58,10 +58,10 @@ from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Definition,
-    DefinitionReading,
-    Extractor,
+    DispatchArgPositions,
     Implementation,
-    KernelReading,
+    KernelSpec,
+    OperatorSpec,
     Reservation,
     Subscription,
 )
@@ -81,7 +81,7 @@ class OperatorEntry(NamedTuple):
     reservations: tuple[Reservation, ...]
     rules: tuple[ClassRule, ...]
     total: int
-    extractor: Extractor
+    extractor: DispatchArgPositions
     table: Table
     memo: dict[Any, Any]
 
@@ -170,9 +170,9 @@ EMPTY = DispatcherState()
 
 
 # Of each key, by value: the reading of its only kernel, or of all, newest first.
-Kernels = tuple[KernelReading | tuple[KernelReading, ...], ...]
-StateReading = tuple[str, DefinitionReading | None, Kernels]
-TableReading = tuple[Recipe, tuple[KernelReading | None, ...], FallbackTexts]
+Kernels = tuple[KernelSpec | tuple[KernelSpec, ...], ...]
+StateReading = tuple[str, OperatorSpec | None, Kernels]
+TableReading = tuple[Recipe, tuple[KernelSpec | None, ...], FallbackTexts]
 
 
 def dump_state(entry: OperatorEntry) -> str:

@@ -32,13 +32,13 @@ from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Definition,
-    DefinitionReading,
     Fallback,
     Implementation,
-    KernelReading,
+    KernelSpec,
+    OperatorSpec,
+    RegistrationRecord,
     Reservation,
     Subscription,
-    Token,
 )
 from everyorder.runtime.dispatch.state import (
     DispatcherState,
@@ -59,7 +59,7 @@ REMEMBERING = 8
 NO_OPERATORS: Mapping[str, OperatorEntry] = {}
 
 
-class Named(Protocol):
+class NamedRecord(Protocol):
     """A reading or token with the keys of its operator in a state."""
 
     @property
@@ -162,7 +162,7 @@ def _check_pair(definition: Definition, token: Implementation) -> None:
 
 # Readings are compared by identity; few pairs meet again and again.
 @lru_cache(maxsize=1024)
-def _difference(definition: DefinitionReading, kernel: KernelReading) -> str | None:
+def _difference(definition: OperatorSpec, kernel: KernelSpec) -> str | None:
     assert kernel.facts.inferred is not None, "asked for typed kernels only"
     inferred = kernel.facts.inferred
     first = difference(definition.schema, inferred, real=True)
@@ -233,7 +233,7 @@ def _remove_definition(state: DispatcherState, token: Definition) -> DispatcherS
 
 def _with_definitions(
     state: DispatcherState,
-    named: Named,
+    named: NamedRecord,
     entry: OperatorEntry,
     definitions: tuple[Definition, ...],
     change: int,
@@ -301,7 +301,7 @@ def _remove_implementation(
 
 def _with_kernels(
     state: DispatcherState,
-    named: Named,
+    named: NamedRecord,
     entry: OperatorEntry,
     implementations: Implementations,
     change: int,
@@ -336,7 +336,7 @@ def _remove_reservation(state: DispatcherState, token: Reservation) -> Dispatche
 
 def _with_reservations(
     state: DispatcherState,
-    named: Named,
+    named: NamedRecord,
     entry: OperatorEntry,
     reservations: tuple[Reservation, ...],
     change: int,
@@ -371,7 +371,7 @@ def _remove_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
 
 def _with_rules(
     state: DispatcherState,
-    named: Named,
+    named: NamedRecord,
     entry: OperatorEntry,
     rules: tuple[ClassRule, ...],
 ) -> DispatcherState:
@@ -444,7 +444,7 @@ def _remove_subscription(
     return state._replace(subscriptions=left)
 
 
-def _live_entry(state: DispatcherState, named: Named) -> OperatorEntry:
+def _live_entry(state: DispatcherState, named: NamedRecord) -> OperatorEntry:
     entry = state.find(named.namespace, named.text)
     assert entry is not None, "a live token keeps its entry alive"
     return entry
@@ -457,7 +457,7 @@ def _new_entry(state: DispatcherState, name: OperatorName) -> OperatorEntry:
 
 
 def _replace(
-    state: DispatcherState, named: Named, entry: OperatorEntry
+    state: DispatcherState, named: NamedRecord, entry: OperatorEntry
 ) -> DispatcherState:
     """The state with another entry under a name; an entry of nothing disappears."""
     namespaces = dict(state.namespaces)
@@ -532,7 +532,9 @@ def _live_rules(state: DispatcherState, token: ClassRule) -> tuple[ClassRule, ..
 
 
 # The live tokens of the kind, operator and key of a token.
-LIVE: dict[type[Any], Callable[[DispatcherState, Any], Sequence[Token]]] = {
+LIVE: dict[
+    type[Any], Callable[[DispatcherState, Any], Sequence[RegistrationRecord]]
+] = {
     Definition: _live_definitions,
     Implementation: _live_kernels,
     Reservation: _live_reservations,
@@ -543,7 +545,7 @@ LIVE: dict[type[Any], Callable[[DispatcherState, Any], Sequence[Token]]] = {
 }
 
 
-def is_live(state: DispatcherState, token: Token) -> bool:
+def is_live(state: DispatcherState, token: RegistrationRecord) -> bool:
     """Whether this very token, not one that reads like it, is live in a state."""
     # Tokens compare by identity.
     return token in LIVE[type(token)](state, token)

@@ -49,7 +49,7 @@ class _Depth(threading.local):
     level: int = 0
 
 
-class Watch:
+class TraceSinks:
     """The observers and trace sinks of the process; `active` is any of them."""
 
     __slots__ = ("_lock", "active", "observers", "sinks")
@@ -113,6 +113,6 @@ class Watch:
 
 
 DEPTH = _Depth()
-WATCH = Watch()
+WATCH = TraceSinks()
 if os.environ.get("EVERYORDER_TRACE", "0") not in ("", "0"):
     WATCH.replace(sinks=(None,))

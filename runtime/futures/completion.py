@@ -52,7 +52,7 @@ from everyorder.runtime.errors.future import (
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Value(Generic[T_co]):
+class ValueOutcome(Generic[T_co]):
     """A value."""
 
     __slots__ = ("value",)
@@ -60,9 +60,9 @@ class Value(Generic[T_co]):
     def __init__(self, value: T_co) -> None:
         self.value = value
 
-    def copy(self) -> "Value[T_co]":
+    def copy(self) -> "ValueOutcome[T_co]":
         """An equal outcome for another future; an outcome belongs to one future."""
-        return Value(self.value)
+        return ValueOutcome(self.value)
 
     def summary(self) -> str:
         """The type of the value, for messages."""
@@ -97,7 +97,7 @@ class Error:
 
 
 # A settled `Value | Error`.
-Outcome = Value[Any] | Error
+Outcome = ValueOutcome[Any] | Error
 
 
 class Unmovable:
@@ -356,7 +356,7 @@ def _step_outcome(
     if step.transform is not None:
         taken = step.transform(result, step.child)
         return None if taken is None else taken.copy()
-    return None if step.child is None else Value(result)
+    return None if step.child is None else ValueOutcome(result)
 
 
 def _failed(step: CallbackStep, error: BaseException) -> Outcome:

@@ -44,7 +44,7 @@ from everyorder.runtime.futures.completion import (
     Completable,
     Error,
     Outcome,
-    Value,
+    ValueOutcome,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Future(Completable, Generic[T]):
         outcome = self._outcome
         if outcome is None:
             outcome = self._wait_outcome(timeout)
-        if isinstance(outcome, Value):
+        if isinstance(outcome, ValueOutcome):
             value: T = outcome.value
             return value
         try:
@@ -110,7 +110,7 @@ class Future(Completable, Generic[T]):
         outcome = self._outcome
         if outcome is None:
             raise FutureMisuse(code="NotSettled")
-        if isinstance(outcome, Value):
+        if isinstance(outcome, ValueOutcome):
             value: T = outcome.value
             return value
         try:
@@ -131,7 +131,7 @@ class Future(Completable, Generic[T]):
             BaseException: an exit or interrupt of a callback or a signal handler; all
                 callbacks ran.
         """
-        outcome = Value(result)
+        outcome = ValueOutcome(result)
         if not self._offer(outcome):
             raise _already_complete(self, outcome)
 
@@ -209,7 +209,7 @@ class Future(Completable, Generic[T]):
             if isinstance(future._outcome, Error):
                 return future._outcome
             try:
-                return Value(function(future))
+                return ValueOutcome(function(future))
             except Exception as error:
                 return Error(error, error.__traceback__)
 
@@ -232,7 +232,7 @@ class Future(Completable, Generic[T]):
 def _follow(result: object, child: Future[Any]) -> Outcome | None:
     """Complete the child with a result, later if the result is a future."""
     if not isinstance(result, Future):
-        return Value(result)
+        return ValueOutcome(result)
     if result is child:
         misuse = FutureMisuse(
             call="Future.then_async",
@@ -420,7 +420,9 @@ def _combine(
     if len(complete) < len(members):
         return None
     errors = (each._outcome for each in members)
-    return next((each for each in errors if isinstance(each, Error)), Value(members))
+    return next(
+        (each for each in errors if isinstance(each, Error)), ValueOutcome(members)
+    )
 
 
 def _check_futures(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
@@ -486,7 +488,7 @@ def _complete_from(future: Future[Any], settled: Any, library: str) -> None:
         future.set_error_if_needed(error)
     else:
         # It may have been completed otherwise, as by `set_error_if_needed`.
-        future._offer(Value(settled.result()))
+        future._offer(ValueOutcome(settled.result()))
 
 
 def _check_kind(call: str, other: object, kind: type) -> None:

@@ -70,7 +70,7 @@ from everyorder.runtime.script.modules import (
     uncompiled_module,
 )
 from everyorder.runtime.script.modules.build import text_names
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 
 
 def refused(found: str, reason: str, hint: str = "") -> NotScriptable:
@@ -176,7 +176,9 @@ def _class(python: type) -> type:
         return python
     if is_interface(python):
         compiler = Compiler(SHARED_PROGRAM)
-        compiler.run(lambda: compiler.classes(python, Scope(classes=compiler.classes)))
+        compiler.run(
+            lambda: compiler.classes(python, TypeScope(classes=compiler.classes))
+        )
     else:
         compile_class(python, SHARED_PROGRAM)
     return python

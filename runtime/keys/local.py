@@ -75,7 +75,7 @@ def view_of(included: int, excluded: int) -> View:
 _FIRST = view_of(DEFAULT_INCLUDED.bits, DEFAULT_EXCLUDED.bits)
 
 
-class _Local(threading.local):
+class _ThreadBits(threading.local):
     """The bits of one thread; `view` lies in the `__dict__`."""
 
     view: View
@@ -105,7 +105,7 @@ class _Local(threading.local):
         self.view = view_of(self.view.included, bits)
 
 
-LOCAL = _Local()
+LOCAL = _ThreadBits()
 
 
 def effective_bits(bits: int) -> int:

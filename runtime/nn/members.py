@@ -39,7 +39,7 @@ class Parameter(Tensor):
         return Tensor._make_subclass(cls, found.detach(), requires_grad)
 
 
-class Members(Protocol):
+class MemberTables(Protocol):
     """Where the members of a module lie."""
 
     _parameters: dict[str, Any]
@@ -48,7 +48,7 @@ class Members(Protocol):
     _non_persistent_buffers_set: set[str]
 
 
-M = TypeVar("M", bound=Members)
+M = TypeVar("M", bound=MemberTables)
 
 # The tables of them by name.
 PARAMETERS, BUFFERS, MODULES = "_parameters", "_buffers", "_modules"
@@ -75,7 +75,7 @@ def modules_within(
 
 
 def members_within(
-    module: Members, kind: str, prefix: str, recurse: bool, once: bool
+    module: MemberTables, kind: str, prefix: str, recurse: bool, once: bool
 ) -> Iterator[tuple[str, Any]]:
     """The parameters, or buffers, with their paths; those that are None do not come."""
     known: set[int] = set()
@@ -108,7 +108,7 @@ class _Place(NamedTuple):
         return self.table[self.name]  # type: ignore[no-any-return]  # the tables are of tensors
 
 
-def _places(module: Members) -> dict[str, _Place]:
+def _places(module: MemberTables) -> dict[str, _Place]:
     found = {}
     for path, each in modules_within(module, once=False):
         kept = {
@@ -127,7 +127,7 @@ def _places(module: Members) -> dict[str, _Place]:
 
 
 def state_of(
-    module: Members, into: dict[str, Any] | None, prefix: str, keep_vars: bool
+    module: MemberTables, into: dict[str, Any] | None, prefix: str, keep_vars: bool
 ) -> dict[str, Any]:
     """The state, put into a dictionary."""
     state: dict[str, Any] = {} if into is None else into
@@ -137,7 +137,7 @@ def state_of(
 
 
 def give_state(
-    module: Members, state: Mapping[str, Any], strict: bool, assign: bool
+    module: MemberTables, state: Mapping[str, Any], strict: bool, assign: bool
 ) -> IncompatibleKeys:
     """Give a module its state.  Raises `NotReplaceable`."""
     places = _places(module)

@@ -34,7 +34,7 @@ from everyorder.runtime.operators.declare.plan import (
     NUMBERS,
     PLAIN,
     REALS,
-    Plan,
+    CallPlan,
     Shape,
     bad_option,
     common_device,
@@ -93,7 +93,7 @@ def promoted(self: Tensor, other: Tensor) -> DType:
 
 def plan_pair(
     rows: Rows, self: Tensor, other: Tensor, extra: tuple[Any, ...] = ()
-) -> Plan:
+) -> CallPlan:
     """The plan of two operands by the rows of the operator."""
     dtype = promoted(self, other)
     row = rows.get(dtype)
@@ -110,7 +110,7 @@ def plan_pair(
     elif compute is self.dtype is other.dtype and self.number is other.number is None:
         # Nothing is to be cast: most calls.
         compute = None
-    return Plan(
+    return CallPlan(
         ((shape, result),),
         device,
         (self, other, *extra),
@@ -122,19 +122,19 @@ def plan_pair(
     )
 
 
-def pair_planner(rows: Rows) -> Callable[..., Plan]:
+def pair_planner(rows: Rows) -> Callable[..., CallPlan]:
     """The planning function of an operator of two tensors."""
 
-    def plan(self: Tensor, other: Tensor) -> Plan:
+    def plan(self: Tensor, other: Tensor) -> CallPlan:
         return plan_pair(rows, self, other)
 
     return plan
 
 
-def scaled_planner(rows: Rows) -> Callable[..., Plan]:
+def scaled_planner(rows: Rows) -> Callable[..., CallPlan]:
     """The planning function of `add` and `sub`, which scale their second operand."""
 
-    def plan(self: Tensor, other: Tensor, alpha: Any) -> Plan:
+    def plan(self: Tensor, other: Tensor, alpha: Any) -> CallPlan:
         # Of bools there is no difference; a number is one, whatever its kind.
         bools = (each.number is None and each.dtype is BOOL for each in (self, other))
         if BOOL not in rows and any(bools):
@@ -209,7 +209,7 @@ DIVISIONS: dict[str | None, Rows] = {
 }
 
 
-def plan_div(self: Tensor, other: Tensor, rounding_mode: str | None) -> Plan:
+def plan_div(self: Tensor, other: Tensor, rounding_mode: str | None) -> CallPlan:
     """The plan of true division, or of one that rounds."""
     rows = DIVISIONS.get(rounding_mode)
     if rows is None:
@@ -219,7 +219,7 @@ def plan_div(self: Tensor, other: Tensor, rounding_mode: str | None) -> Plan:
     return plan_pair(rows, self, other)
 
 
-def plan_pow(self: Tensor, other: Tensor) -> Plan:
+def plan_pow(self: Tensor, other: Tensor) -> CallPlan:
     """The plan of powers.
 
     Integers have no negative powers: one number for all is refused.  Where tensors hold
@@ -412,7 +412,7 @@ SLOPES: dict[str, tuple[str, Rows]] = {
 }
 
 
-def plan_gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> Plan:
+def plan_gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> CallPlan:
     """The gradient of gelu at `self`, exact or by tanh."""
     check_approximate(approximate)
     return plan_pair(SLOPES["gelu_backward"][1], grad, self, (approximate,))

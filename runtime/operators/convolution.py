@@ -26,8 +26,8 @@ from everyorder.runtime.operators.declare.plan import (
     FLOATS,
     INT64,
     REALS,
+    CallPlan,
     KernelTable,
-    Plan,
     bad_option,
     bad_shapes,
     computing,
@@ -163,7 +163,7 @@ def plan_conv(
     padding: Sequence[int],
     dilation: Sequence[int],
     groups: int,
-) -> Plan:
+) -> CallPlan:
     """The convolved images."""
     device = same_device(x, weight, bias)
     dtype = one_dtype(TAKEN, FITS, ("input", x), ("weight", weight), ("bias", bias))
@@ -172,7 +172,9 @@ def plan_conv(
     arguments = (x, weight, bias, *options)
     computed = computing(dtype)
     kernel = _convolve_complex if dtype in COMPLEXES else _convolve
-    return Plan(((shape, dtype),), device, arguments, computed, (0, 1, 2), None, kernel)
+    return CallPlan(
+        ((shape, dtype),), device, arguments, computed, (0, 1, 2), None, kernel
+    )
 
 
 def _convolve(table: KernelTable, out: Tensor, x: Tensor, *rest: Any) -> None:
@@ -222,7 +224,7 @@ def plan_conv_backward(
     dilation: Sequence[int],
     groups: int,
     output_mask: Sequence[bool],
-) -> Plan:
+) -> CallPlan:
     """The gradients of input, weight and bias; None where the mask is false."""
     device = same_device(grad, x, weight)
     dtype = one_dtype(TAKEN, FITS, ("input", x), ("weight", weight), ("grad", grad))
@@ -237,7 +239,7 @@ def plan_conv_backward(
     arguments = (grad, x, weight, *options)
     computed = computing(dtype)
     kernel = _convolve_backward_complex if dtype in COMPLEXES else _convolve_backward
-    return Plan(outputs, device, arguments, computed, (0, 1, 2), None, kernel)
+    return CallPlan(outputs, device, arguments, computed, (0, 1, 2), None, kernel)
 
 
 def _convolve_backward(
@@ -360,7 +362,7 @@ def plan_pool(
     padding: Sequence[int],
     dilation: Sequence[int],
     ceil_mode: bool,
-) -> Plan:
+) -> CallPlan:
     """The maxima, and where each lies in its image."""
     require_dtype("self", self.dtype, REALS, "real numbers")
     require_ndim(("self", self), 3, 4)
@@ -372,7 +374,7 @@ def plan_pool(
         tuple(dilation),
         ceil_mode,
     )
-    return Plan(
+    return CallPlan(
         ((shape, self.dtype), (shape, INT64)),
         self.device,
         (self, *options),
@@ -388,7 +390,7 @@ def _pool(
     table["max_pool2d"](batch(out), batch(indices), batch(self), *options)
 
 
-def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Plan:
+def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> CallPlan:
     """The gradient of the images: that of each maximum goes to its place."""
     device = same_device(grad, self, indices)
     require_dtype("grad", grad.dtype, FLOATS, "floating-point numbers")
@@ -406,7 +408,7 @@ def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> Plan:
     outputs = ((self.shape, self.dtype),)
     arguments = (grad, indices)
     computed = computing(self.dtype)
-    return Plan(outputs, device, arguments, computed, (0,), kernel=_pool_backward)
+    return CallPlan(outputs, device, arguments, computed, (0,), kernel=_pool_backward)
 
 
 def _pool_backward(

@@ -28,7 +28,7 @@ from everyorder.runtime.operators.declare.fast_paths import SERIAL, fast_fill
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     CPU,
-    Plan,
+    CallPlan,
     Shape,
     bad_option,
     check_fill,
@@ -242,11 +242,11 @@ def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:
     return found
 
 
-def plan_clone(self: Tensor, memory_format: MemoryFormat | None) -> Plan:
+def plan_clone(self: Tensor, memory_format: MemoryFormat | None) -> CallPlan:
     """A copy that lies in memory as the format says."""
     outputs = ((self.shape, self.dtype),)
     strides = strides_of(self, memory_format)
-    return Plan(outputs, self.device, (self,), kernel="copy", strides=strides)
+    return CallPlan(outputs, self.device, (self,), kernel="copy", strides=strides)
 
 
 def fill(self: Tensor, value: Any) -> Tensor:

@@ -48,7 +48,7 @@ from everyorder.runtime.operators.declare.plan import (
     MOST,
     NUMBERS,
     REALS,
-    Plan,
+    CallPlan,
     Shape,
     bad_option,
     check_fill,
@@ -213,7 +213,7 @@ def _range(
     kind = dtype or (INT64 if whole else FLOAT32)
     if device.type == "meta":
         return empty_tensor((count,), kind, device)
-    plan = Plan((((count,), kind),), device, (start, step), compute_dtype(kind))
+    plan = CallPlan((((count,), kind),), device, (start, step), compute_dtype(kind))
     made: Tensor = produce(plan, table_for(device), "arange")
     return made
 

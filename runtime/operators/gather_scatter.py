@@ -23,9 +23,9 @@ from everyorder.runtime.operators.declare.plan import (
     INDICES,
     INT64,
     INTEGERS,
+    CallPlan,
     KernelTable,
     Number,
-    Plan,
     bad_dtype,
     bad_option,
     bad_shapes,
@@ -45,14 +45,14 @@ from everyorder.runtime.tensors.construction import empty_tensor, view_of
 from everyorder.runtime.tensors.tensor import Tensor
 
 
-def plan_gather(self: Tensor, dim: int, index: Tensor) -> Plan:
+def plan_gather(self: Tensor, dim: int, index: Tensor) -> CallPlan:
     """The result has the shape of `index`, which may be smaller than `self`."""
     device = same_device(self, index)
     place = _check_index(self, dim, index)
     outputs = ((index.shape, self.dtype),)
     plain = index.dtype is INT64 and index.shape and index.numel()
     kernel = None if plain and self.shape else _gather
-    return Plan(outputs, device, (self, place, index), kernel=kernel)
+    return CallPlan(outputs, device, (self, place, index), kernel=kernel)
 
 
 def check_cover(dim: int, small: tuple[str, Tensor], large: tuple[str, Tensor]) -> None:
@@ -98,7 +98,7 @@ def one_or_more(table: KernelTable, tensor: Tensor) -> Tensor:
     return tensor if tensor.shape else shaped(table, tensor, (1,))
 
 
-def plan_index_select(self: Tensor, dim: int, index: Tensor) -> Plan:
+def plan_index_select(self: Tensor, dim: int, index: Tensor) -> CallPlan:
     """The slices of `self` at the numbers in `index`, in their order."""
     device = same_device(self, index)
     require_dtype("index", index.dtype, INDICES, "integers")
@@ -118,7 +118,7 @@ def plan_index_select(self: Tensor, dim: int, index: Tensor) -> Plan:
     outputs = ((shape, self.dtype),)
     plain = index.dtype is INT64 and index.shape and shape and 0 not in shape
     kernel = None if plain else _index_select
-    return Plan(outputs, device, (self, place, index), kernel=kernel)
+    return CallPlan(outputs, device, (self, place, index), kernel=kernel)
 
 
 def _index_select(
@@ -180,7 +180,7 @@ def _scattering(kernel: str) -> Callable[..., None]:
 _SCATTER = _scattering("scatter")
 
 
-def plan_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Plan:
+def plan_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> CallPlan:
     """`src[i]` to `self` at `index[i]` along `dim`, or added to it."""
     device = same_device(self, index, src)
     one_dtype(ALL, "every dtype", ("self", self), ("src", src))
@@ -188,16 +188,18 @@ def plan_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Plan:
     if index.numel():
         check_cover(-1, ("index", index), ("src", src))
     outputs, arguments = ((self.shape, self.dtype),), (place, index, src)
-    return Plan(outputs, device, arguments, start=self)
+    return CallPlan(outputs, device, arguments, start=self)
 
 
-def plan_scatter_value(self: Tensor, dim: int, index: Tensor, value: Number) -> Plan:
+def plan_scatter_value(
+    self: Tensor, dim: int, index: Tensor, value: Number
+) -> CallPlan:
     """One number to `self` at every place that `index` names."""
     device = same_device(self, index)
     number = number_in("value", value, self.dtype)
     place = _check_index(self, dim, index)
     outputs, arguments = ((self.shape, self.dtype),), (place, index, number)
-    return Plan(outputs, device, arguments, start=self)
+    return CallPlan(outputs, device, arguments, start=self)
 
 
 def number_in(argument: str, value: Number, dtype: DType) -> Number:
@@ -224,7 +226,7 @@ def _check_index(self: Tensor, dim: int, index: Tensor) -> int:
 
 def plan_index_add(
     self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Number
-) -> Plan:
+) -> CallPlan:
     """Slices of `source`, times `alpha`, added to those that `index` names."""
     device = same_device(self, index, source)
     one_dtype(ALL, "every dtype", ("self", self), ("source", source))
@@ -244,7 +246,7 @@ def plan_index_add(
     number = number_in("alpha", alpha, self.dtype)
     arguments = (place, index, source, number)
     outputs = ((self.shape, self.dtype),)
-    return Plan(outputs, device, arguments, start=self, kernel=_index_add)
+    return CallPlan(outputs, device, arguments, start=self, kernel=_index_add)
 
 
 def _index_add(
@@ -268,7 +270,7 @@ def _index_add(
 ROW_NUMBERS = dtypes("int64", "int32")
 
 
-def plan_embedding(weight: Tensor, indices: Tensor, padding_idx: int) -> Plan:
+def plan_embedding(weight: Tensor, indices: Tensor, padding_idx: int) -> CallPlan:
     """(rows, d) by (...) gives (..., d)."""
     device = same_device(weight, indices)
     require_ndim(("weight", weight), 2)
@@ -277,7 +279,7 @@ def plan_embedding(weight: Tensor, indices: Tensor, padding_idx: int) -> Plan:
     _check_padding(padding_idx, weight.shape[0])
     shape = (*indices.shape, weight.shape[1])
     outputs = ((shape, weight.dtype),)
-    return Plan(outputs, device, (weight, indices), kernel=_look_up)
+    return CallPlan(outputs, device, (weight, indices), kernel=_look_up)
 
 
 def _check_padding(padding_idx: int, rows: int) -> None:
@@ -301,7 +303,7 @@ def _look_up(table: KernelTable, out: Tensor, weight: Tensor, indices: Tensor) -
 
 def plan_embedding_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int
-) -> Plan:
+) -> CallPlan:
     """The gradient of the table, from (..., d) and (...)."""
     device = same_device(grad, indices)
     require_dtype("grad", grad.dtype, FLOATS, "floating-point numbers")
@@ -321,7 +323,7 @@ def plan_embedding_backward(
     outputs = (((num_weights, grad.shape[-1]), grad.dtype),)
     arguments: tuple[Any, ...] = (grad, indices, padding_idx)
     computed = computing(grad.dtype)
-    return Plan(outputs, device, arguments, computed, (0,), kernel=_embed_backward)
+    return CallPlan(outputs, device, arguments, computed, (0,), kernel=_embed_backward)
 
 
 def _embed_backward(

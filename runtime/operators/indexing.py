@@ -44,8 +44,8 @@ from everyorder.runtime.operators.declare.plan import (
     BOOL,
     INDICES,
     INT64,
+    CallPlan,
     KernelTable,
-    Plan,
     Shape,
     bad_dtype,
     bad_shapes,
@@ -159,13 +159,13 @@ def indexed_shape(self: Tensor, indices: Indices) -> Shape:
     return (*free[:before], *common, *free[before:])
 
 
-def plan_index(self: Tensor, indices: Sequence[Tensor | None]) -> Plan:
+def plan_index(self: Tensor, indices: Sequence[Tensor | None]) -> CallPlan:
     """What `self[indices]` is in NumPy."""
     device = same_device(self, *indices)
     numbers = resolve_indices(self, indices)
     shape = indexed_shape(self, numbers)
     outputs = ((shape, self.dtype),)
-    return Plan(outputs, device, (self, numbers), kernel=_index)
+    return CallPlan(outputs, device, (self, numbers), kernel=_index)
 
 
 def _index(table: KernelTable, out: Tensor, self: Tensor, indices: Indices) -> None:
@@ -202,7 +202,7 @@ def plan_index_put(
     indices: Sequence[Tensor | None],
     values: Tensor,
     accumulate: bool,
-) -> Plan:
+) -> CallPlan:
     """`self` with `values`, broadcast, at the places that the indices pick."""
     device = same_device(self, *indices, values)
     one_dtype(ALL, "every dtype", ("self", self), ("values", values))
@@ -212,7 +212,7 @@ def plan_index_put(
         each is not None and each.dtype is BOOL for each in indices
     ):
         # How many places a mask picks is not known, and need not be.
-        return Plan(outputs, device, (), start=self, strides=strides)
+        return CallPlan(outputs, device, (), start=self, strides=strides)
     numbers = resolve_indices(self, indices)
     shape = indexed_shape(self, numbers)
     try:
@@ -227,7 +227,9 @@ def plan_index_put(
             ("values", values),
         )
     arguments = (numbers, values, accumulate, shape)
-    return Plan(outputs, device, arguments, start=self, kernel=_put, strides=strides)
+    return CallPlan(
+        outputs, device, arguments, start=self, kernel=_put, strides=strides
+    )
 
 
 def _put(
@@ -250,7 +252,7 @@ def _put(
         table["copy"](out, spread)
 
 
-def plan_masked_select(self: Tensor, mask: Tensor) -> Plan:
+def plan_masked_select(self: Tensor, mask: Tensor) -> CallPlan:
     """The elements, in order, where the mask is true; both broadcast."""
     device = same_device(self, mask)
     require_dtype("mask", mask.dtype, frozenset({BOOL}), "bool")
@@ -269,17 +271,17 @@ def plan_masked_select(self: Tensor, mask: Tensor) -> Plan:
     numbers: Indices = [*numbers_of(chosen)]
     assert numbers[0] is not None, "a mask with dimensions has numbers"
     outputs = ((numbers[0].shape, self.dtype),)
-    return Plan(outputs, device, (source, numbers), kernel=_index)
+    return CallPlan(outputs, device, (source, numbers), kernel=_index)
 
 
-def plan_nonzero(self: Tensor) -> Plan:
+def plan_nonzero(self: Tensor) -> CallPlan:
     """One row of numbers for each element that is not zero."""
     if self.device.type == "meta":
         asked = "has one row for each element that is not zero"
         raise NoData(code="NoDataToRead", device="meta", asked=asked)
     count = table_for(self.device)["nonzero_count"](self)
     shape = (count, len(self.shape))
-    return Plan(((shape, INT64),), self.device, (self,))
+    return CallPlan(((shape, INT64),), self.device, (self,))
 
 
 _FITS = (

@@ -35,7 +35,7 @@ from everyorder.runtime.operators import (
 )
 from everyorder.runtime.operators.declare.handles import NAMESPACE
 from everyorder.runtime.operators.declare.structured import (
-    Definition,
+    OperatorDefinition,
     Structured,
     Unstructured,
 )
@@ -53,7 +53,7 @@ FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
 )
 
 
-def definitions() -> Iterator[Definition]:
+def definitions() -> Iterator[OperatorDefinition]:
     """Every operator of every family, in the order of the families."""
     for family in FAMILIES:
         for declaration in family:

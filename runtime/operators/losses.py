@@ -16,8 +16,8 @@ from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     FLOATS,
     NUMBERS,
+    CallPlan,
     KernelTable,
-    Plan,
     bad_option,
     bad_shapes,
     computing,
@@ -86,12 +86,12 @@ def plan_forward(
     weight: Tensor | None,
     reduction: str,
     ignore_index: int,
-) -> Plan:
+) -> CallPlan:
     """The loss, and the sum of the weights that counted."""
     device = same_device(self, target, weight)
     _check(self, target, weight, reduction)
     shape = _targets(self.shape) if reduction == "none" else ()
-    return Plan(
+    return CallPlan(
         ((shape, self.dtype), ((), self.dtype)),
         device,
         (self, target, weight, reduction, ignore_index),
@@ -121,7 +121,7 @@ def plan_backward(
     reduction: str,
     ignore_index: int,
     total_weight: Tensor,
-) -> Plan:
+) -> CallPlan:
     """The gradient of the scores."""
     device = same_device(grad, self, target, weight, total_weight)
     _check(self, target, weight, reduction)
@@ -135,7 +135,7 @@ def plan_backward(
     shape = _targets(self.shape) if reduction == "none" else ()
     require_shape(("grad", grad), shape)
     require_shape(("total_weight", total_weight), ())
-    return Plan(
+    return CallPlan(
         ((self.shape, self.dtype),),
         device,
         (grad, target, weight, total_weight, reduction, ignore_index),

@@ -18,9 +18,9 @@ from everyorder.runtime.operators.declare.plan import (
     ALL,
     INTEGERS,
     NUMBERS,
+    CallPlan,
     KernelTable,
     NamedTensor,
-    Plan,
     bad_option,
     bad_shapes,
     computing,
@@ -50,7 +50,7 @@ def _operands(ndim: int, self: NamedTensor, other: NamedTensor) -> tuple[Device,
     return device, dtype
 
 
-def plan_mm(self: Tensor, mat2: Tensor) -> Plan:
+def plan_mm(self: Tensor, mat2: Tensor) -> CallPlan:
     """(n, k) by (k, m)."""
     named = ("self", self), ("mat2", mat2)
     device, dtype = _operands(2, *named)
@@ -58,10 +58,10 @@ def plan_mm(self: Tensor, mat2: Tensor) -> Plan:
     if inner != depth:
         raise _inner(*named, inner, depth)
     outputs = (((rows, columns), dtype),)
-    return Plan(outputs, device, (self, mat2), computing(dtype))
+    return CallPlan(outputs, device, (self, mat2), computing(dtype))
 
 
-def plan_bmm(self: Tensor, mat2: Tensor) -> Plan:
+def plan_bmm(self: Tensor, mat2: Tensor) -> CallPlan:
     """(b, n, k) by (b, k, m), matrix by matrix."""
     named = ("self", self), ("mat2", mat2)
     device, dtype = _operands(3, *named)
@@ -75,17 +75,17 @@ def plan_bmm(self: Tensor, mat2: Tensor) -> Plan:
     if inner != depth:
         raise _inner(*named, inner, depth)
     outputs = (((batch, rows, columns), dtype),)
-    return Plan(outputs, device, (self, mat2), computing(dtype))
+    return CallPlan(outputs, device, (self, mat2), computing(dtype))
 
 
-def plan_dot(self: Tensor, other: Tensor) -> Plan:
+def plan_dot(self: Tensor, other: Tensor) -> CallPlan:
     """(k) by (k)."""
     named = ("self", self), ("other", other)
     device, dtype = _operands(1, *named)
     if self.shape != other.shape:
         fits = f"length {self.shape[0]} for both"
         raise bad_shapes("they are not equally long", fits, *named)
-    return Plan((((), dtype),), device, (self, other), computing(dtype))
+    return CallPlan((((), dtype),), device, (self, other), computing(dtype))
 
 
 def _inner(
@@ -156,7 +156,7 @@ def _batches(self: Tensor, other: Tensor) -> Tensor:
     return result
 
 
-def plan_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Plan:
+def plan_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> CallPlan:
     """(..., in) by (out, in), plus (out)."""
     device = same_device(x, weight, bias)
     dtype = one_dtype(
@@ -179,7 +179,7 @@ def plan_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Plan:
     outputs = (((*x.shape[:-1], features), dtype),)
     kernel = None if len(x.shape) == 2 else _linear_rows
     arguments = (x, weight, bias)
-    return Plan(outputs, device, arguments, computing(dtype), kernel=kernel)
+    return CallPlan(outputs, device, arguments, computing(dtype), kernel=kernel)
 
 
 def _linear_rows(

@@ -23,7 +23,7 @@ from everyorder.runtime.operators.declare.plan import (
     FLOAT32,
     FLOATS,
     HALVES,
-    Plan,
+    CallPlan,
     bad_dtype,
     bad_option,
     bad_shapes,
@@ -46,7 +46,7 @@ from everyorder.runtime.tensors.tensor import Tensor
 _FITS = "floating-point numbers; ask for one by dtype="
 
 
-def plan_softmax(self: Tensor, dim: int, dtype: DType | None) -> Plan:
+def plan_softmax(self: Tensor, dim: int, dtype: DType | None) -> CallPlan:
     """Of every line along `dim`."""
     wanted = self.dtype if dtype is None else dtype
     require_dtype("self", self.dtype, ALL if dtype else FLOATS, _FITS)
@@ -55,11 +55,11 @@ def plan_softmax(self: Tensor, dim: int, dtype: DType | None) -> Plan:
     outputs = ((self.shape, wanted),)
     computed = compute_dtype(wanted)
     if self.dtype is computed is wanted:
-        return Plan(outputs, self.device, (self, place))
-    return Plan(outputs, self.device, (self, place), computed, (0,))
+        return CallPlan(outputs, self.device, (self, place))
+    return CallPlan(outputs, self.device, (self, place), computed, (0,))
 
 
-def plan_softmax_backward(grad: Tensor, result: Tensor, dim: int) -> Plan:
+def plan_softmax_backward(grad: Tensor, result: Tensor, dim: int) -> CallPlan:
     """From the gradient and the result of the same shape."""
     device = same_device(grad, result)
     dtype = one_dtype(FLOATS, _FITS, ("result", result), ("grad", grad))
@@ -67,7 +67,7 @@ def plan_softmax_backward(grad: Tensor, result: Tensor, dim: int) -> Plan:
     place = one_dim(dim, result.shape)
     arguments = (grad, result, place)
     outputs = ((result.shape, dtype),)
-    return Plan(outputs, device, arguments, computing(dtype), (0, 1))
+    return CallPlan(outputs, device, arguments, computing(dtype), (0, 1))
 
 
 def _with_gradient(name: str, says: str) -> tuple[Any, ...]:
@@ -119,7 +119,7 @@ def plan_layer_norm(
     weight: Tensor | None,
     bias: Tensor | None,
     eps: float,
-) -> Plan:
+) -> CallPlan:
     """The normalised input, the means and the reciprocal deviations."""
     device = same_device(x, weight, bias)
     require_dtype("input", x.dtype, FLOATS, "floating-point numbers")
@@ -130,7 +130,7 @@ def plan_layer_norm(
         _check_dtype(name, given, x)
     computed = compute_dtype(x.dtype)
     groups = x.shape[: -len(normalized)] + (1,) * len(normalized)
-    return Plan(
+    return CallPlan(
         ((x.shape, x.dtype), (groups, computed), (groups, computed)),
         device,
         (x, inner, weight, bias, eps),
@@ -149,7 +149,7 @@ def plan_layer_norm_backward(
     weight: Tensor | None,
     bias: Tensor | None,
     output_mask: Sequence[bool],
-) -> Plan:
+) -> CallPlan:
     """The gradients of input, weight and bias; None where the mask is false."""
     device = same_device(grad, x, mean, rstd, weight, bias)
     require_dtype("input", x.dtype, FLOATS, "floating-point numbers")
@@ -171,7 +171,7 @@ def plan_layer_norm_backward(
         (normalized, weight.dtype) if to_weight and weight is not None else None,
         (normalized, bias.dtype) if to_bias and bias is not None else None,
     )
-    return Plan(
+    return CallPlan(
         outputs,
         device,
         (grad, x, mean, rstd, weight, inner),

@@ -17,7 +17,7 @@ from everyorder.runtime.operators.declare.plan import (
     FLOAT32,
     FLOATS,
     NUMBERS,
-    Plan,
+    CallPlan,
     bad_devices,
     bad_dtype,
     bad_option,
@@ -50,7 +50,7 @@ def check_condition(argument: str, condition: Tensor, device: Any) -> None:
         raise bad_devices(device, condition.device)
 
 
-def plan_where(condition: Tensor, self: Tensor, other: Tensor) -> Plan:
+def plan_where(condition: Tensor, self: Tensor, other: Tensor) -> CallPlan:
     """Elements of `self` where the condition holds, else of `other`."""
     device = common_device(condition, self, other)
     check_condition("condition", condition, device)
@@ -58,7 +58,7 @@ def plan_where(condition: Tensor, self: Tensor, other: Tensor) -> Plan:
     if dtype is not other.dtype or self.number is not None or other.number is not None:
         dtype = result_type(self, other)
     shape = broadcast(condition.shape, self.shape, other.shape)
-    return Plan(
+    return CallPlan(
         ((shape, dtype),),
         device,
         (condition, self, other),
@@ -71,7 +71,7 @@ def plan_where(condition: Tensor, self: Tensor, other: Tensor) -> Plan:
 _BOUNDED = same(ALL - COMPLEXES - {BOOL})
 
 
-def plan_clamp(self: Tensor, low: Any, high: Any) -> Plan:
+def plan_clamp(self: Tensor, low: Any, high: Any) -> CallPlan:
     """Elements bounded by two numbers or two tensors; either may be absent.
 
     A number that integers cannot hold is refused; tensors are converted.
@@ -91,16 +91,16 @@ def plan_clamp(self: Tensor, low: Any, high: Any) -> Plan:
     device = common_device(self, *tensors)
     shape = broadcast(self.shape, *(each.shape for each in tensors))
     outputs = ((shape, dtype),)
-    return Plan(outputs, device, (self, low, high), row[1], pointwise=True)
+    return CallPlan(outputs, device, (self, low, high), row[1], pointwise=True)
 
 
-def plan_masked_fill(self: Tensor, mask: Tensor, value: Any) -> Plan:
+def plan_masked_fill(self: Tensor, mask: Tensor, value: Any) -> CallPlan:
     """`value` where the mask holds, else the elements of `self`."""
     check_condition("mask", mask, self.device)
     check_fill(value, self.dtype)
     shape = broadcast(self.shape, mask.shape)
     dtype = self.dtype
-    return Plan(
+    return CallPlan(
         ((shape, dtype),),
         self.device,
         (mask, value, self),

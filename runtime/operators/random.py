@@ -33,8 +33,8 @@ from everyorder.runtime.operators.declare.plan import (
     FLOATS,
     INT64,
     INTEGERS,
+    CallPlan,
     KernelTable,
-    Plan,
     bad_option,
     computing,
     number_for,
@@ -91,7 +91,7 @@ def drawing(name: str, check: Callable[[float, float], None]) -> Callable[..., T
         source = generator_of(generator)
         outputs = ((self.shape, dtype),)
         arguments = (source, first, second)
-        plan = Plan(outputs, self.device, arguments, compute_dtype(dtype), ())
+        plan = CallPlan(outputs, self.device, arguments, compute_dtype(dtype), ())
         meta = self.device.type == "meta"
         table = None if meta else table_for(self.device)
         return write_to(self, "self", plan, table, name)
@@ -119,11 +119,13 @@ def _drawn(
             return empty_tensor(shape, kind, device)
         if kind in COMPLEXES:
             pairs = (*shape, 2)
-            plan = Plan(((pairs, real_dtype(kind)),), device, (source, first, of_part))
+            plan = CallPlan(
+                ((pairs, real_dtype(kind)),), device, (source, first, of_part)
+            )
             drawn = produce(plan, table_for(device), name)
             return view_of(drawn, shape, contiguous_strides(shape), 0, kind)
         arguments = (source, first, second)
-        plan = Plan(((shape, kind),), device, arguments, compute_dtype(kind), ())
+        plan = CallPlan(((shape, kind),), device, arguments, compute_dtype(kind), ())
         made: Tensor = produce(plan, table_for(device), name)
         return made
 
@@ -274,12 +276,12 @@ def plan_dropout(
     p: float,
     train: bool,
     generator: Any,
-) -> Plan:
+) -> CallPlan:
     """The scaled input, and the mask of what was kept."""
     _check_probability(p)
     fits = "floating-point and complex numbers"
     require_dtype("input", x.dtype, FLOATS | COMPLEXES, fits)
-    return Plan(
+    return CallPlan(
         ((x.shape, x.dtype), (x.shape, BOOL)),
         x.device,
         (x, p if train else 0.0, generator_of(generator)),

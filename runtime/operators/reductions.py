@@ -30,7 +30,7 @@ from everyorder.runtime.operators.declare.plan import (
     INTEGERS,
     NUMBERS,
     REALS,
-    Plan,
+    CallPlan,
     Shape,
     bad_option,
     computing,
@@ -63,12 +63,12 @@ def _over(
     compute: DType | None,
     extra: tuple[Any, ...] = (),
     kernel: Any = None,
-) -> Plan:
+) -> CallPlan:
     dims, shape = _geometry(self.shape, tuple(dim) if dim else (), keepdim)
     if compute is self.dtype and compute_dtype(result) is result:
         # Nothing is to be cast, before or after.
         compute = None
-    return Plan(
+    return CallPlan(
         ((shape, result),),
         self.device,
         (self, dims, *extra),
@@ -103,7 +103,7 @@ def plan_total(
     dim: list[int] | None,
     keepdim: bool,
     dtype: DType | None,
-) -> Plan:
+) -> CallPlan:
     """Sums and products."""
     result, compute = _accumulated(self.dtype, dtype)
     return _over(self, dim, keepdim, result, compute)
@@ -114,7 +114,7 @@ def plan_mean(
     dim: list[int] | None,
     keepdim: bool,
     dtype: DType | None,
-) -> Plan:
+) -> CallPlan:
     """The arithmetic mean."""
     result = dtype or self.dtype
     require_dtype("self", result, FLOATS | COMPLEXES, _BROKEN)
@@ -126,7 +126,7 @@ def plan_var(
     dim: list[int] | None,
     correction: Any,
     keepdim: bool,
-) -> Plan:
+) -> CallPlan:
     """The variance, divided by the count less `correction` (1 if None); real."""
     dtype = self.dtype
     accepted = FLOATS | COMPLEXES
@@ -152,7 +152,7 @@ def _of_parts(
 
 def plan_extreme(
     self: Tensor, dim: list[int] | None = None, keepdim: bool = False
-) -> Plan:
+) -> CallPlan:
     """The greatest or the least element; NaN if there is one."""
     dtype = self.dtype
     require_dtype("self", dtype, REALS | {BOOL}, "real dtypes")
@@ -161,13 +161,13 @@ def plan_extreme(
     return plan
 
 
-def plan_along(self: Tensor, dim: int, keepdim: bool) -> Plan:
+def plan_along(self: Tensor, dim: int, keepdim: bool) -> CallPlan:
     """The extremes along one dimension, and where each is; the first of equal ones."""
     dtype = self.dtype
     require_dtype("self", dtype, REALS | {BOOL}, "real dtypes")
     at, shape = _place_geometry(self.shape, dim, keepdim)
     outputs = ((shape, dtype), (shape, INT64))
-    return Plan(outputs, self.device, (self, at), compute_dtype(dtype), (0,))
+    return CallPlan(outputs, self.device, (self, at), compute_dtype(dtype), (0,))
 
 
 def _along(place: str) -> Callable[..., None]:
@@ -208,11 +208,11 @@ def _of_bytes(name: str) -> Callable[..., None]:
     return run
 
 
-def truth_planner(name: str) -> Callable[..., Plan]:
+def truth_planner(name: str) -> Callable[..., CallPlan]:
     """The planning function of `any` and `all`."""
     of_bytes = _of_bytes(name)
 
-    def plan(self: Tensor, dim: list[int] | None, keepdim: bool) -> Plan:
+    def plan(self: Tensor, dim: list[int] | None, keepdim: bool) -> CallPlan:
         dtype = self.dtype
         if dtype is UINT8:
             return _over(self, dim, keepdim, UINT8, UINT8, kernel=of_bytes)
@@ -221,12 +221,12 @@ def truth_planner(name: str) -> Callable[..., Plan]:
     return plan
 
 
-def plan_place(self: Tensor, dim: int | None, keepdim: bool) -> Plan:
+def plan_place(self: Tensor, dim: int | None, keepdim: bool) -> CallPlan:
     """Where the greatest or the least element is; the first of equal ones."""
     dtype = self.dtype
     require_dtype("self", dtype, REALS, "real dtypes, not bool")
     at, shape = _place_geometry(self.shape, dim, keepdim)
-    return Plan(((shape, INT64),), self.device, (self, at), computing(dtype), (0,))
+    return CallPlan(((shape, INT64),), self.device, (self, at), computing(dtype), (0,))
 
 
 @lru_cache(maxsize=1024)
@@ -240,13 +240,13 @@ def _place_geometry(
     return at if shape else None, reduced_shape(shape, dims, keepdim)
 
 
-def plan_cumsum(self: Tensor, dim: int, dtype: DType | None) -> Plan:
+def plan_cumsum(self: Tensor, dim: int, dtype: DType | None) -> CallPlan:
     """The running sum along one dimension."""
     at = one_dim(dim, self.shape)
     result, compute = _accumulated(self.dtype, dtype)
     require_dtype("dtype", result, NUMBERS, "numbers, not bool")
     outputs = ((self.shape, result),)
-    return Plan(outputs, self.device, (self, at), compute, (0,))
+    return CallPlan(outputs, self.device, (self, at), compute, (0,))
 
 
 def _root(
@@ -268,7 +268,7 @@ def plan_std(
     dim: list[int] | None,
     correction: Any,
     keepdim: bool,
-) -> Plan:
+) -> CallPlan:
     """The root of the variance."""
     plan = plan_var(self, dim, correction, keepdim)
     return plan._replace(kernel=_root)

@@ -17,8 +17,8 @@ from everyorder.runtime.operators.declare.plan import (
     INT64,
     PLAIN,
     REALS,
+    CallPlan,
     KernelTable,
-    Plan,
     bad_option,
     bad_shapes,
     one_dim,
@@ -55,13 +55,13 @@ def _running(kernel: str) -> Callable[..., None]:
 _sort, _topk = _running("sort"), _running("topk")
 
 
-def plan_sort(self: Tensor, dim: int, descending: bool, stable: bool) -> Plan:
+def plan_sort(self: Tensor, dim: int, descending: bool, stable: bool) -> CallPlan:
     """The values in order, and where each was."""
     require_dtype("self", self.dtype, _ORDERED, _FITS)
     place = one_dim(dim, self.shape)
     outputs = ((self.shape, self.dtype), (self.shape, INT64))
     arguments = (self, place, descending, stable)
-    return Plan(outputs, self.device, arguments, kernel=_sort)
+    return CallPlan(outputs, self.device, arguments, kernel=_sort)
 
 
 def plan_topk(
@@ -70,7 +70,7 @@ def plan_topk(
     dim: int,
     largest: bool,
     sorted: bool,  # noqa: A002  # the schema's name
-) -> Plan:
+) -> CallPlan:
     """The k greatest or least values, and where each was."""
     require_dtype("self", self.dtype, _ORDERED, _FITS)
     place = one_dim(dim, self.shape)
@@ -83,7 +83,7 @@ def plan_topk(
     shape = (*self.shape[:place], k, *self.shape[place + 1 :]) if self.shape else ()
     outputs = ((shape, self.dtype), (shape, INT64))
     arguments = (self, k, place, largest, sorted)
-    return Plan(outputs, self.device, arguments, kernel=_topk)
+    return CallPlan(outputs, self.device, arguments, kernel=_topk)
 
 
 def argsort(self: Tensor, *options: Any) -> Any:

@@ -18,8 +18,8 @@ from everyorder.runtime.operators.declare.plan import (
     BOOL,
     INT64,
     INTEGERS,
+    CallPlan,
     KernelTable,
-    Plan,
     bad_option,
     bad_shapes,
     check_count,
@@ -43,7 +43,7 @@ from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 
 
-def plan_cat(tensors: Sequence[Tensor], dim: int) -> Plan:
+def plan_cat(tensors: Sequence[Tensor], dim: int) -> CallPlan:
     """Sizes add up along `dim` and are equal elsewhere."""
     _require_some(tensors)
     device = same_device(*tensors)
@@ -77,8 +77,8 @@ def plan_cat(tensors: Sequence[Tensor], dim: int) -> Plan:
     shape = (*first[:place], total, *first[place + 1 :])
     check_count((total,))
     if all(each.dtype is dtype for each in kept):
-        return Plan(((shape, dtype),), device, (kept, place))
-    return Plan(((shape, dtype),), device, (kept, place, dtype), kernel=_cat)
+        return CallPlan(((shape, dtype),), device, (kept, place))
+    return CallPlan(((shape, dtype),), device, (kept, place, dtype), kernel=_cat)
 
 
 def _cat(
@@ -473,12 +473,12 @@ def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
     return core.add(core.neg(beyond), size - 1)
 
 
-def plan_flip(self: Tensor, dims: Sequence[int]) -> Plan:
+def plan_flip(self: Tensor, dims: Sequence[int]) -> CallPlan:
     """The elements in reverse order along each of the dimensions."""
     places = many_dims(dims, self.shape) if dims else ()
     outputs = ((self.shape, self.dtype),)
     strides = strides_of(self, None)
-    return Plan(outputs, self.device, (self, places), kernel=_flip, strides=strides)
+    return CallPlan(outputs, self.device, (self, places), kernel=_flip, strides=strides)
 
 
 def _flip(table: KernelTable, out: Tensor, self: Tensor, dims: Sequence[int]) -> None:

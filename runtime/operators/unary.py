@@ -31,7 +31,7 @@ from everyorder.runtime.operators.declare.plan import (
     INTEGERS,
     NUMBERS,
     REALS,
-    Plan,
+    CallPlan,
     Work,
     bad_dtype,
     bad_option,
@@ -90,13 +90,13 @@ def refuse(rows: Rows, argument: str, dtype: DType) -> DTypeRefused:
 def planner(rows: Rows) -> Planner:
     """The plan of an operator of one tensor, by its rows."""
 
-    def plan(self: Tensor) -> Plan:
+    def plan(self: Tensor) -> CallPlan:
         dtype = self.dtype
         row = rows.get(dtype)
         if row is None:
             raise refuse(rows, "self", dtype)
         result, compute, kernel = row
-        return Plan(
+        return CallPlan(
             ((self.shape, result),),
             self.device,
             (self,),
@@ -223,14 +223,14 @@ def check_approximate(approximate: str) -> None:
         )
 
 
-def plan_gelu(self: Tensor, approximate: str) -> Plan:
+def plan_gelu(self: Tensor, approximate: str) -> CallPlan:
     """The plan of gelu, exact or by tanh."""
     check_approximate(approximate)
     row = _GELU.get(self.dtype)
     if row is None:
         raise refuse(_GELU, "self", self.dtype)
     outputs = ((self.shape, row[0]),)
-    return Plan(outputs, self.device, (self, approximate), row[1], pointwise=True)
+    return CallPlan(outputs, self.device, (self, approximate), row[1], pointwise=True)
 
 
 OPERATORS = (

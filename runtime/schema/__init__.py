@@ -5,8 +5,8 @@ from everyorder.runtime.schema.annotation import (
     register_annotation,
 )
 from everyorder.runtime.schema.compatibility import (
-    Difference,
     Incompatibility,
+    SchemaDifference,
     backward_incompatibilities,
     difference,
     forward_incompatibilities,
@@ -33,10 +33,10 @@ __all__ = [
     "AliasInfo",
     "AliasKind",
     "Argument",
-    "Difference",
     "Incompatibility",
     "OperatorName",
     "Schema",
+    "SchemaDifference",
     "backward_incompatibilities",
     "check_definition",
     "check_tags",

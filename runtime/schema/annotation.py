@@ -30,7 +30,7 @@ from typing import Any, ForwardRef, Literal, NamedTuple, Protocol, get_args, get
 
 from everyorder.runtime.errors.schema import InferenceError, SchemaError
 from everyorder.runtime.keys.keyset import KeySet
-from everyorder.runtime.schema.enums import Code, Device
+from everyorder.runtime.schema.enums import Device, EnumConstant
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import (
     NO_DEFAULT,
@@ -365,7 +365,7 @@ def _default(fn: Callable[..., Any], parameter: Parameter) -> Any:
     value = parameter.default
     if value is parameter.empty:
         return NO_DEFAULT
-    if isinstance(value, Code):
+    if isinstance(value, EnumConstant):
         return value.code
     if value is None or isinstance(value, bool | str | Device):
         return value

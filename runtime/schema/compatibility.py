@@ -43,7 +43,7 @@ _Arguments = tuple[Argument, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SchemaDifference:
     """What differs; `index` counts from 1 and is None where the counts differ."""
 
     noun: Literal["argument", "result"]
@@ -59,7 +59,9 @@ class Difference:
         return f"{what}: {self.left} and {self.right}"
 
 
-def difference(left: Schema, right: Schema, *, real: bool = False) -> Difference | None:
+def difference(
+    left: Schema, right: Schema, *, real: bool = False
+) -> SchemaDifference | None:
     """The first difference between two signatures, or None.
 
     Types are compared as they look on the boxed stack.  With `real`, as for the
@@ -72,7 +74,7 @@ def difference(left: Schema, right: Schema, *, real: bool = False) -> Difference
     )
     for noun, ours, theirs in pairs:
         if len(ours) != len(theirs):
-            return Difference(noun, None, str(len(ours)), str(len(theirs)))
+            return SchemaDifference(noun, None, str(len(ours)), str(len(theirs)))
     for noun, ours, theirs in pairs:
         for index, (one, other) in enumerate(zip(ours, theirs, strict=True), 1):
             if one.type is other.type:
@@ -81,7 +83,7 @@ def difference(left: Schema, right: Schema, *, real: bool = False) -> Difference
             if real:
                 types = _plain(one), _plain(other)
             if types[0] is not types[1]:
-                return Difference(noun, index, str(types[0]), str(types[1]))
+                return SchemaDifference(noun, index, str(types[0]), str(types[1]))
     return None
 
 

@@ -38,7 +38,7 @@ from typing import Any
 
 from everyorder.runtime.base.codegen import block, generated
 from everyorder.runtime.schema.binding import presenters_of, stored_default
-from everyorder.runtime.schema.enums import Code
+from everyorder.runtime.schema.enums import EnumConstant
 from everyorder.runtime.schema.signature import Argument, Signature
 from everyorder.runtime.schema.types import (
     BoolType,
@@ -213,7 +213,7 @@ def _differs(place: int, argument: Argument) -> str:
     """The condition that a value is not `same` to its default."""
     value, default = f"_{place}", f"_default{place}"
     held = present(argument.type, stored_default(argument))
-    if held is None or isinstance(held, bool | Code):
+    if held is None or isinstance(held, bool | EnumConstant):
         # There is one object each.
         return f"{value} is not {default}"
     if type(held) in BY_VALUE:

@@ -32,7 +32,7 @@ class _Constant:
         )
 
 
-class Code(_Constant):
+class EnumConstant(_Constant):
     """A named integer of one of the tables; one object each, prints its name.
 
     Raises IndexError for a number that the table does not have.
@@ -89,7 +89,7 @@ class Code(_Constant):
         return self.name
 
 
-class DType(Code):
+class DType(EnumConstant):
     """The type of a tensor's elements (upstream: ScalarType)."""
 
     __slots__ = ()
@@ -129,7 +129,7 @@ class DType(Code):
         return self.NAMES[self.code].startswith("complex")
 
 
-class Layout(Code):
+class Layout(EnumConstant):
     """How a tensor's elements are arranged: dense, or one of the sparse forms."""
 
     __slots__ = ()
@@ -140,7 +140,7 @@ class Layout(Code):
     )
 
 
-class MemoryFormat(Code):
+class MemoryFormat(EnumConstant):
     """The order of dimensions in the memory of a dense tensor."""
 
     __slots__ = ()

@@ -132,7 +132,7 @@ def parse_type(
         SchemaSyntaxError: `text` is not a type.
     """
     try:
-        return _Parser(text, type_variables, namespace).only_type()
+        return _SchemaParser(text, type_variables, namespace).only_type()
     except SchemaSyntaxError as error:
         # The frames of the parser say nothing to whoever wrote the text.
         raise error.with_traceback(None) from None
@@ -181,12 +181,12 @@ def parse_schema_or_name(
         SchemaSyntaxError: `text` is neither.
     """
     try:
-        return _Parser(text, type_variables, namespace).declaration()
+        return _SchemaParser(text, type_variables, namespace).declaration()
     except SchemaSyntaxError as error:
         raise error.with_traceback(None) from None  # as above
 
 
-class _Parser:
+class _SchemaParser:
     """One run over one text."""
 
     __slots__ = ("cursor", "types")

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal, Self
 from weakref import ref
 
 
-class _Reference(ref["Type"]):
+class _InternedReference(ref["Type"]):
     """A weak reference that knows where it is kept."""
 
     __slots__ = ("key",)
@@ -36,17 +36,17 @@ class _Reference(ref["Type"]):
     key: Hashable
 
 
-_TYPES: dict[Hashable, _Reference] = {}
+_TYPES: dict[Hashable, _InternedReference] = {}
 
 
 def _forget(reference: ref["Type"]) -> None:
-    assert isinstance(reference, _Reference)  # it is the callback of no other
+    assert isinstance(reference, _InternedReference)  # it is the callback of no other
     _remove_dead_weakref(_TYPES, reference.key)
 
 
 def _one(key: Hashable, candidate: "Type") -> "Type":
     """The type that `key` stands for: the candidate, unless another was there first."""
-    reference = _Reference(candidate, _forget)
+    reference = _InternedReference(candidate, _forget)
     reference.key = key
     while True:
         known = _TYPES.setdefault(key, reference)

@@ -50,7 +50,13 @@ from typing import Any, Final
 from everyorder.runtime.base.hooks import TENSOR_OF_NUMBER
 from everyorder.runtime.errors.registration import UnknownDevice
 from everyorder.runtime.schema.declared import DeclaredType
-from everyorder.runtime.schema.enums import Code, Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.enums import (
+    Device,
+    DType,
+    EnumConstant,
+    Layout,
+    MemoryFormat,
+)
 from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
     AnyType,
@@ -114,7 +120,7 @@ def to_int(value: object) -> object:
     """`int`: a bool, an int, a code, or one real element of a tensor."""
     if type(value) is int and INT_FIRST <= value < INT_END:
         return value
-    return value.code if isinstance(value, Code) else to_symint(value)
+    return value.code if isinstance(value, EnumConstant) else to_symint(value)
 
 
 def to_symint(value: object) -> object:
@@ -167,7 +173,7 @@ def _widened(kind: Callable[[Any], object], *narrower: type) -> Converter:
 
 def to_scalar(value: object) -> object:
     """`Scalar`: a number as it is, its kind kept."""
-    if isinstance(value, Code):
+    if isinstance(value, EnumConstant):
         return value.code
     element = MISMATCH if hasattr(value, "key_bits") else _element(value)
     if isinstance(element, bool):
@@ -367,7 +373,7 @@ def _device(value: object) -> object:
     return value if isinstance(value, Device) else MISMATCH
 
 
-def _code(kind: type[Code]) -> Converter:
+def _code(kind: type[EnumConstant]) -> Converter:
     def to_code(value: object) -> object:
         if isinstance(value, kind):
             return value.code
@@ -497,7 +503,7 @@ def _union(inner: tuple[Converter, ...]) -> Converter:
             if isinstance(value, tuple) and isinstance(converted, list):
                 if same(converted, list(value)):
                     return converted
-            elif isinstance(converted, int) and isinstance(value, Code):
+            elif isinstance(converted, int) and isinstance(value, EnumConstant):
                 return converted
         return MISMATCH
 
@@ -513,7 +519,7 @@ def _present_list(inner: Converter | None) -> Converter:
     return fresh
 
 
-def _present_code(kind: type[Code]) -> Converter:
+def _present_code(kind: type[EnumConstant]) -> Converter:
     def shown(value: object) -> object:
         if isinstance(value, int) and kind.is_code(value):
             return kind(value)
@@ -523,14 +529,26 @@ def _present_code(kind: type[Code]) -> Converter:
 
 
 # Values that are never an object of a class of their own.
-_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, Code, Device)
+_PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    list,
+    tuple,
+    dict,
+    EnumConstant,
+    Device,
+)
 
 # Values equal by `==` once their types are the same.
 BY_VALUE = frozenset(
     {bool, int, float, complex, str, Device, DType, Layout, MemoryFormat}
 )
 
-_CODES: dict[Type, type[Code]] = {
+_CODES: dict[Type, type[EnumConstant]] = {
     ScalarTypeType: DType,
     LayoutType: Layout,
     MemoryFormatType: MemoryFormat,

@@ -56,7 +56,7 @@ SUPPORTED = tuple(row[0] for row in _ROWS)
 
 
 @dataclass(frozen=True, slots=True)
-class ElementInfo:
+class DTypeInfo:
     """The facts of a dtype; `smallest`, `largest` and `eps` are those of its parts.
 
     `smallest` is the least number of an integer type, and the least positive normal
@@ -71,14 +71,14 @@ class ElementInfo:
     eps: float
 
 
-def _info(name: str, size: int, kind: str, digits: int, exponent: int) -> ElementInfo:
+def _info(name: str, size: int, kind: str, digits: int, exponent: int) -> DTypeInfo:
     if digits:
         top = 2 ** (exponent - 1)
         largest = (2.0 - 2.0**-digits) * 2.0 ** (top - 1)
-        return ElementInfo(name, size, kind, 2.0 ** (2 - top), largest, 2.0**-digits)
+        return DTypeInfo(name, size, kind, 2.0 ** (2 - top), largest, 2.0**-digits)
     bits = 1 if kind == "b" else 8 * size
     low = -(2 ** (bits - 1)) if kind == "i" else 0
-    return ElementInfo(name, size, kind, low, low + 2**bits - 1, 0.0)
+    return DTypeInfo(name, size, kind, low, low + 2**bits - 1, 0.0)
 
 
 _INFO = {DType.named(row[0]): _info(*row[:5]) for row in _ROWS}
@@ -154,7 +154,7 @@ def complex_dtype(dtype: DType) -> DType:
     return _COMPLEX[dtype]
 
 
-def info(dtype: DType) -> ElementInfo:
+def info(dtype: DType) -> DTypeInfo:
     """The facts of a dtype.  Raises `UnfitValue` for one not in the table."""
     return _INFO[parse_dtype(dtype)]
 
@@ -198,7 +198,7 @@ def _load(dtype: DType) -> "np.dtype[Any]":
     return _NUMPY.setdefault(dtype, form)
 
 
-def _facts(asked: str, given: object, kinds: str) -> tuple[DType, ElementInfo]:
+def _facts(asked: str, given: object, kinds: str) -> tuple[DType, DTypeInfo]:
     """The facts of a dtype of some kinds.  Raises `UnfitValue`."""
     dtype = parse_dtype(given)
     found = info(dtype)

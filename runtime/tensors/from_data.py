@@ -29,7 +29,7 @@ from everyorder.runtime.tensors.construction import (
     unshareable,
 )
 from everyorder.runtime.tensors.dtype_info import (
-    ElementInfo,
+    DTypeInfo,
     Number,
     combine_categories,
     dtype_of,
@@ -368,7 +368,7 @@ def _extreme(data: Any) -> int:
     return max((_extreme(each) for each in data), key=abs)
 
 
-def _check_range(given: "Elements", wanted: DType, facts: ElementInfo) -> None:
+def _check_range(given: "Elements", wanted: DType, facts: DTypeInfo) -> None:
     """Raise `ArithmeticRefused` for Python numbers outside of an integer dtype."""
     low, high = given.min().item(), given.max().item()
     # A NaN is not within any range.

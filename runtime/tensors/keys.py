@@ -173,7 +173,7 @@ class Presence:
 MODED: set[ref[Any]] = set()
 
 
-class _State(threading.local):
+class _ThreadModes(threading.local):
     """The modes and the context of a thread; a new one starts without modes.
 
     `stack` holds the modes that were entered, outermost first; `snapshot` is what the
@@ -192,7 +192,7 @@ class _State(threading.local):
         self.thread = object()
 
 
-STATE = _State()
+STATE = _ThreadModes()
 
 
 class _Disabled:

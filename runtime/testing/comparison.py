@@ -100,7 +100,7 @@ class NotAlike(EveryorderError, AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class _PairComparison:
     """What is asked of every pair."""
 
     rtol: float | None
@@ -238,7 +238,7 @@ def assert_close(
     if (rtol is None) != (atol is None):
         raise ValueError("give both rtol and atol, or neither")
     asked = (equal_nan, check_dtype, check_device, check_stride)
-    _Comparison(rtol, atol, *asked, msg or "").compare(actual, expected, "")
+    _PairComparison(rtol, atol, *asked, msg or "").compare(actual, expected, "")
 
 
 def _is_sequence(value: Any) -> bool:

@@ -42,13 +42,13 @@ from everyorder.runtime.torch_dispatch.wrappers import check_class
 TIMEOUT = 2.0
 
 
-class _Entered(threading.local):
+class _EnteredContexts(threading.local):
     """The contexts that a thread is in, each with the one before; innermost last."""
 
     pairs: tuple[tuple["Context", "Context"], ...] = ()
 
 
-_ENTERED = _Entered()
+_ENTERED = _EnteredContexts()
 
 
 class Context:

@@ -46,7 +46,7 @@ from weakref import WeakKeyDictionary, ref
 from everyorder.runtime.dispatch.call import BoundKernel, NextKernel
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
-from everyorder.runtime.dispatch.kernel import Facts, Kernel
+from everyorder.runtime.dispatch.kernel import Kernel, KernelTraits
 from everyorder.runtime.dispatch.library import KeyLike, Library
 from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.dispatch.registration_record import (
@@ -54,7 +54,7 @@ from everyorder.runtime.dispatch.registration_record import (
     Definition,
     Fallback,
     Implementation,
-    Token,
+    RegistrationRecord,
     read_kernel,
 )
 from everyorder.runtime.dispatch.state import DispatcherState
@@ -185,7 +185,7 @@ class Router:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _standing(facts: Facts) -> Facts:
+def _standing(facts: KernelTraits) -> KernelTraits:
     """The facts of a router: those of its kernel, but for the kind.
 
     One object for each kernel, as what is remembered of an operator goes by it.
@@ -193,7 +193,7 @@ def _standing(facts: Facts) -> Facts:
     return replace(facts, kind="linked")
 
 
-def routed(token: Token, dispatcher: Dispatcher) -> Token:
+def routed(token: RegistrationRecord, dispatcher: Dispatcher) -> RegistrationRecord:
     """The token that is registered instead of `token`; it reads the same."""
     if isinstance(token, (Implementation, Fallback)):
         kernel = token.kernel
@@ -229,7 +229,7 @@ class MainLibrary(Library):
     __slots__ = ()
 
     def _register(
-        self, tokens: tuple[Token, ...], exclusive: bool = False
+        self, tokens: tuple[RegistrationRecord, ...], exclusive: bool = False
     ) -> Registration:
         standing = tuple([routed(token, self._dispatcher) for token in tokens])
         made = super()._register(standing, exclusive)
@@ -266,7 +266,7 @@ class VerifiedLibrary(Library):
         super().__init__(ns, kind, dispatch_key, dispatcher=own, origin=origin)
 
     def _register(
-        self, tokens: tuple[Token, ...], exclusive: bool = False
+        self, tokens: tuple[RegistrationRecord, ...], exclusive: bool = False
     ) -> Registration:
         self._main.check_writable("a library of a context")
         try:
@@ -309,7 +309,9 @@ class VerifiedLibrary(Library):
         super()._check_open(call)
 
 
-def _verify(context: Any, main: Dispatcher, tokens: Sequence[Token]) -> None:
+def _verify(
+    context: Any, main: Dispatcher, tokens: Sequence[RegistrationRecord]
+) -> None:
     """Wait until the main context has registered the same."""
     state, missing = main.state, [*tokens]
 
@@ -329,7 +331,7 @@ def _verify(context: Any, main: Dispatcher, tokens: Sequence[Token]) -> None:
         _check_fits(context.name, state, token)
 
 
-def _is_met(state: DispatcherState, token: Token) -> bool:
+def _is_met(state: DispatcherState, token: RegistrationRecord) -> bool:
     """Whether the same is registered."""
     if isinstance(token, Definition):
         entry = state.entry(token.operator)
@@ -344,7 +346,7 @@ def _is_met(state: DispatcherState, token: Token) -> bool:
 
 
 def _kernel_places(
-    state: DispatcherState, token: Token
+    state: DispatcherState, token: RegistrationRecord
 ) -> list[tuple[Implementation | Fallback, ...]]:
     """The tokens at each place of a kernel; no places for other tokens."""
     if isinstance(token, Implementation):
@@ -358,7 +360,7 @@ def _kernel_places(
 
 
 def _unmet(
-    context: str, state: DispatcherState, token: Token, timeout: float
+    context: str, state: DispatcherState, token: RegistrationRecord, timeout: float
 ) -> ContextError:
     operator, key = "_", ""
     if isinstance(token, Implementation):
@@ -378,7 +380,9 @@ def _unmet(
     )
 
 
-def _check_fits(context: str, state: DispatcherState, token: Token) -> None:
+def _check_fits(
+    context: str, state: DispatcherState, token: RegistrationRecord
+) -> None:
     """Whether the main context's operator is defined so, and can have that kernel."""
     if not isinstance(token, (Definition, Implementation)):
         return

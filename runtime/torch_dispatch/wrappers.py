@@ -234,7 +234,7 @@ def _put_together(tensors: Iterator[Tensor], plan: WrapperPlan) -> Any:
     return made
 
 
-class Aliases(NamedTuple):
+class SharedMemory(NamedTuple):
     """The memory that the results of a schema share with its arguments, by places.
 
     `shown`: pairs of an argument that is not written to and a result that shows it.
@@ -262,7 +262,7 @@ def return_and_correct_aliasing(
     """
     reading = func.reading
     schema = reading.schema
-    aliases: Aliases | None = reading.memo.get("aliases")
+    aliases: SharedMemory | None = reading.memo.get("aliases")
     if aliases is None:
         aliases = reading.memo["aliases"] = correctable_aliases(schema)
     if not aliases.shown and not aliases.written:
@@ -282,7 +282,7 @@ def return_and_correct_aliasing(
     return kind(values[place] for place in aliases.written)
 
 
-def correctable_aliases(schema: Schema) -> Aliases:
+def correctable_aliases(schema: Schema) -> SharedMemory:
     """The aliases of a schema that results can be corrected by.
 
     Raises `HandlerError`.
@@ -298,7 +298,7 @@ def correctable_aliases(schema: Schema) -> Aliases:
     return aliases
 
 
-def aliases_of(schema: Schema) -> Aliases:
+def aliases_of(schema: Schema) -> SharedMemory:
     """The memory that the results of a schema share with its arguments."""
     shown, written = [], []
     for number, result in enumerate(schema.returns):
@@ -310,7 +310,7 @@ def aliases_of(schema: Schema) -> Aliases:
             elif result.is_write:
                 written.append(place)
                 break
-    return Aliases(tuple(shown), tuple(written))
+    return SharedMemory(tuple(shown), tuple(written))
 
 
 def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:

@@ -144,7 +144,7 @@ def a_loop() -> None:
     text = "def fused(a0, o0):\n    for i in range(o0.size):\n        o0[i] = f0(a0[i])"
     import numpy as np
 
-    fusion.body_of(fusion.Loop(text, (raising,), ""))(np.ones(2), np.ones(2))
+    fusion.body_of(fusion.LoopText(text, (raising,), ""))(np.ones(2), np.ones(2))
 
 
 CASES: dict[str, tuple[Callable[[], None], str, str]] = {

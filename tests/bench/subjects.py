@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from everyorder.harness.engine import Base, System
+from everyorder.harness.engine import System, SystemBase
 from everyorder.harness.scenario import Scenario, Step, define, impl
 from everyorder.harness.systems.dispatcher import DispatcherSystem
 
@@ -63,7 +63,7 @@ def as_upstream(scenario: Scenario) -> System:
     return DispatcherSystem(scenario, view="upstream", laws=False)
 
 
-class NullSystem(Base):
+class NullSystem(SystemBase):
     """Does nothing as fast as Python can; what is left is the engine."""
 
     uses = 0

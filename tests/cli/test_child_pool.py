@@ -10,8 +10,14 @@ import pytest
 
 from everyorder.harness.base.errors import NotFound, ProcessError
 from everyorder.harness.cli import runner as crews
-from everyorder.harness.cli.runner import Advanced, ChildPool, Finished, Started
-from everyorder.harness.cli.task import Effort, Listing, Outcome, Task, listing_of
+from everyorder.harness.cli.runner import Advanced, ChildPool, FinishedTask, Started
+from everyorder.harness.cli.task import (
+    ExploreOptions,
+    Listing,
+    Outcome,
+    Task,
+    listing_of,
+)
 from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.processes.child import CAN_FORK
 from everyorder.harness.processes.watch import Limits
@@ -21,7 +27,7 @@ from tests.coded import code
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
 
-EFFORT = Effort("walk:1")
+EFFORT = ExploreOptions("walk:1")
 
 ENDS = """
 import os, signal, sys, time
@@ -71,7 +77,7 @@ def outcomes(pool: ChildPool, listing: Listing, jobs: int = 1) -> dict[str, Outc
     for event in pool.explore(listing.tasks, jobs):
         if isinstance(event, Started):
             started.append(event.index)
-        elif isinstance(event, Finished):
+        elif isinstance(event, FinishedTask):
             assert event.index in started
             assert event.index not in found
             found[event.index] = event.outcome
@@ -169,7 +175,9 @@ def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
         "slow",
         ENDS.replace("time.sleep(1000)", "time.sleep(0.3)"),
     )
-    with ChildPool(Effort("walk:2"), Limits(operation=10, scenario=1.0)) as pool:
+    with ChildPool(
+        ExploreOptions("walk:2"), Limits(operation=10, scenario=1.0)
+    ) as pool:
         listing = pool.load(("test_slow/hangs",))
         told = outcomes(pool, listing)["hangs"]
     assert isinstance(told, Unexplored)
@@ -263,7 +271,7 @@ def test_a_report_that_cannot_be_sent() -> None:
 
 def test_progress_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.scenarios("slow", ENDS.replace("time.sleep(1000)", "time.sleep(0.01)"))
-    with ChildPool(Effort("walk:6")) as pool:
+    with ChildPool(ExploreOptions("walk:6")) as pool:
         listing = pool.load(("test_slow/hangs",))
         told = [
             (event.done, event.planned)

@@ -11,15 +11,15 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli.review import (
-    Change,
+    ChangedScenario,
     Judgement,
-    Part,
+    ReviewChange,
     changes,
     decide,
     documents,
     stale_files,
 )
-from everyorder.harness.cli.task import Effort, listing_of
+from everyorder.harness.cli.task import ExploreOptions, listing_of
 from everyorder.harness.expectations import Document, Key, Store, compare, document_of
 from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.report.outcome import Report
@@ -41,7 +41,7 @@ def expect(project: Project, *names: str) -> None:
 
 
 def stale(project: Project) -> tuple[str, ...]:
-    return stale_files(Store(project.root), listing_of(load(), Effort()))
+    return stale_files(Store(project.root), listing_of(load(), ExploreOptions()))
 
 
 def test_what_no_scenario_stands_behind(project: Project) -> None:
@@ -209,9 +209,9 @@ def test_a_header_alone_is_a_decision() -> None:
 
 def test_stale_files_are_one_decision() -> None:
     [change] = changes([], ("s/a", "s/b"))
-    assert change == Change(
+    assert change == ReviewChange(
         "stale, no scenario",
-        (Part("s/a", None, None), Part("s/b", None, None)),
+        (ChangedScenario("s/a", None, None), ChangedScenario("s/b", None, None)),
         (),
         False,
     )
@@ -442,9 +442,11 @@ def at_terminal(root: Path, keys: list[str]) -> tuple[str, int]:
 
 
 def test_answers(project: Project) -> None:
-    parts = (Part("s/a", None, None),)
+    parts = (ChangedScenario("s/a", None, None),)
     long = tuple(f"+{number}" for number in range(50))
-    offered = [Change(f"change {i}", parts, long[: 20 * i], False) for i in range(4)]
+    offered = [
+        ReviewChange(f"change {i}", parts, long[: 20 * i], False) for i in range(4)
+    ]
     from click.testing import CliRunner
 
     for keys, taken, seen in (

@@ -10,14 +10,14 @@ import pytest
 from everyorder.harness.cli.runner import (
     PARALLEL_OPERATIONS,
     Advanced,
-    Campaign,
-    Display,
-    Finished,
+    FinishedTask,
     Interrupted,
+    LiveDisplay,
+    Runner,
     Started,
     process_count,
 )
-from everyorder.harness.cli.task import Effort, Task
+from everyorder.harness.cli.task import ExploreOptions, Task
 from everyorder.harness.report.outcome import Report, Unexplored
 from tests.cli.conftest import Project
 from tests.report.samples import PROVEN
@@ -47,7 +47,7 @@ def test_outcomes_are_in_the_order_of_the_tasks(
     project: Project, jobs: int | None, in_process: bool, terminal: "type[Console]"
 ) -> None:
     console = terminal(file=StringIO())
-    campaign = Campaign(Effort("walk:1"), jobs=jobs, in_process=in_process)
+    campaign = Runner(ExploreOptions("walk:1"), jobs=jobs, in_process=in_process)
     with campaign:
         listing = campaign.load(())
         outcomes = campaign.explore(listing.tasks, console)
@@ -64,7 +64,7 @@ def test_an_interrupt_has_what_is_finished(
         "def stop(registry):\n    raise KeyboardInterrupt\n"
         "stops = Scenario(step('stop()', stop), create=list, observe=repr)\n",
     )
-    with Campaign(Effort("walk:1"), in_process=True) as campaign:
+    with Runner(ExploreOptions("walk:1"), in_process=True) as campaign:
         listing = campaign.load(("sound", "stops"))
         with pytest.raises(Interrupted) as stopped:
             campaign.explore(listing.tasks, terminal(file=StringIO()))
@@ -80,7 +80,7 @@ TASKS = [
 ]
 
 
-def shown(display: Display, console: "Console") -> str:
+def shown(display: LiveDisplay, console: "Console") -> str:
     with console.capture() as capture:
         console.print(display._frame())
     return capture.get()
@@ -88,7 +88,7 @@ def shown(display: Display, console: "Console") -> str:
 
 def test_the_display_of_a_run(terminal: "type[Console]") -> None:
     console = terminal(file=StringIO(), width=80, height=40, force_terminal=True)
-    with Display(console, TASKS) as display:
+    with LiveDisplay(console, TASKS) as display:
         display.show(Started(0))
         display.show(Started(1))
         display.show(Advanced(0, 500, 900))
@@ -97,8 +97,8 @@ def test_the_display_of_a_run(terminal: "type[Console]") -> None:
         assert "one" in text
         assert "500/900" in text.replace(" ", "")
         assert "scenario " not in text
-        display.show(Finished(0, PROVEN))
-        display.show(Finished(1, Unexplored("scenarios/test_a/two", "", "gone")))
+        display.show(FinishedTask(0, PROVEN))
+        display.show(FinishedTask(1, Unexplored("scenarios/test_a/two", "", "gone")))
         text = shown(display, console)
         assert "two_kernels" in text
         assert "628/628" in text.replace(" ", "")
@@ -108,10 +108,12 @@ def test_the_display_of_a_run(terminal: "type[Console]") -> None:
 def test_only_the_last_rows_fit_a_small_terminal(terminal: "type[Console]") -> None:
     console = terminal(file=StringIO(), width=80, height=10, force_terminal=True)
     tasks = [TASKS[0]] * 10
-    with Display(console, tasks) as display:
+    with LiveDisplay(console, tasks) as display:
         for index in range(10):
             display.show(Started(index))
-            display.show(Finished(index, Unexplored(f"s/test_a/n{index}", "", "gone")))
+            display.show(
+                FinishedTask(index, Unexplored(f"s/test_a/n{index}", "", "gone"))
+            )
         text = shown(display, console)
     assert "n7" in text
     assert "n6" not in text
@@ -120,8 +122,8 @@ def test_only_the_last_rows_fit_a_small_terminal(terminal: "type[Console]") -> N
 def test_logs_get_no_display(terminal: "type[Console]") -> None:
     text = StringIO()
     console = terminal(file=text, width=80)
-    with Display(console, TASKS) as display:
+    with LiveDisplay(console, TASKS) as display:
         display.show(Started(0))
         display.show(Advanced(0, 500, 900))
-        display.show(Finished(0, PROVEN))
+        display.show(FinishedTask(0, PROVEN))
     assert text.getvalue() == ""

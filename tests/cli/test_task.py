@@ -5,7 +5,7 @@ import pytest
 
 from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.cli.task import (
-    Effort,
+    ExploreOptions,
     Task,
     explore_entry,
     perform,
@@ -21,22 +21,22 @@ from tests.coded import code
 
 
 def test_budgets() -> None:
-    assert Effort().budget is None
-    assert Effort(seconds=2.0).budget == Budget(DEFAULT_BUDGET.steps, 2.0)
-    assert Effort("walk:1", seconds=2.0).budget == Budget(None, 2.0)
-    assert Effort(steps=7).budget == Budget(7, None)
-    assert not Effort().is_custom
-    assert Effort("walk:1").is_custom
-    assert Effort(seconds=1.0).is_custom
+    assert ExploreOptions().budget is None
+    assert ExploreOptions(seconds=2.0).budget == Budget(DEFAULT_BUDGET.steps, 2.0)
+    assert ExploreOptions("walk:1", seconds=2.0).budget == Budget(None, 2.0)
+    assert ExploreOptions(steps=7).budget == Budget(7, None)
+    assert not ExploreOptions().is_custom
+    assert ExploreOptions("walk:1").is_custom
+    assert ExploreOptions(seconds=1.0).is_custom
 
 
 def test_sizes_are_known_up_front(project: Project) -> None:
     for entry in load().entries:
-        effort = Effort("walk:2+histories:3")
+        effort = ExploreOptions("walk:2+histories:3")
         report = explore_entry(entry, effort)
         assert isinstance(report, Report)
         assert size_of(entry.scenario, effort) == report.exploration.planned
-        assert size_of(entry.scenario, Effort()) > 0
+        assert size_of(entry.scenario, ExploreOptions()) > 0
 
 
 @pytest.mark.usefixtures("last")
@@ -46,17 +46,19 @@ def test_the_size_of_a_dispatcher_scenario_is_that_of_its_proof() -> None:
     scenario = Scenario(
         define("demo::foo(Tensor x) -> Tensor"), impl("demo::foo", len, "CPU")
     )
-    assert size_of(scenario, Effort()) > size_of(scenario, Effort("graph"))
+    assert size_of(scenario, ExploreOptions()) > size_of(
+        scenario, ExploreOptions("graph")
+    )
     with pytest.raises(BadStrategy, check=code("UnknownStrategy")):
-        size_of(scenario, Effort("best"))
+        size_of(scenario, ExploreOptions("best"))
 
 
 def test_a_task_is_performed_from_its_file(project: Project) -> None:
     [entry] = load(("sound",)).entries
     told: list[tuple[int, int]] = []
     report = perform(
-        task_of(entry, Effort("walk:1")),
-        Effort("walk:1"),
+        task_of(entry, ExploreOptions("walk:1")),
+        ExploreOptions("walk:1"),
         lambda done, planned: told.append((done, planned)),
     )
     assert isinstance(report, Report)
@@ -84,7 +86,7 @@ def test_what_pickles_by_name_finds_the_module_of_its_scenario(
     # In folders that are no packages, and that nobody has imported.
     project.write("checks/inner/test_pickles.py", PICKLES.format(repr(isolation)))
     [entry] = load(("checks/inner/test_pickles.py",)).entries
-    report = explore_entry(entry, Effort())
+    report = explore_entry(entry, ExploreOptions())
     assert isinstance(report, Report)
     assert (report.verdict, report.exploration.violations) == ("proven", ())
     assert "checks.inner.test_pickles" not in sys.modules
@@ -96,7 +98,7 @@ def test_a_package_that_leaves_when_it_is_imported_is_an_empty_one(
     project.write("leaving/__init__.py", "raise SystemExit(3)\n")
     project.write("leaving/test_pickles.py", PICKLES.format(None))
     [entry] = load(("leaving/test_pickles.py",)).entries
-    report = explore_entry(entry, Effort())
+    report = explore_entry(entry, ExploreOptions())
     assert isinstance(report, Report)
     assert report.verdict == "proven"
 
@@ -110,7 +112,7 @@ def test_what_pickles_by_name_does_so_whoever_else_imported_its_module(
     name = entry.module.__name__
     another = ModuleType(name)
     monkeypatch.setitem(sys.modules, name, another)
-    report = explore_entry(entry, Effort())
+    report = explore_entry(entry, ExploreOptions())
     assert isinstance(report, Report)
     assert report.verdict == "proven"
     assert sys.modules[name] is another
@@ -124,7 +126,7 @@ def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
         "lists = Scenario(add('a'), create=list, observe=list)\n",
     )
     [entry] = load(("lists",)).entries
-    outcome = explore_entry(entry, Effort())
+    outcome = explore_entry(entry, ExploreOptions())
     assert isinstance(outcome, Unexplored)
     assert (outcome.where, outcome.verdict) == (
         "tests/scenarios/test_lists.py",
@@ -142,7 +144,7 @@ def test_what_a_scenario_raises_is_an_outcome(project: Project) -> None:
         "raises = Scenario(add('a'), create=leave, observe=shown)\n",
     )
     [entry] = load(("raises",)).entries
-    assert explore_entry(entry, Effort()) == Unexplored(
+    assert explore_entry(entry, ExploreOptions()) == Unexplored(
         "scenarios/test_raises/raises", "tests/scenarios/test_raises.py:4", "SystemExit"
     )
 
@@ -188,7 +190,7 @@ def test_what_leaves_by_an_exception_names_its_operation(
     with progress.watched(cells) as beats:
         beats.beat(1)
     with progress.watched(cells):
-        told = explore_entry(entries[name], Effort("graph"))
+        told = explore_entry(entries[name], ExploreOptions("graph"))
     assert isinstance(told, Unexplored)
     assert (told.verdict, told.reason) == ("failed", "SystemExit: 3")
     assert told.operation == operation
@@ -199,14 +201,14 @@ def test_what_leaves_by_an_exception_names_its_operation(
 def test_a_file_that_changed_in_between(project: Project) -> None:
     path = project.scenarios("sound", "import nothing_like_this\n")
     task = Task("scenarios/test_sound/sound", path, project.root, 1)
-    assert perform(task, Effort()) == Unexplored(
+    assert perform(task, ExploreOptions()) == Unexplored(
         "scenarios/test_sound/sound",
         "tests/scenarios/test_sound.py:1",
         "the second time it was loaded: ModuleNotFoundError: No module named "
         "'nothing_like_this'",
     )
     path.write_text("")
-    assert perform(task, Effort()) == Unexplored(
+    assert perform(task, ExploreOptions()) == Unexplored(
         "scenarios/test_sound/sound",
         "test_sound.py",
         "the second time it was loaded: it is gone",

@@ -14,7 +14,7 @@ from everyorder.harness.base.errors import HarnessError, TrialEnded
 from everyorder.harness.cli import command as exits
 from everyorder.harness.tools.scaffold import scenario_text
 from everyorder.harness.tools.scaffold.discovery import draft_of
-from everyorder.harness.tools.scaffold.sandbox import Bench
+from everyorder.harness.tools.scaffold.sandbox import Sandbox
 from tests.cli.conftest import Project
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"
@@ -939,16 +939,16 @@ def test_time_that_is_up_at_any_trial(
     whole = draft_of("two:Two", str(registries.root), 60.0)
     assert len(whole.steps) == 2
     trials = 0
-    run = Bench.run
+    run = Sandbox.run
 
-    def cut(bench: Bench, subject: str, trial: Any) -> Any:
+    def cut(bench: Sandbox, subject: str, trial: Any) -> Any:
         nonlocal trials
         if not trials:
             bench.until = 0.0
         trials -= 1
         return run(bench, subject, trial)
 
-    monkeypatch.setattr(Bench, "run", cut)
+    monkeypatch.setattr(Sandbox, "run", cut)
     told = Counter[str]()
     for count in range(100):
         trials = count

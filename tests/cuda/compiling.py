@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from everyorder.runtime.kernels.cuda.device import cuda
-from everyorder.runtime.kernels.cuda.jit import Family, Key
+from everyorder.runtime.kernels.cuda.jit import Key, LaunchFamily
 
 # What is compiled for: Hopper.
 CAPABILITY = (9, 0)
@@ -29,7 +29,7 @@ def lent_capability() -> Iterator[None]:
         yield
 
 
-def ptx_of(family: Family, key: Key) -> str:
+def ptx_of(family: LaunchFamily, key: Key) -> str:
     """The PTX of one kernel."""
     with lent_capability():
         text, _ = cuda.compile_ptx(

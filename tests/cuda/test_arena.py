@@ -17,8 +17,8 @@ from everyorder.runtime.kernels.cuda.arena import (
     SMALL,
     SMALL_SEGMENT,
     Arena,
-    Exhausted,
-    Lease,
+    BlockLease,
+    OutOfDeviceMemory,
 )
 
 
@@ -48,7 +48,7 @@ class Device:
 
     def take(self, nbytes: int) -> Segment:
         if nbytes > self.capacity:
-            raise Exhausted
+            raise OutOfDeviceMemory
         self.capacity -= nbytes
         self.taken.append(nbytes)
         segment = Segment(self.address, nbytes)
@@ -68,7 +68,7 @@ class Device:
         return mark
 
 
-def place(lease: Lease) -> tuple[int, int]:
+def place(lease: BlockLease) -> tuple[int, int]:
     return lease.pointer - (1 << 20), lease.size
 
 
@@ -107,7 +107,7 @@ def test_what_comes_back_is_joined_and_lent_again() -> None:
 
 def test_the_tightest_block_is_taken_and_of_equals_the_lowest() -> None:
     arena = Arena(Device(), "cuda:0")
-    leases: list[Lease | None] = [
+    leases: list[BlockLease | None] = [
         arena.lend(n, "s") for n in (2048, 512, 1024, 512, 1024)
     ]
     for at in (0, 2, 4):

@@ -16,14 +16,14 @@ pytest.importorskip("numba_cuda", reason="needs the extra `cuda`")
 
 from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as CPU
 from everyorder.runtime.kernels.cuda import KERNELS
-from everyorder.runtime.kernels.cuda.jit import DECLARED, Family, Key
+from everyorder.runtime.kernels.cuda.jit import DECLARED, Key, LaunchFamily
 from tests.cuda.compiling import ARCHITECTURE, cubin_of, ptx_of
 
 ALL = "EVERYORDER_ALL_KERNELS" in os.environ
 SHARE = 8
 
 
-def chosen(family: Family) -> tuple[Key, ...]:
+def chosen(family: LaunchFamily) -> tuple[Key, ...]:
     """float32 if it is there, the last (mostly the widest) key, and some; or all."""
     if ALL:
         return family.keys

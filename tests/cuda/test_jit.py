@@ -13,7 +13,7 @@ import numpy as np
 from everyorder.runtime.kernels.cuda.device import (
     BLOCK,
     WAVES,
-    Shape,
+    LaunchShape,
     cuda,
     resident,
     rows,
@@ -21,8 +21,8 @@ from everyorder.runtime.kernels.cuda.device import (
 )
 from everyorder.runtime.kernels.cuda.jit import (
     DECLARED,
-    Family,
-    Kernel,
+    LaunchedKernel,
+    LaunchFamily,
     declared,
     device,
     number_of,
@@ -39,7 +39,7 @@ def nothing(*scalars: Any) -> Any:
 
 @pytest.fixture
 def family() -> Any:
-    made = Family(
+    made = LaunchFamily(
         "for_the_test",
         nothing,
         "T[::1], R, W, U[::1], V, int64*4, bool[::1]",
@@ -49,7 +49,7 @@ def family() -> Any:
     del DECLARED["for_the_test"]
 
 
-def test_signatures(family: Family) -> None:
+def test_signatures(family: LaunchFamily) -> None:
     types = cuda.types
     assert family.types(("complex64", "uint8")) == (
         types.Array(types.complex64, 1, "C"),
@@ -62,7 +62,7 @@ def test_signatures(family: Family) -> None:
     )
 
 
-def test_keys(family: Family) -> None:
+def test_keys(family: LaunchFamily) -> None:
     assert family.keys == (("float32", "int8"), ("complex64", "uint8"))
     assert [key for one, key in declared() if one is family] == list(family.keys)
     assert family["float32", "int8"] is family["float32", "int8"]
@@ -72,15 +72,15 @@ def test_keys(family: Family) -> None:
     assert add["float32"] is add[("float32",)]
 
 
-def test_bodies_are_fresh_and_named(family: Family) -> None:
+def test_bodies_are_fresh_and_named(family: LaunchFamily) -> None:
     one, two = (family.body(("float32", "int8")) for _ in range(2))
     assert one is not two
     assert one.__qualname__ == "for_the_test_float32_int8"
 
 
-def test_two_families_of_one_name_are_refused(family: Family) -> None:
+def test_two_families_of_one_name_are_refused(family: LaunchFamily) -> None:
     with pytest.raises(AssertionError, match="two CUDA families are called"):
-        Family("for_the_test", nothing, "T[::1]", ("float32",))
+        LaunchFamily("for_the_test", nothing, "T[::1]", ("float32",))
 
 
 @pytest.mark.parametrize(
@@ -148,10 +148,10 @@ def test_a_launch_goes_to_the_compiled_kernel(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(f"{module}.SIMULATED", False)
     monkeypatch.setattr(f"{module}.on_device", nullcontext)
     monkeypatch.setattr(f"{module}.current_stream", lambda at: stream)
-    kernel = Kernel(nothing(np.float32), ("types",))
+    kernel = LaunchedKernel(nothing(np.float32), ("types",))
     monkeypatch.setattr(kernel, "_dispatcher", Dispatcher())
     for number in (1, 2):
-        kernel(Shape(7, 256, 0), "array", number)
+        kernel(LaunchShape(7, 256, 0), "array", number)
     assert compiled == [("types",)]
     assert launched == [
         (("array", number), (7, 1, 1), (256, 1, 1), "the stream", 0)

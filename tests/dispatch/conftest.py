@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.dispatch.call import Callee
+from everyorder.runtime.dispatch.call import OperatorRef
 
 # The modules whose subject is a call.
 CALLS = (
@@ -16,10 +16,10 @@ CALLS = (
 )
 
 
-_slow_call = Callee.call
+_slow_call = OperatorRef.call
 
 
-def call_with_stub(callee: Callee, /, *args: Any, **kwargs: Any) -> Any:
+def call_with_stub(callee: OperatorRef, /, *args: Any, **kwargs: Any) -> Any:
     """What stands for `Callee.call`: make the call stub at once, and call it."""
     if _SLOW.callee is callee:
         return _slow_call(callee, *args, **kwargs)
@@ -35,13 +35,13 @@ def call_with_stub(callee: Callee, /, *args: Any, **kwargs: Any) -> Any:
 class _Slow(threading.local):
     """The callee whose slow path is taken, in this thread."""
 
-    callee: Callee | None = None
+    callee: OperatorRef | None = None
 
 
 _SLOW = _Slow()
 
 
-def _slow(callee: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _slow(callee: OperatorRef, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """What stands for `Callee.slow_path`: it, without another call stub."""
     before, _SLOW.callee = _SLOW.callee, callee
     try:
@@ -52,8 +52,8 @@ def _slow(callee: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
 
 def with_stubs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call goes by a call stub from the first on; the slow path stays slow."""
-    monkeypatch.setattr(Callee, "call", call_with_stub)
-    monkeypatch.setattr(Callee, "slow_path", _slow)
+    monkeypatch.setattr(OperatorRef, "call", call_with_stub)
+    monkeypatch.setattr(OperatorRef, "slow_path", _slow)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

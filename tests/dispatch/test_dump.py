@@ -28,7 +28,7 @@ from everyorder.runtime.dispatch.registration_record import (
     Claim,
     ClassRule,
     Definition,
-    Extractor,
+    DispatchArgPositions,
     Fallback,
     Implementation,
     Reservation,
@@ -317,12 +317,18 @@ CHANGES: dict[str, Callable[[DispatcherState], DispatcherState]] = {
     "OperatorEntry.reservations": lambda s: with_entry(s, reservations=()),
     "OperatorEntry.rules": lambda s: with_entry(s, rules=()),
     "OperatorEntry.total": lambda s: with_entry(s, total=7),
-    "OperatorEntry.extractor": lambda s: with_entry(s, extractor=Extractor((), ())),
+    "OperatorEntry.extractor": lambda s: with_entry(
+        s, extractor=DispatchArgPositions((), ())
+    ),
     "OperatorEntry.table": lambda s: with_entry(
         s, table=entry(s).table._replace(masks=masks_of(2))
     ),
-    "Extractor.tensors": lambda s: with_entry(s, extractor=Extractor((1,), ())),
-    "Extractor.lists": lambda s: with_entry(s, extractor=Extractor((0,), (1,))),
+    "DispatchArgPositions.tensors": lambda s: with_entry(
+        s, extractor=DispatchArgPositions((1,), ())
+    ),
+    "DispatchArgPositions.lists": lambda s: with_entry(
+        s, extractor=DispatchArgPositions((0,), (1,))
+    ),
     "Table.recipe": lambda s: with_table(s, recipe=recipe_of((CPU,))),
     "Table.kernels": lambda s: with_table(
         s, kernels=tuple(reversed(entry(s).table.kernels))
@@ -384,7 +390,9 @@ def test_all_fields_are_here() -> None:
     assert named["OperatorEntry"] == set(OperatorEntry._fields) - {"memo"}
     assert named["DispatcherState"] == set(DispatcherState._fields)
     assert named["Table"] == set(Table._fields)
-    assert named["Extractor"] == {field.name for field in fields(Extractor)}
+    assert named["DispatchArgPositions"] == {
+        field.name for field in fields(DispatchArgPositions)
+    }
 
 
 @pytest.mark.parametrize(

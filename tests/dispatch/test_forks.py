@@ -15,7 +15,7 @@ from everyorder.runtime.dispatch import (
     default_dispatcher,
 )
 from everyorder.runtime.dispatch import dispatcher as dispatchers
-from everyorder.runtime.dispatch.watch import WATCH, Watch
+from everyorder.runtime.dispatch.watch import WATCH, TraceSinks
 from everyorder.runtime.schema import OperatorName
 from tests.base.test_locks import _held, _take
 from tests.dispatch.samples import Ear, defined, op, says, silent
@@ -141,7 +141,7 @@ def test_a_listener_may_fork() -> None:
 
 @pytest.mark.parametrize("name", ["default", "watch", "another watch"])
 def test_a_child_finds_the_lock_free(name: str) -> None:
-    other = Watch()
+    other = TraceSinks()
     locks: dict[str, tuple[Any, Callable[[], bool]]] = {
         "default": (
             dispatchers._DEFAULT_LOCK,
@@ -157,7 +157,7 @@ def test_a_child_finds_the_lock_free(name: str) -> None:
     assert use()
 
 
-def _traces(watch: Watch) -> bool:
+def _traces(watch: TraceSinks) -> bool:
     with watch.tracing() as lines:
         watch.write("call", "test::foo", "CPU")
     return lines == ["[call] op=[test::foo], key=[CPU]"] and not watch.active

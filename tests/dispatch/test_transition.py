@@ -13,9 +13,9 @@ from everyorder.runtime.dispatch.registration_record import (
     Definition,
     Fallback,
     Implementation,
+    RegistrationRecord,
     Reservation,
     Subscription,
-    Token,
     read_definition,
     read_kernel,
 )
@@ -31,11 +31,11 @@ NAME = OperatorName("test::foo")
 CPU, CUDA = DispatchKey.CPU, DispatchKey.CUDA
 
 
-def add(state: DispatcherState, token: Token) -> DispatcherState:
+def add(state: DispatcherState, token: RegistrationRecord) -> DispatcherState:
     return ADD[type(token)](state, token)
 
 
-def remove(state: DispatcherState, token: Token) -> DispatcherState:
+def remove(state: DispatcherState, token: RegistrationRecord) -> DispatcherState:
     return REMOVE[type(token)](state, token)
 
 
@@ -44,7 +44,7 @@ def implementation(key: DispatchKey = CPU, debug: str = "k") -> Implementation:
     return Implementation(read_kernel(NAME, key, kernel.facts, debug, False), kernel)
 
 
-def tokens() -> list[Token]:
+def tokens() -> list[RegistrationRecord]:
     schema = parse_schema("test::foo(Tensor x) -> Tensor")
     return [
         Definition(read_definition(schema, "def", ("core",))),

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from everyorder.harness.engine import Base, History, Relations
+from everyorder.harness.engine import History, Relations, SystemBase
 from tests.engine.toys import Refused
 
 Place: TypeAlias = tuple[int, int]
@@ -36,7 +36,7 @@ class Odds:
     relations: bool = True
 
 
-class Machine(Base):
+class Machine(SystemBase):
     """A drawn system; `refusals` are at masks, or at places if they are faulty."""
 
     def __init__(self, seed: int, odds: Odds, *, printed: bool, settled: bool) -> None:
@@ -48,7 +48,9 @@ class Machine(Base):
         self.look = self.steps + self.uses
         self.hidden = draw.choice([1, 2, 3, 4, 6])
         self.relations = (
-            drawn_relations(draw, self.steps) if odds.relations else Base.relations
+            drawn_relations(draw, self.steps)
+            if odds.relations
+            else SystemBase.relations
         )
         places = [*product(range(1 << self.steps), range(self.hidden))]
 

@@ -9,12 +9,12 @@ from everyorder.harness import Scenario, steps, use
 from everyorder.harness import explore as explore_scenario
 from everyorder.harness.base.errors import BadScenario
 from everyorder.harness.engine import (
-    Base,
     Budget,
     Exploration,
     Relations,
     StateForm,
     Symmetry,
+    SystemBase,
     choose,
     explore,
     plan,
@@ -25,7 +25,7 @@ from tests.engine.related import digest
 from tests.engine.toys import Toy
 
 
-class Tables(Base):
+class Tables(SystemBase):
     """Steps put their number into the table of their group; uses ask for tables."""
 
     settled = False

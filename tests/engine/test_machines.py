@@ -12,10 +12,10 @@ from itertools import product
 import pytest
 
 from everyorder.harness.engine import (
-    Base,
     Budget,
     Exploration,
     History,
+    SystemBase,
     Violation,
     explore,
     operations_of,
@@ -23,7 +23,7 @@ from everyorder.harness.engine import (
 from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.protocol import UNORDERED, Key
 from everyorder.harness.engine.reference import map_states
-from everyorder.harness.engine.session import Meter, Session
+from everyorder.harness.engine.session import ExplorationSession, Meter
 
 MACHINES = 200
 
@@ -32,7 +32,7 @@ class Refused(Exception):
     """A step that fails."""
 
 
-class Machine(Base):
+class Machine(SystemBase):
     """A registry with hidden state; its fingerprint is complete."""
 
     def __init__(self, seed: int, *, printed: bool = True) -> None:
@@ -167,7 +167,7 @@ def assert_shortest(machine: Machine, violation: Violation) -> None:
 
 def canonical(machine: Machine) -> dict[Key, History]:
     """The reference history of each state that can be reached."""
-    session = Session(
+    session = ExplorationSession(
         machine,
         operations_of(machine),
         Meter(Budget(), None),

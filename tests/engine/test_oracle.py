@@ -3,7 +3,7 @@
 import pytest
 
 from everyorder.harness.base.errors import CannotReplay
-from everyorder.harness.engine import Action, Fault, Replay, replay
+from everyorder.harness.engine import Action, HistoryFault, Replay, replay
 from tests.coded import code
 from tests.engine.toys import Exclusive, Leaking, Newest, Stuck, Toy
 
@@ -47,13 +47,17 @@ def test_order_of_activation() -> None:
 
 
 def test_faults_within_the_history() -> None:
-    assert replay(Leaking(2), (1, 1)).faults == (Fault("leak", (), None, "Handle", 2),)
+    assert replay(Leaking(2), (1, 1)).faults == (
+        HistoryFault("leak", (), None, "Handle", 2),
+    )
 
 
 def test_a_replay_ends_where_an_undo_raises() -> None:
     played = replay(Stuck(2), (1, 0, 1, 0))
     assert [action.kind for action in played.actions] == ["add", "add"]
-    assert played.faults == (Fault("undo", (0, 1), None, ("Refused", "held by 0"), 3),)
+    assert played.faults == (
+        HistoryFault("undo", (0, 1), None, ("Refused", "held by 0"), 3),
+    )
     assert replay(Stuck(2), (0, 1, 1)).state == (0, 1)
 
 

@@ -17,9 +17,9 @@ from everyorder.harness.engine import (
 )
 from everyorder.harness.engine.histories import run_full
 from everyorder.harness.engine.oracle import Judge
-from everyorder.harness.engine.player import Player, Record
+from everyorder.harness.engine.player import ObservationRecord, Player
 from everyorder.harness.engine.protocol import UNORDERED
-from everyorder.harness.engine.session import Meter, Session
+from everyorder.harness.engine.session import ExplorationSession, Meter
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Handle, Refused, Toy
 
@@ -79,7 +79,9 @@ def test_where_an_operation_makes_sense() -> None:
     def sensible(relations: Relations, active: State) -> list[int]:
         registry = Related(relations, 3, 1)
         operations = operations_of(registry)
-        player = Player(*(registry, operations, Record(), never), ordering=UNORDERED)
+        player = Player(
+            *(registry, operations, ObservationRecord(), never), ordering=UNORDERED
+        )
         mask = sum(1 << step for step in active)
         return [each for each in range(6) if player.sensible(each, mask)]
 
@@ -105,7 +107,8 @@ def never(*told: object) -> None:
 def test_what_makes_no_sense_is_no_part_of_a_history() -> None:
     registry = Related(CHAIN, 3)
     player = Player(
-        *(registry, operations_of(registry), Record(), never), ordering=UNORDERED
+        *(registry, operations_of(registry), ObservationRecord(), never),
+        ordering=UNORDERED,
     )
     player.reset()
     for operation in (2, 1, 0, 2, 1, 0, 3, 1, 0):
@@ -510,7 +513,7 @@ def test_full_adds_in_every_order_that_makes_sense(
             return handle
 
     registry = Noting(relations)
-    session = Session(
+    session = ExplorationSession(
         *(registry, operations_of(registry), Meter(Budget(), None)),
         ordering=UNORDERED,
         stop_after=1,

@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from everyorder.harness.engine import Base, Exploration, StateForm, explore
+from everyorder.harness.engine import Exploration, StateForm, SystemBase, explore
 from tests.engine.toys import Toy
 
 
@@ -18,7 +18,7 @@ def digest(value: object) -> bytes:
     return blake2b(repr(value).encode(), digest_size=16).digest()
 
 
-class Registry(Base):
+class Registry(SystemBase):
     """Items in a list; a handle is what the step's undo takes out."""
 
     settled = False

@@ -17,7 +17,13 @@ from typing import NamedTuple
 
 import pytest
 
-from everyorder.harness.engine import Base, Exploration, History, StateForm, explore
+from everyorder.harness.engine import (
+    Exploration,
+    History,
+    StateForm,
+    SystemBase,
+    explore,
+)
 from everyorder.harness.engine.states import COVER
 from tests.engine.drawn_machines import parts
 from tests.engine.related import digest
@@ -45,7 +51,7 @@ class Concrete(NamedTuple):
 FRESH = Concrete((), 0)
 
 
-class Drawn(Base):
+class Drawn(SystemBase):
     """A drawn registry; of the number its form shows `number // hides`."""
 
     settled = False

@@ -9,16 +9,16 @@ import pytest
 
 from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.engine import Budget, State, explore, plan
-from everyorder.harness.engine.histories import Walk
+from everyorder.harness.engine.histories import SuiteWalk
 from everyorder.harness.engine.protocol import UNORDERED, Operations
-from everyorder.harness.engine.session import Meter, Session
+from everyorder.harness.engine.session import ExplorationSession, Meter
 from tests.coded import code
 from tests.engine.toys import Exclusive, Layered, Sometimes, Toy
 
 Node = tuple[State, tuple[int, ...]]
 
 
-class Spy(Session):
+class Spy(ExplorationSession):
     """A session that notes (set, last operations) and operation of each transition and
     lead.
     """
@@ -52,7 +52,7 @@ class Spy(Session):
 
 def spied(system: Toy, depth: int) -> Spy:
     spy = Spy(system, depth)
-    Walk(spy, depth).run()
+    SuiteWalk(spy, depth).run()
     assert spy.findings == []
     return spy
 
@@ -140,7 +140,7 @@ def test_an_unbalanced_digraph_is_covered_by_going_back(depth: int) -> None:
 def test_a_walk_that_cannot_come_back_says_so() -> None:
     spy = Spy(Sometimes(3), 0)
     with pytest.raises(Exception, match="walk:0 cannot come back to") as caught:
-        Walk(spy, 0).run()
+        SuiteWalk(spy, 0).run()
     assert "because steps fail by history" in str(caught.value)
     assert {finding.kind for finding in spy.findings} == {"error"}
 

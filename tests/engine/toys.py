@@ -6,7 +6,7 @@ so that what an exploration finds in it can be asserted to the operation.
 
 from collections.abc import Hashable, Sequence
 
-from everyorder.harness.engine import Base, State
+from everyorder.harness.engine import State, SystemBase
 
 
 class Handle:
@@ -20,7 +20,7 @@ class Refused(Exception):
     """A step that fails, with what is compared about it."""
 
 
-class Toy(Base):
+class Toy(SystemBase):
     """A sound registry of `steps` names; uses look one up, whatever is active."""
 
     def __init__(self, steps: int = 3, uses: int = 0, *, printed: bool = False) -> None:

@@ -13,7 +13,7 @@ After an operation that was interrupted
 from collections.abc import Callable, Iterator
 
 from everyorder.runtime.dispatch import Dispatcher, Library, Registration, fingerprint
-from everyorder.runtime.dispatch.registration_record import Token
+from everyorder.runtime.dispatch.registration_record import RegistrationRecord
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
@@ -117,7 +117,7 @@ OPERATIONS: dict[str, Callable[[World], object]] = {
 }
 
 
-def live_tokens(state: DispatcherState) -> Iterator[Token]:
+def live_tokens(state: DispatcherState) -> Iterator[RegistrationRecord]:
     """All that is registered, but for the built-in fallbacks."""
     for entry in state.entries():
         yield from entry.definitions

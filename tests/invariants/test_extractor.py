@@ -1,7 +1,10 @@
 """Laws of the extractor, on entries broken by hand."""
 
 from everyorder.invariants import state_laws
-from everyorder.runtime.dispatch.registration_record import NO_EXTRACTOR, Extractor
+from everyorder.runtime.dispatch.registration_record import (
+    NO_EXTRACTOR,
+    DispatchArgPositions,
+)
 from tests.invariants.healthy import healthy
 
 
@@ -12,7 +15,7 @@ def test_the_extractor() -> None:
     )
     assert known.find(healthy().place()) == []
     assert unknown.find(healthy().place()) == []
-    place = healthy().place(extractor=Extractor((0,), (1,)))
+    place = healthy().place(extractor=DispatchArgPositions((0,), (1,)))
     assert known.find(place) == [
         ("d::f, arguments", "tensors [0], lists []", "tensors [0], lists [1]")
     ]

@@ -4,7 +4,7 @@ import pytest
 
 from everyorder.invariants import check, check_step
 from everyorder.invariants.live import Change
-from everyorder.runtime.dispatch.registration_record import Token
+from everyorder.runtime.dispatch.registration_record import RegistrationRecord
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.keys import DispatchKey
 from tests.invariants.healthy import Healthy, healthy
@@ -16,13 +16,15 @@ def told(
     before: DispatcherState,
     after: DispatcherState,
     change: Change,
-    tokens: tuple[Token, ...] | None = None,
+    tokens: tuple[RegistrationRecord, ...] | None = None,
 ) -> list[str]:
     """The violations of a step as text."""
     return [str(each) for each in check_step(before, after, change, tokens)]
 
 
-def with_kernel(system: Healthy) -> tuple[DispatcherState, tuple[Token, ...]]:
+def with_kernel(
+    system: Healthy,
+) -> tuple[DispatcherState, tuple[RegistrationRecord, ...]]:
     """The state with one kernel more, and its token."""
     system.libraries[0].impl("f", lambda x: None, "CPU", debug="third")
     entry = system.entry()

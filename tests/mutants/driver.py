@@ -27,7 +27,7 @@ from everyorder.invariants import (
     surroundings,
 )
 from everyorder.runtime.dispatch import Dispatcher, Library, Registration, fallthrough
-from everyorder.runtime.dispatch.registration_record import Token
+from everyorder.runtime.dispatch.registration_record import RegistrationRecord
 from everyorder.runtime.dispatch.watch import DEPTH
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.keys import LOCAL, DispatchKey, KeySet, include_keys
@@ -39,7 +39,7 @@ class Held:
     """What a step left open."""
 
     close: Callable[[], None]
-    tokens: tuple[Token, ...]
+    tokens: tuple[RegistrationRecord, ...]
     libraries: list[Library]
     kernels: list[tuple[str, "weakref.ref[Any]"]]
 
@@ -241,7 +241,7 @@ class Driver:
 
     def _operation(self, kind: str, name: str) -> list[Violation]:
         before, early = self.dispatcher.snapshot(), self.sample()
-        tokens: tuple[Token, ...] | None = None
+        tokens: tuple[RegistrationRecord, ...] | None = None
         change: Change
         if kind == "+":
             change = "add"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from everyorder.runtime.dispatch import kernel, library
-from everyorder.runtime.dispatch.call import Callee, Caller
+from everyorder.runtime.dispatch.call import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.registration_record import Claim
 from everyorder.runtime.dispatch.runners import Runners
@@ -36,7 +36,7 @@ def _keeps_keys_on_errors(right: Any) -> Any:
 
 def _counts_no_errors(right: Any) -> Any:
     def wrong(
-        caller: Caller, label: str, handle: Any, bits: int, values: list[Any]
+        caller: EntryInvoker, label: str, handle: Any, bits: int, values: list[Any]
     ) -> Any:
         DEPTH.level += 1
         result = caller.run(handle, bits, values)
@@ -63,9 +63,9 @@ def _calls_under_the_lock(right: Any) -> Any:
 
 
 def _keeps_the_first_caller(right: Any) -> Any:
-    known: dict[str, Caller] = {}
+    known: dict[str, EntryInvoker] = {}
 
-    def wrong(callee: Callee, entry: Any) -> Caller:
+    def wrong(callee: OperatorRef, entry: Any) -> EntryInvoker:
         return known.setdefault(callee.text, right(callee, entry))
 
     return wrong
@@ -118,7 +118,7 @@ RUN = (
         "a call that raises leaves the trace nested deeper",
         "calls_restore_their_thread",
         "+def +cpu ?raise",
-        replacing(Caller, "_traced", _counts_no_errors),
+        replacing(EntryInvoker, "_traced", _counts_no_errors),
     ),
     Mutant(
         "keys_left_by_registering",
@@ -132,14 +132,14 @@ RUN = (
         "the writer's lock is held while a kernel runs",
         "kernels_run_without_the_lock",
         "+def +cpu ?CPU",
-        replacing(Callee, "call", _calls_under_the_lock),
+        replacing(OperatorRef, "call", _calls_under_the_lock),
     ),
     Mutant(
         "stale_caller",
         "a handle keeps calling what it called first",
         "calls_run_what_the_state_says",
         "+def +cpu ?CPU +cpu2 ?CPU",
-        replacing(Callee, "caller", _keeps_the_first_caller),
+        replacing(OperatorRef, "caller", _keeps_the_first_caller),
     ),
     Mutant(
         "masks_ignored",

@@ -10,8 +10,8 @@ from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.dispatch.registration_record import (
     Claim,
     Implementation,
+    RegistrationRecord,
     Reservation,
-    Token,
 )
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.schema.parser import parse_name
@@ -20,7 +20,9 @@ from tests.mutants.mutant import Change, Mutant, adding, changed, removing, repl
 
 
 def _publishes_one_by_one(right: Any) -> Any:
-    def wrong(dispatcher: Dispatcher, tokens: Sequence[Token], *rest: bool) -> None:
+    def wrong(
+        dispatcher: Dispatcher, tokens: Sequence[RegistrationRecord], *rest: bool
+    ) -> None:
         for token in tokens:
             right(dispatcher, (token,), *rest)
 

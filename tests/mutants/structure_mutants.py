@@ -11,7 +11,7 @@ from everyorder.runtime.dispatch.registration_record import (
     Definition,
     Fallback,
     Implementation,
-    KernelReading,
+    KernelSpec,
     Subscription,
 )
 from everyorder.runtime.dispatch.state import DispatcherState
@@ -42,9 +42,9 @@ def _defines_the_base(right: Change) -> Change:
 
 
 def _reads_once_a_key(right: Any) -> Any:
-    known: dict[tuple[OperatorName, DispatchKey], KernelReading] = {}
+    known: dict[tuple[OperatorName, DispatchKey], KernelSpec] = {}
 
-    def wrong(operator: OperatorName, key: DispatchKey, *rest: Any) -> KernelReading:
+    def wrong(operator: OperatorName, key: DispatchKey, *rest: Any) -> KernelSpec:
         return known.setdefault((operator, key), right(operator, key, *rest))
 
     return wrong

@@ -5,7 +5,7 @@ from typing import Any
 
 from everyorder.runtime.dispatch import call, dispatch_table, transition
 from everyorder.runtime.dispatch import registration_record as token
-from everyorder.runtime.dispatch.call import Caller
+from everyorder.runtime.dispatch.call import EntryInvoker
 from everyorder.runtime.dispatch.dispatch_table import (
     AMBIGUOUS,
     Fallbacks,
@@ -18,7 +18,7 @@ from everyorder.runtime.dispatch.dispatch_table import (
 )
 from everyorder.runtime.dispatch.registration_record import (
     Definition,
-    Extractor,
+    DispatchArgPositions,
     Fallback,
 )
 from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
@@ -115,9 +115,9 @@ def _hands_memory_on(right: Any) -> Any:
 
 
 def _calls_by_name(right: Any) -> Any:
-    known: dict[str, Caller] = {}
+    known: dict[str, EntryInvoker] = {}
 
-    def wrong(entry: OperatorEntry, name: str) -> Caller:
+    def wrong(entry: OperatorEntry, name: str) -> EntryInvoker:
         found = entry.memo["caller"] = known.setdefault(name, right(entry, name))
         return found
 
@@ -275,7 +275,9 @@ TABLE = (
             replacing(
                 token,
                 "extractor_of",
-                lambda right: lambda schema: Extractor(right(schema).tensors, ()),
+                lambda right: (
+                    lambda schema: DispatchArgPositions(right(schema).tensors, ())
+                ),
             ),
             token._read_definition,
         ),

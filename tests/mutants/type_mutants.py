@@ -235,7 +235,7 @@ TYPES: tuple[TypeMutant, ...] = (
             {"A": "list[A]"},
             "`list[A]` means itself",
         ),
-        replacing(annotations.Scope, "written", _remembers_no_text),
+        replacing(annotations.TypeScope, "written", _remembers_no_text),
     ),
     TypeMutant(
         "a_union_of_numbers_is_every_number",

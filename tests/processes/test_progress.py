@@ -8,8 +8,8 @@ from everyorder.harness.engine.progress import (
     RESET,
     TAIL,
     UNDO,
-    Beat,
-    Pulse,
+    OperationMark,
+    ProgressWriter,
     read,
 )
 
@@ -26,7 +26,7 @@ def test_nothing_has_happened() -> None:
 
 def test_the_beats_since_the_last_fresh_system() -> None:
     memory = cells()
-    writer = Pulse(memory)
+    writer = ProgressWriter(memory)
     writer.progress(3, 40)
     writer.reset()
     writer.beat(1)
@@ -35,11 +35,11 @@ def test_the_beats_since_the_last_fresh_system() -> None:
         writer.beat(operation)
     trail = read(memory)
     assert trail.beats == (
-        Beat(RESET),
-        Beat(0),
-        Beat(2),
-        Beat(0, undo=True),
-        Beat(254),
+        OperationMark(RESET),
+        OperationMark(0),
+        OperationMark(2),
+        OperationMark(0, undo=True),
+        OperationMark(254),
     )
     assert (trail.count, trail.done, trail.planned) == (7, 3, 40)
     assert progress.count(memory) == 7
@@ -47,27 +47,34 @@ def test_the_beats_since_the_last_fresh_system() -> None:
 
 def test_rest_is_no_operation() -> None:
     memory = cells()
-    writer = Pulse(memory)
+    writer = ProgressWriter(memory)
     writer.reset()
     writer.beat(1)
     writer.rest()
     assert read(memory).resting
-    assert read(memory).beats == (Beat(RESET), Beat(1))
+    assert read(memory).beats == (OperationMark(RESET), OperationMark(1))
     writer.beat(2)
     assert not read(memory).resting
-    assert read(memory).beats == (Beat(RESET), Beat(1), Beat(2))
+    assert read(memory).beats == (
+        OperationMark(RESET),
+        OperationMark(1),
+        OperationMark(2),
+    )
 
 
 def test_of_a_long_history_the_last_are_known() -> None:
     memory = cells()
-    writer = Pulse(memory)
+    writer = ProgressWriter(memory)
     writer.reset()
     for number in range(TAIL - 1):
         writer.beat(number)
-    assert read(memory).beats[0] == Beat(RESET)
+    assert read(memory).beats[0] == OperationMark(RESET)
     assert len(read(memory).beats) == TAIL
     writer.beat(7)
-    assert read(memory).beats == (*map(Beat, range(TAIL - 1)), Beat(7))
+    assert read(memory).beats == (
+        *map(OperationMark, range(TAIL - 1)),
+        OperationMark(7),
+    )
 
 
 def test_a_second_writer_goes_on() -> None:
@@ -79,4 +86,4 @@ def test_a_second_writer_goes_on() -> None:
             second.beat(2)
         assert progress.current() is first
     assert progress.current() is None
-    assert read(memory).beats == (Beat(1), Beat(2))
+    assert read(memory).beats == (OperationMark(1), OperationMark(2))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from everyorder.harness.engine.progress import CELLS, UNDO, Pulse
+from everyorder.harness.engine.progress import CELLS, UNDO, ProgressWriter
 from everyorder.harness.processes import watch
 from everyorder.harness.processes.watch import (
     Limits,
     Subject,
-    Watch,
+    TimeWatch,
     crash_of,
     hang_of,
     import_death,
@@ -53,7 +53,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def looked(found: Watch, clock: Clock, seconds: float, every: float = 0.5) -> Any:
+def looked(found: TimeWatch, clock: Clock, seconds: float, every: float = 0.5) -> Any:
     """What the watch says after so many seconds, looked at all the while."""
     for _ in range(round(seconds / every)):
         clock.now += every
@@ -65,8 +65,8 @@ def looked(found: Watch, clock: Clock, seconds: float, every: float = 0.5) -> An
 
 def test_an_operation_that_takes_too_long(clock: Clock) -> None:
     child: Any = Child()
-    writer = Pulse(child.cells)
-    found = Watch(child, Limits(operation=10, scenario=1000))
+    writer = ProgressWriter(child.cells)
+    found = TimeWatch(child, Limits(operation=10, scenario=1000))
     for operation in range(5):
         writer.beat(operation)
         assert looked(found, clock, 9) is None
@@ -75,8 +75,8 @@ def test_an_operation_that_takes_too_long(clock: Clock) -> None:
 
 def test_the_work_of_the_engine_is_no_operation(clock: Clock) -> None:
     child: Any = Child()
-    writer = Pulse(child.cells)
-    found = Watch(child, Limits(operation=10, scenario=100))
+    writer = ProgressWriter(child.cells)
+    found = TimeWatch(child, Limits(operation=10, scenario=100))
     assert looked(found, clock, 30) is None  # nothing has begun
     writer.beat(1)
     writer.rest()
@@ -87,8 +87,8 @@ def test_the_work_of_the_engine_is_no_operation(clock: Clock) -> None:
 
 def test_a_scenario_that_takes_too_long(clock: Clock) -> None:
     child: Any = Child()
-    writer = Pulse(child.cells)
-    found = Watch(child, Limits(operation=10, scenario=30))
+    writer = ProgressWriter(child.cells)
+    found = TimeWatch(child, Limits(operation=10, scenario=30))
     for operation in range(5):
         writer.beat(operation)
         assert looked(found, clock, 6) is None
@@ -98,15 +98,15 @@ def test_a_scenario_that_takes_too_long(clock: Clock) -> None:
 
 def test_no_limit(clock: Clock) -> None:
     child: Any = Child()
-    Pulse(child.cells).beat(1)
-    assert looked(Watch(child, Limits(None, None)), clock, 10_000) is None
+    ProgressWriter(child.cells).beat(1)
+    assert looked(TimeWatch(child, Limits(None, None)), clock, 10_000) is None
 
 
 def test_time_that_nobody_looked_is_not_counted(clock: Clock) -> None:
     """The whole terminal was stopped, or the machine slept."""
     child: Any = Child()
-    found = Watch(child, Limits(operation=10, scenario=30))
-    Pulse(child.cells).beat(1)
+    found = TimeWatch(child, Limits(operation=10, scenario=30))
+    ProgressWriter(child.cells).beat(1)
     assert looked(found, clock, 1) is None
     clock.now += 3600
     assert found.exceeded_limit() is None
@@ -143,7 +143,7 @@ FRAMES = (
 
 def test_what_is_told_of_a_crash() -> None:
     child: Any = Child()
-    writer = Pulse(child.cells)
+    writer = ProgressWriter(child.cells)
     writer.reset()
     for operation in (0, 2, 3, UNDO, 4, 1):
         writer.beat(operation)
@@ -166,7 +166,7 @@ def test_what_is_told_of_a_crash() -> None:
 
 def test_what_is_told_of_a_hang() -> None:
     child: Any = Child(STACK)
-    writer = Pulse(child.cells)
+    writer = ProgressWriter(child.cells)
     writer.reset()
     told = hang_of(SUBJECT, child, Limits(operation=2.5), "operation")
     assert told == Unexplored(
@@ -191,7 +191,7 @@ def test_what_is_told_of_a_hang() -> None:
 
 def test_one_that_is_still_crashing_does_not_hang() -> None:
     child: Any = Child(f"Fatal Python error: Segmentation fault\n\n{STACK}")
-    Pulse(child.cells).beat(0)
+    ProgressWriter(child.cells).beat(0)
     told = hang_of(SUBJECT, child, Limits(), "operation")
     assert (told.verdict, told.reason) == (
         "crashed",
@@ -202,7 +202,7 @@ def test_one_that_is_still_crashing_does_not_hang() -> None:
 
 def test_of_a_long_history_the_beginning_is_not_known() -> None:
     child: Any = Child()
-    writer = Pulse(child.cells)
+    writer = ProgressWriter(child.cells)
     writer.reset()
     for _ in range(100):
         writer.beat(2)

@@ -27,15 +27,15 @@ from typing import Any
 
 from everyorder.runtime.errors.rpc import RpcMisuse, Unsendable
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.agent.agent import Agent, Job, Seat, seat, serve
+from everyorder.runtime.rpc.agent.agent import Agent, Job, WorkerSlot, seat, serve
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions, register_backend
-from everyorder.runtime.rpc.agent.outgoing_calls import Request
-from everyorder.runtime.rpc.agent.owned_values import NOT_CREATED, Handle
+from everyorder.runtime.rpc.agent.outgoing_calls import CallRequest
+from everyorder.runtime.rpc.agent.owned_values import NOT_CREATED, ReferenceHandle
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
 from everyorder.runtime.rpc.codec.callables import PYTHON, call_of
 from everyorder.runtime.rpc.codec.payload import RESTRICTED
 from everyorder.runtime.rpc.protocol.events import Called
-from everyorder.runtime.rpc.protocol.identities import Fork, Node
+from everyorder.runtime.rpc.protocol.identities import Fork, WorkerNode
 from everyorder.runtime.rpc.protocol.packets import message_name
 from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import Transport
@@ -200,14 +200,16 @@ class FaultyAgent(Agent):
         session: Session,
         transport: Transport,
         options: RpcBackendOptions,
-        sits: Seat,
+        sits: WorkerSlot,
     ) -> None:
         super().__init__(session, transport, options, sits)
         assert isinstance(options, FaultyOptions), "its backend makes them"
         self._faults = options
         self._failed: Counter[object] = Counter()
 
-    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
+    def call(
+        self, to: WorkerNode, request: CallRequest, *, timeout: float | None
+    ) -> Future[Any]:
         """As `Agent.call`, unless the attempt is to fail."""
         error = self._fault("CALL", to, request)
         if error is None:
@@ -217,7 +219,7 @@ class FaultyAgent(Agent):
         return future
 
     def call_and_wait(
-        self, to: Node, request: Request, *, timeout: float | None
+        self, to: WorkerNode, request: CallRequest, *, timeout: float | None
     ) -> Any:
         """As `Agent.call_and_wait`, unless the attempt is to fail."""
         error = self._fault("CALL", to, request)
@@ -225,7 +227,9 @@ class FaultyAgent(Agent):
             raise error
         return super().call_and_wait(to, request, timeout=timeout)
 
-    def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
+    def remote(
+        self, to: WorkerNode, request: CallRequest, *, timeout: float | None
+    ) -> ReferenceHandle:
         """As `Agent.remote`; a creation that is to fail gives a dead reference."""
         error = self._fault("REMOTE_CALL", to, request)
         if error is None:
@@ -233,11 +237,11 @@ class FaultyAgent(Agent):
         name = self.do(lambda _: self.session.new_id(), "remote")
         created: Future[None] = Future()
         created.set_exception(error)
-        handle = Handle(self, Fork(name, name, to), created=created)
+        handle = ReferenceHandle(self, Fork(name, name, to), created=created)
         handle.death = NOT_CREATED
         return handle
 
-    def fetch(self, handle: Handle, *, timeout: float | None) -> Future[Any]:
+    def fetch(self, handle: ReferenceHandle, *, timeout: float | None) -> Future[Any]:
         """As `Agent.fetch`, unless the attempt is to fail."""
         handle.check("to_here")
         for name in _FETCHES:
@@ -249,7 +253,7 @@ class FaultyAgent(Agent):
                 return future
         return super().fetch(handle, timeout=timeout)
 
-    def fetch_and_wait(self, handle: Handle, *, timeout: float | None) -> Any:
+    def fetch_and_wait(self, handle: ReferenceHandle, *, timeout: float | None) -> Any:
         """As `Agent.fetch_and_wait`, unless the attempt is to fail."""
         return self.fetch(handle, timeout=timeout).wait()
 
@@ -261,7 +265,9 @@ class FaultyAgent(Agent):
             for name in self._faults.messages_to_fail
         )
 
-    def _fault(self, what: str, to: Node, request: Request) -> Unsendable | None:
+    def _fault(
+        self, what: str, to: WorkerNode, request: CallRequest
+    ) -> Unsendable | None:
         kind = call_of(request.function, request.args, request.kwargs).kind
         name = f"{'PYTHON' if kind == PYTHON else 'SCRIPT'}_{what}"
         if self._is_to_fail(name, (to, repr(request))):
@@ -314,7 +320,10 @@ def start(
         return wrapped[-1]
 
     def make(
-        session: Session, transport: Transport, options: RpcBackendOptions, sits: Seat
+        session: Session,
+        transport: Transport,
+        options: RpcBackendOptions,
+        sits: WorkerSlot,
     ) -> Agent:
         agent = FaultyAgent(session, transport, options, sits)
         wrapped[-1].fail = agent.loses

@@ -16,7 +16,7 @@ from everyorder.harness.cli import main
 from everyorder.harness.cli.worker import worker
 from everyorder.runtime.errors.rpc import WorkerLost
 from everyorder.runtime.rpc.agent import (
-    Request,
+    CallRequest,
     RpcBackendOptions,
     current_agent,
     seated,
@@ -68,7 +68,7 @@ def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
                 try:
                     agent = current_agent("test")
                     there = agent.find("w1")
-                    asked = Request(operator.add, (1, 2))
+                    asked = CallRequest(operator.add, (1, 2))
                     answer = agent.call_and_wait(there, asked, timeout=SECONDS)
                     assert answer == 3
                 finally:
@@ -100,9 +100,9 @@ def test_a_second_interrupt_ends_it_at_once(folder: str) -> None:
                 init_rpc("w2", rpc_backend_options=RpcBackendOptions(init_method=place))
                 try:
                     agent = current_agent("test")
-                    ever = Request(signal.pause, ())
+                    ever = CallRequest(signal.pause, ())
                     future = agent.call(agent.find("w1"), ever, timeout=None)
-                    done = Request(operator.add, (1, 2))
+                    done = CallRequest(operator.add, (1, 2))
                     there = agent.find("w1")
                     assert agent.call_and_wait(there, done, timeout=SECONDS) == 3
                     process.send_signal(signal.SIGINT)

@@ -23,7 +23,7 @@ from typing import Any
 from everyorder.runtime.rpc.agent import (
     Agent,
     RpcBackendOptions,
-    Seat,
+    WorkerSlot,
     current_agent,
     seated,
 )
@@ -79,7 +79,7 @@ def threads(*names: str, where: str = "", **more: Any) -> Iterator[list[Agent]]:
     """Workers of one static group beside each other in this process."""
     where = where or place()
     given = options(**more)
-    seats = [Seat() for _ in names]
+    seats = [WorkerSlot() for _ in names]
 
     def joined(rank: int) -> Agent:
         here = parse_init_method(where, rank, len(names))

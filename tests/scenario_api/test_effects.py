@@ -28,7 +28,7 @@ from everyorder.harness.scenario import (
     use,
 )
 from everyorder.harness.scenario.effects import probe_tensor, reading_text
-from everyorder.harness.scenario.recorder import Recorder
+from everyorder.harness.scenario.recorder import LabelRecorder
 from everyorder.harness.systems.dispatcher import DispatcherSystem
 from everyorder.invariants import Violation
 from everyorder.runtime.errors import (
@@ -375,7 +375,7 @@ def test_a_kernel_that_leaks_is_told_call_by_call() -> None:
 
 def test_probes_say_what_they_are() -> None:
     plain = probe_tensor("cpu")
-    made = ProbeSubclass("subclass", Recorder())
+    made = ProbeSubclass("subclass", LabelRecorder())
     assert (repr(plain), repr(made)) == (
         "ProbeTensor('cpu')",
         "ProbeSubclass(ProbeTensor('cpu'))",

@@ -10,7 +10,11 @@ import pytest
 
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.scenario import Step, step, steps
-from everyorder.harness.scenario.execution import Handle, Loop, as_current_loop
+from everyorder.harness.scenario.execution import (
+    ScenarioLoop,
+    UndoHandle,
+    as_current_loop,
+)
 
 
 class Names:
@@ -127,18 +131,18 @@ async def removes(to: Names, name: str) -> None:
 
 
 @pytest.fixture
-def loop() -> Iterator[Loop]:
-    made = Loop()
+def loop() -> Iterator[ScenarioLoop]:
+    made = ScenarioLoop()
     yield made
     made.close()
 
 
-def perform(made: Step, names: Names, loop: Loop) -> Any:
+def perform(made: Step, names: Names, loop: ScenarioLoop) -> Any:
     with as_current_loop(loop):
         return made.prepare(names, "step 1")()
 
 
-def end(handle: Any, loop: Loop) -> None:
+def end(handle: Any, loop: ScenarioLoop) -> None:
     result = loop.call(handle.close)
     if isawaitable(result):
         loop.wait(result)
@@ -168,7 +172,7 @@ KINDS: dict[str, Step] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_step_of_every_kind_runs_and_is_undone(kind: str, loop: Loop) -> None:
+def test_a_step_of_every_kind_runs_and_is_undone(kind: str, loop: ScenarioLoop) -> None:
     """A generator or a coroutine was its own handle, and never ran."""
     names = Names()
     for _ in range(2):
@@ -194,7 +198,7 @@ def test_a_step_of_every_kind_runs_and_is_undone(kind: str, loop: Loop) -> None:
     ],
 )
 def test_an_undo_gets_the_result_if_it_requires_it(
-    undo: Any, arguments: list[str], loop: Loop
+    undo: Any, arguments: list[str], loop: ScenarioLoop
 ) -> None:
     one = step("a", lambda names: "result", undo=undo)
     handle = one.prepare("registry", "step 1")()
@@ -218,7 +222,9 @@ def test_an_undo_of_several_steps_gets_the_result_if_it_requires_it(
     assert one.prepare("registry", "step 1")().close() == arguments
 
 
-def test_an_object_with_close_is_live_even_if_it_could_be_entered(loop: Loop) -> None:
+def test_an_object_with_close_is_live_even_if_it_could_be_entered(
+    loop: ScenarioLoop,
+) -> None:
     names = Names()
 
     class Live(Entered):
@@ -235,7 +241,7 @@ def test_an_object_with_close_is_live_even_if_it_could_be_entered(loop: Loop) ->
     assert names.names == []
 
 
-def test_a_generator_that_runs_already_is_a_handle(loop: Loop) -> None:
+def test_a_generator_that_runs_already_is_a_handle(loop: ScenarioLoop) -> None:
     names = Names()
 
     def started(to: Names) -> Any:
@@ -256,7 +262,7 @@ def test_a_generator_that_runs_already_is_a_handle(loop: Loop) -> None:
     assert names.names == []
 
 
-def test_a_handle_ends_its_step_once(loop: Loop) -> None:
+def test_a_handle_ends_its_step_once(loop: ScenarioLoop) -> None:
     names = Names()
     for kind in ("generator function", "returns a context manager"):
         handle = perform(KINDS[kind], names, loop)
@@ -265,16 +271,16 @@ def test_a_handle_ends_its_step_once(loop: Loop) -> None:
         assert names.names == []
 
 
-def test_a_handle_holds_what_the_scenario_gave(loop: Loop) -> None:
+def test_a_handle_holds_what_the_scenario_gave(loop: ScenarioLoop) -> None:
     names = Names()
     handle = perform(step("a", Entered), names, loop)
-    assert isinstance(handle, Handle)
+    assert isinstance(handle, UndoHandle)
     assert isinstance(handle.resource, Entered)
     second = perform(step("b", lambda to: "ticket", undo=Names.remove), names, loop)
     assert second.resource == "ticket"
 
 
-def test_errors_of_steps_pass(loop: Loop) -> None:
+def test_errors_of_steps_pass(loop: ScenarioLoop) -> None:
     def fails(to: Names) -> Iterator[None]:
         if not to.names:
             raise LookupError("taken")
@@ -320,7 +326,7 @@ def refused(call: Callable[..., object], *arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("do", [twice, twice_later])
-def test_a_generator_that_yields_twice(do: Any, loop: Loop) -> None:
+def test_a_generator_that_yields_twice(do: Any, loop: ScenarioLoop) -> None:
     handle = perform(step("a", do), Names(), loop)
     assert refused(end, handle, loop) == (
         f"a generator that yields twice, returned by 'a'; {ONE_YIELD}"
@@ -328,14 +334,14 @@ def test_a_generator_that_yields_twice(do: Any, loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("do", [never, never_later])
-def test_a_generator_that_does_not_yield(do: Any, loop: Loop) -> None:
+def test_a_generator_that_does_not_yield(do: Any, loop: ScenarioLoop) -> None:
     assert refused(perform, step("a", do), Names(), loop) == (
         f"a generator that does not yield, returned by 'a'; {ONE_YIELD}"
     )
 
 
 @pytest.mark.parametrize("undo", [None, Names.remove])
-def test_what_would_never_run(undo: Any, loop: Loop) -> None:
+def test_what_would_never_run(undo: Any, loop: ScenarioLoop) -> None:
     wanted = (
         "it wants a function that does the step, or no undo= "
         f"{'where it stays' if undo is None else 'of its own'}: what follows the yield "
@@ -360,7 +366,9 @@ def test_what_would_never_run(undo: Any, loop: Loop) -> None:
         (yields_later, "the asynchronous generator yields_later"),
     ],
 )
-def test_what_cannot_refuse_and_be_undone_later(do: Any, kind: str, loop: Loop) -> None:
+def test_what_cannot_refuse_and_be_undone_later(
+    do: Any, kind: str, loop: ScenarioLoop
+) -> None:
     made = step("a", do, may_refuse=True)
     assert refused(perform, made, Names(), loop) == (
         f"{kind}, returned by 'a' with may_refuse; it wants undo=..., a function that "
@@ -368,7 +376,7 @@ def test_what_cannot_refuse_and_be_undone_later(do: Any, kind: str, loop: Loop) 
     )
 
 
-def test_an_undo_that_refuses_can_be_called_again(loop: Loop) -> None:
+def test_an_undo_that_refuses_can_be_called_again(loop: ScenarioLoop) -> None:
     names = Names()
     refusals = iter([True, False])
 
@@ -420,7 +428,9 @@ def defines(to: Names) -> Any:
         (defines, "own"),
     ],
 )
-def test_a_decorator_that_returns_the_function(do: Any, name: str, loop: Loop) -> None:
+def test_a_decorator_that_returns_the_function(
+    do: Any, name: str, loop: ScenarioLoop
+) -> None:
     assert refused(perform, step("a", do), Names(), loop) == (
         f"{name}, returned by 'a': it returned the function that was registered, as "
         "decorators do; it wants undo=..., a function of the registry that takes it "
@@ -428,13 +438,13 @@ def test_a_decorator_that_returns_the_function(do: Any, name: str, loop: Loop) -
     )
 
 
-def test_a_function_that_undoes_may_be_known_by_name(loop: Loop) -> None:
+def test_a_function_that_undoes_may_be_known_by_name(loop: ScenarioLoop) -> None:
     """Only what the registry holds is taken for what was registered."""
     handle = perform(step("a", lambda to: registered), Names(), loop)
     assert handle.resource is registered
 
 
-def test_a_step_that_returns_none(loop: Loop) -> None:
+def test_a_step_that_returns_none(loop: ScenarioLoop) -> None:
     assert refused(perform, step("a", lambda to: to.add("a")), Names(), loop) == (
         "None, returned by 'a'; it wants what undoes the step: return a function "
         "without parameters or an object with close(), give undo=..., or undo=None "
@@ -442,7 +452,7 @@ def test_a_step_that_returns_none(loop: Loop) -> None:
     )
 
 
-def test_a_step_that_returns_the_registry(loop: Loop) -> None:
+def test_a_step_that_returns_the_registry(loop: ScenarioLoop) -> None:
     """It has `close()`, which ends much more than the step."""
     assert refused(perform, step("a", lambda to: to.fluent("a")), Names(), loop) == (
         "the registry itself, returned by 'a'; it wants what undoes the step: "
@@ -482,7 +492,7 @@ async def a_task(to: Names) -> Any:
         ),
     ],
 )
-def test_what_undoes_nothing(do: Any, text: str, loop: Loop) -> None:
+def test_what_undoes_nothing(do: Any, text: str, loop: ScenarioLoop) -> None:
     assert refused(perform, step("a", do), Names(), loop) == text
 
 

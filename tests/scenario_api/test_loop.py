@@ -10,8 +10,8 @@ import pytest
 
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.scenario.execution import (
-    Loop,
     NoLoop,
+    ScenarioLoop,
     as_current_loop,
     current_loop,
 )
@@ -20,8 +20,8 @@ NUMBER: ContextVar[int] = ContextVar("number", default=0)
 
 
 @pytest.fixture
-def loop() -> Iterator[Loop]:
-    made = Loop()
+def loop() -> Iterator[ScenarioLoop]:
+    made = ScenarioLoop()
     yield made
     made.close()
 
@@ -32,7 +32,7 @@ async def set_number(number: int) -> int:
     return number
 
 
-def test_all_of_a_system_see_the_same_variables(loop: Loop) -> None:
+def test_all_of_a_system_see_the_same_variables(loop: ScenarioLoop) -> None:
     assert loop.wait(set_number(1)) == 1
     assert loop.call(NUMBER.get) == 1
     loop.call(NUMBER.set, 2)
@@ -40,13 +40,15 @@ def test_all_of_a_system_see_the_same_variables(loop: Loop) -> None:
     assert loop.call(NUMBER.get) == 3
 
 
-def test_what_a_system_set_is_gone_with_it(loop: Loop) -> None:
+def test_what_a_system_set_is_gone_with_it(loop: ScenarioLoop) -> None:
     loop.call(NUMBER.set, 1)
     assert NUMBER.get() == 0
-    assert Loop().call(NUMBER.get) == 0
+    assert ScenarioLoop().call(NUMBER.get) == 0
 
 
-def test_a_token_made_by_a_coroutine_can_be_reset_by_another(loop: Loop) -> None:
+def test_a_token_made_by_a_coroutine_can_be_reset_by_another(
+    loop: ScenarioLoop,
+) -> None:
     async def make() -> object:
         return NUMBER.set(7)
 
@@ -57,14 +59,14 @@ def test_a_token_made_by_a_coroutine_can_be_reset_by_another(loop: Loop) -> None
     assert loop.call(NUMBER.get) == 0
 
 
-def test_one_loop_for_all_coroutines(loop: Loop) -> None:
+def test_one_loop_for_all_coroutines(loop: ScenarioLoop) -> None:
     async def running() -> int:
         return id(asyncio.get_running_loop())
 
     assert loop.wait(running()) == loop.wait(running())
 
 
-def test_tasks_and_callbacks_that_are_left(loop: Loop) -> None:
+def test_tasks_and_callbacks_that_are_left(loop: ScenarioLoop) -> None:
     async def sleep() -> None:
         await asyncio.sleep(60)
 
@@ -83,7 +85,7 @@ def test_tasks_and_callbacks_that_are_left(loop: Loop) -> None:
     assert (loop.pending, loop.scheduled) == ((), 0)
 
 
-def test_a_task_that_fails_unseen_is_told(loop: Loop) -> None:
+def test_a_task_that_fails_unseen_is_told(loop: ScenarioLoop) -> None:
     async def fail() -> None:
         raise LookupError("gone")
 
@@ -97,7 +99,7 @@ def test_a_task_that_fails_unseen_is_told(loop: Loop) -> None:
     assert loop.failures == ("a task that nobody awaits failed: LookupError: gone",)
 
 
-def test_what_is_reported_to_the_loop_is_no_task(loop: Loop) -> None:
+def test_what_is_reported_to_the_loop_is_no_task(loop: ScenarioLoop) -> None:
     async def report() -> None:
         running = asyncio.get_running_loop()
         running.call_exception_handler({"message": "gone"})
@@ -135,14 +137,14 @@ def test_closing_ends_tasks_and_generators() -> None:
         await asyncio.sleep(0)
 
     kept: list[object] = []
-    loop = Loop()
+    loop = ScenarioLoop()
     loop.wait(start())
     loop.close()
     loop.close()
     assert sorted(ended) == ["generator", "task"]
 
 
-def test_inside_of_a_running_loop(loop: Loop) -> None:
+def test_inside_of_a_running_loop(loop: ScenarioLoop) -> None:
     async def outer() -> None:
         with pytest.raises(NotAScenario) as caught:
             loop.wait(asyncio.sleep(0))
@@ -154,7 +156,7 @@ def test_inside_of_a_running_loop(loop: Loop) -> None:
     asyncio.run(outer())
 
 
-def test_steps_learn_their_loop_while_they_are_prepared(loop: Loop) -> None:
+def test_steps_learn_their_loop_while_they_are_prepared(loop: ScenarioLoop) -> None:
     assert isinstance(current_loop(), NoLoop)
     with as_current_loop(loop):
         assert current_loop() is loop

@@ -14,9 +14,9 @@ from everyorder.harness.report.text import render
 from everyorder.harness.scenario import Scenario, define, impl
 from everyorder.harness.scenario import recorder as chapter
 from everyorder.harness.scenario.recorder import (
+    LabelRecorder,
     Leftovers,
     Moment,
-    Recorder,
     recorded_kernel,
 )
 from everyorder.harness.systems.dispatcher import DispatcherSystem
@@ -27,7 +27,7 @@ from tests.scenarios.kernels import broken, on_cpu, typed_keyed
 
 
 def test_a_recorded_kernel_notes_its_step_and_runs() -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     kernel = kernel_of(on_cpu, False)
     made = recorded_kernel(kernel, "step 2", recorder)
     assert made.function is not None
@@ -38,13 +38,13 @@ def test_a_recorded_kernel_notes_its_step_and_runs() -> None:
 
 def test_it_has_the_facts_and_the_convention_of_the_kernel() -> None:
     kernel = kernel_of(typed_keyed, False)
-    made = recorded_kernel(kernel, "step 1", Recorder())
+    made = recorded_kernel(kernel, "step 1", LabelRecorder())
     assert made.facts is kernel.facts
     assert made.with_keyset is kernel.with_keyset is True
 
 
 def test_a_kernel_that_raises_is_noted() -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     made = recorded_kernel(kernel_of(broken, False), "step 1", recorder)
     assert made.function is not None
     with pytest.raises(ArithmeticError, match="this kernel always fails"):
@@ -55,7 +55,7 @@ def test_a_kernel_that_raises_is_noted() -> None:
 def test_nothing_to_record() -> None:
     kernel = kernel_of(on_cpu, False)
     assert recorded_kernel(kernel, "step 1", None) is kernel
-    assert recorded_kernel(fallthrough, "step 1", Recorder()) is fallthrough
+    assert recorded_kernel(fallthrough, "step 1", LabelRecorder()) is fallthrough
 
 
 LOCK = Lock()
@@ -91,7 +91,7 @@ def told(left: Leftovers) -> list[str]:
 
 
 def test_what_is_dead_at_once_needs_no_collector(collected: list[int]) -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     made = Made()
     recorder.watch("kernel", made)
@@ -103,7 +103,7 @@ def test_what_is_dead_at_once_needs_no_collector(collected: list[int]) -> None:
 
 
 def test_what_is_kept_is_told_every_time(collected: list[int]) -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     kept = Made()
     for _ in range(2):
@@ -119,7 +119,7 @@ def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
     collected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chapter, "TOGETHER", 2)
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     kept: list[Any] = []
 
@@ -148,7 +148,7 @@ def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
     ]
 
 
-def _cycle(recorder: Recorder, left: Leftovers) -> Any:
+def _cycle(recorder: LabelRecorder, left: Leftovers) -> Any:
     made: Any = Made()
     made.itself = made
     recorder.watch("class", made)
@@ -158,7 +158,7 @@ def _cycle(recorder: Recorder, left: Leftovers) -> Any:
 
 
 def test_what_still_waits_at_the_end_is_looked_for(collected: list[int]) -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     for _ in range(2):
         _cycle(recorder, left)
@@ -177,7 +177,7 @@ def test_what_still_waits_at_the_end_is_looked_for(collected: list[int]) -> None
 
 
 def test_in_a_hurry_nothing_waits() -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     left.hurry()
     _cycle(recorder, left)
@@ -190,7 +190,7 @@ def test_in_a_hurry_nothing_waits() -> None:
 
 
 def test_a_step_may_say_only_when_it_is_undone_what_goes_with_it() -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     kept = Made()
     recorder.watch("context", kept)
@@ -201,7 +201,7 @@ def test_a_step_may_say_only_when_it_is_undone_what_goes_with_it() -> None:
 
 
 def test_what_a_system_made_goes_with_it() -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     given, done, dispatcher = Made(), Made(), Made()
     recorder.watch("given", given)
@@ -216,7 +216,7 @@ def test_what_a_system_made_goes_with_it() -> None:
 
 
 def test_the_thread_is_judged_modes_and_keys_excepted_where_they_may_change() -> None:
-    recorder = Recorder()
+    recorder = LabelRecorder()
     left = Leftovers(recorder)
     left.begin_system(given=False)
     assert left.thread_violations("add", LOCK, modes_may_change=False) == []

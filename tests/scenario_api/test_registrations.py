@@ -16,7 +16,11 @@ from everyorder.harness.scenario import (
     shared,
     together,
 )
-from everyorder.harness.scenario.registrations import Known, Refused, operator_of
+from everyorder.harness.scenario.registrations import (
+    KnowingListener,
+    RefusingListener,
+    operator_of,
+)
 from everyorder.harness.systems.dispatcher import RecordingDispatcher
 from everyorder.runtime.dispatch import Dispatcher, fallthrough, fingerprint
 from everyorder.runtime.errors.registration import Conflict
@@ -311,21 +315,21 @@ def test_a_listener_refuses_what_it_is_told_to() -> None:
         define("a::c(Tensor x) -> Tensor"),
     )
     handle = listening()
-    with pytest.raises(Refused, match="a::b"):
+    with pytest.raises(RefusingListener, match="a::b"):
         refused()
     kept = other()
     assert target.op_names() == ("a::c",)
     handle.close()
     kept.close()
     definition = refused()
-    with pytest.raises(Refused, match="a::b"):
+    with pytest.raises(RefusingListener, match="a::b"):
         listening()
     assert target.state.subscriptions == ()
     definition.close()
 
 
 def test_known_lists_schemas_sorted() -> None:
-    known = Known()
+    known = KnowingListener()
     schemas = [parse_schema("a::c() -> ()"), parse_schema("a::b() -> ()")]
     assert known.shown() == "nothing"
     for schema in schemas:

@@ -28,8 +28,8 @@ from everyorder.runtime.rpc.protocol.events import (
 from everyorder.runtime.rpc.protocol.identities import (
     Fork,
     GloballyUniqueId,
-    Node,
     RRefId,
+    WorkerNode,
 )
 from everyorder.runtime.rpc.protocol.session import Session
 from tests.rpc.protocol.times import TIMES
@@ -159,7 +159,7 @@ class Group:
 
         return drop
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> WorkerNode:
         """A worker as it lives now."""
         return self.sessions[name].node
 
@@ -283,7 +283,7 @@ def plain(state: object, names: dict[object, int]) -> Hashable:
     """A state without names that are given once: each is a number, by first visit."""
     if isinstance(state, GloballyUniqueId):
         return "name", names.setdefault(state, len(names))
-    if isinstance(state, Node):
+    if isinstance(state, WorkerNode):
         return state.name, state.id, names.setdefault(state, len(names))
     if isinstance(state, tuple | list):
         return tuple(plain(each, names) for each in state)

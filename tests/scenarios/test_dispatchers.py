@@ -11,7 +11,7 @@ from everyorder.harness.scenario import (
     reserve,
     rule,
 )
-from everyorder.harness.scenario.registrations import Known
+from everyorder.harness.scenario.registrations import KnowingListener
 from everyorder.runtime.dispatch import Dispatcher, fallthrough, fingerprint
 from everyorder.runtime.dispatch.dispatcher import PASSED, release
 from everyorder.runtime.dispatch.state import listed_keys, table_reading
@@ -126,7 +126,7 @@ list_of_keys = Scenario(
 
 def _nobody_writes(target: Dispatcher) -> list[object]:
     """Between steps nobody writes and nobody is told, and anybody may begin."""
-    with target.add_listener(Known(), "asked"):
+    with target.add_listener(KnowingListener(), "asked"):
         seen = [target._writer, target._telling, target._lock.locked()]
     return [*seen, target._writer, target._telling, len(target.state.subscriptions)]
 

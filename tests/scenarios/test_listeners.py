@@ -13,7 +13,7 @@ from everyorder.harness.scenario import (
     step,
     together,
 )
-from everyorder.harness.scenario.registrations import Known, Refused
+from everyorder.harness.scenario.registrations import KnowingListener, RefusingListener
 from everyorder.harness.scenario.step import Step
 from everyorder.runtime.dispatch import Dispatcher, Library
 from everyorder.runtime.schema import OperatorName, Schema
@@ -98,12 +98,12 @@ raises_at_what_is_there = Scenario(
 )
 
 
-class _Fails(Known):
+class _Fails(KnowingListener):
     """Raises at the end of every operator that it is told of; it forgets it before."""
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
         super().on_operator_deregistered(name, schema)
-        raise Refused(str(name))
+        raise RefusingListener(str(name))
 
 
 class _Expecting:
@@ -165,7 +165,7 @@ raises_between_others = Scenario(
 )
 
 
-class _Writes(Known):
+class _Writes(KnowingListener):
     """Registers, and closes, where it is told; it knows what it is told then."""
 
     def __init__(self, target: Dispatcher) -> None:

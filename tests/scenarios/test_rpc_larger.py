@@ -3,7 +3,7 @@
 import pytest
 
 from everyorder.harness.scenario import Scenario, step, use
-from everyorder.runtime.rpc.codec.named_functions import Registry
+from everyorder.runtime.rpc.codec.named_functions import FunctionRegistry
 from tests.scenarios.group import Group
 
 pytestmark = pytest.mark.long
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 def with_functions() -> Group:
     """A group whose keeper has functions that are called by their names."""
     group = Group()
-    group.callables = Registry()
+    group.callables = FunctionRegistry()
     return group
 
 

@@ -8,8 +8,8 @@ results nor at removed arguments.
 import pytest
 
 from everyorder.runtime.schema.compatibility import (
-    Difference,
     Incompatibility,
+    SchemaDifference,
     backward_incompatibilities,
     difference,
     forward_incompatibilities,
@@ -122,32 +122,32 @@ KERNEL = "f(Tensor x, ScalarType y=1) -> Tensor"
     [
         (
             "f(Tensor x) -> int",
-            Difference("argument", None, "2", "1"),
+            SchemaDifference("argument", None, "2", "1"),
             "the numbers of arguments differ: 2 and 1",
         ),
         (
             "f(int x, int y) -> (int, int)",
-            Difference("result", None, "1", "2"),
+            SchemaDifference("result", None, "1", "2"),
             "the numbers of results differ: 1 and 2",
         ),
         (
             "f(int x, str y) -> int",
-            Difference("argument", 1, "Tensor", "int"),
+            SchemaDifference("argument", 1, "Tensor", "int"),
             "argument 1 differs in type: Tensor and int",
         ),
         (
             "f(Tensor x, str y) -> int",
-            Difference("argument", 2, "int", "str"),
+            SchemaDifference("argument", 2, "int", "str"),
             "argument 2 differs in type: int and str",
         ),
         (
             "f(Tensor x, int y) -> int",
-            Difference("result", 1, "Tensor", "int"),
+            SchemaDifference("result", 1, "Tensor", "int"),
             "result 1 differs in type: Tensor and int",
         ),
     ],
 )
-def test_first_difference(other: str, found: Difference, text: str) -> None:
+def test_first_difference(other: str, found: SchemaDifference, text: str) -> None:
     assert difference(parse_schema(KERNEL), parse_schema(other)) == found
     assert str(found) == text
 
@@ -162,7 +162,7 @@ def test_names_defaults_sizes_and_annotations_do_not_count() -> None:
 def test_real_types_tell_codes_apart_but_not_symbolic_integers() -> None:
     other = parse_schema("f(Tensor x, int y) -> Tensor")
     found = difference(parse_schema(KERNEL), other, real=True)
-    assert found == Difference("argument", 2, "ScalarType", "int")
+    assert found == SchemaDifference("argument", 2, "ScalarType", "int")
     left = parse_schema("f(SymInt x, SymInt[]? y) -> ()")
     right = parse_schema("f(int x, int[]? y) -> ()")
     assert difference(left, right, real=True) is None

@@ -5,7 +5,13 @@ from pickle import dumps, loads
 import pytest
 
 from everyorder.runtime.errors.registration import UnknownDevice
-from everyorder.runtime.schema.enums import Code, Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.enums import (
+    Device,
+    DType,
+    EnumConstant,
+    Layout,
+    MemoryFormat,
+)
 
 # Read from torch 2.13 by passing each object through an operator that returns it.
 UPSTREAM = {
@@ -38,7 +44,7 @@ UPSTREAM = {
 
 
 @pytest.mark.parametrize("kind", UPSTREAM)
-def test_names_have_upstreams_numbers(kind: type[Code]) -> None:
+def test_names_have_upstreams_numbers(kind: type[EnumConstant]) -> None:
     table = UPSTREAM[kind]
     assert {name: kind.named(name).code for name in table} == table
     assert {kind(code).name: code for code in table.values()} == table
@@ -62,7 +68,7 @@ def test_synonyms_lead_to_the_canonical_name() -> None:
 
 def test_codes_are_values_of_their_kind() -> None:
     assert DType(0) == DType.named("uint8")
-    codes: list[Code] = [DType(0), Layout(0), MemoryFormat(0)]
+    codes: list[EnumConstant] = [DType(0), Layout(0), MemoryFormat(0)]
     assert [code == codes[0] for code in codes] == [True, False, False]
     assert len({DType(0), DType.named("uint8"), Layout(0)}) == 2
     assert loads(dumps(DType(6))) == DType(6)

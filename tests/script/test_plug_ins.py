@@ -34,12 +34,12 @@ from everyorder.runtime.script.emission import (
 from everyorder.runtime.script.executor import register_step, register_test, taker
 from everyorder.runtime.script.executor import test_of as is_one
 from everyorder.runtime.script.ir import (
-    Attribute,
     AttributeForm,
     Count,
-    Effect,
-    Kind,
     Node,
+    NodeAttribute,
+    NodeEffect,
+    NodeKind,
     check,
     known_kind,
     parse_graph,
@@ -82,13 +82,13 @@ def _step(node: Node) -> Callable[..., Any]:
     return lambda text: text.upper() + mark
 
 
-ROW = Kind(
+ROW = NodeKind(
     name="prim::shout",
     inputs=Count(1, 1),
     outputs=Count(1, 1),
     infer=lambda node: (StrType,),
-    attributes=(Attribute("mark", AttributeForm.TEXT),),
-    effects=Effect.IO,
+    attributes=(NodeAttribute("mark", AttributeForm.TEXT),),
+    effects=NodeEffect.IO,
 )
 
 
@@ -141,7 +141,9 @@ def test_a_kind_of_nodes() -> None:
 
 def test_a_kind_is_no_operator_and_there_once() -> None:
     for name, words in (("prim::If", "already"), ("demo::x", "operators")):
-        row = Kind(name=name, inputs=ROW.inputs, outputs=ROW.outputs, infer=ROW.infer)
+        row = NodeKind(
+            name=name, inputs=ROW.inputs, outputs=ROW.outputs, infer=ROW.infer
+        )
         with pytest.raises(AssertionError, match=words):
             register_kind(row)
     with pytest.raises(AssertionError, match="already"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from everyorder.harness.state import Heap, Scope, differences
+from everyorder.harness.state import FollowedScope, Heap, differences
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def ring(size: int) -> Box:
 
 def judge(one: Case, packages: set[str]) -> None:
     """Assert that a hidden change gives another form, and nothing else does."""
-    heap = Heap(Scope(frozenset(packages)))
+    heap = Heap(FollowedScope(frozenset(packages)))
     roots = {"root": one.build()}
     ran.clear()
     before = heap.form(roots)

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from everyorder.harness.engine.protocol import StateForm
-from everyorder.harness.state import Heap, Scope
-from everyorder.harness.state.encode import Walk
+from everyorder.harness.state import FollowedScope, Heap
+from everyorder.harness.state.encode import HeapWalk
 from tests.state.anew import compared
 from tests.zoo.registries import CLASSES, SEEDS_BUILDING, SEEDS_TEST, entries
 
 NAME = "base_subject"
-SCOPE = Scope(frozenset({NAME}))
+SCOPE = FollowedScope(frozenset({NAME}))
 SOURCE = """
 import abc
 import collections
@@ -161,10 +161,10 @@ class Opened:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.times = 0
-        self._open = Walk.open
-        patch.setattr(Walk, "open", lambda walk, roots: self.opened(walk, roots))
+        self._open = HeapWalk.open
+        patch.setattr(HeapWalk, "open", lambda walk, roots: self.opened(walk, roots))
 
-    def opened(self, walk: Walk, roots: Mapping[str, object]) -> int:
+    def opened(self, walk: HeapWalk, roots: Mapping[str, object]) -> int:
         self.times += 1
         return self._open(walk, roots)
 
@@ -394,7 +394,7 @@ def test_what_moves_to_another_slot_is_seen(subject: Any) -> None:
 
 
 def test_what_is_ignored_is_ignored_each_time(subject: Any) -> None:
-    heap = Heap(Scope(SCOPE.packages, ("registry.hits",)))
+    heap = Heap(FollowedScope(SCOPE.packages, ("registry.hits",)))
     registry = subject.Other()
     forms = set()
     for turn in range(3):

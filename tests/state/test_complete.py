@@ -28,7 +28,7 @@ import pytest
 
 from everyorder.harness.state import Heap, differences, scope_of
 from everyorder.harness.state.decode import Records
-from everyorder.harness.state.encode import Walk
+from everyorder.harness.state.encode import HeapWalk
 from everyorder.harness.state.heap import pause_collector
 
 VALUES = frozenset(
@@ -173,7 +173,7 @@ def told_otherwise(o: Any, referent: Any) -> bool:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_whatever_an_object_refers_to_is_in_the_form(name: str) -> None:
     root = SYSTEMS[name]()
-    walk = Walk(scope_of([root, SYSTEMS[name]]))
+    walk = HeapWalk(scope_of([root, SYSTEMS[name]]))
     with pause_collector():
         walk.run({"root": root})
         records = Records(walk.out)

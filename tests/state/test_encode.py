@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 
 from everyorder.harness import Scenario, explore, step
-from everyorder.harness.state import Heap, Scope, differences
+from everyorder.harness.state import FollowedScope, Heap, differences
 from tests.counting import calls_of
 
 ROOT = Path(__file__).parent.parent.parent
-SCOPE = Scope(frozenset({__name__.partition(".")[0]}))
+SCOPE = FollowedScope(frozenset({__name__.partition(".")[0]}))
 
 
 class Node:
@@ -542,7 +542,7 @@ def test_caches_of_the_library_are_no_state() -> None:
 
     log = logging.getLogger("of a test")
     roots = {"told": told, "Flag": Flag, "log": log, "Node": Node}
-    heap = Heap(Scope(SCOPE.packages | {"logging"}))
+    heap = Heap(FollowedScope(SCOPE.packages | {"logging"}))
     before = heap.form(roots)
 
     told(1)

@@ -18,7 +18,7 @@ import pytest
 from everyorder.harness import Scenario, explore, steps, use
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.report.outcome import Report
-from everyorder.harness.state import Heap, Scope
+from everyorder.harness.state import FollowedScope, Heap
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 
 HERE = __name__.partition(".")[0]
@@ -207,7 +207,7 @@ def _reads_clock(value: float) -> float:
 
 
 def called(value: object) -> frozenset[str]:
-    heap = Heap(Scope(frozenset({HERE})))
+    heap = Heap(FollowedScope(frozenset({HERE})))
     heap.form({"registry": value})
     return heap.impure_functions
 
@@ -228,7 +228,7 @@ def test_what_hides_nothing_is_not_told(name: str) -> None:
 
 
 def test_a_function_read_by_name_is_told_from_another() -> None:
-    heap = Heap(Scope(frozenset({HERE})))
+    heap = Heap(FollowedScope(frozenset({HERE})))
     before = heap.form({"f": _by_name})
     real = globals()["monotonic"]
     globals()["monotonic"] = time.time

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from everyorder.harness.engine.protocol import Caveat
-from everyorder.harness.state import Heap, Scope
+from everyorder.harness.state import FollowedScope, Heap
 
-SCOPE = Scope(frozenset({__name__.partition(".")[0]}))
+SCOPE = FollowedScope(frozenset({__name__.partition(".")[0]}))
 
 
 class Box:
@@ -32,7 +32,7 @@ def numpy() -> Any:
     return import_module("numpy")
 
 
-def caveats(root: Any, scope: Scope = SCOPE) -> list[Caveat]:
+def caveats(root: Any, scope: FollowedScope = SCOPE) -> list[Caveat]:
     heap = Heap(scope)
     heap.form({"registry": root})
     return list(heap.caveats())
@@ -324,7 +324,7 @@ PATHS = {"*._next_id": "registry._next_id", "*.hits": "registry.inner.hits"}
 def test_an_ignored_path_is_no_state_and_an_assumption(pattern: str) -> None:
     registry = Counting()
     registry.items["a"] = 1
-    heap = Heap(Scope(SCOPE.packages, (pattern,)))
+    heap = Heap(FollowedScope(SCOPE.packages, (pattern,)))
     before = heap.form({"registry": registry})
     IGNORE[pattern](registry)
     assert heap.form({"registry": registry}) == before
@@ -344,7 +344,7 @@ def reads() -> int:
 
 
 def test_a_global_can_be_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    heap = Heap(Scope(SCOPE.packages, ("*.NUMBER",)))
+    heap = Heap(FollowedScope(SCOPE.packages, ("*.NUMBER",)))
     before = heap.form({"use": reads})
     monkeypatch.setattr(sys.modules[__name__], "NUMBER", 1, raising=True)
     assert heap.form({"use": reads}) == before
@@ -354,7 +354,7 @@ def test_a_global_can_be_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_attribute_of_a_class_can_be_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    heap = Heap(Scope(SCOPE.packages, ("*.Counting.count",)))
+    heap = Heap(FollowedScope(SCOPE.packages, ("*.Counting.count",)))
     registry = Counting()
     before = heap.form({"registry": registry})
     monkeypatch.setattr(Counting, "count", 1)
@@ -365,4 +365,4 @@ def test_an_attribute_of_a_class_can_be_ignored(
 
 
 def test_a_pattern_that_matches_nothing_is_no_assumption() -> None:
-    assert caveats(Counting(), Scope(SCOPE.packages, ("registry.never",))) == []
+    assert caveats(Counting(), FollowedScope(SCOPE.packages, ("registry.never",))) == []

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from everyorder.harness.state import Heap, Portrait, Scope, differences
+from everyorder.harness.state import FollowedScope, Heap, Portrait, differences
 
-SCOPE = Scope(frozenset({__name__.partition(".")[0]}))
+SCOPE = FollowedScope(frozenset({__name__.partition(".")[0]}))
 
 
 class Plugin:

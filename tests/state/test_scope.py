@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from everyorder.harness.state import Heap, Scope, differences, scope_of
+from everyorder.harness.state import FollowedScope, Heap, differences, scope_of
 from everyorder.harness.state.code_references import read_code
 
 HERE = __name__.partition(".")[0]
@@ -87,12 +87,12 @@ def test_the_packages_of_a_thing(thing: Any, packages: set[str]) -> None:
 
 def test_the_ignored_paths_belong_to_the_scope() -> None:
     scope = scope_of([Plain()], ["registry._next_id", "*.hits"])
-    assert scope == Scope(frozenset({HERE}), ("registry._next_id", "*.hits"))
-    assert scope_of([Plain()]) == Scope(frozenset({HERE}))
+    assert scope == FollowedScope(frozenset({HERE}), ("registry._next_id", "*.hits"))
+    assert scope_of([Plain()]) == FollowedScope(frozenset({HERE}))
 
 
 def test_what_is_outside_is_a_name_only_where_the_name_yields_it() -> None:
-    heap = Heap(Scope(frozenset({HERE})))
+    heap = Heap(FollowedScope(frozenset({HERE})))
     copy = types.FunctionType(json.loads.__code__, {"__name__": "json"}, "loads")
     copy.__module__ = "json"
     copy.__qualname__ = "loads"
@@ -110,7 +110,7 @@ def test_what_is_outside_is_a_name_only_where_the_name_yields_it() -> None:
 def test_a_function_put_in_place_of_another_is_not_its_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    heap = Heap(Scope(frozenset({HERE})))
+    heap = Heap(FollowedScope(frozenset({HERE})))
 
     def replace(state: Any) -> Callable[[], Any]:
         @functools.wraps(json.loads)
@@ -241,7 +241,7 @@ def test_an_object_among_the_constants_is_state() -> None:
     held: list[int] = []
     code = function.__code__.replace(co_consts=(held,))
     made = types.FunctionType(code, {"__name__": __name__})
-    heap = Heap(Scope(frozenset({HERE})))
+    heap = Heap(FollowedScope(frozenset({HERE})))
     before = heap.form({"r": made})
     held.append(1)
     assert heap.form({"r": made}) != before
@@ -303,7 +303,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ],
 )
 def test_attributes_of_modules(package: Any, name: str, attribute: str) -> None:
-    heap = Heap(Scope(frozenset({"pack"})))
+    heap = Heap(FollowedScope(frozenset({"pack"})))
     roots = {"use": getattr(package, name)}
     before, portrait = heap.form(roots), heap.portrait(roots)
     setattr(package.state, attribute, None)
@@ -312,14 +312,14 @@ def test_attributes_of_modules(package: Any, name: str, attribute: str) -> None:
         f"pack.state.{attribute}: 0 / None",
     )
     # What is outside of the scope is a name.
-    outside = Heap(Scope(frozenset({"other"})))
+    outside = Heap(FollowedScope(frozenset({"other"})))
     before = outside.form(roots)
     package.state.CACHE["a"] = 1
     assert outside.form(roots) == before
 
 
 def test_what_nobody_reads_is_no_state(package: Any) -> None:
-    heap = Heap(Scope(frozenset({"pack"})))
+    heap = Heap(FollowedScope(frozenset({"pack"})))
     before = heap.form({"use": package.attribute})
     package.state.unread = 1
     package.state.CACHE["a"] = 1
@@ -327,7 +327,7 @@ def test_what_nobody_reads_is_no_state(package: Any) -> None:
 
 
 def test_the_hook_of_a_module_is_reached(package: Any) -> None:
-    heap = Heap(Scope(frozenset({"pack"})))
+    heap = Heap(FollowedScope(frozenset({"pack"})))
     before = heap.form({"use": package.hooked})
     package.lazy.HIDDEN["anything"] = 1
     assert heap.form({"use": package.hooked}) != before
@@ -341,7 +341,7 @@ def test_a_module_with_a_class_of_its_own_is_reached_whole(package: Any) -> None
         def extra(self) -> Any:
             return self.table
 
-    heap = Heap(Scope(frozenset({"pack", HERE})))
+    heap = Heap(FollowedScope(frozenset({"pack", HERE})))
     package.state.__class__ = Lazy
     before = heap.form({"use": package.attribute})
     Lazy.table["a"] = 1

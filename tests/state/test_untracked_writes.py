@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from everyorder.harness.engine.protocol import Caveat
-from everyorder.harness.state import Heap, Scope
+from everyorder.harness.state import FollowedScope, Heap
 from everyorder.harness.state.c_state import context_values
 from everyorder.harness.state.scope import (
     NOISE_MODULES,
@@ -532,7 +532,7 @@ def test_noise_that_code_names_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         return cache.path_importer_cache
 
     def changed(*functions: object) -> tuple[str, ...]:
-        heap = Heap(Scope(frozenset({"tests"})))
+        heap = Heap(FollowedScope(frozenset({"tests"})))
         boundary = Boundary(lambda: heap.extent({"all": functions}))
         before = boundary.snapshot()
         with monkeypatch.context() as patch:

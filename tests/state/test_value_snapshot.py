@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from everyorder.harness.state import Answer, canonical
+from everyorder.harness.state import ValueSnapshot, canonical
 
 
 class Plugin:
@@ -118,7 +118,7 @@ SLOTTED.a = 1  # type: ignore[attr-defined]  # it has the slot
 )
 def test_the_text_is_for_people(value: Any, text: str) -> None:
     answer = canonical(value)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ValueSnapshot)
     assert str(answer) == answer.text == text
     assert len(answer.digest) >= 9
     assert canonical(value) == answer
@@ -345,7 +345,7 @@ def test_an_answer_knows_whether_it_is_shown_whole() -> None:
 
     def cut(value: object) -> bool:
         answer = canonical(value)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ValueSnapshot)
         return answer.cut
 
     deep: list[Any] = []

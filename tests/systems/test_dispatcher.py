@@ -24,7 +24,7 @@ from everyorder.harness.scenario import (
 from everyorder.harness.systems.dispatcher import DispatcherSystem, condensed_table
 from everyorder.harness.systems.outcomes import ErrorOutcome, ScenarioSkipped
 from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
-from everyorder.runtime.dispatch.call import Callee
+from everyorder.runtime.dispatch.call import OperatorRef
 from everyorder.runtime.dispatch.state import dump_table, table_reading
 from everyorder.runtime.keys import SLOTS
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
@@ -353,13 +353,13 @@ def test_the_fingerprint_knows_what_listeners_know() -> None:
 
 def test_a_law_of_calls_is_told_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the first of several replays would take it away from the others."""
-    right = Callee.call
+    right = OperatorRef.call
 
     def under_the_lock(callee: Any, /, *args: Any, **named: Any) -> Any:
         with callee.dispatcher._lock:
             return right(callee, *args, **named)
 
-    monkeypatch.setattr(Callee, "call", under_the_lock)
+    monkeypatch.setattr(OperatorRef, "call", under_the_lock)
     found = explore(Scenario(FLIP, CPU, probes=["cpu"])).exploration
     (violation,) = found.violations
     assert [each.law for each in violation.found] == ["kernels_run_without_the_lock"]  # type: ignore[attr-defined]  # violations of laws

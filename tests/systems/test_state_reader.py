@@ -17,7 +17,7 @@ from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.exploration.explore_scenario import explore
 from everyorder.harness.scenario import Scenario, Step, step, use
 from everyorder.harness.systems.registry import RegistrySystem
-from everyorder.harness.systems.state_reader import Memory, argument_count
+from everyorder.harness.systems.state_reader import LearnedState, argument_count
 from tests.coded import code
 
 
@@ -366,7 +366,9 @@ def test_what_is_learnt_goes_to_the_next_process() -> None:
     assert memory.checks_outside
     other = RegistrySystem(one.scenario)
     other.remember(
-        Memory(memory.performances, frozenset({"far"}), frozenset({0}), memory.caveats)
+        LearnedState(
+            memory.performances, frozenset({"far"}), frozenset({0}), memory.caveats
+        )
     )
     assert other.relations.declared == frozenset()
     assert other.memory().packages == {"far"}

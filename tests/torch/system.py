@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from everyorder.harness.engine import Base
+from everyorder.harness.engine import SystemBase
 from everyorder.harness.systems.torch import OPERATOR, CallResult, error_text
 from tests.torch.bindings import (
     Kernel,
@@ -61,7 +61,7 @@ class TorchObservation(NamedTuple):
     probes: tuple[CallResult, ...]
 
 
-class TorchSystem(Base):
+class TorchSystem(SystemBase):
     """Implements the engine's `System` on torch's own dispatcher.
 
     `invariants` says what becomes of torch's own check: a part of the observation, a

@@ -9,16 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from everyorder.harness.tools.imports.import_observation import LEFT_OUT, Difference
+    from everyorder.harness.tools.imports.import_observation import (
+        LEFT_OUT,
+        OrderDifference,
+    )
     from everyorder.harness.tools.imports.import_orders import (
         SECONDS,
         ImportOrders,
         of_imports,
     )
     from everyorder.harness.tools.imports.import_report import (
-        Finding,
         ImportReport,
-        Row,
+        OrderFinding,
+        SizeRow,
     )
     from everyorder.harness.tools.imports.order_processes import (
         Isolation,
@@ -27,20 +30,20 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "exploration": ("SECONDS", "ImportOrders", "of_imports"),
-    "observation": ("LEFT_OUT", "Difference"),
+    "observation": ("LEFT_OUT", "OrderDifference"),
     "processes": ("Isolation", "usual_isolation"),
-    "report": ("Finding", "ImportReport", "Row"),
+    "report": ("OrderFinding", "ImportReport", "SizeRow"),
 }
 
 __all__ = [
     "LEFT_OUT",
     "SECONDS",
-    "Difference",
-    "Finding",
     "ImportOrders",
     "ImportReport",
     "Isolation",
-    "Row",
+    "OrderDifference",
+    "OrderFinding",
+    "SizeRow",
     "of_imports",
     "usual_isolation",
 ]

@@ -24,10 +24,10 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from everyorder.harness.state import (
-    Answer,
+    FollowedScope,
     Heap,
     Portrait,
-    Scope,
+    ValueSnapshot,
     canonical,
     differences,
 )
@@ -124,7 +124,7 @@ def unpack(packed: bytes) -> Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OrderDifference:
     """One thing that two orders disagree on; of the state, its title is a path."""
 
     title: str
@@ -135,7 +135,7 @@ class Difference:
 
 def compare(
     first: Observation, second: Observation, uses: tuple[str, ...]
-) -> tuple[Difference, ...]:
+) -> tuple[OrderDifference, ...]:
     """Everything that differs: errors, answers, then paths of the state.
 
     Paths are told only where both have their state.
@@ -153,24 +153,24 @@ def reordered_dicts(first: Observation, second: Observation) -> tuple[str, ...]:
 
 def _compared(
     first: Observation, second: Observation, uses: tuple[str, ...]
-) -> Iterator[Difference]:
+) -> Iterator[OrderDifference]:
     errors = [{each.module: each for each in seen.raised} for seen in (first, second)]
     for module in sorted({*errors[0], *errors[1]}):
         was, now = (each.get(module) for each in errors)
         if was != now:
-            yield Difference(
+            yield OrderDifference(
                 f"import {module} raises",
                 SILENT if was is None else was.sentence,
                 SILENT if now is None else now.sentence,
             )
     for use, before, after in zip(uses, first.answers, second.answers, strict=True):
         if before != after:
-            yield Difference(f"{use} answers", before.text, after.text)
+            yield OrderDifference(f"{use} answers", before.text, after.text)
     if first.blind != second.blind and first.state and second.state:
         yield from _paths(first.state, second.state)
 
 
-def _paths(first: Portrait, second: Portrait) -> Iterator[Difference]:
+def _paths(first: Portrait, second: Portrait) -> Iterator[OrderDifference]:
     yield from _globals(first, second)
     subclasses: dict[str, tuple[list[str], list[str]]] = {}
     for line in differences(first, second, MOST_PATHS):
@@ -184,14 +184,16 @@ def _paths(first: Portrait, second: Portrait) -> Iterator[Difference]:
             both[0].append(was)
             both[1].append(now)
         else:
-            yield Difference(path, was, now, of_state=True)
+            yield OrderDifference(path, was, now, of_state=True)
     for owner, (before, after) in subclasses.items():
         if sorted(before) != sorted(after):
             title = f"{owner}.__subclasses__()"
-            yield Difference(title, ", ".join(before), ", ".join(after), of_state=True)
+            yield OrderDifference(
+                title, ", ".join(before), ", ".join(after), of_state=True
+            )
 
 
-def _globals(first: Portrait, second: Portrait) -> Iterator[Difference]:
+def _globals(first: Portrait, second: Portrait) -> Iterator[OrderDifference]:
     """Globals that only one has, of modules that both have."""
     one, other = first.records(), second.records()
     modules = {name for name, _ in one.roots} & {name for name, _ in other.roots}
@@ -199,7 +201,7 @@ def _globals(first: Portrait, second: Portrait) -> Iterator[Difference]:
         if label.rpartition(".")[0] in modules:
             was = one.text(one.globals[label]) if label in one.globals else "<absent>"
             now = other.text(other.globals[label]) if label in other.globals else ""
-            yield Difference(label, was, now or "<absent>", of_state=True)
+            yield OrderDifference(label, was, now or "<absent>", of_state=True)
 
 
 def _path(line: str) -> tuple[str, str]:
@@ -264,7 +266,7 @@ def observe(
         if name.partition(".")[0] in packages and isinstance(module, ModuleType)
     }
     left_out = (*LEFT_OUT, *_borrowed(roots, modules))
-    scope = Scope(frozenset(packages), left_out)
+    scope = FollowedScope(frozenset(packages), left_out)
     heap = Heap(scope)
     form = heap.form(roots)
     state = heap.portrait(roots) if request["whole"] else None
@@ -328,7 +330,7 @@ def _failure(module: str, kind: str, text: str, where: str) -> ImportFailure:
     return ImportFailure(module, kind, _ADDRESS.sub("0x...", text), where)
 
 
-def _use_answer(use: str, names: dict[str, Any], scope: Scope) -> UseAnswer:
+def _use_answer(use: str, names: dict[str, Any], scope: FollowedScope) -> UseAnswer:
     try:
         answer = eval(use, names)  # noqa: S307  # asked for
     except BaseException as error:
@@ -336,6 +338,6 @@ def _use_answer(use: str, names: dict[str, Any], scope: Scope) -> UseAnswer:
         text = _ADDRESS.sub("0x...", f"{kind}: {error}".removesuffix(": "))
         return UseAnswer(text, kind=kind)
     value = canonical(answer, scope=scope)
-    if isinstance(value, Answer):
+    if isinstance(value, ValueSnapshot):
         return UseAnswer(_ADDRESS.sub("0x...", value.text), value.digest)
     return UseAnswer(repr(value))

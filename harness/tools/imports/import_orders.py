@@ -36,17 +36,17 @@ from everyorder.harness.base.errors import (
     near_modules,
 )
 from everyorder.harness.tools.imports.import_observation import (
-    Difference,
     Observation,
+    OrderDifference,
     compare,
     reordered_dicts,
 )
 from everyorder.harness.tools.imports.import_report import (
     VERDICTS,
-    Finding,
+    ImportRecord,
     ImportReport,
-    Record,
-    Row,
+    OrderFinding,
+    SizeRow,
     Verdict,
 )
 from everyorder.harness.tools.imports.order_processes import (
@@ -54,10 +54,10 @@ from everyorder.harness.tools.imports.order_processes import (
     Isolation,
     Order,
     OrderPlan,
+    OrderRequest,
     Outcome,
     ProcessEnd,
     Processes,
-    Request,
     neighbours,
     path,
     plan,
@@ -118,7 +118,7 @@ class ImportOrders:
                 imports what was to be watched.
             BadStrategy: there are more modules than rows can be made of.
         """
-        request = Request(
+        request = OrderRequest(
             uses=self.uses,
             watch=self.watch,
             path=str(self.path.resolve()),
@@ -220,7 +220,7 @@ class _Judge:
 
     def __init__(
         self,
-        request: Request,
+        request: OrderRequest,
         modules: Order,
         processes: Processes,
         sets: OrderPlan,
@@ -228,7 +228,7 @@ class _Judge:
         *,
         given: bool,
     ) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[OrderFinding] = []
         self._request = request
         self._modules = modules
         self._processes = processes
@@ -237,7 +237,7 @@ class _Judge:
         self._given = given
         self._played = 0
         self._refuted: list[frozenset[str]] = []
-        self.record = Record(request, modules)
+        self.record = ImportRecord(request, modules)
 
     @property
     def _whole(self) -> bool:
@@ -269,7 +269,7 @@ class _Judge:
         if flaky is not None:
             self.findings.append(flaky)
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[SizeRow, ...]:
         """Play every set of the plan and judge it; one row for each size of sets."""
         count = len(self._modules)
         rows: dict[int, list[tuple[int, Verdict]]] = {}
@@ -277,7 +277,7 @@ class _Judge:
             verdict = self._verdict(orders)
             rows.setdefault(len(orders[0]), []).append((len(orders), verdict))
         return tuple(
-            Row(
+            SizeRow(
                 size=size,
                 sets=len(judged),
                 orders=sum(played for played, _ in judged),
@@ -292,7 +292,7 @@ class _Judge:
         """Play the orders of one set; what is wrong with it is noted."""
         part = frozenset(orders[0])
         explained = any(each <= part for each in self._refuted)
-        finding: Finding | None = None
+        finding: OrderFinding | None = None
         for _ in range(MOST_ROUNDS):
             outcomes = self._play(orders)
             finding = self._process_failure(orders, outcomes)
@@ -301,13 +301,15 @@ class _Judge:
                 return "holds"
             if pair is not None:
                 finding = (
-                    Finding("order", pair, "") if explained else self._explain(*pair)
+                    OrderFinding("order", pair, "")
+                    if explained
+                    else self._explain(*pair)
                 )
             if finding is not None:
                 break
         else:
             claim = f"the order of {_sentence(orders[0])} never gave the same twice:"
-            finding = Finding("flaky", (orders[0],), claim)
+            finding = OrderFinding("flaky", (orders[0],), claim)
         if not explained:
             self.findings.append(finding)
             self._refuted.append(part)
@@ -345,7 +347,7 @@ class _Judge:
 
     def _process_failure(
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
-    ) -> Finding | None:
+    ) -> OrderFinding | None:
         """The first order whose process ended."""
         ended = [
             (order, outcome)
@@ -359,9 +361,9 @@ class _Judge:
         claim = f"a process {first.reason}, in {count} orders of these modules:"
         printed = "\n".join(_without_frames(first.printed)[-MOST_LINES:])
         verdict: Verdict = "hung" if first.kind == "hung" else "crashed"
-        return Finding(verdict, (order,), claim, printed=printed)
+        return OrderFinding(verdict, (order,), claim, printed=printed)
 
-    def _explain(self, first: Order, second: Order) -> Finding | None:
+    def _explain(self, first: Order, second: Order) -> OrderFinding | None:
         """The differences between two orders, with as few modules as show them.
 
         None if that is nothing but what differs each time, which is remembered.
@@ -370,7 +372,7 @@ class _Judge:
         if not self._plan.every and (first, second) not in neighbours((first, second)):
             first, second = self._reduce(first, second)
         plays: list[list[Outcome]] = []
-        differences: tuple[Difference, ...] = ()
+        differences: tuple[OrderDifference, ...] = ()
         for turn in range(PLAYS):
             if turn == 1:
                 sleep(PAUSE_SECONDS)
@@ -393,11 +395,11 @@ class _Judge:
             return None
         if not differences:
             claim = "these orders differed when first played, not when played again:"
-            return Finding("flaky", (first, second), claim)
+            return OrderFinding("flaky", (first, second), claim)
         claim = f"the order of {_sentence(first)} makes a difference"
         if self._plan.every and len(first) > 2:
             claim += "; that of fewer of them makes none"
-        return Finding("order", (first, second), f"{claim}:", differences)
+        return OrderFinding("order", (first, second), f"{claim}:", differences)
 
     def _pair(
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
@@ -445,7 +447,7 @@ class _Judge:
 
     def _nondeterminism(
         self, first: Outcome, second: Outcome, order: Order
-    ) -> Finding | None:
+    ) -> OrderFinding | None:
         """The differences between two plays of one order that are not of the state.
 
         Of the state, it is remembered and left out of what is compared.
@@ -458,9 +460,11 @@ class _Judge:
         if not differences:
             return None
         claim = "one order, played twice, did not come to the same:"
-        return Finding("flaky", (order,), claim, differences)
+        return OrderFinding("flaky", (order,), claim, differences)
 
-    def _differences(self, first: Outcome, second: Outcome) -> tuple[Difference, ...]:
+    def _differences(
+        self, first: Outcome, second: Outcome
+    ) -> tuple[OrderDifference, ...]:
         """All that differs but what is known to differ anyway."""
         if isinstance(first, ProcessEnd) or isinstance(second, ProcessEnd):
             return ()

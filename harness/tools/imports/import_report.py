@@ -15,12 +15,15 @@ from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from everyorder.harness.report.text import WIDTH, plural, wrap_words
-from everyorder.harness.tools.imports.import_observation import Difference, Observation
+from everyorder.harness.tools.imports.import_observation import (
+    Observation,
+    OrderDifference,
+)
 from everyorder.harness.tools.imports.order_processes import (
     STRENGTH,
     Order,
     OrderPlan,
-    Request,
+    OrderRequest,
 )
 
 Verdict: TypeAlias = Literal["crashed", "hung", "order", "flaky", "vacuous", "holds"]
@@ -46,18 +49,18 @@ SENTENCES: dict[Verdict, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class OrderFinding:
     """One thing that is wrong: with one order, or between two orders of one set."""
 
     verdict: Verdict
     orders: tuple[Order, ...]
     claim: str
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[OrderDifference, ...] = ()
     printed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SizeRow:
     """The sets of one size: how many, their orders, how many sets are refuted."""
 
     size: int
@@ -79,8 +82,8 @@ class ImportReport:
     uses: tuple[str, ...]
     options: tuple[str, ...]
     possible: int
-    rows: tuple[Row, ...]
-    findings: tuple[Finding, ...]
+    rows: tuple[SizeRow, ...]
+    findings: tuple[OrderFinding, ...]
     notes: tuple[tuple[str, str], ...]
     seconds: float
 
@@ -125,7 +128,7 @@ class ImportReport:
         return shlex.join((*words, *self.options))
 
 
-def _found(finding: Finding, report: ImportReport, width: int) -> Iterator[str]:
+def _found(finding: OrderFinding, report: ImportReport, width: int) -> Iterator[str]:
     yield from wrap(finding.claim, width, break_on_hyphens=False)
     for index, order in enumerate(finding.orders):
         if index:
@@ -157,10 +160,10 @@ MEANS = {
 }
 
 
-class Record:
+class ImportRecord:
     """The observations so far; `modules` are all that are imported, by `request`."""
 
-    def __init__(self, request: Request, modules: Order) -> None:
+    def __init__(self, request: OrderRequest, modules: Order) -> None:
         self._noise: set[str] = set()
         # Dicts of which nothing but the order differs.
         self.reordered: set[str] = set()
@@ -184,7 +187,7 @@ class Record:
             each in self._noise for each in _opened(normal(path))
         )
 
-    def note_noise(self, differences: Iterable[Difference]) -> None:
+    def note_noise(self, differences: Iterable[OrderDifference]) -> None:
         """Remember what differs in the states of two plays of one order.
 
         Of a list in which the same values stand in another order, no place is compared
@@ -219,7 +222,7 @@ class Record:
                 else:
                     self._answered.add(use)
 
-    def vacuous(self) -> list[Finding]:
+    def vacuous(self) -> list[OrderFinding]:
         """Imports and uses that failed in every order, so that they show nothing."""
         told = [
             f"import {module} raises in every order, so nothing is shown of it: {said}"
@@ -231,7 +234,7 @@ class Record:
             for use, said in self._mistyped.items()
             if use not in self._answered
         ]
-        return [Finding("vacuous", (), claim) for claim in told]
+        return [OrderFinding("vacuous", (), claim) for claim in told]
 
     def notes(self, plan: OrderPlan, *, given: bool) -> tuple[tuple[str, str], ...]:
         """Notes on the orders played, and on what was compared and left out."""

@@ -161,7 +161,7 @@ Outcome: TypeAlias = Observation | ProcessEnd
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class OrderRequest:
     """The options that all orders share; `seconds` is for each order."""
 
     uses: tuple[str, ...]
@@ -179,7 +179,7 @@ def usual_isolation() -> Isolation:
 class Processes:
     """Plays orders, several at a time; a context manager that leaves no process."""
 
-    def __init__(self, request: Request, jobs: int) -> None:
+    def __init__(self, request: OrderRequest, jobs: int) -> None:
         self._request = request
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         self._zygotes: list[subprocess.Popen[bytes]] = []
@@ -302,7 +302,7 @@ def _frame(message: dict[str, Any]) -> bytes:
     return len(body).to_bytes(8, "little") + body
 
 
-def _start(request: Request, errors: IO[bytes] | int) -> subprocess.Popen[bytes]:
+def _start(request: OrderRequest, errors: IO[bytes] | int) -> subprocess.Popen[bytes]:
     environment = dict(os.environ)
     seeded = "" if "PYTHONHASHSEED" in environment else "seeded"
     environment.setdefault("PYTHONHASHSEED", "0")

@@ -24,8 +24,8 @@ from everyorder.harness.tools.scaffold.draft import (
 )
 from everyorder.harness.tools.scaffold.sandbox import (
     HANG_TEXT,
-    Bench,
     LookUpAnswer,
+    Sandbox,
     answer,
     definitions,
     perform_step,
@@ -44,7 +44,7 @@ from everyorder.harness.tools.scaffold.target import (
 )
 from everyorder.harness.tools.scaffold.trials import (
     MEMBERS,
-    Trial,
+    CandidateTrial,
     WorkingSteps,
     call_text,
     candidates,
@@ -93,7 +93,7 @@ class LookUp:
 
 
 def look_ups(
-    target: Target, bench: Bench, found: Sequence[WorkingSteps]
+    target: Target, bench: Sandbox, found: Sequence[WorkingSteps]
 ) -> list[LookUp]:
     """All look-ups that tell something, in the order of their names' appearance.
 
@@ -119,7 +119,7 @@ def look_ups(
 
 def _first_working(
     candidate: Sequence[LookUp],
-    bench: Bench,
+    bench: Sandbox,
     steps: Sequence[StepDraft],
     given: Arguments,
     *,
@@ -136,7 +136,7 @@ def _first_working(
 
 
 def _with_shown_steps(
-    look: LookUp, bench: Bench, steps: Sequence[StepDraft], given: Arguments
+    look: LookUp, bench: Sandbox, steps: Sequence[StepDraft], given: Arguments
 ) -> LookUp:
     """The look-up with the steps that change its answer on an empty registry."""
     needs = _unique((*given, *look.arguments))
@@ -148,7 +148,7 @@ def _with_shown_steps(
 def _variant(
     step: StepDraft,
     kept: Sequence[LookUp],
-    bench: Bench,
+    bench: Sandbox,
     steps: Sequence[StepDraft],
     given: Arguments,
 ) -> list[LookUp]:
@@ -166,7 +166,7 @@ def _variant(
 
 
 def _candidates(
-    target: Target, bench: Bench, given: Arguments, used: set[str]
+    target: Target, bench: Sandbox, given: Arguments, used: set[str]
 ) -> list[list[LookUp]]:
     """The calls to try for each look-up."""
     registry = bench.names(given)["registry"]
@@ -191,7 +191,7 @@ def _candidates(
     return found + [[_expression(f"registry.{name}")] for name in others]
 
 
-def _private(bench: Bench) -> list[list[LookUp]]:
+def _private(bench: Sandbox) -> list[list[LookUp]]:
     """The registry's own attributes, whatever they are called."""
     own = getattr(bench.names()["registry"], "__dict__", {})
     return [[_expression(f"registry.{name}")] for name in own if name.isidentifier()]
@@ -207,7 +207,7 @@ def _unique(given: Arguments) -> Arguments:
 
 def _working_look_up(
     candidate: Sequence[LookUp],
-    bench: Bench,
+    bench: Sandbox,
     steps: Sequence[StepDraft],
     given: Arguments,
 ) -> LookUp | None:
@@ -239,7 +239,7 @@ def _working_look_up(
 def _answer_in_child(
     look: LookUp,
     steps: Sequence[StepDraft],
-    bench: Bench,
+    bench: Sandbox,
     needs: Arguments,
     *,
     elsewhere: bool = False,
@@ -253,7 +253,7 @@ def _answer_in_child(
 def _answer(
     text: str,
     steps: Sequence[StepDraft],
-    bench: Bench,
+    bench: Sandbox,
     needs: Arguments,
     elsewhere: bool,
 ) -> LookUpAnswer:
@@ -297,13 +297,13 @@ def draft_of(name: str, folder: str, seconds: float) -> Draft:
     )
     began = time.monotonic()
     until = began + STEPS_SHARE * seconds
-    bench = Bench(target.name, packages, (target.module.__name__,), until)
+    bench = Sandbox(target.name, packages, (target.module.__name__,), until)
     bench.create, bench.given = create(target, bench)
     bench.measure()
     names = bench.run(MEMBERS, partial(candidates, target, bench))
     if names is None:
         raise TrialEnded(target=target.name, reason="it does not tell what it has")
-    tried: list[Trial] = []
+    tried: list[CandidateTrial] = []
     with suppress(TrialEnded):  # those before are kept, and what was not tried is told
         tried.extend(step(each, bench) for each in names)
     cut, bench.is_cut = bench.is_cut, False
@@ -353,7 +353,7 @@ def _only(found: WorkingSteps, steps: Container[StepDraft]) -> WorkingSteps:
 
 def _draft(
     target: Target,
-    bench: Bench,
+    bench: Sandbox,
     chosen: Sequence[WorkingSteps],
     kept: Sequence[LookUp],
     remarks: Sequence[str],
@@ -414,7 +414,7 @@ def _remarks(
     found: Sequence[WorkingSteps],
     chosen: Sequence[WorkingSteps],
     hidden: Sequence[str],
-    bench: Bench,
+    bench: Sandbox,
 ) -> list[str]:
     told = []
     if hidden:
@@ -429,7 +429,7 @@ def _remarks(
     return told
 
 
-def _hang_remarks(tried: Sequence[Trial], bench: Bench) -> list[str]:
+def _hang_remarks(tried: Sequence[CandidateTrial], bench: Sandbox) -> list[str]:
     """Remarks on functions whose process died or hung.
 
     No more is known of what hung once than that it did with the arguments of then.
@@ -458,7 +458,7 @@ def _timeout_remark(names: Sequence[str]) -> str:
 
 
 def _nothing_registers(
-    target: Target, tried: Sequence[Trial], bench: Bench
+    target: Target, tried: Sequence[CandidateTrial], bench: Sandbox
 ) -> NotFound:
     pairs = ", ".join(f"{do}/{undo[0]}" for do, undo in list(PAIRS.items())[:10])
     verbs = ", ".join(sorted(REGISTRATION_VERBS))

@@ -36,11 +36,11 @@ PACKAGE = "everyorder"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SourceCall:
     """A call to lay out; `remarks` stand above it."""
 
     head: str
-    arguments: tuple["str | Call", ...]
+    arguments: tuple["str | SourceCall", ...]
     remarks: tuple[str, ...] = ()
     open: str = "("
     close: str = ")"
@@ -52,7 +52,9 @@ class Call:
             each if isinstance(each, str) else each.line for each in self.arguments
         ]
         inner = [
-            each for each in self.arguments if isinstance(each, Call) and each.remarks
+            each
+            for each in self.arguments
+            if isinstance(each, SourceCall) and each.remarks
         ]
         if inner or None in parts:
             return None
@@ -158,13 +160,15 @@ def _observe(draft: Draft) -> list[str]:
     if len(texts) == 1:
         return [*found, f"    return str({texts[0][1]})"]
     parts = tuple(f'f"{title}: {{{text}}}"' for title, text in texts)
-    returned = Call('return "\\n".join', (Call("", parts, open="[", close="]"),))
+    returned = SourceCall(
+        'return "\\n".join', (SourceCall("", parts, open="[", close="]"),)
+    )
     line = returned.line
     if line is not None and len(line) <= WIDTH - 4:
         return [*found, f"    {line}"]
     return [
         *found,
-        *Call("lines = ", parts, open="[", close="]").lines(4),
+        *SourceCall("lines = ", parts, open="[", close="]").lines(4),
         '    return "\\n".join(lines)',
     ]
 
@@ -179,29 +183,31 @@ def _text(use: UseDraft) -> str:
     return f"sorted({ask})"
 
 
-def _scenario(draft: Draft, name: str) -> Call:
+def _scenario(draft: Draft, name: str) -> SourceCall:
     remarks: list[str] = []
-    arguments: list[str | Call] = []
+    arguments: list[str | SourceCall] = []
     for each in draft.steps:
         # What is true of several steps is said of the first.
         arguments.append(_step(each, each.remark not in remarks))
         remarks.append(each.remark)
     if draft.uses:
         uses = tuple(_use(each) for each in draft.uses)
-        arguments.append(Call("uses=", uses, open="[", close="]"))
+        arguments.append(SourceCall("uses=", uses, open="[", close="]"))
     guess = "what it is made with is a guess; is it right?" if draft.guessed else ""
     create = f"create=lambda: {draft.create}"
     if draft.create == f"{draft.registry}()":
         create = f"create={draft.registry}"
-    arguments.append(Call(create, (), (guess,) if guess else (), open="", close=""))
+    arguments.append(
+        SourceCall(create, (), (guess,) if guess else (), open="", close="")
+    )
     if draft.lines:
         arguments.append("observe=observe")
     if draft.kind in ("module", "object"):
         arguments.append('isolation="fork"')
-    return Call(f"{name} = Scenario", tuple(arguments))
+    return SourceCall(f"{name} = Scenario", tuple(arguments))
 
 
-def _step(step: StepDraft, remarked: bool) -> Call:
+def _step(step: StepDraft, remarked: bool) -> SourceCall:
     arguments = [_quoted(step.do), f"lambda registry: {step.do}"]
     if step.undo is None:
         arguments.append("undo=None")
@@ -209,14 +215,14 @@ def _step(step: StepDraft, remarked: bool) -> Call:
         given = "registry, result" if "result" in step.undo else "registry"
         arguments.append(f"undo=lambda {given}: {step.undo}")
     remarks = (step.remark,) if step.remark and remarked else ()
-    return Call("step", tuple(arguments), remarks)
+    return SourceCall("step", tuple(arguments), remarks)
 
 
-def _use(use: UseDraft) -> Call:
+def _use(use: UseDraft) -> SourceCall:
     arguments = [_quoted(use.ask), f"lambda registry: {use.ask}"]
     if use.unordered:
         arguments.append("unordered=True")
-    return Call("use", tuple(arguments), (use.remark,) if use.remark else ())
+    return SourceCall("use", tuple(arguments), (use.remark,) if use.remark else ())
 
 
 def _quoted(text: str) -> str:

@@ -36,14 +36,14 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from everyorder.harness.base.errors import TrialEnded
-from everyorder.harness.state import Heap, Scope, canonical
+from everyorder.harness.state import FollowedScope, Heap, canonical
 from everyorder.harness.tools.scaffold.draft import RETURNED, StepDraft
 from everyorder.harness.tools.scaffold.target import (
     KINDS,
     SLOTS,
     THING,
-    Argument,
     Arguments,
+    TrialArgument,
 )
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ MODULE_NAME = "__everyorder_written__"
 
 
 @dataclass(slots=True)
-class Bench:
+class Sandbox:
     """Evaluates texts on fresh registries.
 
     `packages` have the state of the registry; `create` makes one, with `given` in it;
@@ -168,7 +168,7 @@ class Bench:
     def state(self, names: dict[str, Any]) -> bytes:
         """A digest of the registry's state."""
         roots = {"registry": names["registry"]}
-        return Heap(Scope(self.packages)).form(roots).exact
+        return Heap(FollowedScope(self.packages)).form(roots).exact
 
 
 def evaluate(text: str, names: dict[str, Any]) -> Any:
@@ -185,7 +185,7 @@ def _await(value: Coroutine[Any, Any, Any], names: dict[str, Any]) -> Any:
     return loop.run_until_complete(value)
 
 
-def definitions(given: Iterable[Argument]) -> list[str]:
+def definitions(given: Iterable[TrialArgument]) -> list[str]:
     """The definitions that arguments need in all slots, each once."""
     given = tuple(given)
     texts = [each.definition(slot) for each in given for slot in range(SLOTS + 1)]

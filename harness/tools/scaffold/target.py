@@ -279,7 +279,7 @@ MOST = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class TrialArgument:
     """An argument in its variants; what each needs is defined and imported above it."""
 
     texts: tuple[str, ...]
@@ -303,14 +303,14 @@ class Argument:
         return DEFINITIONS.get(self.kind, "").format(name=self.texts[place])
 
 
-Arguments: TypeAlias = tuple[Argument, ...]
+Arguments: TypeAlias = tuple[TrialArgument, ...]
 
 
 def combinations(
     function: Callable[..., Any],
     name: str,
     module: Any,
-    known: Sequence[Argument] = (),
+    known: Sequence[TrialArgument] = (),
     *,
     most: int = MOST,
 ) -> list[Arguments]:
@@ -322,7 +322,7 @@ def combinations(
     """
     parameters = required(function)
     if parameters is None:
-        one = [*known, *(Argument(texts, kind) for kind, texts in KINDS.items())]
+        one = [*known, *(TrialArgument(texts, kind) for kind, texts in KINDS.items())]
         pairs = list(product(one[:4], one[:4]))
         return [(), *((each,) for each in one), *pairs][:most]
     choices = [_choices(each, name, module, known) for each in parameters]
@@ -338,7 +338,7 @@ def combinations(
     return [_distinct([each for _, each in one]) for one in islice(ranked, most)]
 
 
-def _distinct(arguments: Sequence[Argument]) -> Arguments:
+def _distinct(arguments: Sequence[TrialArgument]) -> Arguments:
     """Arguments of one kind turned against each other, so that none is given twice."""
     counted: dict[tuple[str, ...], int] = {}
     turned = []
@@ -383,9 +383,9 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _choices(
-    parameter: inspect.Parameter, name: str, module: Any, known: Sequence[Argument]
-) -> list[Argument]:
-    found: dict[tuple[str, ...], Argument] = {}
+    parameter: inspect.Parameter, name: str, module: Any, known: Sequence[TrialArgument]
+) -> list[TrialArgument]:
+    found: dict[tuple[str, ...], TrialArgument] = {}
     same = [each for each in known if each.parameter == parameter.name]
     said = _annotated(parameter.annotation)
     for each in (*same, *said, *known, *_likely(parameter, name, module)):
@@ -395,7 +395,9 @@ def _choices(
     return list(found.values())
 
 
-def _likely(parameter: inspect.Parameter, name: str, module: Any) -> Iterator[Argument]:
+def _likely(
+    parameter: inspect.Parameter, name: str, module: Any
+) -> Iterator[TrialArgument]:
     """The kinds that the name of a parameter or function suggests, then all others."""
     own = words(parameter.name)
     for noun in (*own, *words(name)[1:]):
@@ -404,10 +406,10 @@ def _likely(parameter: inspect.Parameter, name: str, module: Any) -> Iterator[Ar
                 yield from _instances(value)
     yield from _meant(parameter)
     for kind, texts in KINDS.items():
-        yield Argument(texts, kind)
+        yield TrialArgument(texts, kind)
 
 
-def _annotated(annotation: Any) -> Iterator[Argument]:
+def _annotated(annotation: Any) -> Iterator[TrialArgument]:
     """The kinds of an annotation, the members of unions one after the other."""
     origin = get_origin(annotation)
     if origin in (Union, UnionType):
@@ -422,19 +424,19 @@ def _annotated(annotation: Any) -> Iterator[Argument]:
         return
     if origin is Literal:
         texts = tuple(map(repr, get_args(annotation)))
-        yield Argument(texts, "literal")
+        yield TrialArgument(texts, "literal")
         return
     plain = origin or annotation
     if plain is inspect.Parameter.empty:
         return
     kinds = _PLAIN.get(plain, ())
     for kind in kinds:
-        yield Argument(KINDS[kind], kind)
+        yield TrialArgument(KINDS[kind], kind)
     if not kinds and isinstance(plain, type):
         yield from _instances(plain)
 
 
-def _instances(kind: type) -> Iterator[Argument]:
+def _instances(kind: type) -> Iterator[TrialArgument]:
     """Instances of a class that can be made without much, or members of an Enum."""
     place, name = kind.__module__, kind.__qualname__
     if place == "builtins" or "<" in name or inspect.isabstract(kind):
@@ -442,7 +444,7 @@ def _instances(kind: type) -> Iterator[Argument]:
     if issubclass(kind, Enum):
         members = tuple(f"{place}.{name}.{each}" for each in kind.__members__)
         if members:
-            yield Argument(members, "member", imports=(place,))
+            yield TrialArgument(members, "member", imports=(place,))
         return
     given = required(kind) or []
     if any(each.kind is each.KEYWORD_ONLY for each in given):
@@ -459,18 +461,20 @@ def _instances(kind: type) -> Iterator[Argument]:
             f"{text} = {place}.{name}({', '.join(KINDS[one][slot] for one in each)})\n"
             for slot, text in enumerate(texts)
         )
-        yield Argument(texts, "instance", definitions=definitions, imports=(place,))
+        yield TrialArgument(
+            texts, "instance", definitions=definitions, imports=(place,)
+        )
 
 
-def _meant(parameter: inspect.Parameter) -> Iterator[Argument]:
+def _meant(parameter: inspect.Parameter) -> Iterator[TrialArgument]:
     """The kind that the words of a name mean, else that of its default."""
     for noun in reversed(words(parameter.name)):
         for kind, nouns in KIND_NOUNS.items():
             if noun in nouns or noun.removesuffix("s") in nouns:
-                yield Argument(KINDS[kind], kind)
+                yield TrialArgument(KINDS[kind], kind)
     if parameter.default is not parameter.empty:
         for kind in _PLAIN.get(type(parameter.default), ()):
-            yield Argument(KINDS[kind], kind)
+            yield TrialArgument(KINDS[kind], kind)
 
 
 # What annotations of common types ask for.

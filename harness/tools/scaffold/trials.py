@@ -26,7 +26,7 @@ from everyorder.harness.tools.scaffold.draft import (
 )
 from everyorder.harness.tools.scaffold.sandbox import (
     HANG_TEXT,
-    Bench,
+    Sandbox,
     evaluate,
     perform_step,
 )
@@ -34,9 +34,9 @@ from everyorder.harness.tools.scaffold.target import (
     FOR_CREATE,
     KINDS,
     SLOTS,
-    Argument,
     Arguments,
     Target,
+    TrialArgument,
     combinations,
     members,
     required,
@@ -56,7 +56,7 @@ CREATION = "create"
 MEMBERS = "dir(registry)"
 
 # What a decorator that registers is given.
-DECORATED_FUNCTION = Argument(KINDS["function"], "function")
+DECORATED_FUNCTION = TrialArgument(KINDS["function"], "function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class WorkingSteps:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CandidateTrial:
     """The result of a candidate, if any; `is_hung` if no trial of it came back."""
 
     name: str
@@ -121,7 +121,7 @@ def call_text(name: str, arguments: Arguments, slot: int = 0) -> str:
     return f"registry.{name}({given})"
 
 
-def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
+def create(target: Target, bench: Sandbox) -> tuple[str, Arguments]:
     """The text that makes a registry, and the arguments in it.
 
     Raises `BadArgument`, and `TrialEnded` where there was no time.
@@ -146,7 +146,7 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
     )
 
 
-def _creation_error(bench: Bench, text: str, arguments: Arguments) -> str:
+def _creation_error(bench: Sandbox, text: str, arguments: Arguments) -> str:
     try:
         names = bench.names(arguments, create=text)
     except Exception as error:
@@ -154,7 +154,7 @@ def _creation_error(bench: Bench, text: str, arguments: Arguments) -> str:
     return "it made None" if names["registry"] is None else ""
 
 
-def candidates(target: Target, bench: Bench) -> list[Candidate]:
+def candidates(target: Target, bench: Sandbox) -> list[Candidate]:
     """The functions that may register, by their names, those with an undo first."""
     registry = bench.names()["registry"]
     names, _ = members(registry)
@@ -180,7 +180,7 @@ def _is_manager(function: Any) -> bool:
     return inner is not function and inspect.isgeneratorfunction(inner)
 
 
-def step(candidate: Candidate, bench: Bench) -> Trial:
+def step(candidate: Candidate, bench: Sandbox) -> CandidateTrial:
     """The candidate with what works best.
 
     Raises `TrialEnded` where there was no time to find that out.
@@ -209,10 +209,10 @@ def step(candidate: Candidate, bench: Bench) -> Trial:
         found = _working_steps(candidate, did, texts, arguments, bench)
         if best is None or found.rank < best.rank:
             best = found
-    return Trial(candidate.name, best, ends == {False})
+    return CandidateTrial(candidate.name, best, ends == {False})
 
 
-def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> StepEffect:
+def _do(bench: Sandbox, texts: tuple[str, ...], arguments: Arguments) -> StepEffect:
     names = bench.names(arguments)
     before = bench.state(names)
     try:
@@ -260,7 +260,7 @@ def _working_steps(
     did: StepEffect,
     texts: tuple[str, ...],
     arguments: Arguments,
-    bench: Bench,
+    bench: Sandbox,
 ) -> WorkingSteps:
     """The steps with the first undo that gives back the state before."""
     best: tuple[Undo, ...] = (None,) * len(texts)
@@ -328,7 +328,7 @@ class UndoEffect:
 
 
 def _undo_effect(
-    bench: Bench,
+    bench: Sandbox,
     texts: tuple[str, ...],
     undos: tuple[Undo, ...],
     arguments: Arguments,
@@ -349,7 +349,7 @@ def _undo_effect(
 
 
 def _is_alone(
-    bench: Bench,
+    bench: Sandbox,
     texts: tuple[str, ...],
     undos: tuple[Undo, ...],
     arguments: Arguments,

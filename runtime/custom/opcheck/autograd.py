@@ -40,8 +40,8 @@ from everyorder.runtime.autograd.gradcheck import (
 )
 from everyorder.runtime.custom.opcheck.sample import (
     Copier,
-    Part,
     Sample,
+    TensorPart,
     first_paragraph,
 )
 from everyorder.runtime.dispatch.registration_record import Implementation
@@ -77,7 +77,7 @@ class Points:
     def __init__(self, sample: Sample, wide: bool = False) -> None:
         self.sample = sample
         self._given: dict[int, Tensor] = {}
-        self._points: dict[int, Part] = {}
+        self._points: dict[int, TensorPart] = {}
         parts = sample.arguments(sample.values)
         for part in parts:
             tensor = part.tensor
@@ -103,7 +103,7 @@ class Points:
             leaf = core.clone(leaf)
         return leaf.requires_grad_()
 
-    def outputs(self, leaves: Sequence[Tensor]) -> list[Part]:
+    def outputs(self, leaves: Sequence[Tensor]) -> list[TensorPart]:
         """Call with the leaves; the results and what was written, if floating."""
         given = dict(self._given)
         for number, leaf in zip(self._points, leaves, strict=True):
@@ -116,7 +116,7 @@ class Points:
             if self.sample.is_written(part) and id(part.tensor) not in known:
                 known.add(id(part.tensor))
                 label = f"argument `{part.label}`"
-                found.append(Part(part.place, label, part.tensor))
+                found.append(TensorPart(part.place, label, part.tensor))
         return [part for part in found if part.tensor.dtype in DIFFERENTIABLE]
 
     def function(self, *leaves: Tensor) -> tuple[Tensor, ...]:

@@ -35,7 +35,13 @@ from typing import Any, Literal
 
 from everyorder.runtime.custom.free_functions import Operator, handle_of
 from everyorder.runtime.custom.opcheck import autograd, fake
-from everyorder.runtime.custom.opcheck.sample import Copier, Part, Sample, Trial, shared
+from everyorder.runtime.custom.opcheck.sample import (
+    Copier,
+    Sample,
+    SampleCall,
+    TensorPart,
+    shared,
+)
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.custom import DefinitionRefused, OpCheckError
@@ -62,7 +68,7 @@ UNDECLARED = "maybe_aliasing_or_mutating"
 
 def check_schema(sample: Sample) -> OpCheckError | None:
     """The first disagreement of a call with its schema."""
-    trial = Trial(sample, Copier().values(sample.values))
+    trial = SampleCall(sample, Copier().values(sample.values))
     if UNDECLARED in sample.tags:
         return None
     changes = [*trial.undeclared()]
@@ -114,7 +120,7 @@ def _declared(sample: Sample, result: int) -> tuple[str, ...]:
     return tuple(a.name for a in schema.arguments if may_share(a, returned))
 
 
-def _may(sample: Sample, argument: Part, result: Part) -> bool:
+def _may(sample: Sample, argument: TensorPart, result: TensorPart) -> bool:
     schema = sample.schema
     if result.place >= len(schema.returns):
         return True  # the surplus of a schema that returns `...` says nothing
@@ -123,7 +129,9 @@ def _may(sample: Sample, argument: Part, result: Part) -> bool:
     return may_share(schema.arguments[argument.place], schema.returns[result.place])
 
 
-def _undeclared_aliases(trial: Trial) -> Iterator[tuple[Part, Part, str]]:
+def _undeclared_aliases(
+    trial: SampleCall,
+) -> Iterator[tuple[TensorPart, TensorPart, str]]:
     for result in trial.results:
         found = [(p, shared(result.tensor, p.tensor)) for p in trial.parts]
         sharing = [(part, how) for part, how in found if how]
@@ -136,7 +144,7 @@ def _undeclared_aliases(trial: Trial) -> Iterator[tuple[Part, Part, str]]:
             yield result, part, words
 
 
-def _pairs(trial: Trial) -> Iterator[tuple[Part, Part, str]]:
+def _pairs(trial: SampleCall) -> Iterator[tuple[TensorPart, TensorPart, str]]:
     """Results that share memory, and may not."""
     returns = trial.sample.schema.returns
     for number, one in enumerate(trial.results):
@@ -148,7 +156,7 @@ def _pairs(trial: Trial) -> Iterator[tuple[Part, Part, str]]:
                 yield other, one, how
 
 
-def _alias_not_seen(sample: Sample, trial: Trial) -> OpCheckError | None:
+def _alias_not_seen(sample: Sample, trial: SampleCall) -> OpCheckError | None:
     for number in _unseen(trial):
         if sample.schema.returns[number].is_write:
             words = "another tensor was returned"
@@ -167,7 +175,7 @@ def _alias_not_seen(sample: Sample, trial: Trial) -> OpCheckError | None:
     return None
 
 
-def _unseen(trial: Trial) -> list[int]:
+def _unseen(trial: SampleCall) -> list[int]:
     """The results that are annotated, and share memory with no argument."""
     found: dict[int, bool] = {}
     for result in trial.results:
@@ -182,7 +190,7 @@ def _unseen(trial: Trial) -> list[int]:
     return [number for number, shares in found.items() if not shares]
 
 
-def _variants(sample: Sample) -> Iterator[Trial]:
+def _variants(sample: Sample) -> Iterator[SampleCall]:
     """Calls that leave an operator the fewest reasons to copy."""
     plain = _relaid(sample, sample.values, None)
     yield from _tried(sample, plain)
@@ -191,9 +199,9 @@ def _variants(sample: Sample) -> Iterator[Trial]:
         yield from _tried(sample, _relaid(sample, sample.values, DType.named(name)))
 
 
-def _tried(sample: Sample, values: Sequence[Any]) -> Iterator[Trial]:
+def _tried(sample: Sample, values: Sequence[Any]) -> Iterator[SampleCall]:
     try:
-        yield Trial(sample, Copier().values(values))
+        yield SampleCall(sample, Copier().values(values))
     except Exception:  # a variant need not be a call that works
         return
 

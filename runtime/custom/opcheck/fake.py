@@ -36,9 +36,9 @@ from everyorder.runtime.custom.kernel import DynamicSizes, dynamic_sizes
 from everyorder.runtime.custom.opcheck.sample import (
     META,
     Copier,
-    Part,
     Sample,
-    Trial,
+    SampleCall,
+    TensorPart,
     equal,
     facts_of,
     first_paragraph,
@@ -82,7 +82,7 @@ def check_fake(sample: Sample) -> OpCheckError | None:
 
 def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError | None:
     """Raises what the real kernel raises."""
-    real = Trial(sample, Copier().values(values))
+    real = SampleCall(sample, Copier().values(values))
     on_meta = _faked(sample, values)
     if on_meta is None:
         return None
@@ -90,13 +90,13 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
     difference: Difference | None = None
     try:
         with dynamic_sizes(DynamicSizes()) as drawn:
-            fake = Trial(sample, on_meta)
+            fake = SampleCall(sample, on_meta)
         if drawn.bounds:
             known = _known(real, fake, drawn)
             repeated = _faked(sample, values)
             assert repeated is not None, "it was not before"
             with dynamic_sizes(DynamicSizes(known)):
-                fake = Trial(sample, repeated)
+                fake = SampleCall(sample, repeated)
             for size, (least, most) in zip(known, drawn.bounds, strict=True):
                 if not least <= size <= most and difference is None:
                     bounds = f"{least} to {most}"
@@ -123,7 +123,7 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
     )
 
 
-def _known(real: Trial, fake: Trial, drawn: DynamicSizes) -> tuple[int, ...]:
+def _known(real: SampleCall, fake: SampleCall, drawn: DynamicSizes) -> tuple[int, ...]:
     """The sizes that real results have where the fake ones have those drawn."""
     found: dict[int, int] = {}
     for one, other in zip(real.results, fake.results, strict=False):
@@ -173,7 +173,7 @@ def _raised(about: dict[str, Any], error: Exception, words: str) -> OpCheckError
 Difference = tuple[str, str, str, str]
 
 
-def _difference(real: Trial, fake: Trial) -> Difference | None:
+def _difference(real: SampleCall, fake: SampleCall) -> Difference | None:
     """Where the two differ, in what, and both sides."""
     count, of_fake = len(real.returned), len(fake.returned)
     if count != of_fake:
@@ -238,7 +238,7 @@ def _strides(tensor: Tensor) -> tuple[int, ...]:
     return tuple(stride if size > 1 else 0 for size, stride in pairs)
 
 
-def _shared_otherwise(real: Trial, fake: Trial) -> Difference | None:
+def _shared_otherwise(real: SampleCall, fake: SampleCall) -> Difference | None:
     """Whether results share memory with other arguments, or at another place."""
     for one, other in zip(real.results, fake.results, strict=True):
         with_real, with_fake = _sharing(one, real), _sharing(other, fake)
@@ -250,7 +250,7 @@ def _shared_otherwise(real: Trial, fake: Trial) -> Difference | None:
     return None
 
 
-def _sharing(result: Part, trial: Trial) -> tuple[str, ...]:
+def _sharing(result: TensorPart, trial: SampleCall) -> tuple[str, ...]:
     return tuple(
         part.label for part in trial.parts if shared(result.tensor, part.tensor)
     )
@@ -353,7 +353,7 @@ def _copied_back(
     return [_replaced(value, given) for value in results]
 
 
-def _write(original: Part, clone: Part) -> None:
+def _write(original: TensorPart, clone: TensorPart) -> None:
     one, other = original.tensor, clone.tensor
     if facts_of(one) == facts_of(other):
         core.copy_(one, other)
@@ -369,7 +369,7 @@ def _replaced(value: Any, given: dict[int, Tensor]) -> Any:
 
 
 # The results of a call, and its arguments after it.
-Outcome = tuple[Sequence[Any], Sequence[Part]]
+Outcome = tuple[Sequence[Any], Sequence[TensorPart]]
 
 
 def _first_difference(

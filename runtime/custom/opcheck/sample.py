@@ -1,6 +1,6 @@
 """Samples and trials: one call of an operator, made again and again, on copies.
 
-A `Sample` is the call that `opcheck` is given; a `Trial` is one run of it, with a
+A `Sample` is the call that `opcheck` is given; a `SampleCall` is one run of it, with a
 picture of its arguments before and after.
 
 Rules:
@@ -133,7 +133,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorPart:
     """A tensor among values: whose value it is (by number), and its name."""
 
     place: int
@@ -167,13 +167,13 @@ class Sample:
         finally:
             default_generator.set_state(state)
 
-    def arguments(self, values: Sequence[Any]) -> tuple[Part, ...]:
+    def arguments(self, values: Sequence[Any]) -> tuple[TensorPart, ...]:
         """The tensors among the arguments."""
         names = [argument.name for argument in self.schema.arguments]
         surplus = [f"value {place}" for place in range(len(names), len(values))]
         return parts_of([*names, *surplus], values)
 
-    def results(self, values: Sequence[Any]) -> tuple[Part, ...]:
+    def results(self, values: Sequence[Any]) -> tuple[TensorPart, ...]:
         """The tensors among the results."""
         return parts_of(self.result_labels(len(values)), values)
 
@@ -186,17 +186,17 @@ class Sample:
             for number, name in enumerate(names)
         ]
 
-    def is_written(self, part: Part) -> bool:
+    def is_written(self, part: TensorPart) -> bool:
         """Whether the schema declares that the argument is written to."""
         arguments = self.schema.arguments
         return part.place < len(arguments) and arguments[part.place].is_write
 
 
-def parts_of(labels: Sequence[str], values: Sequence[Any]) -> tuple[Part, ...]:
+def parts_of(labels: Sequence[str], values: Sequence[Any]) -> tuple[TensorPart, ...]:
     """The tensors among values, inside of containers too; `labels` may be more."""
     pairs = zip(labels, values, strict=False)
     return tuple(
-        Part(place, name, tensor)
+        TensorPart(place, name, tensor)
         for place, (label, value) in enumerate(pairs)
         for name, tensor in named_tensors([label], [value], dicts=True)
     )
@@ -241,7 +241,7 @@ facts_of = attrgetter(*ASPECTS[:-1], "keyset")
 class Picture:
     """An argument before the call."""
 
-    part: Part
+    part: TensorPart
     facts: tuple[Any, ...]
     storage: Storage
     version: int
@@ -253,15 +253,15 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ArgumentChange:
     """A change of an argument: what of it, and how."""
 
-    part: Part
+    part: TensorPart
     aspect: str
     seen: str
 
 
-class Trial:
+class SampleCall:
     """A call that has been made; `values` are copies, and belong to it."""
 
     def __init__(self, sample: Sample, values: Sequence[Any]) -> None:
@@ -273,7 +273,7 @@ class Trial:
         self.returned = sample.run(values)
         self.results = sample.results(self.returned)
 
-    def undeclared(self) -> Iterator[Change]:
+    def undeclared(self) -> Iterator[ArgumentChange]:
         """Changes of arguments that the schema does not declare as written."""
         written = [p for p in self._before if self.sample.is_written(p.part)]
         excused = {id(each.storage) for each in written}
@@ -289,9 +289,9 @@ class Trial:
             version = picture.storage.version
             if version != picture.version and id(picture.storage) not in excused:
                 seen_text = f"version {picture.version} before, {version} after"
-                yield Change(picture.part, "version", seen_text)
+                yield ArgumentChange(picture.part, "version", seen_text)
 
-    def _written(self, storage: Storage) -> Iterator[Change]:
+    def _written(self, storage: Storage) -> Iterator[ArgumentChange]:
         """Undeclared changes of the bytes of one storage."""
         before, after = self._held[id(storage)], bytes_of(storage)
         if before is None or after is None:
@@ -309,30 +309,32 @@ class Trial:
             return
         for picture, mask in zip(on_it, shown, strict=True):
             if (changed & mask).any():
-                yield Change(
+                yield ArgumentChange(
                     picture.part, "elements", _difference(picture, before, after)
                 )
                 changed &= ~mask
         if changed.any():
             count = int(changed.sum())
-            yield Change(on_it[0].part, "beyond", f"{count} bytes changed")
+            yield ArgumentChange(on_it[0].part, "beyond", f"{count} bytes changed")
 
 
-def _picture(part: Part) -> Picture:
+def _picture(part: TensorPart) -> Picture:
     storage = ensure_place(part.tensor)[0]
     return Picture(part, facts_of(part.tensor), storage, storage.version)
 
 
-def _changed(picture: Picture) -> Iterator[Change]:
+def _changed(picture: Picture) -> Iterator[ArgumentChange]:
     """The first change of what a tensor says of itself."""
     tensor = picture.part.tensor
     now = facts_of(tensor)
     for aspect, before, after in zip(ASPECTS, picture.facts, now, strict=True):
         if before != after:
-            yield Change(picture.part, aspect, f"{before} before, {after} after")
+            yield ArgumentChange(
+                picture.part, aspect, f"{before} before, {after} after"
+            )
             return
     if ensure_place(tensor)[0] is not picture.storage:
-        yield Change(picture.part, "storage", "it is on another storage")
+        yield ArgumentChange(picture.part, "storage", "it is on another storage")
 
 
 def _difference(picture: Picture, before: Bytes, after: Bytes) -> str:

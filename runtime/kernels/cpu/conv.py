@@ -39,7 +39,7 @@ from everyorder.runtime.kernels.cpu.conv_plan import (
     Images,
     Packing,
     Pair,
-    Reader,
+    PlaneReader,
     Taps,
     backward,
     forward,
@@ -135,7 +135,7 @@ def conv2d_backward(
 
 
 def _sweep(
-    reader: Reader,
+    reader: PlaneReader,
     taps: Taps,
     weights: Array,
     bias: Array,
@@ -266,7 +266,7 @@ def _weight_gradient(
             return
 
 
-def _correlate(total: Array, grads: Images, reader: Reader, taps: Taps) -> None:
+def _correlate(total: Array, grads: Images, reader: PlaneReader, taps: Taps) -> None:
     pieces, outputs, together = reader.blocks, grads.channels, reader.together
     name = NAMES[total.dtype]
     offsets = offsets_of(taps, reader.segment, reader.pitch)

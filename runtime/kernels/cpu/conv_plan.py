@@ -85,7 +85,7 @@ WHOLE = np.zeros(2, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ImageBlock:
     """Some images, or some rows (of the results) of one image."""
 
     image: int
@@ -189,7 +189,7 @@ def pitch(packing: Packing, axis: int, size: int, results: int, reach: int) -> i
 @lru_cache(maxsize=REMEMBERED)
 def blocks(
     images: int, rows: int, pitch: int, below: int, planes: int, smallest: bool = False
-) -> tuple[Block, ...]:
+) -> tuple[ImageBlock, ...]:
     """The work in pieces: whole small images, or bands of the rows of large ones.
 
     Planes of whole images have `below` rows more than the results.  `smallest` makes
@@ -199,13 +199,13 @@ def blocks(
     if smallest or area > 2 * PLANE:
         band = 1 if smallest else max(1, PLANE // pitch)
         return tuple(
-            Block(image, 1, top, min(band, rows - top))
+            ImageBlock(image, 1, top, min(band, rows - top))
             for image in range(images)
             for top in range(0, rows, band)
         )
     count = max(1, min(images, PLANE // area, PLANES // (area * planes)))
     return tuple(
-        Block(image, min(count, images - image), 0, rows)
+        ImageBlock(image, min(count, images - image), 0, rows)
         for image in range(0, images, count)
     )
 
@@ -244,7 +244,7 @@ def images_of(flat: Array, shape: tuple[int, ...], groups: int) -> Images:
     return Images(flat, count, groups, shape[-3] // groups, (shape[-2], shape[-1]))
 
 
-class Reader(NamedTuple):
+class PlaneReader(NamedTuple):
     """Planes of a batch: packed, or read in place where nothing needs packing."""
 
     images: Images
@@ -254,7 +254,7 @@ class Reader(NamedTuple):
     # Rows that planes have more, and elements of one row.
     below: int
     pitch: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[ImageBlock, ...]
     # Whether the images are planes as they are.
     in_place: bool
     # The elements between one plane and the next, and between two groups.
@@ -272,7 +272,7 @@ class Reader(NamedTuple):
         count = self.together * self.group_step + tail
         return np.zeros(count, self.images.flat.dtype)
 
-    def read(self, planes: Array, block: Block, group: int, groups: int) -> int:
+    def read(self, planes: Array, block: ImageBlock, group: int, groups: int) -> int:
         """Pack some groups; the answer is where the first plane begins."""
         images = self.images
         first = images.start(block.image, group)
@@ -287,7 +287,7 @@ class Reader(NamedTuple):
         return np.zeros(count, grads.flat.dtype)
 
     def read_slopes(
-        self, grads: Images, slopes: Array, block: Block, group: int, groups: int
+        self, grads: Images, slopes: Array, block: ImageBlock, group: int, groups: int
     ) -> None:
         """Pack the gradients of the results of a block, zeros between them."""
         first = grads.start(block.image, group)
@@ -304,7 +304,7 @@ class Reader(NamedTuple):
         images: Images,
         planes: Array,
         packing: Packing,
-        block: Block,
+        block: ImageBlock,
         first: int,
         groups: int,
         segment: int = 0,
@@ -327,11 +327,11 @@ class Reader(NamedTuple):
             block.top,
         )
 
-    def area(self, block: Block) -> int:
+    def area(self, block: ImageBlock) -> int:
         """The elements of one image in a plane."""
         return (block.rows + self.below) * self.pitch
 
-    def length(self, block: Block) -> int:
+    def length(self, block: ImageBlock) -> int:
         """The elements from the first to the last result of a block."""
         rows = (block.rows - 1) * self.pitch
         return (block.images - 1) * self.area(block) + rows + self.grid[1]
@@ -341,15 +341,15 @@ _PLAIN = plain((0, 0))
 
 
 # What belongs to a reader but for the images.
-Layout = tuple[int, int, tuple[Block, ...], bool, int, int, int]
+Layout = tuple[int, int, tuple[ImageBlock, ...], bool, int, int, int]
 
 
 def reader_of(
     images: Images, packing: Packing, grid: Pair, reach: Pair, smallest: bool = False
-) -> Reader:
+) -> PlaneReader:
     """How the planes for a grid of results are read; `smallest`: row by row."""
     shape = images.count, images.groups, images.channels, images.size
-    return Reader(
+    return PlaneReader(
         images, packing, grid, *layout(*shape, packing, grid, reach, smallest)
     )
 

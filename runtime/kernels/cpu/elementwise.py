@@ -174,7 +174,7 @@ def _near_loop(onto: bool) -> list[str]:
     return block(head, block("for begin in range(0, out.size, BLOCK):", lines))
 
 
-class _Loop(dict[str, Entry]):
+class _DtypeLoops(dict[str, Entry]):
     """The entries of one loop by dtype name, each of the function of its kind."""
 
     __slots__ = ("_at", "_kinds")
@@ -238,11 +238,11 @@ class Binary:
             if other is not None:
                 kinds[kind] = _pairs(f"{name}_{kind}", other, result)
                 self._scalars[kind] = other
-        self.flat = _Loop(kinds, 0)
-        self.onto = _Loop(kinds, 1)
-        self.right = _Loop(kinds, 2)
-        self.right_onto = _Loop(kinds, 3)
-        self.strided = _Loop(kinds, 4)
+        self.flat = _DtypeLoops(kinds, 0)
+        self.onto = _DtypeLoops(kinds, 1)
+        self.right = _DtypeLoops(kinds, 2)
+        self.right_onto = _DtypeLoops(kinds, 3)
+        self.strided = _DtypeLoops(kinds, 4)
 
     def scalar(self, kind: str) -> Scalar:
         """The function of elements of a kind of dtype, which is NumPy's letter."""

@@ -217,7 +217,7 @@ _OFFSETS = Family(
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class GatherLayout:
     """Where the dimensions of x and of the indices are in the result."""
 
     shape: Ints
@@ -315,7 +315,7 @@ def index_put(
 def _walk(
     family: Family,
     name: str,
-    layout: "Layout",
+    layout: "GatherLayout",
     addressed: tuple[Any, int],
     offsets: Any,
     linear: tuple[Any, int, Ints],
@@ -328,7 +328,9 @@ def _walk(
 
 
 @lru_cache(maxsize=REMEMBERED)
-def layout_of(shape: Ints, strides: Ints, given: tuple[Ints | None, ...]) -> Layout:
+def layout_of(
+    shape: Ints, strides: Ints, given: tuple[Ints | None, ...]
+) -> GatherLayout:
     """The layout of the result for indices of the given shapes."""
     common = broadcast_shapes(*(one for one in given if one is not None))
     chosen = [dim for dim, one in enumerate(given) if one is not None]
@@ -341,7 +343,7 @@ def layout_of(shape: Ints, strides: Ints, given: tuple[Ints | None, ...]) -> Lay
     def around(outer: Ints, inner: Ints) -> Ints:
         return (*(outer[d] for d in lead), *inner, *(outer[d] for d in trail))
 
-    return Layout(
+    return GatherLayout(
         shape=around(shape, common),
         walk=around(strides, (0,) * len(common)),
         steps=around((0,) * len(shape), contiguous_strides(common)),
@@ -350,7 +352,7 @@ def layout_of(shape: Ints, strides: Ints, given: tuple[Ints | None, ...]) -> Lay
     )
 
 
-def _places(layout: Layout, indices: Indices, operator: str) -> Any:
+def _places(layout: GatherLayout, indices: Indices, operator: str) -> Any:
     """The indices as one flat array that counts elements of x."""
     total = np.zeros(prod(layout.common), np.int64)
     kept = 0

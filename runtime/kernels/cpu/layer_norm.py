@@ -22,7 +22,11 @@ from everyorder.runtime.kernels.cpu.axis import REMEMBERED, by_rows, grain_of, r
 from everyorder.runtime.kernels.cpu.reduce import SUM, planned
 from everyorder.runtime.kernels.math import like
 from everyorder.runtime.kernels.shared.operands import Operand, Run, dense, in_rows
-from everyorder.runtime.kernels.shared.reduction_passes import LEAF, Array, Pass
+from everyorder.runtime.kernels.shared.reduction_passes import (
+    LEAF,
+    Array,
+    ReductionPass,
+)
 from everyorder.runtime.kernels.shared.thread_pool import parallel_for
 from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.tensor import Tensor
@@ -280,7 +284,7 @@ def _sum_gradients(
         entry(by_weight, by_bias, g, a, means, rstds, 0, inner)
         return
     parallel_for(blocks, grain_of(BLOCK * inner), run)
-    plan = (Pass(1, 0, blocks, inner, inner),)
+    plan = (ReductionPass(1, 0, blocks, inner, inner),)
     sums = planned(SUM, name, a.dtype, plan)
     for gradient, partial in ((dw, by_weight), (db, by_bias)):
         if gradient is not None:

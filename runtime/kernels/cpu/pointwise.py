@@ -55,7 +55,7 @@ from everyorder.runtime.kernels.math.scalars import (
     ROUNDED,
     SLOW,
     UNARY,
-    Function,
+    ScalarFunction,
     bounded,
     scaled,
     select,
@@ -149,7 +149,7 @@ _NEAR = {"sin": math.sin_near, "cos": math.cos_near, "tan": math.tan_near}
 _DELEGATED = ("pow", "atan2")
 
 
-def _unary(name: str, function: Function) -> Unary:
+def _unary(name: str, function: ScalarFunction) -> Unary:
     scalar = bound(function.real, ON)
     if name in _NEAR:
         return Circular(name, scalar, _NEAR[name])
@@ -157,7 +157,7 @@ def _unary(name: str, function: Function) -> Unary:
     return Unary(name, scalar, grain=function.grain, result=result)
 
 
-def _unary_complex(name: str, function: Function) -> Unary:
+def _unary_complex(name: str, function: ScalarFunction) -> Unary:
     """Of complex numbers; their functions are slow."""
     truth = function.result == "bool"
     return Unary(
@@ -168,7 +168,7 @@ def _unary_complex(name: str, function: Function) -> Unary:
     )
 
 
-def _binary(name: str, function: Function) -> Binary:
+def _binary(name: str, function: ScalarFunction) -> Binary:
     whole, of_complex = function.whole, function.complex
     return Binary(
         name,

@@ -36,7 +36,7 @@ from everyorder.runtime.kernels.shared.reduction_passes import (
     ROWS,
     TILE,
     Array,
-    Pass,
+    ReductionPass,
     add,
     block_of,
     both,
@@ -84,7 +84,7 @@ GRAIN = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Operation:
+class ReductionOperation:
     """What a reduction does to one kind of element."""
 
     rows: Family
@@ -109,8 +109,8 @@ class Operation:
 
 def _operation(
     name: str, by_rows: Any, by_columns: Any, start: float | str
-) -> Operation:
-    return Operation(
+) -> ReductionOperation:
+    return ReductionOperation(
         Family(f"{name}_rows", by_rows, ROWS, fastmath=by_rows in FAST),
         Family(f"{name}_columns", by_columns, COLUMNS),
         start,
@@ -154,10 +154,10 @@ _ALL = _operation("all", rows(both), columns(truth, both, keep), 1)
 
 
 def _loop(
-    operation: Operation,
+    operation: ReductionOperation,
     name: str,
     form: Form,
-    step: Pass,
+    step: ReductionPass,
     divisor: float,
     by_rows: bool,
 ) -> Call:
@@ -197,7 +197,7 @@ def _loop(
     call = once if tasks < 2 * grain else shared
     if parts == 1:
         return call
-    rest = Pass(outer, parts * inner, parts, inner, inner)
+    rest = ReductionPass(outer, parts * inner, parts, inner, inner)
     again = _loop(operation, form.name, form, rest, divisor, by_rows)
     return _chained(call, outer * parts * inner, form, again)
 
@@ -211,16 +211,16 @@ def _chained(first: Call, between: int, form: Form, second: Call) -> Call:
     return both_passes
 
 
-def _is_of_rows(step: Pass) -> bool:
+def _is_of_rows(step: ReductionPass) -> bool:
     return step.inner == 1 and step.reduced_stride == 1
 
 
 @lru_cache(REMEMBERED)
 def planned(
-    operation: Operation,
+    operation: ReductionOperation,
     name: str,
     form: Form,
-    plan: tuple[Pass, ...],
+    plan: tuple[ReductionPass, ...],
     divisor: float = 1,
 ) -> Call:
     """The call that goes through the passes of a plan, then divides."""
@@ -234,7 +234,7 @@ def planned(
 
 
 def _reduce(
-    operation: Operation, out: Tensor, x: Tensor, dims: tuple[int, ...]
+    operation: ReductionOperation, out: Tensor, x: Tensor, dims: tuple[int, ...]
 ) -> None:
     place = x._place
     call = _ready_call(
@@ -258,7 +258,7 @@ def _of_geometry(
     strides: Ints | None,
     dims: Ints,
     nothing: Call,
-    through: Callable[[tuple[Pass, ...]], Call | None],
+    through: Callable[[tuple[ReductionPass, ...]], Call | None],
 ) -> Call:
     """The call for a geometry: what goes `through` passes, or of no elements `nothing`.
 
@@ -272,14 +272,14 @@ def _of_geometry(
     if call is not None:
         return call
     row = prod(shape[dim] for dim in dims)
-    whole = through((Pass(prod(shape) // row, row, row, 1, 1),))
+    whole = through((ReductionPass(prod(shape) // row, row, row, 1, 1),))
     assert whole is not None, "rows are one pass"
     return lambda a, out: whole(moved_last(a, shape, steps, dims), out)
 
 
 @lru_cache(OPERATIONS * REMEMBERED)
 def _ready_call(
-    operation: Operation,
+    operation: ReductionOperation,
     shape: Ints,
     strides: Ints | None,
     dims: Ints,
@@ -301,7 +301,9 @@ def _ready_call(
     )
 
 
-def _kernel(by_dtype: dict[str, Operation], other: Operation, doc: str) -> Kernel:
+def _kernel(
+    by_dtype: dict[str, ReductionOperation], other: ReductionOperation, doc: str
+) -> Kernel:
     """The kernel that works by the operation of the output's dtype, or the other."""
 
     def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
@@ -311,7 +313,9 @@ def _kernel(by_dtype: dict[str, Operation], other: Operation, doc: str) -> Kerne
     return kernel
 
 
-def _ready(by_dtype: dict[str, Operation], other: Operation) -> Callable[..., Call]:
+def _ready(
+    by_dtype: dict[str, ReductionOperation], other: ReductionOperation
+) -> Callable[..., Call]:
     """What makes the same ready."""
 
     def ready(out: Geometry, x: Geometry, dims: Ints) -> Call:
@@ -322,12 +326,12 @@ def _ready(by_dtype: dict[str, Operation], other: Operation) -> Callable[..., Ca
     return ready
 
 
-def _floats(operation: Operation) -> dict[str, Operation]:
+def _floats(operation: ReductionOperation) -> dict[str, ReductionOperation]:
     return dict.fromkeys(("float32", "float64", "complex64", "complex128"), operation)
 
 
 # By the dtype of the output, for any other, and what it does.
-_ROWS: dict[str, tuple[dict[str, Operation], Operation, str]] = {
+_ROWS: dict[str, tuple[dict[str, ReductionOperation], ReductionOperation, str]] = {
     "sum": (_floats(SUM), _COUNT, "The sum: pairwise of floats, or mod 2**64."),
     "mean": ({}, MEAN, "The sum by the number of elements; NaN of none."),
     "prod": (_floats(_PROD), _INT_PROD, "The product; of integers mod 2**64."),
@@ -411,7 +415,7 @@ _NARROW = Family("variance_narrow", narrow, "void(float64[::1], T[::1])")
 _WIDE = np.dtype("float64")
 
 
-def _squares(name: str, step: Pass, divisor: float) -> Call:
+def _squares(name: str, step: ReductionPass, divisor: float) -> Call:
     """The mean, then the squares off it."""
     outer, stride, length, row, inner = step
     by_rows = _is_of_rows(step)
@@ -421,7 +425,7 @@ def _squares(name: str, step: Pass, divisor: float) -> Call:
     grain = -(-GRAIN // (min(length, size) * min(inner, TILE)))
     entry = (_SQUARE_ROWS if by_rows else _SQUARE_COLUMNS)[name]
     mean = planned(WIDE_MEAN, name, _WIDE, (step,), length)
-    left = Pass(outer, parts * inner, parts, inner, inner)
+    left = ReductionPass(outer, parts * inner, parts, inner, inner)
     rest = planned(SUM, _WIDE.name, _WIDE, (left,), divisor)
 
     def call(a: Array, out: Array) -> None:
@@ -453,7 +457,7 @@ def _variance_call(
     """The call of the variance for a geometry."""
     divisor = float(max(prod(shape[dim] for dim in dims) - correction, 0))
 
-    def through(plan: tuple[Pass, ...]) -> Call | None:
+    def through(plan: tuple[ReductionPass, ...]) -> Call | None:
         return _squares(name, plan[0], divisor) if len(plan) == 1 else None
 
     call = _of_geometry(shape, strides, dims, _nothing, through)

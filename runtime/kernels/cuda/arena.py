@@ -17,8 +17,8 @@ Rules:
 - finalizers only append to a queue, which the next taker drains: they run anywhere, and
   a lock taken there could be held already by the same thread.
 
-How it works: `Lease` is what an array keeps alive; when it dies, its block comes back.
-Nothing here knows CUDA: `Source` is the device's own allocator.
+How it works: `BlockLease` is what an array keeps alive; when it dies, its block comes
+back. Nothing here knows CUDA: `DeviceAllocator` is the device's own allocator.
 """
 
 import threading
@@ -39,12 +39,12 @@ LARGE, LARGE_SEGMENT = 10 << 20, 20 << 20
 PAGE = 2 << 20
 
 
-class Exhausted(Exception):
+class OutOfDeviceMemory(Exception):
     """A source has no memory left; only the arena sees it."""
 
 
-class Source(Protocol):
-    """A device's own allocator; `take` raises `Exhausted`."""
+class DeviceAllocator(Protocol):
+    """A device's own allocator; `take` raises `OutOfDeviceMemory`."""
 
     def take(self, nbytes: int) -> Any:
         """A segment, with its address as `pointer`."""
@@ -73,7 +73,7 @@ class Statistics:
     flushed: int
 
 
-class Block:
+class MemoryBlock:
     """A run of bytes of one segment; neighbours are linked while they live."""
 
     __slots__ = (
@@ -97,8 +97,8 @@ class Block:
         self.stream = stream
         self.small = small
         self.free = False
-        self.before: Block | None = None
-        self.after: Block | None = None
+        self.before: MemoryBlock | None = None
+        self.after: MemoryBlock | None = None
         self.others: list[Any] = []
 
     @property
@@ -106,16 +106,16 @@ class Block:
         """The address of the first byte."""
         return int(self.segment.pointer) + self.offset
 
-    def __lt__(self, other: "Block") -> bool:
+    def __lt__(self, other: "MemoryBlock") -> bool:
         return (self.size, self.pointer) < (other.size, other.pointer)
 
 
-class Lease:
+class BlockLease:
     """What keeps a block lent; it comes back when the last holder of this is gone."""
 
     __slots__ = ("__weakref__", "_arena", "block")
 
-    def __init__(self, arena: "Arena", block: Block) -> None:
+    def __init__(self, arena: "Arena", block: MemoryBlock) -> None:
         self._arena = arena
         self.block = block
 
@@ -140,19 +140,19 @@ class Lease:
 class Arena:
     """The memory of one device; safe to use from all threads."""
 
-    def __init__(self, source: Source, name: str) -> None:
+    def __init__(self, source: DeviceAllocator, name: str) -> None:
         self.name = name
         # Blocks whose leases died: filled by finalizers, drained under the lock.
-        self.returned: deque[Block] = deque()
+        self.returned: deque[MemoryBlock] = deque()
         self._source = source
         self._lock = threading.Lock()
-        self._free: dict[tuple[Any, bool], list[Block]] = {}
-        self._waiting: list[tuple[Block, list[Any]]] = []
+        self._free: dict[tuple[Any, bool], list[MemoryBlock]] = {}
+        self._waiting: list[tuple[MemoryBlock, list[Any]]] = []
         self._allocated = self._reserved = 0
         self._peak_allocated = self._peak_reserved = 0
         self._requests = self._segments = self._taken = self._flushed = 0
 
-    def lend(self, nbytes: int, stream: Any) -> Lease:
+    def lend(self, nbytes: int, stream: Any) -> BlockLease:
         """A block of at least `nbytes` for work on a stream.  Raises `OutOfMemory`."""
         size = -(-max(nbytes, 1) // GRAIN) * GRAIN
         with self._lock:
@@ -166,9 +166,9 @@ class Arena:
             self._requests += 1
             self._allocated += block.size
             self._peak_allocated = max(self._peak_allocated, self._allocated)
-            return Lease(self, block)
+            return BlockLease(self, block)
 
-    def used_on(self, block: Block, stream: Any) -> None:
+    def used_on(self, block: MemoryBlock, stream: Any) -> None:
         """Remember that a stream other than the block's own uses it."""
         with self._lock:
             if stream is not block.stream and stream not in block.others:
@@ -220,12 +220,12 @@ class Arena:
                 else:
                     self._waiting.append((block, events))
 
-    def _fitting(self, size: int, stream: Any, small: bool) -> Block | None:
+    def _fitting(self, size: int, stream: Any, small: bool) -> MemoryBlock | None:
         pool = self._free.get((stream, small), [])
         at = bisect_left(pool, size, key=lambda block: block.size)
         return pool.pop(at) if at < len(pool) else None
 
-    def _fresh(self, asked: int, size: int, stream: Any, small: bool) -> Block:
+    def _fresh(self, asked: int, size: int, stream: Any, small: bool) -> MemoryBlock:
         if small:
             length = SMALL_SEGMENT
         elif size <= LARGE:
@@ -248,19 +248,19 @@ class Arena:
         self._peak_reserved = max(self._peak_reserved, self._reserved)
         self._segments += 1
         self._taken += 1
-        return Block(segment, 0, length, stream, small)
+        return MemoryBlock(segment, 0, length, stream, small)
 
     def _take(self, length: int) -> Any:
         try:
             return self._source.take(length)
-        except Exhausted:
+        except OutOfDeviceMemory:
             return None
 
-    def _split(self, block: Block, size: int) -> None:
+    def _split(self, block: MemoryBlock, size: int) -> None:
         # A large block keeps what is too small to serve a large request.
         if block.size - size < (GRAIN if block.small else SMALL + 1):
             return
-        rest = Block(
+        rest = MemoryBlock(
             block.segment,
             block.offset + size,
             block.size - size,
@@ -274,7 +274,7 @@ class Arena:
         block.after = rest
         self._pool(rest)
 
-    def _release(self, block: Block) -> None:
+    def _release(self, block: MemoryBlock) -> None:
         before, after = block.before, block.after
         if after is not None and after.free:
             self._unpool(after)
@@ -285,16 +285,16 @@ class Arena:
             block = before
         self._pool(block)
 
-    def _pool(self, block: Block) -> None:
+    def _pool(self, block: MemoryBlock) -> None:
         block.free = True
         insort(self._free.setdefault((block.stream, block.small), []), block)
 
-    def _unpool(self, block: Block) -> None:
+    def _unpool(self, block: MemoryBlock) -> None:
         pool = self._free[block.stream, block.small]
         del pool[bisect_left(pool, block)]
 
     def _flush(self) -> int:
-        gone: list[Block] = []
+        gone: list[MemoryBlock] = []
         for key, pool in self._free.items():
             whole = [b for b in pool if b.before is None and b.after is None]
             gone += whole
@@ -308,7 +308,7 @@ class Arena:
         return freed
 
 
-def _join(first: Block, second: Block) -> None:
+def _join(first: MemoryBlock, second: MemoryBlock) -> None:
     """Let the first block take in the one right after it."""
     first.size += second.size
     first.after = second.after

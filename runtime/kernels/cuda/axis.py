@@ -41,7 +41,7 @@ from everyorder.runtime.kernels.cuda.copy import copy, flat
 from everyorder.runtime.kernels.cuda.device import BLOCK, running
 from everyorder.runtime.kernels.cuda.elementwise import Array, form, index_of, word_of
 from everyorder.runtime.kernels.cuda.jit import (
-    Blocks,
+    BlockKernels,
     Elements,
     Key,
     Maker,
@@ -147,7 +147,7 @@ _SUMMED: tuple[Key, ...] = (
     *((name, "int64") for name in ("bool", *INTEGERS) if name != "int64"),
 )
 
-_SUM_ROWS = Blocks(
+_SUM_ROWS = BlockKernels(
     "cumsum_rows", _rows, "U[::1], U[::1], T[::1], int64, int64, int64", _SUMMED
 )
 _SUM_COLUMNS = Elements(
@@ -253,7 +253,7 @@ def _maker(beats: Scalar) -> Maker:
 
 def _search(name: str, beats: Scalar) -> Callable[[Tensor, Tensor, int | None], None]:
     signature = "int64[::1], T[::1], int64[::1]" + ", int64" * 6
-    family = Blocks(name, _maker(beats), signature, ORDERED, np.int64)
+    family = BlockKernels(name, _maker(beats), signature, ORDERED, np.int64)
 
     def kernel(out: Tensor, x: Tensor, dim: int | None) -> None:
         if not out.numel():

@@ -51,7 +51,7 @@ from everyorder.runtime.kernels.cuda.elementwise import (
 )
 from everyorder.runtime.kernels.cuda.jit import (
     Elements,
-    Family,
+    LaunchFamily,
     Maker,
     from_bfloat16,
     from_float16,
@@ -96,7 +96,7 @@ _CONVERT = family(
 )
 
 
-def _of_halves(name: str, function: Scalar, key: tuple[str, str]) -> Family:
+def _of_halves(name: str, function: Scalar, key: tuple[str, str]) -> LaunchFamily:
     return family(name, lambda kind, other: function, (key,), operands="U")
 
 

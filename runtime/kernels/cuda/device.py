@@ -347,7 +347,7 @@ def _same(device: int, stream: Stream, what: str) -> None:
 WAVES = 1 if SIMULATED else 8
 
 
-class Shape(NamedTuple):
+class LaunchShape(NamedTuple):
     """The shape of a launch: blocks, threads of each, and the device's index."""
 
     grid: int
@@ -361,12 +361,12 @@ def resident(device: int) -> int:
     return of.multiprocessors * max(1, of.threads_per_multiprocessor // BLOCK)
 
 
-def spread(count: int, device: int) -> Shape:
+def spread(count: int, device: int) -> LaunchShape:
     """A thread for each of `count` elements, as far as the device goes."""
     wanted = -(-count // BLOCK)
-    return Shape(max(1, min(wanted, WAVES * resident(device))), BLOCK, device)
+    return LaunchShape(max(1, min(wanted, WAVES * resident(device))), BLOCK, device)
 
 
-def rows(count: int, device: int) -> Shape:
+def rows(count: int, device: int) -> LaunchShape:
     """A block for each of `count` rows, as far as the device goes."""
-    return Shape(max(1, min(count, WAVES * resident(device))), BLOCK, device)
+    return LaunchShape(max(1, min(count, WAVES * resident(device))), BLOCK, device)

@@ -32,8 +32,8 @@ from everyorder.runtime.base.codegen import block, template
 from everyorder.runtime.kernels.cuda.device import cuda, current_device, spread
 from everyorder.runtime.kernels.cuda.jit import (
     Body,
-    Family,
     Key,
+    LaunchFamily,
     device,
     number_of,
     scalar_type,
@@ -138,7 +138,7 @@ Number = bool | int | float | complex
 _BITS = {"float16": "uint16", "bfloat16": "uint16"}
 
 
-class Source(NamedTuple):
+class TensorOperand(NamedTuple):
     """A tensor, as a body reads it: element `offset + sum(index * stride)`."""
 
     array: Array
@@ -169,15 +169,17 @@ def word_of(tensor: Tensor) -> str:
     return BY_SIZE[itemsize(tensor.dtype)]
 
 
-def source(tensor: Tensor, to: Ints | None = None, name: str | None = None) -> Source:
+def source(
+    tensor: Tensor, to: Ints | None = None, name: str | None = None
+) -> TensorOperand:
     """A tensor as it lies, broadcast to a shape, its elements shown as `name`."""
     array, offset, strides = place_of(tensor)
     if to is not None and to != tensor.shape:
         strides = broadcast_strides(tensor.shape, strides, to)
-    return Source(as_dtype(array, name or form(tensor)), offset, strides)
+    return TensorOperand(as_dtype(array, name or form(tensor)), offset, strides)
 
 
-class Value(NamedTuple):
+class BodyOperand(NamedTuple):
     """A tensor or a number for an elementwise body; `fixed`: it is a number."""
 
     array: Array
@@ -187,15 +189,15 @@ class Value(NamedTuple):
     strides: Ints
 
 
-def value(given: Tensor | Number, shape: Ints, name: str, device: int) -> Value:
+def value(given: Tensor | Number, shape: Ints, name: str, device: int) -> BodyOperand:
     """An elementwise operand of dtype `name`, broadcast to the shape of the output."""
     if isinstance(given, Tensor) and given.device.type != "cpu":
         array, offset, strides = source(given, shape, name)
-        return Value(array, number_of(0, name), 0, offset, strides)
+        return BodyOperand(array, number_of(0, name), 0, offset, strides)
     number = given.item() if isinstance(given, Tensor) else given
     # The array is not read, but has to be one.
     array = device_array(1, np.dtype(scalar_type(name)), device)
-    return Value(array, number_of(number, name), 1, 0, (0,) * len(shape))
+    return BodyOperand(array, number_of(number, name), 1, 0, (0,) * len(shape))
 
 
 Scalar = Callable[..., Any]
@@ -212,7 +214,7 @@ def family(
     *,
     operands: str = "T",
     result: str = "T",
-) -> Family:
+) -> LaunchFamily:
     """Kernels of `scalar`; `operands` has a letter for each: `T`, `U`, `B` for bool."""
     wide = {"T": "W", "U": "V", "B": "int64"}
     named = {"T": "T", "U": "U", "B": "bool"}
@@ -224,11 +226,11 @@ def family(
         function = device(scalar(*scalars))
         return _body(len(operands))(function, _casts(operands, scalars))
 
-    return Family(name, make, signature + "int64*4, int64", keys)
+    return LaunchFamily(name, make, signature + "int64*4, int64", keys)
 
 
 def run(
-    kernels: Family, key: Key, out: Tensor, *given: tuple[Tensor | Number, str]
+    kernels: LaunchFamily, key: Key, out: Tensor, *given: tuple[Tensor | Number, str]
 ) -> None:
     """Launch for an output and its operands, each with the dtype it is read as."""
     at = index_of(out)
@@ -237,11 +239,11 @@ def run(
 
 
 def run_values(
-    kernels: Family,
+    kernels: LaunchFamily,
     key: Key,
     out: Tensor,
-    values: tuple[Value, ...],
-    target: Source | None = None,
+    values: tuple[BodyOperand, ...],
+    target: TensorOperand | None = None,
 ) -> None:
     """Launch for operands in the form of the body; `target` is how `out` is shown."""
     at = index_of(out)

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from everyorder.runtime.kernels.cpu.gather import Layout, layout_of
+from everyorder.runtime.kernels.cpu.gather import GatherLayout, layout_of
 from everyorder.runtime.kernels.cuda.axis import ordered_places
 from everyorder.runtime.kernels.cuda.copy import copy, fill, flat, require_indices
 from everyorder.runtime.kernels.cuda.device import running
@@ -43,7 +43,7 @@ from everyorder.runtime.kernels.cuda.elementwise import (
     Array,
     Ints,
     Number,
-    Source,
+    TensorOperand,
     form,
     index_of,
     parts,
@@ -77,12 +77,12 @@ _I = np.int64
 _INT64 = DType.named("int64")
 
 
-class Walk(NamedTuple):
+class GatherWalk(NamedTuple):
     """A shape, the operands over it, the step of an index, and the device."""
 
     shape: Ints
-    addressed: Source
-    chosen: Source
+    addressed: TensorOperand
+    chosen: TensorOperand
     step: int
     where: int
 
@@ -162,7 +162,7 @@ def integers(index: Tensor) -> Tensor:
     return made
 
 
-def along(x: Source, index: Tensor, dim: int) -> Walk:
+def along(x: TensorOperand, index: Tensor, dim: int) -> GatherWalk:
     """The walk over the shape of an index (of int64) along a dimension of `x`."""
     chosen, where = source(index), index_of(index)
     strides, step = x.strides, 0
@@ -171,18 +171,20 @@ def along(x: Source, index: Tensor, dim: int) -> Walk:
         strides = (*strides[:dim], 0, *strides[dim + 1 :])
     # A number is indexed like a tensor of one element.
     strides = strides or (0,) * len(index.shape)
-    addressed = Source(x.array, x.offset, strides)
-    return Walk(index.shape, addressed, chosen, step, where)
+    addressed = TensorOperand(x.array, x.offset, strides)
+    return GatherWalk(index.shape, addressed, chosen, step, where)
 
 
-def read(walk: Walk, out: Source, words: str) -> None:
+def read(walk: GatherWalk, out: TensorOperand, words: str) -> None:
     """Fill `out` with what the index names."""
     for size, extents, addressed, chosen, to in _pieces(walk, out):
         given = *to, *addressed, *chosen, walk.step, extents
         _READ.run(words, size, walk.where, *given)
 
 
-def write(walk: Walk, given: Source, words: str, size: int, *, uniform: bool) -> None:
+def write(
+    walk: GatherWalk, given: TensorOperand, words: str, size: int, *, uniform: bool
+) -> None:
     """Write what is given where the index says, in an array of `size` elements.
 
     `uniform`: all values are one, so that it does not matter who writes.
@@ -202,14 +204,14 @@ def write(walk: Walk, given: Source, words: str, size: int, *, uniform: bool) ->
         first += count
 
 
-def targets(walk: Walk) -> Array:
+def targets(walk: GatherWalk) -> Array:
     """The position of each element's counterpart, in the order of the walk."""
     found = device_array(prod(walk.shape), np.dtype(np.int64), walk.where)
     _targets(_TARGETS, walk, found)
     return found
 
 
-def _targets(kernels: Elements, walk: Walk, found: Array) -> None:
+def _targets(kernels: Elements, walk: GatherWalk, found: Array) -> None:
     first = 0
     for count, extents, (_, *addressed), chosen, _ in _pieces(walk, walk.chosen):
         given = found, *addressed, *chosen, first, walk.step, extents
@@ -217,7 +219,7 @@ def _targets(kernels: Elements, walk: Walk, found: Array) -> None:
         first += count
 
 
-def _pieces(walk: Walk, other: Source) -> Iterator[tuple[Any, ...]]:
+def _pieces(walk: GatherWalk, other: TensorOperand) -> Iterator[tuple[Any, ...]]:
     """Size, extents, and (array, offset, strides) of each operand for each launch.
 
     The operands are the addressed one, the index and the other.
@@ -358,7 +360,7 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
     else:
         one = empty_tensor((), out.dtype, out.device)
         fill(one, src)
-        given = Source(flat(one, words), 0, (0,) * len(index.shape))
+        given = TensorOperand(flat(one, words), 0, (0,) * len(index.shape))
     uniform = not isinstance(src, Tensor)
     write(walk, given, words, out.numel(), uniform=uniform)
 
@@ -391,9 +393,9 @@ def index_add(
     add_targets(out, flat(chosen), src, count, outer=outer, inner=inner, alpha=alpha)
 
 
-def _target(out: Tensor, words: str) -> Source:
+def _target(out: Tensor, words: str) -> TensorOperand:
     """An output, counted from its own first element."""
-    return Source(flat(out, words), 0, contiguous_strides(out.shape))
+    return TensorOperand(flat(out, words), 0, contiguous_strides(out.shape))
 
 
 def embedding_backward(
@@ -463,20 +465,22 @@ def index_put(
         write(walk, shown, words, out.numel(), uniform=uniform)
 
 
-def _indexed(x: Tensor, addressed: Source, indices: Indices, operator: str) -> Walk:
+def _indexed(
+    x: Tensor, addressed: TensorOperand, indices: Indices, operator: str
+) -> GatherWalk:
     shapes = tuple(None if one is None else one.shape for one in indices)
     layout = layout_of(x.shape, addressed.strides, shapes)
     places = flat_of(_places(layout, indices, x, operator))
-    return Walk(
+    return GatherWalk(
         layout.shape,
-        Source(addressed.array, addressed.offset, layout.walk),
-        Source(places, 0, layout.steps),
+        TensorOperand(addressed.array, addressed.offset, layout.walk),
+        TensorOperand(places, 0, layout.steps),
         1,
         index_of(x),
     )
 
 
-def _places(layout: Layout, indices: Indices, x: Tensor, operator: str) -> Tensor:
+def _places(layout: GatherLayout, indices: Indices, x: Tensor, operator: str) -> Tensor:
     """The positions that the indices name together, less the offset of x."""
     where = index_of(x)
     total = empty_tensor(layout.common, _INT64, x.device)

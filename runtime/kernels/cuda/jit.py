@@ -17,7 +17,8 @@ Rules:
   through `ported(function)`; functions that bodies of other files call take `running`
   from `runtime.kernels.cuda.device`, not `cuda` (the simulator demands it);
 - a kernel that does one thing for each number below a count is an `Elements`, or where
-  a block does it `Blocks`, of a function of that number, and is launched by `run`;
+  a block does it `BlockKernels`, of a function of that number, and is launched by
+  `run`;
 - 16-bit floats are passed as `uint16`; numbers are brought into range before they are
   passed (`number_of`), since only compiled code wraps them silently.
 
@@ -61,7 +62,7 @@ from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.kernels.cuda.device import (
     BLOCK,
     SIMULATED,
-    Shape,
+    LaunchShape,
     cuda,
     current_stream,
     on_device,
@@ -103,7 +104,7 @@ REAL = {"complex64": "float32", "complex128": "float64"}
 _LOCK = threading.RLock()
 
 # Every family by name: what there is to compile.
-DECLARED: dict[str, "Family"] = {}
+DECLARED: dict[str, "LaunchFamily"] = {}
 
 
 def scalar_type(name: str) -> Any:
@@ -180,7 +181,7 @@ def number_of(number: complex, name: str) -> Any:
     return complex(number) if kind.kind == "c" else float(number.real)
 
 
-class Kernel:
+class LaunchedKernel:
     """One compiled kernel: called with the shape of the launch and the arguments."""
 
     __slots__ = ("_compiled", "_dispatcher", "_types")
@@ -190,7 +191,7 @@ class Kernel:
         self._types = types
         self._compiled: Any = None
 
-    def __call__(self, shape: Shape, *arguments: Any) -> None:
+    def __call__(self, shape: LaunchShape, *arguments: Any) -> None:
         """Launch on the current stream of the shape's device; does not wait."""
         if SIMULATED:
             with _LOCK:
@@ -213,7 +214,7 @@ class Kernel:
             return self._compiled
 
 
-class Family:
+class LaunchFamily:
     """Kernels of one maker, by key; `family["float32"]` compiles at the first launch.
 
     Raises KeyError for a key that was not declared.
@@ -233,10 +234,10 @@ class Family:
         self.signature = signature
         self.keys = tuple((key,) if isinstance(key, str) else key for key in keys)
         self._make = make
-        self._kernels: dict[Key, Kernel] = {}
+        self._kernels: dict[Key, LaunchedKernel] = {}
         DECLARED[name] = self
 
-    def __getitem__(self, key: str | Key) -> Kernel:
+    def __getitem__(self, key: str | Key) -> LaunchedKernel:
         whole = (key,) if isinstance(key, str) else key
         found = self._kernels.get(whole)
         return self._made(whole) if found is None else found
@@ -254,16 +255,16 @@ class Family:
         names["W"], names["V"] = WIDE[key[0]], WIDE[key[-1]]
         return tuple(_type(word.strip(), names) for word in self.signature.split(","))
 
-    def _made(self, key: Key) -> Kernel:
+    def _made(self, key: Key) -> LaunchedKernel:
         if key not in self.keys:
             raise KeyError(f"{self.name} has no kernel for {', '.join(key)}")
         with _LOCK:
             if key not in self._kernels:
-                self._kernels[key] = Kernel(self.body(key), self.types(key))
+                self._kernels[key] = LaunchedKernel(self.body(key), self.types(key))
             return self._kernels[key]
 
 
-class Elements(Family):
+class Elements(LaunchFamily):
     """Kernels that call a function with each number below a count, and arguments.
 
     `make(*scalars)` gives the function; the signature is that of the arguments.
@@ -284,7 +285,7 @@ class Elements(Family):
         self[key](spread(count, where), *arguments, count)
 
 
-class Blocks(Family):
+class BlockKernels(LaunchFamily):
     """Kernels of functions that all threads of a block call with each number.
 
     The functions get an array that the threads share: `BLOCK` elements of the last
@@ -341,7 +342,7 @@ def _walk(arguments: int) -> list[str]:
     return block(f"def body({given}, count):", lines)
 
 
-def declared() -> Iterator[tuple[Family, Key]]:
+def declared() -> Iterator[tuple[LaunchFamily, Key]]:
     """Every kernel of every family imported so far."""
     for family in DECLARED.values():
         for key in family.keys:

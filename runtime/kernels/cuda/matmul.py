@@ -25,7 +25,7 @@ import numpy as np
 from everyorder.runtime.kernels.cuda.copy import flat
 from everyorder.runtime.kernels.cuda.device import BLOCK, SIMULATED, cuda, rows
 from everyorder.runtime.kernels.cuda.elementwise import Array, index_of, source
-from everyorder.runtime.kernels.cuda.jit import Body, Family, device
+from everyorder.runtime.kernels.cuda.jit import Body, LaunchFamily, device
 from everyorder.runtime.kernels.cuda.pointwise import KERNELS as POINTWISE
 from everyorder.runtime.kernels.cuda.reduce import KERNELS as REDUCE
 from everyorder.runtime.kernels.math.complex import Scalar
@@ -91,13 +91,15 @@ def _adding(kind: Any) -> Scalar:
     return lambda total, x, y: total + x * y
 
 
-def family(name: str, places: Callable[[Any], Places], keys: tuple[str, ...]) -> Family:
+def family(
+    name: str, places: Callable[[Any], Places], keys: tuple[str, ...]
+) -> LaunchFamily:
     """Kernels of products whose elements lie where `places(T)` says."""
 
     def make(kind: Any) -> Body:
         return _body(kind, device(_adding(kind)), *map(device, places(kind)))
 
-    return Family(name, make, _SIGNATURE, keys)
+    return LaunchFamily(name, make, _SIGNATURE, keys)
 
 
 def _body(
@@ -200,7 +202,7 @@ def splits_of(sizes: Sizes) -> int:
 
 
 def product(
-    kernels: Family,
+    kernels: LaunchFamily,
     out: Tensor,
     a: Array,
     b: Array,

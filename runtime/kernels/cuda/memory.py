@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.kernels.cuda.arena import Arena, Exhausted, Lease, Statistics
+from everyorder.runtime.kernels.cuda.arena import (
+    Arena,
+    BlockLease,
+    OutOfDeviceMemory,
+    Statistics,
+)
 from everyorder.runtime.kernels.cuda.device import (
     SIMULATED,
     Event,
@@ -57,10 +62,10 @@ class DriverSource:
         self._left = self.LIMIT
 
     def take(self, nbytes: int) -> _Segment:
-        """A segment of device memory.  Raises `Exhausted`."""
+        """A segment of device memory.  Raises `OutOfDeviceMemory`."""
         if SIMULATED:
             if nbytes > self._left:
-                raise Exhausted
+                raise OutOfDeviceMemory
             self._left -= nbytes
             return _Segment(np.empty(nbytes, _BYTE))
         with on_device(self.index):
@@ -70,7 +75,7 @@ class DriverSource:
                 # 2 is CUDA_ERROR_OUT_OF_MEMORY of the driver's own list.
                 if int(error.code) != 2:
                     raise
-                raise Exhausted from error
+                raise OutOfDeviceMemory from error
 
     def give(self, segments: list[_Segment]) -> None:
         """Return segments, after all work on the device is done."""
@@ -319,15 +324,15 @@ def _device_at(pointer: int) -> int:
     )
 
 
-def _lease_of(array: Array) -> Lease | None:
+def _lease_of(array: Array) -> BlockLease | None:
     if not SIMULATED:
         found = getattr(array.gpu_data, "owner", None)
-        return found if isinstance(found, Lease) else None
+        return found if isinstance(found, BlockLease) else None
     base = array._ary
     while isinstance(base, np.ndarray):
         base = base.base
     owner = base.owner if isinstance(base, _Held) else None
-    return owner if isinstance(owner, Lease) else None
+    return owner if isinstance(owner, BlockLease) else None
 
 
 register_memory("cuda", CudaMemory())

@@ -29,7 +29,7 @@ from everyorder.runtime.kernels.cuda.device import BLOCK, running
 from everyorder.runtime.kernels.cuda.elementwise import index_of
 from everyorder.runtime.kernels.cuda.gather import integers
 from everyorder.runtime.kernels.cuda.jit import (
-    Blocks,
+    BlockKernels,
     Elements,
     Maker,
     block_greatest,
@@ -144,7 +144,7 @@ def _backward(logarithm: bool, together: bool) -> Maker:
 def _kernel(name: str, maker: Callable[[bool, bool], Maker], logarithm: bool) -> Any:
     """A kernel of an output, one input or two of its shape, and a dimension."""
     signature = "T[::1], T[::1], T[::1], int64, int64"
-    of_rows = Blocks(f"{name}_rows", maker(logarithm, True), signature, FLOATS)
+    of_rows = BlockKernels(f"{name}_rows", maker(logarithm, True), signature, FLOATS)
     of_columns = Elements(f"{name}_columns", maker(logarithm, False), signature, FLOATS)
 
     def kernel(out: Tensor, one: Tensor, *rest: Any) -> None:
@@ -401,8 +401,8 @@ def _affine_sums(kind: Any) -> Scalar:
 
 
 _ROWS = "T[::1], " * 6 + "int64, int64, "
-_NORMALISE = Blocks("layer_norm", _normalise, f"{_ROWS}int64, float64", FLOATS)
-_NORMALISE_BACK = Blocks(
+_NORMALISE = BlockKernels("layer_norm", _normalise, f"{_ROWS}int64, float64", FLOATS)
+_NORMALISE_BACK = BlockKernels(
     "layer_norm_input", _normalise_back, _ROWS.rstrip(", "), FLOATS
 )
 _AFFINE_SUMS = Elements("layer_norm_affine", _affine_sums, f"{_ROWS}int64", FLOATS)

@@ -24,7 +24,7 @@ from everyorder.runtime.kernels.cuda.elementwise import (
     run,
 )
 from everyorder.runtime.kernels.cuda.jit import (
-    Family,
+    LaunchFamily,
     complexes_of,
     is_complex,
     number_of,
@@ -37,7 +37,7 @@ from everyorder.runtime.kernels.math.scalars import (
     CERTAIN,
     REALS,
     UNARY,
-    Function,
+    ScalarFunction,
     greatest,
     least,
     scaled,
@@ -48,7 +48,7 @@ from everyorder.runtime.tensors.tensor import Tensor
 Operand = Tensor | Number
 
 
-def _scalar(function: Function) -> ScalarMaker:
+def _scalar(function: ScalarFunction) -> ScalarMaker:
     def make(kind: Any) -> Scalar:
         if is_complex(kind) and function.complex is not None:
             return bound(function.complex, complexes_of(kind))
@@ -64,7 +64,7 @@ def _clamp(kind: Any) -> Scalar:
     return lambda x, low, high: below(above(x, low), high)
 
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, LaunchFamily] = {
     name: family(name, _scalar(row), row.dtypes, operands=operands, result=row.result)
     for table, operands in ((UNARY, "T"), (BINARY, "TT"))
     for name, row in table.items()

@@ -26,7 +26,7 @@ from everyorder.runtime.kernels.cuda.copy import contiguous, copy, fill, flat
 from everyorder.runtime.kernels.cuda.device import BLOCK, SIMULATED, running
 from everyorder.runtime.kernels.cuda.elementwise import Array, index_of
 from everyorder.runtime.kernels.cuda.jit import (
-    Blocks,
+    BlockKernels,
     Elements,
     Key,
     Maker,
@@ -45,7 +45,7 @@ from everyorder.runtime.kernels.math.scalars import (
     greatest,
     least,
 )
-from everyorder.runtime.kernels.shared.reduction_passes import Pass, passes
+from everyorder.runtime.kernels.shared.reduction_passes import ReductionPass, passes
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
 from everyorder.runtime.tensors.shape import reduced_shape
@@ -64,10 +64,10 @@ TALL = 16 if SIMULATED else 256
 SHORT = BLOCK // 2
 
 
-class Operation(NamedTuple):
+class ReductionKernels(NamedTuple):
     """The two kernels of a reduction, and the result of reducing nothing."""
 
-    rows: Blocks
+    rows: BlockKernels
     columns: Elements
     nothing: Callable[[str], Any]
 
@@ -148,9 +148,9 @@ def _operation(
     first: Callable[[Any], Any],
     keys: tuple[str | Key, ...],
     divides: bool = False,
-) -> Operation:
-    return Operation(
-        Blocks(f"{name}_rows", _rows(combine, first, divides), _ROWS, keys),
+) -> ReductionKernels:
+    return ReductionKernels(
+        BlockKernels(f"{name}_rows", _rows(combine, first, divides), _ROWS, keys),
         Elements(f"{name}_columns", _columns(combine, first, divides), _COLUMNS, keys),
         lambda of: first(scalar_type(of)),
     )
@@ -186,7 +186,11 @@ _ALL = _operation("all", lambda a, b: a and b, lambda to: True, _TRUTH)
 
 
 def reduce(
-    operation: Operation, out: Tensor, x: Tensor, dims: Ints, divisor: float = 1.0
+    operation: ReductionKernels,
+    out: Tensor,
+    x: Tensor,
+    dims: Ints,
+    divisor: float = 1.0,
 ) -> None:
     """Reduce `dims` of `x` into `out`; a divisor is for sums of floats."""
     name = out.dtype.name
@@ -210,11 +214,11 @@ def reduce(
 
 
 def _passed(
-    operation: Operation,
+    operation: ReductionKernels,
     key: Key,
     array: Array,
     at: int,
-    step: Pass,
+    step: ReductionPass,
     into: Array | None,
     where: int,
     divisor: float,
@@ -237,21 +241,21 @@ def _passed(
         operation.columns.run(key, tasks, where, out, array, at, *sizes, inner, last)
     if one:
         return out
-    rest = Pass(step.outer, runs * inner, runs, inner, inner)
+    rest = ReductionPass(step.outer, runs * inner, runs, inner, inner)
     return _passed(operation, (key[1], key[1]), out, 0, rest, into, where, divisor)
 
 
-def _moved_last(x: Tensor, dims: Ints) -> tuple[Tensor, tuple[Pass, ...]]:
+def _moved_last(x: Tensor, dims: Ints) -> tuple[Tensor, tuple[ReductionPass, ...]]:
     """A copy with the reduced axes last, and the one pass over it."""
     order = [*(at for at in range(x.ndim) if at not in dims), *dims]
     shape = tuple(x.shape[at] for at in order)
     strides = tuple(x.strides[at] for at in order)
     made = contiguous(view_of(x, shape, strides, x.offset))
     row = prod(x.shape[at] for at in dims)
-    return made, (Pass(prod(shape) // row, row, row, 1, 1),)
+    return made, (ReductionPass(prod(shape) // row, row, row, 1, 1),)
 
 
-def _total(floating: Operation, whole: Operation) -> Callable[..., None]:
+def _total(floating: ReductionKernels, whole: ReductionKernels) -> Callable[..., None]:
     def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
         if out.dtype.name in (*FLOATS, *COMPLEXES):
             reduce(floating, out, x, dims)
@@ -270,7 +274,7 @@ def mean(out: Tensor, x: Tensor, dims: Ints) -> None:
     reduce(_SUM, out, x, dims, float(prod(x.shape[dim] for dim in dims)))
 
 
-def _truth(operation: Operation) -> Callable[..., None]:
+def _truth(operation: ReductionKernels) -> Callable[..., None]:
     def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
         mask = x
         if x.dtype.name != "bool":
@@ -281,7 +285,7 @@ def _truth(operation: Operation) -> Callable[..., None]:
     return kernel
 
 
-def _extreme(operation: Operation) -> Callable[..., None]:
+def _extreme(operation: ReductionKernels) -> Callable[..., None]:
     def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
         reduce(operation, out, x, dims)
 

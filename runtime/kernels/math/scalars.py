@@ -63,7 +63,7 @@ ROOT_TWO_BY_PI, CUBIC = 0.7978845608028654, 0.044715
 INFINITE, LN_2 = float("inf"), 0.6931471805599453
 
 
-class Function(NamedTuple):
+class ScalarFunction(NamedTuple):
     """A function of numbers.
 
     Attributes:
@@ -83,14 +83,14 @@ class Function(NamedTuple):
     grain: int = LIGHT
 
 
-def _inexact(name: str, grain: int = HEAVY) -> Function:
+def _inexact(name: str, grain: int = HEAVY) -> ScalarFunction:
     """A function that the device has, of real and of complex numbers."""
-    return Function(name, INEXACT, complex=name, grain=grain)
+    return ScalarFunction(name, INEXACT, complex=name, grain=grain)
 
 
-def _everywhere(function: Scalar, grain: int = LIGHT) -> Function:
+def _everywhere(function: Scalar, grain: int = LIGHT) -> ScalarFunction:
     """One formula for real and complex numbers."""
-    return Function(function, INEXACT, complex=function, grain=grain)
+    return ScalarFunction(function, INEXACT, complex=function, grain=grain)
 
 
 # Of one number.
@@ -188,20 +188,20 @@ ROUNDED = ("floor", "ceil", "round", "trunc")
 # `approximate` of gelu -> its row; that of the gradient has `_backward` behind.
 GELU = {"none": "gelu", "tanh": "gelu_tanh"}
 
-UNARY: dict[str, Function] = {
-    "neg": Function(operator.neg, NUMBERS, complex=operator.neg),
-    "abs": Function(_abs, NUMBERS, complex="absolute", result="R"),
-    "sign": Function(_sign, REALS, complex=_complex_sign),
-    "square": Function(_square, NUMBERS, complex=_square),
-    "relu": Function(_relu, REALS),
-    "floor": Function("floor", FLOATS),
-    "ceil": Function("ceil", FLOATS),
-    "round": Function("rint", FLOATS),
-    "trunc": Function("trunc", FLOATS),
+UNARY: dict[str, ScalarFunction] = {
+    "neg": ScalarFunction(operator.neg, NUMBERS, complex=operator.neg),
+    "abs": ScalarFunction(_abs, NUMBERS, complex="absolute", result="R"),
+    "sign": ScalarFunction(_sign, REALS, complex=_complex_sign),
+    "square": ScalarFunction(_square, NUMBERS, complex=_square),
+    "relu": ScalarFunction(_relu, REALS),
+    "floor": ScalarFunction("floor", FLOATS),
+    "ceil": ScalarFunction("ceil", FLOATS),
+    "round": ScalarFunction("rint", FLOATS),
+    "trunc": ScalarFunction("trunc", FLOATS),
     # Of bool it is `logical_not`.
-    "bitwise_not": Function(operator.invert, INTEGERS),
+    "bitwise_not": ScalarFunction(operator.invert, INTEGERS),
     # Of real numbers it is a copy.
-    "conj": Function("conj", COMPLEXES, complex="conj"),
+    "conj": ScalarFunction("conj", COMPLEXES, complex="conj"),
     "sqrt": _inexact("sqrt", LIGHT),
     "rsqrt": _everywhere(_rsqrt),
     "reciprocal": _everywhere(_reciprocal),
@@ -219,16 +219,16 @@ UNARY: dict[str, Function] = {
             *("sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
         )
     },
-    "erf": Function("erf", FLOATS, grain=HEAVIEST),
-    "erfc": Function("erfc", FLOATS, grain=HEAVIEST),
-    "sigmoid": Function(_sigmoid, INEXACT, complex=_complex_sigmoid, grain=HEAVY),
-    "silu": Function(_silu, INEXACT, complex=_complex_silu, grain=HEAVY),
-    "gelu": Function(_gelu, FLOATS, grain=HEAVIEST),
-    "gelu_tanh": Function(_gelu_tanh, FLOATS, grain=HEAVIEST),
-    "logical_not": Function(_logical_not, ALL, result="bool"),
-    "isnan": Function(_isnan, INEXACT, result="bool"),
-    "isinf": Function(_isinf, INEXACT, complex=_complex_isinf, result="bool"),
-    "isfinite": Function(_isfinite, INEXACT, result="bool"),
+    "erf": ScalarFunction("erf", FLOATS, grain=HEAVIEST),
+    "erfc": ScalarFunction("erfc", FLOATS, grain=HEAVIEST),
+    "sigmoid": ScalarFunction(_sigmoid, INEXACT, complex=_complex_sigmoid, grain=HEAVY),
+    "silu": ScalarFunction(_silu, INEXACT, complex=_complex_silu, grain=HEAVY),
+    "gelu": ScalarFunction(_gelu, FLOATS, grain=HEAVIEST),
+    "gelu_tanh": ScalarFunction(_gelu_tanh, FLOATS, grain=HEAVIEST),
+    "logical_not": ScalarFunction(_logical_not, ALL, result="bool"),
+    "isnan": ScalarFunction(_isnan, INEXACT, result="bool"),
+    "isinf": ScalarFunction(_isinf, INEXACT, complex=_complex_isinf, result="bool"),
+    "isfinite": ScalarFunction(_isfinite, INEXACT, result="bool"),
 }
 
 # What every integer answers.
@@ -395,47 +395,51 @@ def _gelu_tanh_backward(grad: Any, x: Any) -> Any:
 # What is divided by is no 0 among integers: whoever runs these looks first.
 DIVIDING = ("remainder", "floor_divide", "fmod")
 
-BINARY: dict[str, Function] = {
-    "add": Function(operator.add, ALL),
-    "sub": Function(operator.sub, NUMBERS),
-    "mul": Function(operator.mul, ALL),
+BINARY: dict[str, ScalarFunction] = {
+    "add": ScalarFunction(operator.add, ALL),
+    "sub": ScalarFunction(operator.sub, NUMBERS),
+    "mul": ScalarFunction(operator.mul, ALL),
     "div": _inexact("divide", LIGHT),
-    "remainder": Function(_remainder, REALS, whole=operator.mod, grain=SLOW),
-    "floor_divide": Function(_floor_divide, REALS, whole=_whole_divide, grain=SLOW),
-    "fmod": Function("fmod", REALS, whole=_whole_fmod, grain=SLOW),
+    "remainder": ScalarFunction(_remainder, REALS, whole=operator.mod, grain=SLOW),
+    "floor_divide": ScalarFunction(
+        _floor_divide, REALS, whole=_whole_divide, grain=SLOW
+    ),
+    "fmod": ScalarFunction("fmod", REALS, whole=_whole_fmod, grain=SLOW),
     # A negative exponent of integers, as a number, is found before.
-    "pow": Function(
+    "pow": ScalarFunction(
         "power", NUMBERS, whole=_whole_power, complex="power", grain=50_000
     ),
-    "atan2": Function("atan2", FLOATS),
-    "hypot": Function("hypot", FLOATS, grain=SLOW),
-    "logaddexp": Function(_logaddexp, INEXACT, complex=_complex_logaddexp, grain=SLOW),
-    "logaddexp2": Function(
+    "atan2": ScalarFunction("atan2", FLOATS),
+    "hypot": ScalarFunction("hypot", FLOATS, grain=SLOW),
+    "logaddexp": ScalarFunction(
+        _logaddexp, INEXACT, complex=_complex_logaddexp, grain=SLOW
+    ),
+    "logaddexp2": ScalarFunction(
         _logaddexp2, INEXACT, complex=_complex_logaddexp2, grain=SLOW
     ),
     "xlogy": _everywhere(_xlogy, HEAVY),
-    "maximum": Function(greatest, ORDERED),
-    "minimum": Function(least, ORDERED),
-    "eq": Function(operator.eq, ALL, result="bool"),
-    "ne": Function(operator.ne, ALL, result="bool"),
-    "lt": Function(operator.lt, ORDERED, result="bool"),
-    "le": Function(operator.le, ORDERED, result="bool"),
-    "gt": Function(operator.gt, ORDERED, result="bool"),
-    "ge": Function(operator.ge, ORDERED, result="bool"),
-    "logical_and": Function(_logical_and, ALL, result="bool"),
-    "logical_or": Function(_logical_or, ALL, result="bool"),
-    "logical_xor": Function(_logical_xor, ALL, result="bool"),
-    "bitwise_and": Function(operator.and_, BITS),
-    "bitwise_or": Function(operator.or_, BITS),
-    "bitwise_xor": Function(operator.xor, BITS),
-    "relu_backward": Function(_relu_backward, FLOATS),
+    "maximum": ScalarFunction(greatest, ORDERED),
+    "minimum": ScalarFunction(least, ORDERED),
+    "eq": ScalarFunction(operator.eq, ALL, result="bool"),
+    "ne": ScalarFunction(operator.ne, ALL, result="bool"),
+    "lt": ScalarFunction(operator.lt, ORDERED, result="bool"),
+    "le": ScalarFunction(operator.le, ORDERED, result="bool"),
+    "gt": ScalarFunction(operator.gt, ORDERED, result="bool"),
+    "ge": ScalarFunction(operator.ge, ORDERED, result="bool"),
+    "logical_and": ScalarFunction(_logical_and, ALL, result="bool"),
+    "logical_or": ScalarFunction(_logical_or, ALL, result="bool"),
+    "logical_xor": ScalarFunction(_logical_xor, ALL, result="bool"),
+    "bitwise_and": ScalarFunction(operator.and_, BITS),
+    "bitwise_or": ScalarFunction(operator.or_, BITS),
+    "bitwise_xor": ScalarFunction(operator.xor, BITS),
+    "relu_backward": ScalarFunction(_relu_backward, FLOATS),
     "sigmoid_backward": _everywhere(_sigmoid_backward),
     "tanh_backward": _everywhere(_tanh_backward),
-    "silu_backward": Function(
+    "silu_backward": ScalarFunction(
         _silu_backward, INEXACT, complex=_complex_silu_backward, grain=HEAVY
     ),
-    "gelu_backward": Function(_gelu_backward, FLOATS, grain=HEAVIEST),
-    "gelu_tanh_backward": Function(_gelu_tanh_backward, FLOATS, grain=HEAVIEST),
+    "gelu_backward": ScalarFunction(_gelu_backward, FLOATS, grain=HEAVIEST),
+    "gelu_tanh_backward": ScalarFunction(_gelu_tanh_backward, FLOATS, grain=HEAVIEST),
 }
 
 

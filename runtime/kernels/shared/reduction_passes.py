@@ -37,7 +37,7 @@ from everyorder.runtime.kernels.math import bits, from_bits
 Array = npt.NDArray[Any]
 
 
-class Pass(NamedTuple):
+class ReductionPass(NamedTuple):
     """One reduced group between an outer and an inner group of kept elements."""
 
     outer: int
@@ -47,7 +47,7 @@ class Pass(NamedTuple):
     inner: int
 
 
-class Group(NamedTuple):
+class AxisGroup(NamedTuple):
     """Neighbouring axes that are one: their elements, their step, their fate."""
 
     size: int
@@ -57,15 +57,15 @@ class Group(NamedTuple):
 
 def _groups(
     shape: Sequence[int], strides: Sequence[int], dims: frozenset[int]
-) -> list[Group]:
+) -> list[AxisGroup]:
     axes = [
-        Group(n, s, d in dims)
+        AxisGroup(n, s, d in dims)
         for d, (n, s) in enumerate(zip(shape, strides, strict=True))
         if n != 1
     ]
     kept = [axis for axis in axes if not axis.reduced]
     gone = sorted((a for a in axes if a.reduced), key=lambda a: a.stride)
-    order: list[Group] = []
+    order: list[AxisGroup] = []
     for axis in kept:
         while gone and gone[-1].stride > axis.stride:
             order.append(gone.pop())
@@ -74,30 +74,30 @@ def _groups(
     return _merged(order)
 
 
-def _merged(groups: Sequence[Group]) -> list[Group]:
-    merged: list[Group] = []
+def _merged(groups: Sequence[AxisGroup]) -> list[AxisGroup]:
+    merged: list[AxisGroup] = []
     for group in groups:
         if merged and merged[-1].reduced == group.reduced:
             last = merged[-1]
             if last.stride == group.size * group.stride:
                 size = last.size * group.size
-                merged[-1] = Group(size, group.stride, group.reduced)
+                merged[-1] = AxisGroup(size, group.stride, group.reduced)
                 continue
         merged.append(group)
     return merged
 
 
-def _dense(groups: Sequence[Group]) -> bool:
+def _dense(groups: Sequence[AxisGroup]) -> bool:
     return all(a.stride == b.size * b.stride for a, b in pairwise(groups))
 
 
-def _next(groups: list[Group], last: int) -> Pass | None:
+def _next(groups: list[AxisGroup], last: int) -> ReductionPass | None:
     """The pass that takes the reduced group at `last` away, if the strides allow it."""
     before, group, after = groups[:last], groups[last], groups[last + 1 :]
     innermost = after[-1] if after else group
     if not _dense(before) or len(after) > 1 or innermost.stride != 1:
         return None
-    return Pass(
+    return ReductionPass(
         prod(g.size for g in before),
         before[-1].stride if before else 0,
         group.size,
@@ -106,11 +106,11 @@ def _next(groups: list[Group], last: int) -> Pass | None:
     )
 
 
-def _contiguous(groups: Sequence[Group]) -> list[Group]:
-    made: list[Group] = []
+def _contiguous(groups: Sequence[AxisGroup]) -> list[AxisGroup]:
+    made: list[AxisGroup] = []
     stride = 1
     for group in reversed(groups):
-        made.append(Group(group.size, stride, group.reduced))
+        made.append(AxisGroup(group.size, stride, group.reduced))
         stride *= group.size
     return _merged(made[::-1])
 
@@ -118,7 +118,7 @@ def _contiguous(groups: Sequence[Group]) -> list[Group]:
 @lru_cache(1024)
 def passes(
     shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...]
-) -> tuple[Pass, ...] | None:
+) -> tuple[ReductionPass, ...] | None:
     """The passes that reduce `dims`, in order; None where a copy must come first.
 
     No axis may be empty.  There is at least one pass, of one element where nothing is
@@ -128,8 +128,8 @@ def passes(
     if not any(group.reduced for group in groups):
         size = prod(group.size for group in groups)
         dense = not groups or (_dense(groups) and groups[-1].stride == 1)
-        return (Pass(1, 0, 1, size, size),) if dense else None
-    plan: list[Pass] = []
+        return (ReductionPass(1, 0, 1, size, size),) if dense else None
+    plan: list[ReductionPass] = []
     while any(group.reduced for group in groups):
         last = max(i for i, group in enumerate(groups) if group.reduced)
         step = _next(groups, last)

@@ -35,8 +35,8 @@ from everyorder.runtime.errors.tensor import (
 )
 from everyorder.runtime.operators.declare.plan import (
     CPU,
+    CallPlan,
     KernelTable,
-    Plan,
     Shape,
     Work,
     bad_devices,
@@ -104,7 +104,7 @@ def table_for(device: Device) -> KernelTable:
 REFUSALS = (OperandError, ArithmeticRefused.of_code("DivisionByZero"))
 
 
-def produce(plan: Plan, table: KernelTable, own: str | Work) -> Any:
+def produce(plan: CallPlan, table: KernelTable, own: str | Work) -> Any:
     """Run the plan into fresh tensors; the one result, or a tuple of several."""
     outputs, device, arguments, compute, cast, start, kernel, pointwise, _ = plan
     if pointwise and (order := order_of(plan)) is not None:
@@ -140,7 +140,7 @@ def produce(plan: Plan, table: KernelTable, own: str | Work) -> Any:
     )
 
 
-def order_of(plan: Plan) -> Shape | None:
+def order_of(plan: CallPlan) -> Shape | None:
     """The order in which a pointwise result lies in memory; None if row-major."""
     only = plan.outputs[0]
     assert only is not None, "a pointwise operator has a result"
@@ -166,7 +166,7 @@ def _is_turned(value: Any) -> bool:
     return place is not None and not is_contiguous(value.shape, place[2])
 
 
-def _turned(plan: Plan, order: Shape) -> Plan:
+def _turned(plan: CallPlan, order: Shape) -> CallPlan:
     """The plan with its dimensions in the order of memory."""
     only = plan.outputs[0]
     assert only is not None, "see `order_of`"
@@ -224,7 +224,7 @@ def new_tensor(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
     return host_tensor(flat, shape, dtype)
 
 
-def pretend(plan: Plan) -> Any:
+def pretend(plan: CallPlan) -> Any:
     """The results of a plan on meta: shapes, strides and dtypes, no elements."""
     if plan.pointwise and (order := order_of(plan)) is not None:
         return _placed(pretend(_turned(plan, order)), order)
@@ -243,7 +243,7 @@ def pretend(plan: Plan) -> Any:
 def write_to(
     target: Tensor,
     argument: str,
-    plan: Plan,
+    plan: CallPlan,
     table: KernelTable | None,
     own: str | Work,
 ) -> Tensor:

@@ -1,7 +1,7 @@
 """Plans: what an operator is about to do, decided before anything is computed.
 
 A planning function gets every argument in schema order, makes *all* checks (dtypes,
-shapes, devices, options) and returns a `Plan`.  It computes nothing, so that one
+shapes, devices, options) and returns a `CallPlan`.  It computes nothing, so that one
 function serves CPU, CUDA and Meta, and the functional, in-place and out= forms.
 `runtime.operators.declare.allocate_outputs` makes the outputs that the plan lists,
 turns the arguments into what kernels take, and runs the kernel.
@@ -54,7 +54,7 @@ KernelTable = Mapping[str, Callable[..., Any]]
 Work = Callable[..., Any]
 
 
-class Plan(NamedTuple):
+class CallPlan(NamedTuple):
     """What a call will make and run (a tuple: made on every call).
 
     Attributes:

@@ -39,7 +39,7 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
     order_of,
     prepared,
 )
-from everyorder.runtime.operators.declare.plan import CPU, Plan, Work
+from everyorder.runtime.operators.declare.plan import CPU, CallPlan, Work
 from everyorder.runtime.tensors.construction import host_tensor
 from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.shape import is_contiguous
@@ -64,7 +64,7 @@ _UNKNOWN = object()
 _NOWHERE = False
 
 
-class Memory(dict[Any, Ready | None]):
+class SavedPlans(dict[Any, Ready | None]):
     """What is saved of one operator, by key; None of one that was met once."""
 
     __slots__ = ("find", "general")
@@ -115,7 +115,7 @@ def saving_plans(
             error.operator = call
             raise
 
-    return _saved(kinds, results)(Memory(find, general), call)
+    return _saved(kinds, results)(SavedPlans(find, general), call)
 
 
 # What is decided.
@@ -128,7 +128,7 @@ def ready_for(
     slots = [_hollow(each) for each in arguments]
     if any(each is _UNKNOWN for each in slots):
         return NEVER
-    planned: Plan = plan(*slots)
+    planned: CallPlan = plan(*slots)
     values = _computed(planned)
     name = planned.kernel or own
     if values is None or not isinstance(name, str):
@@ -150,7 +150,7 @@ def ready_for(
     return run, *(fact for each in facts for fact in each)
 
 
-def _computed(plan: Plan) -> Sequence[Any] | None:
+def _computed(plan: CallPlan) -> Sequence[Any] | None:
     """What the kernel gets; None where there is more to do than to run it."""
     compute, values = plan.compute, plan.arguments
     outputs = [each for each in plan.outputs if each is not None]

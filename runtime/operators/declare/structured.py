@@ -71,7 +71,7 @@ from everyorder.runtime.operators.declare.plan import (
     FLOAT32,
     FLOATS,
     HALVES,
-    Plan,
+    CallPlan,
     Work,
     require_dtype,
 )
@@ -85,7 +85,7 @@ IMPLICIT = "CompositeImplicitAutograd"
 
 # Beside these, 16-bit floats are converted by promotion.
 _LONGER = (FLOATS | COMPLEXES) - HALVES
-Planner = Callable[..., Plan]
+Planner = Callable[..., CallPlan]
 
 # From the general kernel to one that does some calls itself.
 Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -170,9 +170,9 @@ def out_schema(name: str, arguments: str) -> tuple[str, str]:
 
 def _form(
     schema: str, key: str, tags: tuple[str, ...], function: Callable[..., Any]
-) -> "Definition":
+) -> "OperatorDefinition":
     shown = f"{shown_name(schema.partition('(')[0])}_{SHOWN_KEYS[key]}"
-    return Definition(schema, tags, ((key, direct(function, shown)),))
+    return OperatorDefinition(schema, tags, ((key, direct(function, shown)),))
 
 
 def _onto_self(
@@ -256,7 +256,7 @@ def naming(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class OperatorDefinition:
     """One operator as it is registered: its schema, its tags and its kernels by key."""
 
     schema: str
@@ -282,14 +282,14 @@ class Unstructured:
     says: str = ""
     only: str = ""
     autocast: str = ""
-    forms: tuple[Definition, ...] = ()
+    forms: tuple[OperatorDefinition, ...] = ()
 
     @property
     def name(self) -> str:
         """The operator's, with the overload, if it has one."""
         return self.schema.partition("(")[0]
 
-    def definitions(self) -> Iterator[Definition]:
+    def definitions(self) -> Iterator[OperatorDefinition]:
         """The operator, and what other forms it has."""
         shown = shown_name(self.name)
         kernels = tuple(
@@ -301,7 +301,7 @@ class Unstructured:
             )
             for key, function in self.kernels.items()
         )
-        yield Definition(self.schema, self.tags, kernels)
+        yield OperatorDefinition(self.schema, self.tags, kernels)
         yield from self.forms
 
     def schemas(self) -> Iterator[str]:
@@ -349,7 +349,7 @@ class Structured:
     only: str = ""
     autocast: str = ""
 
-    def definitions(self) -> Iterator[Definition]:
+    def definitions(self) -> Iterator[OperatorDefinition]:
         """The operators of all its forms."""
         for schema, form in self._forms():
             shown = shown_name(schema.partition("(")[0])
@@ -360,7 +360,7 @@ class Structured:
                 anywhere = naming(f"core::{self.name}", self.anywhere)
                 explicit = direct(anywhere, f"{shown}_explicit")
                 kernels = (*kernels, (EXPLICIT, explicit))
-            yield Definition(schema, self.tags, kernels)
+            yield OperatorDefinition(schema, self.tags, kernels)
 
     def schemas(self) -> Iterator[str]:
         """The schemas of all its forms."""

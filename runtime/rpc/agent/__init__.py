@@ -3,7 +3,7 @@
 from everyorder.runtime.errors.rpc import RpcError
 from everyorder.runtime.rpc.agent.agent import (
     Agent,
-    Seat,
+    WorkerSlot,
     current_agent,
     is_initialized,
     seat,
@@ -20,10 +20,10 @@ from everyorder.runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
-from everyorder.runtime.rpc.agent.outgoing_calls import Request
+from everyorder.runtime.rpc.agent.outgoing_calls import CallRequest
 from everyorder.runtime.rpc.agent.owned_values import (
-    Handle,
     ReferenceClass,
+    ReferenceHandle,
     set_reference_class,
 )
 
@@ -31,12 +31,12 @@ __all__ = [
     "UNSET_RPC_TIMEOUT",
     "Agent",
     "BackendType",
-    "Handle",
+    "CallRequest",
     "ReferenceClass",
-    "Request",
+    "ReferenceHandle",
     "RpcBackendOptions",
     "RpcError",
-    "Seat",
+    "WorkerSlot",
     "backend_registered",
     "backend_type",
     "construct_rpc_backend_options",

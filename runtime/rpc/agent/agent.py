@@ -65,15 +65,20 @@ from everyorder.runtime.rpc.protocol.events import (
     Rejected,
     Warned,
 )
-from everyorder.runtime.rpc.protocol.identities import Fork, Node, RRefId, WorkerInfo
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    RRefId,
+    WorkerInfo,
+    WorkerNode,
+)
 from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import Link, LinkState, Transport
-from everyorder.runtime.rpc.transport.shared_memory import Lending
+from everyorder.runtime.rpc.transport.shared_memory import BufferSharing
 
 LOG = getLogger("everyorder.runtime.rpc")
 
 
-class Seat:
+class WorkerSlot:
     """The place of one worker; `agent` is None where there is none."""
 
     __slots__ = ("__weakref__", "agent", "parent")
@@ -88,11 +93,13 @@ class Seat:
         _OWN.set(self)
 
 
-_PROCESS = Seat()
-_OWN: ContextVar[Seat | None] = ContextVar("everyorder.runtime.rpc.seat", default=None)
+_PROCESS = WorkerSlot()
+_OWN: ContextVar[WorkerSlot | None] = ContextVar(
+    "everyorder.runtime.rpc.seat", default=None
+)
 
 
-def seat() -> Seat:
+def seat() -> WorkerSlot:
     """The seat of this thread."""
     return _OWN.get() or _PROCESS
 
@@ -116,9 +123,9 @@ def is_initialized() -> bool:
 
 
 @contextmanager
-def seated(own: Seat | None = None) -> Iterator[Seat]:
+def seated(own: WorkerSlot | None = None) -> Iterator[WorkerSlot]:
     """Have this thread speak for a seat of its own while a block runs."""
-    own = own or Seat()
+    own = own or WorkerSlot()
     before = _OWN.set(own)
     try:
         yield own
@@ -316,7 +323,7 @@ class Agent(Client):
         session: Session,
         transport: Transport,
         options: RpcBackendOptions,
-        seat: Seat,
+        seat: WorkerSlot,
     ) -> None:
         super().__init__(Components(session, transport, options, seat.sit))
         self.seat = seat
@@ -328,10 +335,10 @@ class Agent(Client):
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
-        self._nodes: dict[str | int, Node] = {}
-        self._endpoints: dict[Node, str] = {}
+        self._nodes: dict[str | int, WorkerNode] = {}
+        self._endpoints: dict[WorkerNode, str] = {}
         # Requests that are not answered yet.
-        self._jobs: dict[tuple[Node, int], Job] = {}
+        self._jobs: dict[tuple[WorkerNode, int], Job] = {}
         self.handlers |= {
             Joined: self._joined,
             Lost: self._lost,
@@ -350,12 +357,12 @@ class Agent(Client):
         """This worker, as programs know it."""
         return self.session.node.info
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[WorkerNode]:
         """The members, in the order of their ids."""
         named = (node for key, node in [*self._nodes.items()] if isinstance(key, str))
         return sorted(named, key=lambda node: node.id)
 
-    def find(self, to: str | int | WorkerInfo) -> Node:
+    def find(self, to: str | int | WorkerInfo) -> WorkerNode:
         """The member of a name, of an id, or of both.
 
         Raises:
@@ -445,7 +452,7 @@ class Agent(Client):
     def ticked(self) -> None:
         """Have borrowed memory given back that has no views any more."""
         if self.lending.has_returns():
-            self.pool.put_own(Lending.give_back, self.lending)
+            self.pool.put_own(BufferSharing.give_back, self.lending)
 
     def final_events(self, why: str) -> list[Event]:
         """A `Failed` for each call without an answer."""

@@ -35,11 +35,11 @@ from weakref import WeakSet
 from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
-from everyorder.runtime.rpc.agent.request_pool import WAITS, Pool
+from everyorder.runtime.rpc.agent.request_pool import WAITS, RequestPool
 from everyorder.runtime.rpc.protocol.events import Buffer, Event
 from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import Link, Transport
-from everyorder.runtime.rpc.transport.receiver import Turns
+from everyorder.runtime.rpc.transport.receiver import ReceiveLeadership
 
 LOG = getLogger("everyorder.runtime.rpc")
 
@@ -65,7 +65,7 @@ def wait_for_wakeup(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) 
 
 
 WAITS.add(wait_for_wakeup.__code__)
-WAITS.add(Turns.wait.__code__)
+WAITS.add(ReceiveLeadership.wait.__code__)
 
 
 class deferred_interrupt:  # noqa: N801  # as a function it would take three times as long
@@ -124,7 +124,7 @@ class Driver:
         # Why this worker has ended; "" while it runs.
         self.ended = ""
         self.handlers: dict[type, Callable[[Any], object]] = {}
-        self.pool = Pool(self.name, self.options.num_worker_threads, self._enter)
+        self.pool = RequestPool(self.name, self.options.num_worker_threads, self._enter)
         self._lock = reentered()
         # The thread that holds `_lock`, 0 for none.
         self._lock_owner = 0

@@ -45,13 +45,17 @@ from everyorder.runtime.errors.rpc import (
     WorkerLost,
 )
 from everyorder.runtime.futures import Future
-from everyorder.runtime.futures.completion import Error, Outcome, Value
+from everyorder.runtime.futures.completion import Error, Outcome, ValueOutcome
 from everyorder.runtime.rpc.agent.driver import (
     Components,
     deferred_interrupt,
     wait_for_wakeup,
 )
-from everyorder.runtime.rpc.agent.owned_values import NOT_CREATED, Handle, Holder
+from everyorder.runtime.rpc.agent.owned_values import (
+    NOT_CREATED,
+    ReferenceHandle,
+    ReferenceHolder,
+)
 from everyorder.runtime.rpc.agent.request_pool import WAITS
 from everyorder.runtime.rpc.codec import Packed
 from everyorder.runtime.rpc.protocol.events import (
@@ -61,12 +65,12 @@ from everyorder.runtime.rpc.protocol.events import (
     Payload,
     Reason,
 )
-from everyorder.runtime.rpc.protocol.identities import Fork, Node, RRefId
-from everyorder.runtime.rpc.transport.shared_memory import Lending
+from everyorder.runtime.rpc.protocol.identities import Fork, RRefId, WorkerNode
+from everyorder.runtime.rpc.transport.shared_memory import BufferSharing
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CallRequest:
     """A call to make: `function(*args, **kwargs)`; `name` is for messages."""
 
     function: Callable[..., Any]
@@ -97,12 +101,12 @@ class PendingCall:
     if it is not `seconds` from now; with `raw` the answer is a payload, not a value.
     """
 
-    to: Node
+    to: WorkerNode
     name: Callable[[], str]
     seconds: float | None
     future: Future[Any] | None = None
-    handle: Handle | None = None
-    target: Handle | None = None
+    handle: ReferenceHandle | None = None
+    target: ReferenceHandle | None = None
     waiter: "SimpleQueue[Answered | Failed] | None" = None
     piggyback_waiters: "list[SimpleQueue[Answered | Failed]]" = field(
         default_factory=list
@@ -162,13 +166,13 @@ def _is_piggybacked(event: Answered) -> bool:
 
 def _complete(completed: tuple[Future[Any], Outcome]) -> None:
     future, outcome = completed
-    if isinstance(outcome, Value):
+    if isinstance(outcome, ValueOutcome):
         future.set_result(outcome.value)
     else:
         future.set_error_if_needed(outcome.error)
 
 
-class Client(Holder):
+class Client(ReferenceHolder):
     """A worker that calls others, and waits for answers."""
 
     def __init__(self, parts: Components) -> None:
@@ -176,7 +180,7 @@ class Client(Holder):
         options = parts.options
         # Within one process no buffers have to be lent.
         near = self.transport.endpoint.startswith("local://")
-        self.lending = Lending(
+        self.lending = BufferSharing(
             self.node.incarnation,
             self.ask_raw,
             wanted=options.shared_memory and not near,
@@ -192,7 +196,9 @@ class Client(Holder):
         self._reading = False
         self.handlers |= {Answered: self._answered, Failed: self._answered}
 
-    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
+    def call(
+        self, to: WorkerNode, request: CallRequest, *, timeout: float | None
+    ) -> Future[Any]:
         """A future of a function's result on another worker; `timeout` in seconds.
 
         None is for ever.  It is completed, and its callbacks run, on a request thread.
@@ -205,7 +211,7 @@ class Client(Holder):
         return self._ask_later(pending, *self._pack(request))
 
     def call_and_wait(
-        self, to: Node, request: Request, *, timeout: float | None
+        self, to: WorkerNode, request: CallRequest, *, timeout: float | None
     ) -> Any:
         """The result of a function on another worker: as `call`, and then `wait`.
 
@@ -215,7 +221,7 @@ class Client(Holder):
             PendingCall(to, request.text, timeout), *self._pack(request)
         )
 
-    def fetch_and_wait(self, handle: Handle, *, timeout: float | None) -> Any:
+    def fetch_and_wait(self, handle: ReferenceHandle, *, timeout: float | None) -> Any:
         """The value of a reference, or a current copy; as `fetch`, and then `wait`."""
         handle.check("to_here")
         if handle.value is not None:
@@ -254,7 +260,9 @@ class Client(Holder):
         assert event is not None, "it always comes"
         return self._read(pending, event)
 
-    def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
+    def remote(
+        self, to: WorkerNode, request: CallRequest, *, timeout: float | None
+    ) -> ReferenceHandle:
         """A reference to a function's result on another worker, which keeps it.
 
         Raises:
@@ -275,7 +283,7 @@ class Client(Holder):
         assert pending.handle is not None, "it is made with the call"
         return pending.handle
 
-    def fetch(self, handle: Handle, *, timeout: float | None) -> Future[Any]:
+    def fetch(self, handle: ReferenceHandle, *, timeout: float | None) -> Future[Any]:
         """A future of a reference's value: the value on its owner, else a copy.
 
         Raises:
@@ -289,7 +297,7 @@ class Client(Holder):
         pending.target = handle
         return self._ask_later(pending, (b"",), (), handle.fork.rref)
 
-    def _pack(self, request: Request) -> Packed:
+    def _pack(self, request: CallRequest) -> Packed:
         return self.codec.pack_request(request.function, request.args, request.kwargs)
 
     def _ask_later(
@@ -342,7 +350,7 @@ class Client(Holder):
         call = self.do(act, "call")
         return -1 if call is None else call
 
-    def ask_raw(self, to: Node, said: bytes) -> Future[Payload]:
+    def ask_raw(self, to: WorkerNode, said: bytes) -> Future[Payload]:
         """A future of the payload that answers an internal request, about memory."""
         pending = PendingCall(to, lambda: "a request about memory", None, raw=True)
         try:
@@ -357,14 +365,16 @@ class Client(Holder):
         if isinstance(event, Answered):
             self.discard(pending.to, event.payload, event.carries)
 
-    def discard(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> None:
+    def discard(
+        self, peer: WorkerNode, payload: Payload, carries: Sequence[Fork]
+    ) -> None:
         """Release the memory and references of a message that is not read."""
         self.lending.drop(peer, payload)
         for fork in carries:
             self.handle(fork).drop()
 
     def receive_payload(
-        self, peer: Node, payload: Payload, carries: Sequence[Fork]
+        self, peer: WorkerNode, payload: Payload, carries: Sequence[Fork]
     ) -> Payload:
         """The payload of a message, with its lent buffers mapped.
 
@@ -395,7 +405,9 @@ class Client(Holder):
             if not led or left < SLICE:
                 return
 
-    def _piggybacked(self, handle: Handle, until: float | None) -> Answered | None:
+    def _piggybacked(
+        self, handle: ReferenceHandle, until: float | None
+    ) -> Answered | None:
         """The answer to the creation of a value, with the value piggybacked.
 
         None where none is expected, or none came by `until`: it is fetched then.
@@ -454,7 +466,7 @@ class Client(Holder):
             self.transport.nudge()
 
     def _creation_ended(
-        self, pending: PendingCall, handle: Handle, event: Answered | Failed
+        self, pending: PendingCall, handle: ReferenceHandle, event: Answered | Failed
     ) -> None:
         """Pass the end of a creation to the threads that wait for its value."""
         with self._lock:
@@ -466,12 +478,14 @@ class Client(Holder):
         for waiter in pending.piggyback_waiters:
             self._hand_over(waiter, event)
 
-    def _complete_creation(self, handle: Handle, event: Answered | Failed) -> bool:
+    def _complete_creation(
+        self, handle: ReferenceHandle, event: Answered | Failed
+    ) -> bool:
         """Complete the future of a creation; False if callbacks need another thread."""
         if isinstance(event, Failed) or event.failed or event.carries:
             return False
         handle.confirmed = True
-        return handle.created._offer_without_callbacks(Value(None))
+        return handle.created._offer_without_callbacks(ValueOutcome(None))
 
     # Answers -------------------------------------------------------------------------
 
@@ -517,7 +531,7 @@ class Client(Holder):
                 future = pending.future
             outcome: Outcome
             try:
-                outcome = Value(self._read(pending, event))
+                outcome = ValueOutcome(self._read(pending, event))
             except BaseException as error:
                 outcome = Error(error, error.__traceback__)
             if not future._offer_without_callbacks(outcome):

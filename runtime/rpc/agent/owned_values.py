@@ -43,7 +43,7 @@ from everyorder.runtime.rpc.protocol.events import (
     Payload,
     Reason,
 )
-from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, Node, RRefId
+from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, RRefId, WorkerNode
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ LOST = "its owner cannot be reached: {reason}"
 DELETED = "it has been deleted, as its worker was shut down"
 
 
-class Handle:
+class ReferenceHandle:
     """One reference of this worker.
 
     `fork` names it; `owner` has the value.  `value` is the future of the value on its
@@ -78,7 +78,7 @@ class Handle:
 
     def __init__(
         self,
-        agent: "Holder",
+        agent: "ReferenceHolder",
         fork: Fork,
         *,
         own: bool = False,
@@ -102,7 +102,7 @@ class Handle:
         self._dropped = False
 
     @property
-    def owner(self) -> Node:
+    def owner(self) -> WorkerNode:
         """The worker that has the value."""
         return self.fork.owner
 
@@ -158,14 +158,14 @@ class ReferenceClass(NamedTuple):
     """
 
     kind: type
-    make: Callable[[Any, Handle], Any]
-    find: Callable[[Any], Handle | None]
+    make: Callable[[Any, ReferenceHandle], Any]
+    find: Callable[[Any], ReferenceHandle | None]
 
 
 def set_reference_class(of_programs: ReferenceClass) -> None:
     """Set the class by which programs see references; it is set once, on import."""
     MessageReferences.of_programs = of_programs
-    MessageReferences.kinds = (of_programs.kind, Handle)
+    MessageReferences.kinds = (of_programs.kind, ReferenceHandle)
 
 
 class MessageReferences:
@@ -176,9 +176,9 @@ class MessageReferences:
 
     of_programs: ReferenceClass
     # The classes of references.
-    kinds: tuple[type, ...] = (Handle,)
+    kinds: tuple[type, ...] = (ReferenceHandle,)
 
-    def __init__(self, agent: "Holder", carries: Sequence[Fork] = ()) -> None:
+    def __init__(self, agent: "ReferenceHolder", carries: Sequence[Fork] = ()) -> None:
         self._agent = agent
         self._left = {fork.fork: fork for fork in carries}
 
@@ -189,8 +189,8 @@ class MessageReferences:
             ReferenceDead: it is dead.
             RpcMisuse: it is a reference of another worker of this process.
         """
-        handle: Handle | None = reference
-        if not isinstance(reference, Handle):
+        handle: ReferenceHandle | None = reference
+        if not isinstance(reference, ReferenceHandle):
             handle = self.of_programs.find(reference)
         assert handle is not None, "it is of a class of references"
         if handle.agent is not self._agent:
@@ -220,7 +220,7 @@ _PICKLED = "The answer of a worker that does not take registered functions only"
 class Codec:
     """The codec of one worker; with `registered_only` it decodes no pickles."""
 
-    def __init__(self, agent: "Holder", *, registered_only: bool) -> None:
+    def __init__(self, agent: "ReferenceHolder", *, registered_only: bool) -> None:
         self._agent = agent
         self._references = MessageReferences(agent)
         self._registered_only = registered_only
@@ -304,13 +304,13 @@ def is_short(value: Any) -> bool:
     return not isinstance(value, str | bytes) or len(value) <= _SHORT
 
 
-class Holder(Driver):
+class ReferenceHolder(Driver):
     """A worker with references, and with values that others refer to."""
 
     def __init__(self, parts: Components) -> None:
         super().__init__(parts)
         self.codec = Codec(self, registered_only=parts.options.registered_only)
-        self.handles: dict[ForkId, Handle] = {}
+        self.handles: dict[ForkId, ReferenceHandle] = {}
         self._owned: dict[RRefId, Future[Any]] = {}
         # References that died before they had a handle.
         self._stillborn: dict[ForkId, Reason] = {}
@@ -321,11 +321,11 @@ class Holder(Driver):
         }
 
     @property
-    def node(self) -> Node:
+    def node(self) -> WorkerNode:
         """This worker's life, as others know it; its id is -1 until it is a member."""
         return self.session.node
 
-    def own(self, value: Future[Any], type: str = "") -> Handle:  # noqa: A002
+    def own(self, value: Future[Any], type: str = "") -> ReferenceHandle:  # noqa: A002
         """A reference of this worker to a value of its own.
 
         Raises:
@@ -333,12 +333,12 @@ class Holder(Driver):
         """
         self.refuse_to_wait("RRef")
         session = self.session
-        made: list[Handle] = []
+        made: list[ReferenceHandle] = []
 
         def act(_: float) -> None:
             rref = session.new_id()
             fork = Fork(rref, rref, self.node, type)
-            made.append(Handle(self, fork, own=True, value=value))
+            made.append(ReferenceHandle(self, fork, own=True, value=value))
             session.own(rref)
             self._owned[rref] = value
 
@@ -351,13 +351,13 @@ class Holder(Driver):
             raise
         return made[0]
 
-    def handle(self, fork: Fork) -> Handle:
+    def handle(self, fork: Fork) -> ReferenceHandle:
         """The handle of a reference that came with a call or an answer."""
         value = None
         if fork.owner == self.node:
             value = self._owned.get(fork.rref)
             assert value is not None, "it is listed, so it is kept"
-        made = Handle(self, fork, value=value)
+        made = ReferenceHandle(self, fork, value=value)
         self.handles[fork.fork] = made
         reason = self._stillborn.pop(fork.fork, None)
         if reason is not None:
@@ -365,8 +365,8 @@ class Holder(Driver):
         return made
 
     def create(
-        self, call: int, rref: RRefId, to: Node, created: Future[None]
-    ) -> Handle:
+        self, call: int, rref: RRefId, to: WorkerNode, created: Future[None]
+    ) -> ReferenceHandle:
         """The handle of a value that a call creates; under the lock."""
         try:
             fork = self.session.fork_of(call)
@@ -376,7 +376,7 @@ class Holder(Driver):
         value: Future[Any] | None = None
         if fork.owner == self.node:
             value = self._owned.setdefault(fork.rref, Future())
-        made = Handle(self, fork, value=value, created=created)
+        made = ReferenceHandle(self, fork, value=value, created=created)
         self.handles[fork.fork] = made
         return made
 
@@ -415,7 +415,7 @@ class Holder(Driver):
         forks = self.do(lambda _: self.session.listed(), "shutdown")
         return tuple(f"Leaking RRef {rref} with fork Id {fork}" for rref, fork in forks)
 
-    def release(self, dropped: Handle, now: float) -> None:
+    def release(self, dropped: ReferenceHandle, now: float) -> None:
         """Tell the session that a handle was dropped; under the lock."""
         own, name = dropped.given_back()
         self.handles.pop(name, None)

@@ -34,7 +34,7 @@ from everyorder.runtime.errors.rpc import (
     RpcMisuse,
     UnsafeKeys,
 )
-from everyorder.runtime.rpc.agent.agent import Agent, Seat
+from everyorder.runtime.rpc.agent.agent import Agent, WorkerSlot
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
 from everyorder.runtime.rpc.protocol.events import Rejected
 from everyorder.runtime.rpc.protocol.identities import LARGEST_ID, WORKER_NAME
@@ -55,7 +55,7 @@ _TAKEN = 10.0
 _PATIENCE = 5.0
 
 
-Make = Callable[[Session, Transport, RpcBackendOptions, Seat], Agent]
+Make = Callable[[Session, Transport, RpcBackendOptions, WorkerSlot], Agent]
 Wrap = Callable[[Transport], Transport]
 
 
@@ -198,7 +198,7 @@ def join(
     name: str,
     where: Rendezvous,
     options: RpcBackendOptions,
-    sits: Seat,
+    sits: WorkerSlot,
     over: Callable[[], bool] = lambda: False,
     make: Make = Agent,
     wrap: Wrap = lambda transport: transport,

@@ -42,7 +42,7 @@ MOST_OWN = 16
 MOST = 4096
 
 
-class Pool:
+class RequestPool:
     """Threads that run requests; `enter` is called first in each of them."""
 
     def __init__(

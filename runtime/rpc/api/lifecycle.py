@@ -44,7 +44,7 @@ from weakref import WeakSet
 
 from everyorder.runtime.base.locks import load, renewed
 from everyorder.runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
-from everyorder.runtime.rpc.agent.agent import Agent, Seat, current_agent, seat
+from everyorder.runtime.rpc.agent.agent import Agent, WorkerSlot, current_agent, seat
 from everyorder.runtime.rpc.agent.driver import DRIVERS
 from everyorder.runtime.rpc.agent.options import (
     DEFAULT_SHUTDOWN_TIMEOUT,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 # The name of this project; `TENSORPIPE` is upstream's name.
 DEFAULT_BACKEND = "EVERYORDER"
 _LOCK: Lock = renewed()
-_STARTING: set[Seat] = set()
+_STARTING: set[WorkerSlot] = set()
 
 
 def init_rpc(
@@ -388,7 +388,7 @@ class _Threads:
 
     def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:
         try:
-            agent = join(name, where, options, Seat(), self.is_over)
+            agent = join(name, where, options, WorkerSlot(), self.is_over)
         except RpcError as error:
             if not self._over:
                 LOG.warning("%s: %s", name, error)

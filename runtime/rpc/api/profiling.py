@@ -35,10 +35,10 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from everyorder.runtime.errors.rpc import RpcMisuse
 from everyorder.runtime.futures import Future, call_end_callbacks
-from everyorder.runtime.rpc.agent import Agent, Handle, Request
+from everyorder.runtime.rpc.agent import Agent, CallRequest, ReferenceHandle
 from everyorder.runtime.rpc.codec.callables import REGISTERED, Invocation, call_of
 from everyorder.runtime.rpc.codec.named_functions import MARK, is_async
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def to_here_key(source: str, target: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ProfileEvent:
     """A measurement: a name, and its times on a clock in nanoseconds.
 
     `worker` is where it ran, "" for the profiling worker.  `ran` is the time of a call
@@ -97,7 +97,7 @@ class profile:  # noqa: N801  # the name that upstream has for it
 
     def __init__(self, *, clock: Callable[[], int] = perf_counter_ns) -> None:
         self.clock = clock
-        self._events: list[Event] = []
+        self._events: list[ProfileEvent] = []
         self._token: Token[tuple[profile, ...]] | None = None
 
     def __enter__(self) -> Self:
@@ -125,11 +125,11 @@ class profile:  # noqa: N801  # the name that upstream has for it
         _ACTIVE.reset(token)
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[ProfileEvent, ...]:
         """The events in the order of their starts; of two, the longer one first."""
         return tuple(sorted(self._events, key=lambda e: (e.start, -e.end)))
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ProfileEvent) -> None:
         """Add an event."""
         self._events.append(event)
 
@@ -190,8 +190,8 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         for profiler, start in opened:
             profiler.add(self._event(profiler, start, profiler.clock()))
 
-    def _event(self, profiler: profile, start: int, end: int) -> Event:
-        return Event(self.name, start, end, self._thread)
+    def _event(self, profiler: profile, start: int, end: int) -> ProfileEvent:
+        return ProfileEvent(self.name, start, end, self._thread)
 
     def _call_end_callbacks_on_future(self, fut: Future[T]) -> Future[T]:
         """A future of the same outcome, complete when the scope has ended with it.
@@ -241,8 +241,8 @@ class call_scope(record_function):  # noqa: N801  # as its base
 
         return both._map(take)
 
-    def _event(self, profiler: profile, start: int, end: int) -> Event:
-        remote = [Event(*each) for each in self._remote]
+    def _event(self, profiler: profile, start: int, end: int) -> ProfileEvent:
+        remote = [ProfileEvent(*each) for each in self._remote]
         if not remote:
             return super()._event(profiler, start, end)
         # The outermost event started first; a future that it left may have ended later.
@@ -262,7 +262,7 @@ class call_scope(record_function):  # noqa: N801  # as its base
         return replace(super()._event(profiler, start, end), ran=whole.duration)
 
 
-class Collector(profile):
+class CalleeProfiler(profile):
     """The profiler at a callee: `value = collector.run(name, function)`.
 
     Other profilers of the thread do not see its events: they belong to the caller.
@@ -296,7 +296,7 @@ def run_profiled(
     Raises:
         BaseException: what the function raises.
     """
-    collector = Collector()
+    collector = CalleeProfiler()
     value = collector.run(name, partial(function, *args, **kwargs))
     return value, collector.as_tuples()
 
@@ -305,7 +305,7 @@ def run_profiled_later(
     name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """As `run_profiled`, for a function whose result comes later: a future of both."""
-    collector = Collector()
+    collector = CalleeProfiler()
     value = collector.run(name, partial(function, *args, **kwargs))
     if not isinstance(value, Future):
         # The agent reports the error.
@@ -331,7 +331,7 @@ class _Row(NamedTuple):
     ran: int | None
 
 
-def _rows(events: Sequence[Event]) -> list[_Row]:
+def _rows(events: Sequence[ProfileEvent]) -> list[_Row]:
     """Events by name, longest first; the callee's time is in the row of its call."""
     found: dict[str, _Row] = {}
     for each in events:
@@ -380,7 +380,7 @@ def _milliseconds(nanoseconds: float) -> str:
 # The trace.
 
 
-def _trace(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
+def _trace(events: Sequence[ProfileEvent]) -> Iterator[dict[str, Any]]:
     """Events as complete events ("X"): a process is a worker, a thread is a lane.
 
     In a lane, events follow each other or lie within each other, as viewers demand;
@@ -424,7 +424,7 @@ def _metadata(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
     }
 
 
-def _lane(lanes: list[list[int]], event: Event) -> int:
+def _lane(lanes: list[list[int]], event: ProfileEvent) -> int:
     """The first lane with room for an event; a lane is the ends of what is open."""
     for place, ends in enumerate(lanes):
         while ends and ends[-1] <= event.start:
@@ -440,7 +440,12 @@ def _lane(lanes: list[list[int]], event: Event) -> int:
 
 
 def call(
-    agent: Agent, node: Node, request: Request, timeout: float | None, *, mode: str
+    agent: Agent,
+    node: WorkerNode,
+    request: CallRequest,
+    timeout: float | None,
+    *,
+    mode: str,
 ) -> Future[Any]:
     """As `Agent.call`; the mode is one of `MODES`, or "" for a call without events.
 
@@ -458,13 +463,13 @@ def call(
         function = run_profiled_later if later else run_profiled
         args = (scope.function, asked.function, asked.args, asked.kwargs)
         both = agent.call(
-            node, Request(function, args, {}, request.text()), timeout=timeout
+            node, CallRequest(function, args, {}, request.text()), timeout=timeout
         )
         return scope.ends_with(scope.split(both))
 
 
 def call_and_wait(
-    agent: Agent, node: Node, request: Request, timeout: float | None
+    agent: Agent, node: WorkerNode, request: CallRequest, timeout: float | None
 ) -> Any:
     """As `Agent.call_and_wait`.
 
@@ -476,7 +481,9 @@ def call_and_wait(
     return agent.call_and_wait(node, request, timeout=timeout)
 
 
-def create(agent: Agent, node: Node, request: Request, timeout: float | None) -> Handle:
+def create(
+    agent: Agent, node: WorkerNode, request: CallRequest, timeout: float | None
+) -> ReferenceHandle:
     """As `Agent.remote`; measured until the value is known to be made.
 
     Raises:
@@ -492,7 +499,7 @@ def create(agent: Agent, node: Node, request: Request, timeout: float | None) ->
 
 
 def _measured(
-    agent: Agent, node: Node, request: Request, mode: str
+    agent: Agent, node: WorkerNode, request: CallRequest, mode: str
 ) -> tuple[Invocation, call_scope]:
     asked = call_of(request.function, request.args, request.kwargs)
     name = request.name or asked.name

@@ -32,7 +32,7 @@ from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout
 from everyorder.runtime.futures import Future, wait_all
 from everyorder.runtime.rpc.agent import (
     Agent,
-    Request,
+    CallRequest,
     current_agent,
     timeout_seconds,
 )
@@ -45,7 +45,7 @@ from everyorder.runtime.rpc.api.profiling import (
 from everyorder.runtime.rpc.api.rref import RRef, reference_of
 from everyorder.runtime.rpc.codec.callables import result_type
 from everyorder.runtime.rpc.codec.named_functions import async_execution
-from everyorder.runtime.rpc.protocol.identities import Node, WorkerInfo
+from everyorder.runtime.rpc.protocol.identities import WorkerInfo, WorkerNode
 
 T = TypeVar("T")
 To = str | int | WorkerInfo
@@ -70,7 +70,7 @@ def prepared(
     kwargs: Named,
     timeout: float,
     name: str = "",
-) -> tuple[Agent, Node, Request, float | None]:
+) -> tuple[Agent, WorkerNode, CallRequest, float | None]:
     """The agent here, the worker there, the request, and its timeout in seconds.
 
     Raises:
@@ -78,7 +78,7 @@ def prepared(
     """
     agent = current_agent(call)
     seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
-    request = Request(func, args or (), kwargs or {}, name)  # type: ignore[arg-type]  # checked when it is written
+    request = CallRequest(func, args or (), kwargs or {}, name)  # type: ignore[arg-type]  # checked when it is written
     return agent, agent.find(to), request, seconds
 
 
@@ -252,7 +252,9 @@ class _Gatherings:
         self.counts: dict[tuple[str, ...], int] = {}
         # The last complete one of each group, for members that timed out and try again:
         # its number, its members, its objects.
-        self.last: dict[tuple[str, ...], tuple[int, set[Node], dict[str, Any]]] = {}
+        self.last: dict[
+            tuple[str, ...], tuple[int, set[WorkerNode], dict[str, Any]]
+        ] = {}
         self.open: dict[tuple[int, tuple[str, ...]], _Gathering] = {}
 
 

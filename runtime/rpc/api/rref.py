@@ -31,9 +31,9 @@ from everyorder.runtime.futures import Future
 from everyorder.runtime.futures.completion import Unmovable
 from everyorder.runtime.rpc.agent import (
     Agent,
-    Handle,
+    CallRequest,
     ReferenceClass,
-    Request,
+    ReferenceHandle,
     current_agent,
     set_reference_class,
     timeout_seconds,
@@ -72,7 +72,7 @@ class RRef(Unmovable, Generic[T]):
     __slots__ = ("__weakref__", "_agent", "_handle", "_python_type")
 
     _agent: Agent
-    _handle: Handle
+    _handle: ReferenceHandle
     _python_type: "type[T] | None"
 
     def __init__(self, value: T, type_hint: type | None = None) -> None:
@@ -81,7 +81,7 @@ class RRef(Unmovable, Generic[T]):
         future.set_result(value)
         self._begin(agent, agent.own(future, type_of(value, type_hint)))
 
-    def _begin(self, agent: Agent, handle: Handle) -> None:
+    def _begin(self, agent: Agent, handle: ReferenceHandle) -> None:
         self._agent = agent
         self._handle = handle
         self._python_type = None
@@ -250,7 +250,7 @@ def _seconds(rref: RRef[Any], timeout: float, call: str) -> float | None:
     return timeout_seconds(timeout, rref._agent.rpc_timeout, call)
 
 
-def reference_of(agent: Agent, handle: Handle, of: str = "") -> RRef[Any]:
+def reference_of(agent: Agent, handle: ReferenceHandle, of: str = "") -> RRef[Any]:
     """The reference of a handle; its value is of type `of`, if known."""
     if of:
         handle.fork = handle.fork._replace(type=of)
@@ -259,7 +259,7 @@ def reference_of(agent: Agent, handle: Handle, of: str = "") -> RRef[Any]:
     return made
 
 
-def handle_of(value: Any) -> Handle | None:
+def handle_of(value: Any) -> ReferenceHandle | None:
     """The handle of a reference, None for anything else."""
     return value._handle if isinstance(value, RRef) else None
 
@@ -439,7 +439,7 @@ def _remote(
 
 def _invocation(
     rref: RRef[Any], kind: type, name: str, args: tuple[Any, ...], kwargs: Any
-) -> Request:
+) -> CallRequest:
     """The request for a method call on a value of class `kind`.
 
     Raises:
@@ -447,16 +447,16 @@ def _invocation(
     """
     _check_method(kind, name)
     arguments = (rref, name, args, kwargs)
-    return Request(_invoke_here, arguments, {}, f"{kind.__qualname__}.{name}")
+    return CallRequest(_invoke_here, arguments, {}, f"{kind.__qualname__}.{name}")
 
 
-def _about_value(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> Request:
+def _about_value(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> CallRequest:
     """The request for a function of this module on a value's owner."""
-    return Request(func, (rref, *args), {}, func.__name__)
+    return CallRequest(func, (rref, *args), {}, func.__name__)
 
 
 def _ask_owner(
-    rref: RRef[Any], request: Request, timeout: float, mode: str = ""
+    rref: RRef[Any], request: CallRequest, timeout: float, mode: str = ""
 ) -> Future[Any]:
     """A future of the owner's answer; profiled if `mode` is given."""
     rref._handle.check(request.name)

@@ -9,12 +9,12 @@ from everyorder.runtime.rpc.codec.callables import (
 )
 from everyorder.runtime.rpc.codec.named_functions import (
     REGISTRY,
+    FunctionRegistry,
     Registered,
-    Registry,
     register,
     registered,
 )
-from everyorder.runtime.rpc.codec.payload import NO_REFERENCES, Packed, References
+from everyorder.runtime.rpc.codec.payload import NO_REFERENCES, Packed, ReferenceCodec
 from everyorder.runtime.rpc.codec.pickling import (
     current_pickler,
     pack,
@@ -27,11 +27,11 @@ from everyorder.runtime.rpc.codec.remote_errors import pack_error, unpack_error
 __all__ = [
     "NO_REFERENCES",
     "REGISTRY",
+    "FunctionRegistry",
     "Invocation",
     "Packed",
-    "References",
+    "ReferenceCodec",
     "Registered",
-    "Registry",
     "call_of",
     "current_pickler",
     "pack",

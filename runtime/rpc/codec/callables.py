@@ -36,7 +36,7 @@ from everyorder.runtime.rpc.codec.compiled import (
     script_function,
 )
 from everyorder.runtime.rpc.codec.named_functions import MARK, REGISTRY, Registered
-from everyorder.runtime.rpc.codec.payload import NO_REFERENCES, Packed, References
+from everyorder.runtime.rpc.codec.payload import NO_REFERENCES, Packed, ReferenceCodec
 from everyorder.runtime.rpc.protocol.events import Payload
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
@@ -75,7 +75,7 @@ class Invocation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFunction:
     """A compiled function by its full name, which is looked up where it is called."""
 
     name: str
@@ -96,7 +96,7 @@ def call_of(
             function.
     """
     given, named_ = _checked(function, args, kwargs)
-    if isinstance(function, Named):
+    if isinstance(function, NamedFunction):
         # Only the name is known here, so no arguments can be checked.
         return Invocation(SCRIPT, function.name, function, given, named_)
     if isinstance(function, Registered):
@@ -233,7 +233,7 @@ def _operators() -> _Operators:
     )
 
 
-class _Binding:
+class _OperatorBinding:
     """Called in an operator's place: binds the arguments, and returns the call."""
 
     def __init__(self, handle: OperatorHandle) -> None:
@@ -249,7 +249,7 @@ def _rephrased(name: str, args: Args, kwargs: Kwargs) -> Invocation:
     """The call of a function of `runtime`, whose arguments may be in another form."""
     core = _operators()
     writes = kwargs.get("out") is not None
-    binding = _Binding(core.handle_of(f"{name}_out" if writes else name))
+    binding = _OperatorBinding(core.handle_of(f"{name}_out" if writes else name))
     given = {**kwargs}
     if "out" in given and not writes and core.find_handle(f"{name}_out") is not None:
         del given["out"]
@@ -298,7 +298,7 @@ def _schema(function: Any) -> Schema | None:
 
 def pack_call(
     call: Invocation,
-    references: References = NO_REFERENCES,
+    references: ReferenceCodec = NO_REFERENCES,
     *,
     registered_only: bool = False,
 ) -> Packed:
@@ -329,7 +329,7 @@ def pack_call(
 
 def unpack_call(
     payload: Payload,
-    references: References = NO_REFERENCES,
+    references: ReferenceCodec = NO_REFERENCES,
     carries: Sequence[Any] = (),
     *,
     registered_only: bool = False,
@@ -413,7 +413,10 @@ _FINDERS: dict[str, Callable[[str, str], Any]] = {
 
 
 def pack_result(
-    value: Any, references: References = NO_REFERENCES, *, registered_only: bool = False
+    value: Any,
+    references: ReferenceCodec = NO_REFERENCES,
+    *,
+    registered_only: bool = False,
 ) -> Packed:
     """The result of a call as a payload; `unpack` reads it.
 

@@ -74,7 +74,9 @@ class Registered(Closeable):
 
     __slots__ = ("_registry", "function", "name")
 
-    def __init__(self, registry: "Registry | None", name: str, function: Any) -> None:
+    def __init__(
+        self, registry: "FunctionRegistry | None", name: str, function: Any
+    ) -> None:
         self._registry = registry
         self.name = name
         self.function = function
@@ -93,7 +95,7 @@ class Registered(Closeable):
         return f"Registered({self.name!r})"
 
 
-class Registry:
+class FunctionRegistry:
     """Functions by the names that others call them by."""
 
     def __init__(self) -> None:
@@ -173,7 +175,7 @@ class Registry:
             return tuple(sorted(self._handles))
 
 
-REGISTRY = Registry()
+REGISTRY = FunctionRegistry()
 
 
 @overload

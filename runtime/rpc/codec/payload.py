@@ -81,7 +81,7 @@ assert len(DType.NAMES) < 256
 assert MOST_DIMENSIONS < 256
 
 
-class _Part:
+class _StoragePart:
     """The part of a storage that is used, in bytes, and by how many views."""
 
     __slots__ = ("end", "start", "storage", "views", "whole")
@@ -110,7 +110,7 @@ class TensorWriter:
     __slots__ = ("_parts", "_places", "_views")
 
     def __init__(self) -> None:
-        self._parts: list[_Part] = []
+        self._parts: list[_StoragePart] = []
         self._places: dict[int, int] = {}
         # Storage, dtype, shape, strides, offset.
         self._views: list[tuple[int, DType, Ints, Ints, int]] = []
@@ -120,7 +120,7 @@ class TensorWriter:
         place = self._places.get(id(storage))
         if place is None:
             place = self._places[id(storage)] = len(self._parts)
-            self._parts.append(_Part(storage))
+            self._parts.append(_StoragePart(storage))
         return place
 
     def storage(self, storage: Storage) -> int:
@@ -182,7 +182,12 @@ class TensorWriter:
 
 
 def _compact(
-    raw: memoryview, part: _Part, dtype: DType, shape: Ints, strides: Ints, offset: int
+    raw: memoryview,
+    part: _StoragePart,
+    dtype: DType,
+    shape: Ints,
+    strides: Ints,
+    offset: int,
 ) -> tuple[memoryview, Ints]:
     """The elements of a view without gaps, and their strides."""
     import numpy as np
@@ -203,7 +208,7 @@ def _compact(
     return readonly_bytes(copied.view(np.uint8)), tuple(found)
 
 
-def _bytes_of(part: _Part) -> memoryview:
+def _bytes_of(part: _StoragePart) -> memoryview:
     """The bytes that travel: of host memory without a copy, else copied to the host."""
     storage = part.storage
     array, kind = storage.array, storage.device.type
@@ -386,7 +391,7 @@ class Packed(NamedTuple):
     carries: list[Any]
 
 
-class References(Protocol):
+class ReferenceCodec(Protocol):
     """How a codec writes and reads references to values of other workers."""
 
     # The classes of references.
@@ -415,7 +420,7 @@ class SilentReferences:
 
 
 # Where there are no classes of references, there are none.
-NO_REFERENCES: References = SilentReferences()
+NO_REFERENCES: ReferenceCodec = SilentReferences()
 
 
 class PayloadWriter:
@@ -426,7 +431,7 @@ class PayloadWriter:
     _tensors: TensorWriter | None = None
     buffers: list[Buffer] | None = None
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, references: ReferenceCodec) -> None:
         self.references = references
         self.carries: list[Any] = []
 
@@ -483,7 +488,7 @@ class PayloadReader:
     __slots__ = ("_table", "_tensors", "body", "buffers", "carries", "references")
 
     def __init__(
-        self, payload: Payload, references: References, carries: Sequence[Any]
+        self, payload: Payload, references: ReferenceCodec, carries: Sequence[Any]
     ) -> None:
         frame = memoryview(payload[0])
         end = len(frame) - _SIZES.size

@@ -50,7 +50,7 @@ from everyorder.runtime.rpc.codec.payload import (
     Packed,
     PayloadReader,
     PayloadWriter,
-    References,
+    ReferenceCodec,
     SilentReferences,
     current_reader,
     current_writer,
@@ -85,11 +85,11 @@ class Pickler(Protocol):
         """The object that was written."""
 
 
-class _Custom:
+class _CustomReducers:
     pickler: Pickler | None = None
 
 
-_CUSTOM = _Custom()
+_CUSTOM = _CustomReducers()
 
 
 @contextmanager
@@ -108,7 +108,9 @@ def current_pickler() -> Pickler | None:
 
 
 def pack(
-    value: Any, references: References = NO_REFERENCES, root: Sequence[str] | str = ""
+    value: Any,
+    references: ReferenceCodec = NO_REFERENCES,
+    root: Sequence[str] | str = "",
 ) -> Packed:
     """A value as a payload.
 
@@ -152,7 +154,7 @@ def pack(
 
 def unpack(
     payload: Payload,
-    references: References = NO_REFERENCES,
+    references: ReferenceCodec = NO_REFERENCES,
     carries: Sequence[Any] = (),
     *,
     trusted: bool = True,
@@ -264,7 +266,7 @@ def _keeps_in_band(buffer: pickle.PickleBuffer) -> bool:
 
 
 def _read(
-    payload: Payload, kind: int, references: References, carries: Sequence[Any]
+    payload: Payload, kind: int, references: ReferenceCodec, carries: Sequence[Any]
 ) -> Any:
     before = CURRENT.reader
     if kind == PLAIN:
@@ -291,7 +293,7 @@ def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:
     return pickler.deserialize(bytes(payload[0][:-1]), [*payload[1:]])
 
 
-def _is_refused(mute: References, value: Any) -> bool:
+def _is_refused(mute: ReferenceCodec, value: Any) -> bool:
     """Whether neither pickler writes the value."""
     before = CURRENT.writer
     try:

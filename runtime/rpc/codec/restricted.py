@@ -36,7 +36,7 @@ from everyorder.runtime.rpc.codec.payload import (
     Packed,
     PayloadReader,
     PayloadWriter,
-    References,
+    ReferenceCodec,
     SilentReferences,
 )
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
@@ -163,16 +163,16 @@ _COMPLEX = struct.Struct("<dd")
 _SMALL_INT = struct.Struct("<q")
 
 
-class Row(NamedTuple):
+class CodecRow(NamedTuple):
     """A class of the table: its tag, encoder and decoder."""
 
     tag: int
     kind: type
-    encode: "Callable[[_Writer, Any], None]"
+    encode: "Callable[[_RestrictedWriter, Any], None]"
     decode: "Callable[[_Reader], Any]"
 
 
-class _Writer:
+class _RestrictedWriter:
     """The bytes so far, and the depth of open containers."""
 
     __slots__ = ("depth", "message", "out")
@@ -190,7 +190,7 @@ class _Writer:
         self.out.append(row.tag)
         row.encode(self, value)
 
-    def _rare(self, value: Any) -> Row:
+    def _rare(self, value: Any) -> CodecRow:
         if isinstance(value, self.message.references.kinds):
             return _REFERENCE
         modules: Any = sys.modules.get("everyorder.runtime.nn.members")
@@ -304,11 +304,11 @@ class _Reader:
         return found
 
 
-def _nothing(writer: _Writer, value: Any) -> None:
+def _nothing(writer: _RestrictedWriter, value: Any) -> None:
     """Nothing follows the tag."""
 
 
-def _encode_bool(writer: _Writer, value: bool) -> None:
+def _encode_bool(writer: _RestrictedWriter, value: bool) -> None:
     writer.out.append(value)
 
 
@@ -319,7 +319,7 @@ def _decode_bool(reader: _Reader) -> bool:
     return byte == 1
 
 
-def _encode_int(writer: _Writer, value: int) -> None:
+def _encode_int(writer: _RestrictedWriter, value: int) -> None:
     size = (value.bit_length() + 8) // 8
     writer.raw(value.to_bytes(size, "little", signed=True))
 
@@ -332,7 +332,7 @@ def _decode_int(reader: _Reader) -> int:
     return value
 
 
-def _encode_float(writer: _Writer, value: float) -> None:
+def _encode_float(writer: _RestrictedWriter, value: float) -> None:
     writer.out += _DOUBLE.pack(value)
 
 
@@ -341,7 +341,7 @@ def _decode_float(reader: _Reader) -> float:
     return value
 
 
-def _encode_complex(writer: _Writer, value: complex) -> None:
+def _encode_complex(writer: _RestrictedWriter, value: complex) -> None:
     writer.out += _COMPLEX.pack(value.real, value.imag)
 
 
@@ -349,7 +349,7 @@ def _decode_complex(reader: _Reader) -> complex:
     return complex(*_COMPLEX.unpack(reader.take(16)))
 
 
-def _encode_str(writer: _Writer, value: str) -> None:
+def _encode_str(writer: _RestrictedWriter, value: str) -> None:
     # Python has texts that are no Unicode, as names of files.
     writer.raw(value.encode("utf-8", "surrogatepass"))
 
@@ -361,7 +361,7 @@ def _decode_str(reader: _Reader) -> str:
         raise _damaged("a text is none") from error
 
 
-def _encode_dict(writer: _Writer, value: dict[Any, Any]) -> None:
+def _encode_dict(writer: _RestrictedWriter, value: dict[Any, Any]) -> None:
     writer.count(len(value))
     writer.depth += 1
     if writer.depth > DEEPEST:
@@ -398,7 +398,7 @@ def _fits(value: int) -> bool:
     return -(1 << 63) <= value < 1 << 63
 
 
-def _encode_code(writer: _Writer, value: Any) -> None:
+def _encode_code(writer: _RestrictedWriter, value: Any) -> None:
     writer.out.append(value.code)
 
 
@@ -412,7 +412,7 @@ def _decoder_of(kind: type[DType | Layout | MemoryFormat]) -> Callable[[_Reader]
     return decode
 
 
-def _encode_device(writer: _Writer, value: Device) -> None:
+def _encode_device(writer: _RestrictedWriter, value: Device) -> None:
     writer.raw(str(value).encode())
 
 
@@ -423,7 +423,7 @@ def _decode_device(reader: _Reader) -> Device:
         raise _damaged("there is no such device") from error
 
 
-def _encode_worker(writer: _Writer, value: WorkerInfo) -> None:
+def _encode_worker(writer: _RestrictedWriter, value: WorkerInfo) -> None:
     _encode_str(writer, value.name)
     writer.out += _SMALL_INT.pack(value.id)
 
@@ -433,7 +433,7 @@ def _decode_worker(reader: _Reader) -> WorkerInfo:
     return WorkerInfo(name, _SMALL_INT.unpack(reader.take(8))[0])
 
 
-def _encode_tensor(writer: _Writer, value: Tensor) -> None:
+def _encode_tensor(writer: _RestrictedWriter, value: Tensor) -> None:
     bits, device = value.key_bits & ~HANDLED, value._device.type
     # One of inference mode arrives as one of the mode that its reader is in.
     plain = bits in (keys_of(device).bits, inference_keys_of(device).bits)
@@ -456,7 +456,7 @@ def _decode_parameter(reader: _Reader) -> Tensor:
     return reader.message.tensors.plain(kind, place, requires_grad)
 
 
-def _encode_reference(writer: _Writer, value: Any) -> None:
+def _encode_reference(writer: _RestrictedWriter, value: Any) -> None:
     writer.count(writer.message.add_reference(value))
 
 
@@ -476,10 +476,10 @@ _ROWS: tuple[tuple[type, Any, Any], ...] = (
     (float, _encode_float, _decode_float),
     (complex, _encode_complex, _decode_complex),
     (str, _encode_str, _decode_str),
-    (bytes, _Writer.raw, _Reader.raw),
-    (bytearray, _Writer.raw, lambda reader: bytearray(reader.raw())),
-    (list, _Writer.inside, _Reader.inside),
-    (tuple, _Writer.inside, lambda reader: tuple(reader.inside())),
+    (bytes, _RestrictedWriter.raw, _Reader.raw),
+    (bytearray, _RestrictedWriter.raw, lambda reader: bytearray(reader.raw())),
+    (list, _RestrictedWriter.inside, _Reader.inside),
+    (tuple, _RestrictedWriter.inside, lambda reader: tuple(reader.inside())),
     (dict, _encode_dict, _decode_dict),
     (Tensor, _encode_tensor, _decode_tensor),
     # A class of a higher area, which is recognised when it is loaded.
@@ -490,26 +490,30 @@ _ROWS: tuple[tuple[type, Any, Any], ...] = (
     (MemoryFormat, _encode_code, _decoder_of(MemoryFormat)),
     (WorkerInfo, _encode_worker, _decode_worker),
     # References of the classes in `References.kinds`.
-    (References, _encode_reference, _decode_reference),
+    (ReferenceCodec, _encode_reference, _decode_reference),
 )
-ROWS = tuple(Row(tag, *each) for tag, each in enumerate(_ROWS))
+ROWS = tuple(CodecRow(tag, *each) for tag, each in enumerate(_ROWS))
 _DECODERS = tuple(row.decode for row in ROWS)
 _BY_CLASS = {row.kind: row for row in ROWS}
-_REFERENCE = _BY_CLASS.pop(References)
+_REFERENCE = _BY_CLASS.pop(ReferenceCodec)
 _PARAMETER = _BY_CLASS.pop(_Parameter)
 
 
-def fits(value: Any, references: References = NO_REFERENCES) -> bool:
+def fits(value: Any, references: ReferenceCodec = NO_REFERENCES) -> bool:
     """Whether the codec writes a value: all of its parts, no reference asked."""
     try:
-        _Writer(PayloadWriter(SilentReferences(references.kinds))).value(value)
+        _RestrictedWriter(PayloadWriter(SilentReferences(references.kinds))).value(
+            value
+        )
     except _Refused:
         return False
     return True
 
 
 def pack(
-    value: Any, references: References = NO_REFERENCES, root: Sequence[str] | str = ""
+    value: Any,
+    references: ReferenceCodec = NO_REFERENCES,
+    root: Sequence[str] | str = "",
 ) -> Packed:
     """A value as a payload; `root` as for `pickling.pack`.
 
@@ -526,7 +530,7 @@ def pack(
         ) from None
 
 
-def try_pack(value: Any, references: References = NO_REFERENCES) -> Packed | None:
+def try_pack(value: Any, references: ReferenceCodec = NO_REFERENCES) -> Packed | None:
     """As `pack`, but None for a value that has no place in the codec."""
     try:
         return _written(value, references)
@@ -534,9 +538,9 @@ def try_pack(value: Any, references: References = NO_REFERENCES) -> Packed | Non
         return None
 
 
-def _written(value: Any, references: References) -> Packed:
+def _written(value: Any, references: ReferenceCodec) -> Packed:
     message = PayloadWriter(references)
-    writer = _Writer(message)
+    writer = _RestrictedWriter(message)
     writer.value(value)
     end, frames = message.tail(RESTRICTED)
     writer.out += end

@@ -16,7 +16,8 @@ told once, as `Called`, when its references are confirmed; it ends by the reply,
 Rules:
 - deadlines are absolute here, relative in messages; a caller whose deadline passes says
   so, and the callee's clock does not matter;
-- the references of a call or an answer are the business of `References`, which is asked
+- the references of a call or an answer are the business of `ReferenceMachine`, which is
+  asked
   before anything is sent, and told of all that comes;
 - a call waits for others to end if too many have no answer yet; not one that creates,
   fetches or carries, as what is said of references keeps its order;
@@ -39,7 +40,7 @@ from everyorder.runtime.rpc.protocol.events import (
     Reason,
     Settings,
 )
-from everyorder.runtime.rpc.protocol.identities import Fork, Node, RRefId
+from everyorder.runtime.rpc.protocol.identities import Fork, RRefId, WorkerNode
 from everyorder.runtime.rpc.protocol.messages import (
     Answer,
     Call,
@@ -47,9 +48,9 @@ from everyorder.runtime.rpc.protocol.messages import (
     Decline,
     Message,
 )
-from everyorder.runtime.rpc.protocol.ownership import Fate, Verdict
+from everyorder.runtime.rpc.protocol.ownership import CarrierStatus, Verdict
 from everyorder.runtime.rpc.protocol.packets import BUFFERS
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from everyorder.runtime.rpc.protocol.wire import size
 
 HELD, SENT, ANSWERED = "HELD", "SENT", "ANSWERED"
@@ -81,7 +82,7 @@ class _Out:
     """A call that went out."""
 
     call: int
-    peer: Node
+    peer: WorkerNode
     payload: Payload
     carries: Carries
     deadline: float | None
@@ -96,7 +97,7 @@ class _Out:
 class _In:
     """A call that came in."""
 
-    peer: Node
+    peer: WorkerNode
     call: int
     event: Called | None
     state: str
@@ -107,24 +108,24 @@ class _In:
 class Calls:
     """The machine of calls; `references` is asked about all that they carry."""
 
-    def __init__(self, references: References, settings: Settings) -> None:
-        self.out: list[tuple[Node, Message]] = []
+    def __init__(self, references: ReferenceMachine, settings: Settings) -> None:
+        self.out: list[tuple[WorkerNode, Message]] = []
         self.events: list[Event] = []
         self._references = references
         self._settings = settings
         self._number = 0
         self._outs: dict[int, _Out] = {}
-        self._ins: dict[tuple[Node, int], _In] = {}
+        self._ins: dict[tuple[WorkerNode, int], _In] = {}
         # How many are SENT to each peer, and what waits until there are fewer.
-        self._flying: dict[Node, int] = {}
-        self._waiting: dict[Node, deque[int]] = {}
+        self._flying: dict[WorkerNode, int] = {}
+        self._waiting: dict[WorkerNode, deque[int]] = {}
         self._deadlines: list[tuple[float, int]] = []
 
     # Calls that go out.
 
     def call(
         self,
-        peer: Node,
+        peer: WorkerNode,
         payload: Payload,
         now: float,
         *,
@@ -197,9 +198,9 @@ class Calls:
         fate, forks = self._references.carry(
             ("call", out.peer, out.call), out.peer, out.carries, out.target
         )
-        if fate is Fate.READY:
+        if fate is CarrierStatus.READY:
             self._send(out, forks, now)
-        elif fate is Fate.DEAD:
+        elif fate is CarrierStatus.DEAD:
             self._fail(out, Reason.REFERENCE, now)
 
     def _send(self, out: _Out, forks: tuple[Fork, ...], now: float) -> None:
@@ -259,7 +260,7 @@ class Calls:
                 self._send(following, (), now)
                 break
 
-    def _answer(self, peer: Node, answer: Answer, now: float) -> None:
+    def _answer(self, peer: WorkerNode, answer: Answer, now: float) -> None:
         out = self._outs.get(answer.call)
         wanted = out is not None and out.state == SENT and out.peer == peer
         if answer.carries:
@@ -269,16 +270,16 @@ class Calls:
             if not wanted:
                 self._references.forget(key)
                 # What was told meanwhile is in nobody's hands.
-                if fate is Fate.READY:
+                if fate is CarrierStatus.READY:
                     for fork in answer.carries:
                         self._references.drop(fork.fork)
                 return
             assert out is not None, "it is wanted"
-            if fate is Fate.WAITS:
+            if fate is CarrierStatus.WAITS:
                 out.state = TRANSITIONS[out.state, "answer"]
                 out.answer = answer
                 return
-            if fate is Fate.DEAD:
+            if fate is CarrierStatus.DEAD:
                 self._fail(out, Reason.REFERENCE, now)
                 return
         if wanted:
@@ -297,7 +298,7 @@ class Calls:
 
     def reply(
         self,
-        peer: Node,
+        peer: WorkerNode,
         call: int,
         payload: Payload,
         now: float,
@@ -321,9 +322,9 @@ class Calls:
         else:
             key = ("answer", peer, call)
             fate, forks = self._references.carry(key, peer, carries)
-            if fate is Fate.READY:
+            if fate is CarrierStatus.READY:
                 self._reply(entry, Answer(call, payload, forks, failed))
-            elif fate is Fate.DEAD:
+            elif fate is CarrierStatus.DEAD:
                 self._refuse(entry, Reason.REFERENCE)
             else:
                 entry.state = TRANSITIONS[CALLED, "reply"]
@@ -339,7 +340,7 @@ class Calls:
     def _refuse(self, entry: _In, reason: Reason, detail: str = "") -> None:
         self._reply(entry, Decline(entry.call, reason, detail))
 
-    def _called(self, peer: Node, call: Call, now: float) -> None:
+    def _called(self, peer: WorkerNode, call: Call, now: float) -> None:
         name = peer, call.call
         if name in self._ins:
             # A number is given once; who gives it twice is not answered twice.
@@ -369,16 +370,16 @@ class Calls:
             fork=call.fork,
             target=call.target,
         )
-        if fate is Fate.DEAD:
+        if fate is CarrierStatus.DEAD:
             self.out.append((peer, Decline(call.call, Reason.REFERENCE)))
             return
-        told = fate is Fate.READY
+        told = fate is CarrierStatus.READY
         state = CALLED if told else ARRIVED
         self._ins[name] = _In(peer, call.call, None if told else event, state, True)
         if told:
             self.events.append(event)
 
-    def _cancelled(self, peer: Node, call: int) -> None:
+    def _cancelled(self, peer: WorkerNode, call: int) -> None:
         entry = self._ins.pop((peer, call), None)
         if entry is None:
             return
@@ -390,7 +391,7 @@ class Calls:
             self._references.withdraw(("answer", peer, call))
             self._references.done(("call", peer, call))
 
-    def refuse(self, peer: Node, message: Message, now: float) -> None:
+    def refuse(self, peer: WorkerNode, message: Message, now: float) -> None:
         """A call or an answer came that is larger than is taken here.
 
         Nothing else has a payload, so nothing follows from it.
@@ -399,7 +400,10 @@ class Calls:
             return
         if message.carries:
             key = ("oversized", peer, message.call)
-            if self._references.arrive(key, peer, message.carries, now) is Fate.READY:
+            if (
+                self._references.arrive(key, peer, message.carries, now)
+                is CarrierStatus.READY
+            ):
                 for fork in message.carries:
                     self._references.drop(fork.fork)
             self._references.forget(key)
@@ -410,7 +414,7 @@ class Calls:
 
     # The machine.
 
-    def receive(self, peer: Node, message: Message, now: float) -> None:
+    def receive(self, peer: WorkerNode, message: Message, now: float) -> None:
         """A message came."""
         kind = type(message)
         if kind is Call:
@@ -424,7 +428,7 @@ class Calls:
         elif isinstance(message, Cancel):
             self._cancelled(peer, message.call)
 
-    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+    def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
         """The channel to a peer ended, and with it every call there and from there."""
         self._waiting.pop(peer, None)
         for out in [each for each in self._outs.values() if each.peer == peer]:
@@ -432,14 +436,14 @@ class Calls:
         for entry in [each for each in self._ins.values() if each.peer == peer]:
             self._cancelled(peer, entry.call)
 
-    def expired(self, peer: Node, now: float) -> None:
+    def expired(self, peer: WorkerNode, now: float) -> None:
         """Nothing: calls ended with `lost`."""
 
     def judge(self, verdict: Verdict, now: float) -> None:
         """The references of a call or of an answer that waited for them are settled."""
-        key: tuple[str, Node, int] = verdict.key  # type: ignore[assignment]  # ours
+        key: tuple[str, WorkerNode, int] = verdict.key  # type: ignore[assignment]  # ours
         what, peer, number = key
-        ready = verdict.fate is Fate.READY
+        ready = verdict.fate is CarrierStatus.READY
         if (what == "call") is not verdict.incoming:
             out = self._outs.get(number)
             if out is None:

@@ -30,25 +30,25 @@ from math import inf
 from typing import NamedTuple
 
 from everyorder.runtime.rpc.protocol.events import Buffer, Reason, Settings
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.messages import Message, encode
 from everyorder.runtime.rpc.protocol.packets import (
-    Lease,
+    LeaseTimes,
     Outbox,
     Packet,
+    PacketWriter,
     Parts,
     Sent,
-    Writer,
 )
 from everyorder.runtime.rpc.protocol.wire import (
     EARLY,
     NOTHING,
-    Beat,
-    Flaw,
     Head,
+    Heartbeat,
     Hello,
-    Kind,
     Note,
+    PacketError,
+    PacketKind,
     size,
 )
 
@@ -88,7 +88,7 @@ _SLOWER = 2.0
 class End(NamedTuple):
     """A moment of the end of a channel; without a reason, that of expiry."""
 
-    node: Node
+    node: WorkerNode
     reason: Reason | None
 
 
@@ -101,7 +101,7 @@ class Channel:
 
     def __init__(
         self,
-        node: Node,
+        node: WorkerNode,
         endpoint: str,
         key: str,
         *,
@@ -123,7 +123,7 @@ class Channel:
         self.taken = 0
         # When this side was last put on the list of those that have something to do.
         self.armed = inf
-        self._writer = Writer(packets, endpoint, group, me, node.incarnation)
+        self._writer = PacketWriter(packets, endpoint, group, me, node.incarnation)
         self._settings = settings
         # One of the two asks for signs of life more often, and the other gets them.
         first = me < node.incarnation
@@ -131,7 +131,7 @@ class Channel:
         # The session of each side; the numbers go on where the peer comes back.
         self._mine, self._theirs = numbers
         self._outbox = Outbox(settings)
-        self.lease = Lease(settings)
+        self.lease = LeaseTimes(settings)
         # Of the message that comes next.
         self.parts = Parts()
         self._clear()
@@ -201,7 +201,7 @@ class Channel:
 
     def goodbye(self) -> None:
         """Tell the peer that this worker leaves."""
-        self._note(Kind.BYE, NOTHING)
+        self._note(PacketKind.BYE, NOTHING)
 
     def due(self) -> float:
         """When `tick` has something to do."""
@@ -229,7 +229,7 @@ class Channel:
             if now >= self._probe_at or now >= self._note_at:
                 self._ask(now)
             elif now >= self._acknowledge_at:
-                self._note(Kind.PONG, self._beat(now, stamped=False))
+                self._note(PacketKind.PONG, self._beat(now, stamped=False))
         elif self.state == FENCED:
             if now >= self.lease.expires():
                 self._expire(now)
@@ -248,7 +248,7 @@ class Channel:
         frames: Sequence[Buffer],
         decode: Callable[[Sequence[Buffer]], Message],
         now: float,
-    ) -> Sequence[Message] | Flaw:
+    ) -> Sequence[Message] | PacketError:
         """A packet with a message came: the messages whose turn it is.
 
         Raises:
@@ -264,10 +264,10 @@ class Channel:
             self._owe(frames, now)
             return (message,)
         if sequence > self._received + self._settings.window:
-            return Flaw.SEQUENCE
+            return PacketError.SEQUENCE
         if sequence <= self._received or sequence in self._early:
             # It came before: the acknowledgement may have been lost.
-            self._note(Kind.PONG, self._beat(now, stamped=False))
+            self._note(PacketKind.PONG, self._beat(now, stamped=False))
             return ()
         self._early[sequence] = decode(frames)
         turn = []
@@ -277,33 +277,33 @@ class Channel:
         self._owe(frames, now)
         return turn
 
-    def note(self, found: Head, note: Note, now: float) -> Flaw | None:
+    def note(self, found: Head, note: Note, now: float) -> PacketError | None:
         """A packet without a message came."""
         match found.kind, note:
-            case Kind.HELLO, Hello():
+            case PacketKind.HELLO, Hello():
                 return self._hello(found, note, now)
-            case Kind.WELCOME, Hello():
+            case PacketKind.WELCOME, Hello():
                 return self._welcome(found, note, now)
-            case ((Kind.PING | Kind.PONG), Beat()):
+            case ((PacketKind.PING | PacketKind.PONG), Heartbeat()):
                 return self._heartbeat(found, note, now)
-            case Kind.RESET, _:
+            case PacketKind.RESET, _:
                 if found.theirs != self._mine or self.state in (CLOSED, OPENING):
-                    return Flaw.SESSION
+                    return PacketError.SESSION
                 if self.state == FENCED:
                     self._expire(now)
                 else:
                     self.over(Reason.LOST)
                 return None
-        return Flaw.KIND
+        return PacketError.KIND
 
-    def _ours(self, found: Head, now: float) -> Flaw | None:
+    def _ours(self, found: Head, now: float) -> PacketError | None:
         """Whether a packet is of the session that is open; takes what it proves."""
         if found.theirs != self._mine or found.mine != self._theirs:
             return self._stale(found)
         if self.state == ANSWERING:
             since = max(self._began, self.lease.proven)
             if now >= since + self._settings.dead:
-                return Flaw.SESSION
+                return PacketError.SESSION
             self._open("named", now, since)
         elif self.state != OPEN:
             return self._stale(found)
@@ -311,21 +311,21 @@ class Channel:
             self._acknowledged(found.acknowledged, now)
         if now >= self.lease.ends():
             self._silence(now)
-            return Flaw.SESSION
+            return PacketError.SESSION
         self.lease.heard = now
         return None
 
-    def _stale(self, found: Head) -> Flaw:
+    def _stale(self, found: Head) -> PacketError:
         """The peer counts on a session that is over: it is told so."""
-        self._writer.note(Kind.RESET, NOTHING, self._mine, found.mine, 0, 0)
-        return Flaw.SESSION
+        self._writer.note(PacketKind.RESET, NOTHING, self._mine, found.mine, 0, 0)
+        return PacketError.SESSION
 
-    def _hello(self, found: Head, hello: Hello, now: float) -> Flaw | None:
+    def _hello(self, found: Head, hello: Hello, now: float) -> PacketError | None:
         if found.mine < self._theirs:
-            return Flaw.SESSION
+            return PacketError.SESSION
         if found.mine == self._theirs:
             if self.state != ANSWERING:
-                return Flaw.SESSION
+                return PacketError.SESSION
         else:
             if self.state in (ANSWERING, OPEN, FENCED):
                 # The peer has given up the session before.
@@ -343,13 +343,13 @@ class Channel:
         self._again(now)
         return None
 
-    def _welcome(self, found: Head, hello: Hello, now: float) -> Flaw | None:
+    def _welcome(self, found: Head, hello: Hello, now: float) -> PacketError | None:
         if found.theirs != self._mine or self.state in (CLOSED, FENCED):
-            return Flaw.SESSION
+            return PacketError.SESSION
         if self.state == OPENING and found.mine > self._theirs:
             self._theirs = found.mine
         if found.mine != self._theirs:
-            return Flaw.SESSION
+            return PacketError.SESSION
         self.largest = hello.largest
         self.lease.heard = now
         self.lease.echo = max(self.lease.echo, found.sequence)
@@ -362,10 +362,12 @@ class Channel:
             else:
                 self._open("welcome", now, since)
         else:
-            self._note(Kind.PONG, self._beat(now))
+            self._note(PacketKind.PONG, self._beat(now))
         return None
 
-    def _heartbeat(self, found: Head, beat: Beat, now: float) -> Flaw | None:
+    def _heartbeat(
+        self, found: Head, beat: Heartbeat, now: float
+    ) -> PacketError | None:
         if (
             self.state in (OPEN, ANSWERING)
             and found.theirs == self._mine
@@ -373,15 +375,15 @@ class Channel:
         ):
             if beat.echo > self.lease.stamp:
                 # Nothing of this number was sent.
-                return Flaw.BODY
+                return PacketError.BODY
             self.lease.echoed(beat.echo)
         flaw = self._ours(found, now)
         if flaw is not None:
             return flaw
         self.lease.echo = max(self.lease.echo, beat.stamp)
         self._lost_ones(beat, now)
-        if found.kind == Kind.PING:
-            self._note(Kind.PONG, self._beat(now))
+        if found.kind == PacketKind.PING:
+            self._note(PacketKind.PONG, self._beat(now))
         self._note_at = max(self._note_at, self.lease.proven + self._patience)
         return None
 
@@ -392,7 +394,7 @@ class Channel:
         self.lease.prove(since)
         self._note_at = self.lease.proven + self._patience
         if what == "welcome":
-            self._note(Kind.PONG, self._beat(now))
+            self._note(PacketKind.PONG, self._beat(now))
         self._pump(now)
 
     def _silence(self, now: float) -> None:
@@ -467,15 +469,15 @@ class Channel:
         if self._owed >= self._settings.acknowledge_each or (
             len(frames) > 1 and size(frames) > self._settings.bulky
         ):
-            self._note(Kind.PONG, self._beat(now, stamped=False))
+            self._note(PacketKind.PONG, self._beat(now, stamped=False))
 
-    def _beat(self, now: float, *, stamped: bool = True) -> Beat:
+    def _beat(self, now: float, *, stamped: bool = True) -> Heartbeat:
         if stamped:
             self.lease.note(now)
         early = tuple(sorted(self._early)[:EARLY])
-        return Beat(self.lease.stamp if stamped else 0, self.lease.echo, early)
+        return Heartbeat(self.lease.stamp if stamped else 0, self.lease.echo, early)
 
-    def _lost_ones(self, beat: Beat, now: float) -> None:
+    def _lost_ones(self, beat: Heartbeat, now: float) -> None:
         """Send again what was sent before the note that is answered, and is missing."""
         again = self._outbox.missing(beat.echo, beat.early)
         for each in again:
@@ -485,7 +487,7 @@ class Channel:
             self._probe_at = now + self._settings.probe
 
     def _ask(self, now: float) -> None:
-        self._note(Kind.PING, self._beat(now))
+        self._note(PacketKind.PING, self._beat(now))
         if self._outbox.flight:
             self._waits = min(self._waits * _SLOWER, self._settings.heartbeat)
             self._probe_at = now + self._waits
@@ -494,20 +496,24 @@ class Channel:
     def _again(self, now: float) -> None:
         """Send HELLO or WELCOME, once more if need be."""
         stamp = self.lease.note(now)
-        kind = Kind.HELLO if self.state == OPENING else Kind.WELCOME
+        kind = PacketKind.HELLO if self.state == OPENING else PacketKind.WELCOME
         self._note(kind, Hello(self._settings.largest), stamp, self.lease.echo)
         settings = self._settings
         self._waits = min(max(self._waits, settings.probe / 2) * _SLOWER, 1.0)
         self._note_at = now + self._waits
 
     def _note(
-        self, kind: Kind, note: Note, sequence: int = 0, acknowledged: int | None = None
+        self,
+        kind: PacketKind,
+        note: Note,
+        sequence: int = 0,
+        acknowledged: int | None = None,
     ) -> None:
-        if kind == Kind.PONG or kind == Kind.PING:
+        if kind == PacketKind.PONG or kind == PacketKind.PING:
             self._owed = 0
             self._acknowledge_at = inf
         number = self._received if acknowledged is None else acknowledged
-        theirs = 0 if kind == Kind.HELLO else self._theirs
+        theirs = 0 if kind == PacketKind.HELLO else self._theirs
         self._writer.note(kind, note, self._mine, theirs, sequence, number)
 
     # What it looks like.

@@ -40,8 +40,8 @@ from everyorder.runtime.rpc.protocol.events import (
     Settings,
     Warned,
 )
-from everyorder.runtime.rpc.protocol.identities import Node
-from everyorder.runtime.rpc.protocol.membership import Members
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
+from everyorder.runtime.rpc.protocol.membership import MembershipMachine
 from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Answer,
@@ -50,30 +50,30 @@ from everyorder.runtime.rpc.protocol.messages import (
     Decline,
     Delete,
     Finish,
+    FramePart,
     Idle,
     MemberJoined,
     MemberLeft,
     Message,
-    Part,
-    Refused,
+    ReferenceRefused,
+    ReferenceRegistered,
     Register,
-    Registered,
     Survey,
     Waiting,
     decode,
     encode,
 )
 from everyorder.runtime.rpc.protocol.packets import Packet, split
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from everyorder.runtime.rpc.protocol.termination import Termination
 from everyorder.runtime.rpc.protocol.wire import (
     HEADER,
-    Flaw,
     Head,
     Join,
-    Kind,
-    Malformed,
+    MalformedPacket,
     Member,
+    PacketError,
+    PacketKind,
     head,
     note,
     of_note,
@@ -89,8 +89,8 @@ TAKES: dict[type[Message], int] = {
     Decline: CALLS,
     Cancel: CALLS,
     Register: REFERENCES,
-    Registered: REFERENCES,
-    Refused: REFERENCES,
+    ReferenceRegistered: REFERENCES,
+    ReferenceRefused: REFERENCES,
     Accept: REFERENCES,
     Delete: REFERENCES,
     MemberJoined: MEMBERS,
@@ -102,11 +102,11 @@ TAKES: dict[type[Message], int] = {
 }
 
 # What is told besides being counted: somebody has started something in the wrong way.
-_TOLD = {Flaw.VERSION, Flaw.GROUP, Flaw.KEY}
+_TOLD = {PacketError.VERSION, PacketError.GROUP, PacketError.KEY}
 # So many sources are remembered as told; those of all others are told as one.
 _SOURCES = 64
 _BODY = HEADER.size
-_DATA = int(Kind.DATA)
+_DATA = int(PacketKind.DATA)
 
 
 class _Oversized(NamedTuple):
@@ -115,7 +115,7 @@ class _Oversized(NamedTuple):
     message: Message
 
 
-class Composition:
+class ProtocolCore:
     """Machines and channels of one worker; `Session` is its face."""
 
     def __init__(
@@ -129,7 +129,7 @@ class Composition:
         now: float = 0.0,
     ) -> None:
         self.settings = settings
-        self.node = Node(name, -1, incarnation)
+        self.node = WorkerNode(name, -1, incarnation)
         self._now = now
         self._packets: list[Packet] = []
         self._events: list[Event] = []
@@ -140,17 +140,17 @@ class Composition:
         # The numbers of sessions with those who left, if they come back in this life.
         self._numbers: dict[int, tuple[int, int]] = {}
         # Until when those who are members no more may count on what they hold here.
-        self._leases: dict[Node, float] = {}
+        self._leases: dict[WorkerNode, float] = {}
         self._timers: list[tuple[float, int]] = []
         # What `next_time` found; None where something happened since.
         self._due: float | None = None
-        self._garbage: Counter[Flaw] = Counter()
-        self._warned: set[tuple[Flaw, str]] = set()
+        self._garbage: Counter[PacketError] = Counter()
+        self._warned: set[tuple[PacketError, str]] = set()
         self._resent = 0
         self._stopped = False
-        self._references = References(self.node)
+        self._references = ReferenceMachine(self.node)
         self._calls = Calls(self._references, settings)
-        self._members = Members(
+        self._members = MembershipMachine(
             self.node, endpoint, key, self._proven, settings.shared()
         )
         self._termination = Termination()
@@ -174,14 +174,14 @@ class Composition:
             return
         now = self._now = max(now, self._now)
         found = parse(frames)
-        if isinstance(found, Flaw):
+        if isinstance(found, PacketError):
             self._flaw(found, key)
             return
         if found.kind != _DATA:
             try:
                 flaw = self._note(found, frames, key, now)
-            except Malformed:
-                flaw = Flaw.BODY
+            except MalformedPacket:
+                flaw = PacketError.BODY
             if flaw is not None:
                 self._flaw(flaw, key)
             self._settle(now)
@@ -191,18 +191,18 @@ class Composition:
             self._flaw(self._unknown(found, channel, key), key)
             return
         if found.target != self.node.incarnation:
-            self._flaw(Flaw.TARGET, key)
+            self._flaw(PacketError.TARGET, key)
             return
         try:
             messages = channel.data(found, frames, self._decode, now)
-        except Malformed:
-            self._flaw(Flaw.BODY, key)
+        except MalformedPacket:
+            self._flaw(PacketError.BODY, key)
             messages = ()
-        if isinstance(messages, Flaw):
+        if isinstance(messages, PacketError):
             self._flaw(messages, key)
             messages = ()
         for message in messages:
-            if type(message) is Part:
+            if type(message) is FramePart:
                 channel.parts.take(message, self.settings.largest)
                 continue
             channel.taken += TAKES.get(type(message), CALLS) <= REFERENCES
@@ -281,9 +281,13 @@ class Composition:
 
     def garbage(self) -> dict[str, int]:
         """How many packets were dropped, by what was wrong with them."""
-        return {flaw.name: self._garbage[flaw] for flaw in Flaw if self._garbage[flaw]}
+        return {
+            flaw.name: self._garbage[flaw]
+            for flaw in PacketError
+            if self._garbage[flaw]
+        }
 
-    def positions(self) -> dict[Node, tuple[int, ...]]:
+    def positions(self) -> dict[WorkerNode, tuple[int, ...]]:
         """For each channel, the absolute numbers that `state` leaves out."""
         return {each.node: each.positions() for each in self._channels.values()}
 
@@ -372,7 +376,7 @@ class Composition:
         )
         return (sent, taken), busy
 
-    def _send(self, out: list[tuple[Node, Message]], now: float) -> None:
+    def _send(self, out: list[tuple[WorkerNode, Message]], now: float) -> None:
         """Give messages to the channels."""
         if not out:
             return
@@ -395,7 +399,9 @@ class Composition:
             elif peer == self.node:
                 self._loop.append((body, [bytes(each) for each in tail]))
 
-    def _deliver(self, peer: Node, message: Message | _Oversized, now: float) -> None:
+    def _deliver(
+        self, peer: WorkerNode, message: Message | _Oversized, now: float
+    ) -> None:
         """Give a message to its machine."""
         if isinstance(message, _Oversized):
             self._calls.refuse(peer, message.message, now)
@@ -420,7 +426,7 @@ class Composition:
         """
         settings = self.settings
         if len(frames) > settings.frames:
-            raise Malformed
+            raise MalformedPacket
         body = memoryview(frames[0])[_BODY:]
         message = decode(body, frames[1:], settings.references)
         if (
@@ -435,41 +441,41 @@ class Composition:
 
     def _note(
         self, found: Head, frames: Sequence[Buffer], key: str, now: float
-    ) -> Flaw | None:
+    ) -> PacketError | None:
         """A packet came that is no message."""
         if len(frames) != 1:
-            return Flaw.COUNT
+            return PacketError.COUNT
         told = note(found.kind, memoryview(frames[0]).cast("B")[_BODY:])
         members = self._members
         if isinstance(told, Join):
             if told.key != key:
-                return Flaw.KEY
+                return PacketError.KEY
             members.note(found.source, told, now)
             return None
         if found.target != self.node.incarnation:
-            return Flaw.TARGET
-        if found.kind in (Kind.ADMITTED, Kind.REJECTED):
+            return PacketError.TARGET
+        if found.kind in (PacketKind.ADMITTED, PacketKind.REJECTED):
             if not members.believes(told, key):
-                return Flaw.KEY
+                return PacketError.KEY
             members.note(found.source, told, now)
             return None
         channel = self._channels.get(found.source)
         if channel is None or channel.key != key or found.group != members.group:
             return self._unknown(found, channel, key)
-        if found.kind == Kind.BYE:
+        if found.kind == PacketKind.BYE:
             members.left(channel.node)
             return None
         flaw = channel.note(found, told, now)
         self._arm(channel)
         return flaw
 
-    def _unknown(self, found: Head, channel: Channel | None, key: str) -> Flaw:
+    def _unknown(self, found: Head, channel: Channel | None, key: str) -> PacketError:
         group = self._members.group
         if group and found.group != group:
-            return Flaw.GROUP
-        return Flaw.STRANGER if channel is None else Flaw.KEY
+            return PacketError.GROUP
+        return PacketError.STRANGER if channel is None else PacketError.KEY
 
-    def _flaw(self, flaw: Flaw, key: str) -> None:
+    def _flaw(self, flaw: PacketError, key: str) -> None:
         """A packet is dropped."""
         self._garbage[flaw] += 1
         if flaw in _TOLD:
@@ -486,7 +492,7 @@ class Composition:
             channel.armed = due
             heappush(self._timers, (due, channel.node.incarnation))
 
-    def _proven(self, node: Node) -> float:
+    def _proven(self, node: WorkerNode) -> float:
         channel = self._channels.get(node.incarnation)
         return -inf if channel is None else channel.lease.proven
 
@@ -540,7 +546,7 @@ class Composition:
             channel.begin(self._now)
             self._arm(channel)
 
-    def _left(self, node: Node, reason: Reason, now: float) -> None:
+    def _left(self, node: WorkerNode, reason: Reason, now: float) -> None:
         channel = self._channels.pop(node.incarnation, None)
         if channel is None:
             return

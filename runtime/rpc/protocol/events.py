@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from everyorder.runtime.rpc.protocol.identities import Fork, Node, RRefId
+from everyorder.runtime.rpc.protocol.identities import Fork, RRefId, WorkerNode
 
 # Part of the reason when another member has the name or the number.
 NOT_UNIQUE = "is not unique"
@@ -53,7 +53,7 @@ class Called(NamedTuple):
     replied to once, also if it is `Cancelled` meanwhile: the reply is dropped then.
     """
 
-    peer: Node
+    peer: WorkerNode
     call: int
     payload: Payload
     carries: tuple[Fork, ...] = ()
@@ -66,7 +66,7 @@ class Called(NamedTuple):
 class Cancelled:
     """The caller of a call that came in no longer waits for its answer."""
 
-    peer: Node
+    peer: WorkerNode
     call: int
 
 
@@ -114,14 +114,14 @@ class Freed:
 class Joined:
     """A worker is a member now, and can be called."""
 
-    node: Node
+    node: WorkerNode
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
     """A worker is no member any more."""
 
-    node: Node
+    node: WorkerNode
     reason: Reason
 
 
@@ -132,7 +132,7 @@ class Admitted:
     `world_size` is None in a group that anybody may join.
     """
 
-    node: Node
+    node: WorkerNode
     world_size: int | None = None
 
 

@@ -31,7 +31,7 @@ class WorkerInfo:
         return f"WorkerInfo(id={self.id}, name={self.name})"
 
 
-class Node(NamedTuple):
+class WorkerNode(NamedTuple):
     """One life of a worker; `incarnation` is drawn when it starts (63 bits)."""
 
     name: str
@@ -66,6 +66,6 @@ class Fork(NamedTuple):
 
     rref: RRefId
     fork: ForkId
-    owner: Node
+    owner: WorkerNode
     # The type of the value in the schema language, "" if it is unknown.
     type: str = ""

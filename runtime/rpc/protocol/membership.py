@@ -34,14 +34,18 @@ from everyorder.runtime.rpc.protocol.events import (
     Reason,
     Rejected,
 )
-from everyorder.runtime.rpc.protocol.identities import LARGEST_ID, WORKER_NAME, Node
+from everyorder.runtime.rpc.protocol.identities import (
+    LARGEST_ID,
+    WORKER_NAME,
+    WorkerNode,
+)
 from everyorder.runtime.rpc.protocol.messages import MemberJoined, MemberLeft, Message
 from everyorder.runtime.rpc.protocol.wire import (
     Admission,
     Join,
-    Kind,
     Member,
     Note,
+    PacketKind,
     Rejection,
 )
 
@@ -73,16 +77,16 @@ _SIZE = "world_size"
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class OutgoingNote:
     """A note to an endpoint; `target` is the incarnation there, 0 if not known."""
 
     endpoint: str
-    kind: Kind
+    kind: PacketKind
     note: Note
     target: int
 
 
-class Members:
+class MembershipMachine:
     """The machine of members.
 
     `proven` tells since when a member is known to be there.  Besides `out` and `events`
@@ -92,19 +96,19 @@ class Members:
 
     def __init__(
         self,
-        node: Node,
+        node: WorkerNode,
         endpoint: str,
         key: str,
-        proven: Callable[[Node], float],
+        proven: Callable[[WorkerNode], float],
         shared: tuple[tuple[str, float], ...] = (),
     ) -> None:
-        self.out: list[tuple[Node, Message]] = []
+        self.out: list[tuple[WorkerNode, Message]] = []
         self.events: list[Event] = []
-        self.letters: list[Letter] = []
-        self.changes: list[Member | tuple[Node, Reason]] = []
+        self.letters: list[OutgoingNote] = []
+        self.changes: list[Member | tuple[WorkerNode, Reason]] = []
         self.node = node
         self.status = ALONE
-        self.keeper: Node | None = None
+        self.keeper: WorkerNode | None = None
         self.group = 0
         self.world_size: int | None = None
         self._endpoint = endpoint
@@ -148,7 +152,7 @@ class Members:
         self._wanted = wanted if self.node.id < 0 else self.node.id
         self._ask(now)
 
-    def members(self) -> tuple[Node, ...]:
+    def members(self) -> tuple[WorkerNode, ...]:
         """All members, this worker among them, by number."""
         return tuple(
             sorted(
@@ -164,7 +168,7 @@ class Members:
     def _ask(self, now: float) -> None:
         name = self.node.name
         join = Join(name, self._endpoint, self._key, self._wanted, self._shared)
-        self.letters.append(Letter(self._meeting, Kind.JOIN, join, 0))
+        self.letters.append(OutgoingNote(self._meeting, PacketKind.JOIN, join, 0))
         self._ask_at = now + (_AGAIN if self.status == JOINING else _AGAIN_LATER)
 
     def due(self) -> float:
@@ -253,7 +257,7 @@ class Members:
         taken = {each.node.id for each in self._members.values()}
         free = next(n for n in range(len(taken) + 1) if n not in taken)
         number = free if join.id is None else join.id
-        node = Node(join.name, number, source)
+        node = WorkerNode(join.name, number, source)
         self._announce(Member(node, join.endpoint, join.key))
 
     def _differs(self, join: Join) -> str:
@@ -285,11 +289,13 @@ class Members:
         rest = [each for each in self._members.values() if each is not mine]
         note = Admission(member.node, (mine, *rest), self.world_size)
         target = member.node.incarnation
-        self.letters.append(Letter(member.endpoint, Kind.ADMITTED, note, target))
+        self.letters.append(
+            OutgoingNote(member.endpoint, PacketKind.ADMITTED, note, target)
+        )
 
     def _reject(self, source: int, join: Join, why: str) -> None:
         self.letters.append(
-            Letter(join.endpoint, Kind.REJECTED, Rejection(why), source)
+            OutgoingNote(join.endpoint, PacketKind.REJECTED, Rejection(why), source)
         )
 
     def _admitted(self, source: int, note: Admission) -> None:
@@ -332,7 +338,7 @@ class Members:
             self.changes.append(member)
             self.events.append(Joined(member.node))
 
-    def _remove(self, node: Node, reason: Reason) -> None:
+    def _remove(self, node: WorkerNode, reason: Reason) -> None:
         if self._members.pop(node.incarnation, None) is None:
             return
         self.changes.append((node, reason))
@@ -342,13 +348,13 @@ class Members:
         elif node == self.keeper:
             self.keeper = None
 
-    def left(self, node: Node) -> None:
+    def left(self, node: WorkerNode) -> None:
         """A member said goodbye."""
         self._remove(node, Reason.LEFT)
 
     # The machine.
 
-    def receive(self, peer: Node, message: Message, now: float) -> None:
+    def receive(self, peer: WorkerNode, message: Message, now: float) -> None:
         """A message came; those of the keeper count."""
         if peer != self.keeper:
             return
@@ -357,7 +363,7 @@ class Members:
         elif isinstance(message, MemberLeft) and message.node != self.node:
             self._remove(message.node, message.reason)
 
-    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+    def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
         """The channel to a peer ended."""
         if self.status == KEEPER:
             self._remove(peer, reason)
@@ -369,14 +375,14 @@ class Members:
         elif self.keeper is None and self.status in (MEMBER, REJECTED):
             self._remove(peer, reason)
 
-    def counted(self, peer: Node, members: tuple[int, ...]) -> None:
+    def counted(self, peer: WorkerNode, members: tuple[int, ...]) -> None:
         """A peer told which members it counts; without a keeper the lowest is right."""
         if self.keeper is None and self.members()[:1] == (peer,):
             for each in self.members():
                 if each != self.node and each.incarnation not in members:
                     self._remove(each, Reason.LOST)
 
-    def expired(self, peer: Node, now: float) -> None:
+    def expired(self, peer: WorkerNode, now: float) -> None:
         """Nothing: who is lost is a member no more."""
 
     def state(self, now: float) -> Hashable:
@@ -397,7 +403,7 @@ class Members:
         )
 
 
-def _taken(join: Join, other: Node) -> str:
+def _taken(join: Join, other: WorkerNode) -> str:
     """Why somebody is rejected whose name or number another member has."""
     if other.name == join.name:
         return f"RPC worker name {join.name} {NOT_UNIQUE}: worker {other.id} has it"

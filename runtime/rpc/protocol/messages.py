@@ -34,8 +34,8 @@ from everyorder.runtime.rpc.protocol.identities import (
     Fork,
     ForkId,
     GloballyUniqueId,
-    Node,
     RRefId,
+    WorkerNode,
 )
 from everyorder.runtime.rpc.protocol.wire import (
     BYTE,
@@ -49,9 +49,9 @@ from everyorder.runtime.rpc.protocol.wire import (
     UNIQUE_ID,
     Buffer,
     Field,
-    Malformed,
+    FieldReader,
+    MalformedPacket,
     Member,
-    Reader,
     of_fork,
     of_unique,
     record,
@@ -109,18 +109,18 @@ class Register:
 
     rref: RRefId
     fork: ForkId
-    parent: Node
+    parent: WorkerNode
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class ReferenceRegistered:
     """The owner knows of a reference."""
 
     fork: ForkId
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ReferenceRefused:
     """The owner has no such value, or has it no more."""
 
     fork: ForkId
@@ -152,7 +152,7 @@ class MemberJoined:
 class MemberLeft:
     """The keeper tells of one who is a member no more."""
 
-    node: Node
+    node: WorkerNode
     reason: Reason
 
 
@@ -191,7 +191,7 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FramePart:
     """A piece of a frame of the call or answer that follows: too large for a packet.
 
     `size` is that of the frame, `offset` where the piece belongs; `payload` is one
@@ -210,8 +210,8 @@ Message = (
     | Decline
     | Cancel
     | Register
-    | Registered
-    | Refused
+    | ReferenceRegistered
+    | ReferenceRefused
     | Accept
     | Delete
     | MemberJoined
@@ -220,7 +220,7 @@ Message = (
     | Survey
     | Waiting
     | Finish
-    | Part
+    | FramePart
 )
 
 # The numbers of the format are the places in the union: a new kind comes last.
@@ -244,17 +244,17 @@ _REASONS = tuple(Reason)
 _PLACES = {reason: place for place, reason in enumerate(_REASONS)}
 
 
-def _reason(reader: Reader) -> Reason:
+def _reason(reader: FieldReader) -> Reason:
     place = reader.number(BYTE)
     if place >= len(_REASONS):
-        raise Malformed
+        raise MalformedPacket
     return _REASONS[place]
 
 
-def _flag(reader: Reader) -> bool:
+def _flag(reader: FieldReader) -> bool:
     found = reader.number(BYTE)
     if found > 1:
-        raise Malformed
+        raise MalformedPacket
     return found == 1
 
 
@@ -264,7 +264,7 @@ _NAMES = several(MEMBERS, text(NAME))
 _FIELDS: dict[Any, Field] = {
     int: NUMBER,
     GloballyUniqueId: UNIQUE_ID,
-    Node: NODE_ID,
+    WorkerNode: NODE_ID,
     Reason: Field(_reason, lambda reason: BYTE.pack(_PLACES[reason])),
     bool: Field(_flag, BYTE.pack),
     str: text(DETAIL),
@@ -276,7 +276,7 @@ _FIELDS: dict[Any, Field] = {
 _LAYOUTS = {
     number: record(kind, **{each.name: _FIELDS[each.type] for each in fields(kind)})
     for number, kind in KINDS.items()
-    if kind not in (Call, Answer, Part)
+    if kind not in (Call, Answer, FramePart)
 }
 _READERS = {number: each.read for number, each in _LAYOUTS.items()}
 _WRITERS = {
@@ -294,8 +294,8 @@ def encode(message: Message) -> tuple[bytes, Sequence[Buffer]]:
     if kind is Answer:
         assert isinstance(message, Answer), "its class is"
         return _of_answer(message)
-    if kind is Part:
-        assert isinstance(message, Part), "its class is"
+    if kind is FramePart:
+        assert isinstance(message, FramePart), "its class is"
         start = _PART.pack(16, message.frame, message.size, message.offset)
         return start, message.payload
     number, write = _WRITERS[kind]
@@ -352,7 +352,7 @@ def decode(
         Malformed: it is none.
     """
     if not body.nbytes:
-        raise Malformed
+        raise MalformedPacket
     number = body[0]
     if number == 1:
         return _call(body, payload, references)
@@ -361,34 +361,34 @@ def decode(
     if number == 16:
         return _part(body, payload)
     if number not in _READERS or payload:
-        raise Malformed
-    reader = Reader(body, 1)
+        raise MalformedPacket
+    reader = FieldReader(body, 1)
     message: Message = _READERS[number](reader)
     reader.end()
     return message
 
 
-def _part(body: memoryview, payload: Payload) -> Part:
+def _part(body: memoryview, payload: Payload) -> FramePart:
     if body.nbytes != _PART.size or len(payload) != 1:
-        raise Malformed
+        raise MalformedPacket
     _, frame, whole, offset = _PART.unpack(body)
-    return Part(frame, whole, offset, tuple(payload))
+    return FramePart(frame, whole, offset, tuple(payload))
 
 
 def _call(body: memoryview, payload: Payload, references: int) -> Call:
     try:
         _, call, flags, milliseconds = _CALL.unpack_from(body)
     except error:
-        raise Malformed from None
+        raise MalformedPacket from None
     if flags == _INLINE | _DEADLINE:
         return Call(call, (body[_CALL.size :], *payload), (), milliseconds)
     if flags & ~_OF_CALL or (milliseconds and not flags & _DEADLINE):
-        raise Malformed
-    reader = Reader(body, _CALL.size)
+        raise MalformedPacket
+    reader = FieldReader(body, _CALL.size)
     creates = reader.unique() if flags & _CREATES else None
     fork = reader.unique() if flags & _CREATES else None
     target = reader.unique() if flags & _TARGET else None
-    carries = reader.many(references, Reader.fork) if flags & _CARRIES else ()
+    carries = reader.many(references, FieldReader.fork) if flags & _CARRIES else ()
     return Call(
         call,
         _payload(reader, flags, payload),
@@ -404,19 +404,19 @@ def _answer(body: memoryview, payload: Payload, references: int) -> Answer:
     try:
         _, call, flags = _ANSWER.unpack_from(body)
     except error:
-        raise Malformed from None
+        raise MalformedPacket from None
     if flags == _INLINE:
         return Answer(call, (body[_ANSWER.size :], *payload))
     if flags & ~_OF_ANSWER:
-        raise Malformed
-    reader = Reader(body, _ANSWER.size)
-    carries = reader.many(references, Reader.fork) if flags & _CARRIES else ()
+        raise MalformedPacket
+    reader = FieldReader(body, _ANSWER.size)
+    carries = reader.many(references, FieldReader.fork) if flags & _CARRIES else ()
     return Answer(
         call, _payload(reader, flags, payload), carries, bool(flags & _FAILED)
     )
 
 
-def _payload(reader: Reader, flags: int, payload: Payload) -> Payload:
+def _payload(reader: FieldReader, flags: int, payload: Payload) -> Payload:
     if flags & _INLINE:
         return (reader.rest(), *payload)
     reader.end()

@@ -47,12 +47,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from everyorder.runtime.rpc.protocol.events import Freed
-from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, Node, RRefId
+from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, RRefId, WorkerNode
 
 Key = Hashable
 
 
-class Fate(Enum):
+class CarrierStatus(Enum):
     """What became of a carrier."""
 
     READY = "it can be sent, or told"
@@ -66,7 +66,7 @@ class Verdict:
 
     key: Key
     incoming: bool
-    fate: Fate
+    fate: CarrierStatus
     forks: tuple[Fork, ...] = ()
 
 
@@ -78,7 +78,7 @@ class Outgoing:
     waits with is pinned: own references by their forks, own values by their names.
     """
 
-    peer: Node
+    peer: WorkerNode
     carries: tuple[Fork | RRefId, ...]
     via: ForkId | None = None
 
@@ -103,7 +103,7 @@ class Incoming:
     it creates itself.
     """
 
-    peer: Node
+    peer: WorkerNode
     forks: list[Fork] = field(default_factory=list)
     awaited: dict[ForkId, None] = field(default_factory=dict)
     creates: RRefId | None = None
@@ -123,10 +123,10 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class SentFork:
     """A fork that was sent to `peer`, which has not accepted it; it pins `parent`."""
 
-    peer: Node
+    peer: WorkerNode
     parent: ForkId
 
 
@@ -139,7 +139,7 @@ class Owned:
 
     told: bool = False
     handles: int = 0
-    forks: dict[ForkId, Node] = field(default_factory=dict)
+    forks: dict[ForkId, WorkerNode] = field(default_factory=dict)
     holds: dict[Hashable, None] = field(default_factory=dict)
 
 
@@ -155,7 +155,7 @@ class Owners:
     def __init__(self) -> None:
         self.values: dict[RRefId, Owned] = {}
         self.listed: dict[ForkId, RRefId] = {}
-        self.fenced: dict[ForkId, Node] = {}
+        self.fenced: dict[ForkId, WorkerNode] = {}
         self.freed: list[Freed] = []
 
     def own(self, rref: RRefId) -> None:
@@ -171,7 +171,9 @@ class Owners:
             owned.handles -= 1
             self._settle(rref, owned)
 
-    def create(self, rref: RRefId, fork: ForkId, user: Node, hold: Hashable) -> bool:
+    def create(
+        self, rref: RRefId, fork: ForkId, user: WorkerNode, hold: Hashable
+    ) -> bool:
         """Make a value known that a user has asked for; False where it is already."""
         if rref in self.values or fork in self.listed:
             return False
@@ -188,7 +190,7 @@ class Owners:
         for fork in self.values.pop(rref).forks:
             self._unlisted(fork)
 
-    def list(self, rref: RRefId, fork: ForkId, user: Node) -> bool:
+    def list(self, rref: RRefId, fork: ForkId, user: WorkerNode) -> bool:
         """A user has a reference; False where the value is not known."""
         owned = self.values.get(rref)
         if owned is None or fork in self.listed:
@@ -197,7 +199,7 @@ class Owners:
         self.listed[fork] = rref
         return True
 
-    def unlist(self, fork: ForkId, user: Node | None = None) -> None:
+    def unlist(self, fork: ForkId, user: WorkerNode | None = None) -> None:
         """A user has let go of a reference; nothing where it has none of that name."""
         rref = self.listed.get(fork)
         if rref is None:
@@ -223,14 +225,14 @@ class Owners:
             del owned.holds[hold]
             self._settle(rref, owned)
 
-    def fence(self, user: Node) -> None:
+    def fence(self, user: WorkerNode) -> None:
         """A user is lost: what it has is released when it expires, and not before."""
         for owned in self.values.values():
             for fork, node in owned.forks.items():
                 if node == user:
                     self.fenced[fork] = user
 
-    def expire(self, user: Node) -> None:
+    def expire(self, user: WorkerNode) -> None:
         """A user that was lost holds nothing any more."""
         for fork, node in tuple(self.fenced.items()):
             if node == user:
@@ -280,7 +282,7 @@ class Use(Enum):
     RETIRED = "retired"
 
 
-class Change(Enum):
+class ReferenceChange(Enum):
     """What happens to a reference."""
 
     __hash__ = object.__hash__
@@ -299,7 +301,7 @@ class Change(Enum):
     LOST = "its owner is lost"
 
 
-class Act(Enum):
+class CarrierEvent(Enum):
     """What is done about it."""
 
     REGISTER = "ask the owner to list it"
@@ -312,35 +314,52 @@ class Act(Enum):
 
 # What follows, None where nothing is left, and what is done.  An absent pair cannot
 # happen: whatever a peer says is checked before.
-TABLE: dict[tuple[Use, Change], tuple[Use | None, tuple[Act, ...]]] = {
-    (Use.PLANNED, Change.SENT): (Use.ASKED, ()),
-    (Use.PLANNED, Change.FAILED): (None, (Act.DIE,)),
-    (Use.PLANNED, Change.DROPPED): (Use.UNWANTED, ()),
-    (Use.PLANNED, Change.LOST): (None, (Act.DIE,)),
-    (Use.UNWANTED, Change.SENT): (Use.FORSAKEN, ()),
-    (Use.UNWANTED, Change.FAILED): (None, ()),
-    (Use.UNWANTED, Change.LOST): (None, ()),
-    (Use.ASKED, Change.ANSWERED): (Use.CONFIRMED, (Act.CONFIRM,)),
-    (Use.ASKED, Change.FAILED): (None, (Act.DELETE, Act.DIE)),
-    (Use.ASKED, Change.DROPPED): (Use.FORSAKEN, ()),
-    (Use.ASKED, Change.LOST): (None, (Act.DIE,)),
-    (Use.FORSAKEN, Change.ANSWERED): (Use.RETIRED, ()),
-    (Use.FORSAKEN, Change.FAILED): (None, (Act.DELETE,)),
-    (Use.FORSAKEN, Change.LOST): (None, ()),
-    (Use.UNKNOWN, Change.INTRODUCED): (Use.PENDING, (Act.REGISTER,)),
-    (Use.UNKNOWN, Change.UNHEARD): (None, (Act.ACCEPT, Act.BREAK)),
-    (Use.UNKNOWN, Change.FORGOTTEN): (None, (Act.ACCEPT,)),
-    (Use.PENDING, Change.REGISTERED): (Use.LISTED, (Act.ACCEPT,)),
-    (Use.PENDING, Change.REFUSED): (None, (Act.ACCEPT, Act.BREAK)),
-    (Use.PENDING, Change.LOST): (None, (Act.ACCEPT, Act.BREAK)),
-    (Use.PENDING, Change.FORGOTTEN): (None, (Act.ACCEPT, Act.DELETE)),
-    (Use.LISTED, Change.TOLD): (Use.CONFIRMED, ()),
-    (Use.LISTED, Change.FORGOTTEN): (None, (Act.DELETE,)),
-    (Use.LISTED, Change.LOST): (None, (Act.BREAK,)),
-    (Use.CONFIRMED, Change.DROPPED): (Use.RETIRED, ()),
-    (Use.CONFIRMED, Change.LOST): (None, (Act.DIE,)),
-    (Use.RETIRED, Change.UNPINNED): (None, (Act.DELETE,)),
-    (Use.RETIRED, Change.LOST): (None, ()),
+TABLE: dict[
+    tuple[Use, ReferenceChange], tuple[Use | None, tuple[CarrierEvent, ...]]
+] = {
+    (Use.PLANNED, ReferenceChange.SENT): (Use.ASKED, ()),
+    (Use.PLANNED, ReferenceChange.FAILED): (None, (CarrierEvent.DIE,)),
+    (Use.PLANNED, ReferenceChange.DROPPED): (Use.UNWANTED, ()),
+    (Use.PLANNED, ReferenceChange.LOST): (None, (CarrierEvent.DIE,)),
+    (Use.UNWANTED, ReferenceChange.SENT): (Use.FORSAKEN, ()),
+    (Use.UNWANTED, ReferenceChange.FAILED): (None, ()),
+    (Use.UNWANTED, ReferenceChange.LOST): (None, ()),
+    (Use.ASKED, ReferenceChange.ANSWERED): (Use.CONFIRMED, (CarrierEvent.CONFIRM,)),
+    (Use.ASKED, ReferenceChange.FAILED): (
+        None,
+        (CarrierEvent.DELETE, CarrierEvent.DIE),
+    ),
+    (Use.ASKED, ReferenceChange.DROPPED): (Use.FORSAKEN, ()),
+    (Use.ASKED, ReferenceChange.LOST): (None, (CarrierEvent.DIE,)),
+    (Use.FORSAKEN, ReferenceChange.ANSWERED): (Use.RETIRED, ()),
+    (Use.FORSAKEN, ReferenceChange.FAILED): (None, (CarrierEvent.DELETE,)),
+    (Use.FORSAKEN, ReferenceChange.LOST): (None, ()),
+    (Use.UNKNOWN, ReferenceChange.INTRODUCED): (Use.PENDING, (CarrierEvent.REGISTER,)),
+    (Use.UNKNOWN, ReferenceChange.UNHEARD): (
+        None,
+        (CarrierEvent.ACCEPT, CarrierEvent.BREAK),
+    ),
+    (Use.UNKNOWN, ReferenceChange.FORGOTTEN): (None, (CarrierEvent.ACCEPT,)),
+    (Use.PENDING, ReferenceChange.REGISTERED): (Use.LISTED, (CarrierEvent.ACCEPT,)),
+    (Use.PENDING, ReferenceChange.REFUSED): (
+        None,
+        (CarrierEvent.ACCEPT, CarrierEvent.BREAK),
+    ),
+    (Use.PENDING, ReferenceChange.LOST): (
+        None,
+        (CarrierEvent.ACCEPT, CarrierEvent.BREAK),
+    ),
+    (Use.PENDING, ReferenceChange.FORGOTTEN): (
+        None,
+        (CarrierEvent.ACCEPT, CarrierEvent.DELETE),
+    ),
+    (Use.LISTED, ReferenceChange.TOLD): (Use.CONFIRMED, ()),
+    (Use.LISTED, ReferenceChange.FORGOTTEN): (None, (CarrierEvent.DELETE,)),
+    (Use.LISTED, ReferenceChange.LOST): (None, (CarrierEvent.BREAK,)),
+    (Use.CONFIRMED, ReferenceChange.DROPPED): (Use.RETIRED, ()),
+    (Use.CONFIRMED, ReferenceChange.LOST): (None, (CarrierEvent.DIE,)),
+    (Use.RETIRED, ReferenceChange.UNPINNED): (None, (CarrierEvent.DELETE,)),
+    (Use.RETIRED, ReferenceChange.LOST): (None, ()),
 }
 
 # The agent holds it.
@@ -364,7 +383,7 @@ class Used:
     fork: Fork
     use: Use
     source: Hashable
-    sender: Node
+    sender: WorkerNode
     pins: dict[Hashable, None] = field(default_factory=dict)
 
 
@@ -376,11 +395,11 @@ class Users:
     def __init__(self) -> None:
         self.used: dict[ForkId, Used] = {}
 
-    def add(self, fork: Fork, use: Use, source: Hashable, sender: Node) -> None:
+    def add(self, fork: Fork, use: Use, source: Hashable, sender: WorkerNode) -> None:
         """A reference begins."""
         self.used[fork.fork] = Used(fork, use, source, sender)
 
-    def change(self, used: Used, change: Change) -> tuple[Act, ...]:
+    def change(self, used: Used, change: ReferenceChange) -> tuple[CarrierEvent, ...]:
         """Take one step of the table; what is to be done comes back."""
         after, acts = TABLE[used.use, change]
         if after is None:
@@ -389,7 +408,7 @@ class Users:
             used.use = after
         return acts
 
-    def of(self, owner: Node) -> list[Used]:
+    def of(self, owner: WorkerNode) -> list[Used]:
         """The references to values of one owner, in order."""
         return [used for used in self.used.values() if used.fork.owner == owner]
 

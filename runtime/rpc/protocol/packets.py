@@ -39,16 +39,16 @@ from everyorder.runtime.rpc.protocol.messages import (
     KINDS,
     Answer,
     Call,
+    FramePart,
     Message,
-    Part,
     encode,
 )
 from everyorder.runtime.rpc.protocol.wire import (
     HEADER,
     MARK,
     VERSION,
-    Kind,
     Note,
+    PacketKind,
     of_note,
     size,
 )
@@ -147,7 +147,7 @@ class Outbox:
         ]
 
 
-_DATA = int(Kind.DATA)
+_DATA = int(PacketKind.DATA)
 
 
 class Packet(NamedTuple):
@@ -157,7 +157,7 @@ class Packet(NamedTuple):
     frames: list[Buffer]
 
 
-class Writer:
+class PacketWriter:
     """Writes the packets of one side of a channel; `me` and `peer` are incarnations."""
 
     __slots__ = ("_endpoint", "_group", "_me", "_packets", "_peer")
@@ -192,7 +192,7 @@ class Writer:
 
     def note(
         self,
-        kind: Kind,
+        kind: PacketKind,
         note: Note,
         mine: int,
         theirs: int,
@@ -229,7 +229,7 @@ def message_name(frames: Sequence[Buffer]) -> str:
 _REMEMBERED = 8
 
 
-class Lease:
+class LeaseTimes:
     """Times of one session; `stamp` is that of the last note, `echo` the peer's."""
 
     __slots__ = ("_dead", "_expire", "_notes", "echo", "heard", "proven", "stamp")
@@ -298,7 +298,7 @@ def split(
         view = memoryview(frame).cast("B")
         for start in range(0, max(1, view.nbytes), most):
             piece = view[start : start + most]
-            yield encode(Part(number, view.nbytes, start, (piece,)))
+            yield encode(FramePart(number, view.nbytes, start, (piece,)))
     yield body, ()
 
 
@@ -321,7 +321,7 @@ class Parts:
         # Whether a piece was none that belongs there, or too much.
         self._wrong = False
 
-    def take(self, part: Part, largest: int) -> None:
+    def take(self, part: FramePart, largest: int) -> None:
         """A piece came; those of one message have `largest` bytes at most."""
         (piece,) = part.payload
         length = size((piece,))

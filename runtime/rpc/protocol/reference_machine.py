@@ -7,7 +7,8 @@ nothing is counted that could be lost.
 
 How a reference travels, each time as a new fork whose parent is the sender:
 - owner to user: the owner lists the fork as it sends it; nothing else is said;
-- user to user: the receiver asks the owner to list it (`Register`, `Registered`), then
+- user to user: the receiver asks the owner to list it (`Register`,
+  `ReferenceRegistered`), then
   lets the sender go (`Accept`); until then the sender's own reference stays listed;
 - user to owner: the owner lists a reference of its own, and lets the sender go;
 - owner to itself: as owner to user, and the owner is the user;
@@ -33,30 +34,30 @@ from everyorder.runtime.rpc.protocol.identities import (
     Fork,
     ForkId,
     GloballyUniqueId,
-    Node,
     RRefId,
+    WorkerNode,
 )
 from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Delete,
     Message,
-    Refused,
+    ReferenceRefused,
+    ReferenceRegistered,
     Register,
-    Registered,
 )
 from everyorder.runtime.rpc.protocol.ownership import (
     HELD,
     SENDABLE,
     UNANSWERED,
     UNSENT,
-    Act,
-    Change,
-    Child,
-    Fate,
+    CarrierEvent,
+    CarrierStatus,
     Incoming,
     Key,
     Outgoing,
     Owners,
+    ReferenceChange,
+    SentFork,
     Use,
     Used,
     Users,
@@ -67,7 +68,7 @@ from everyorder.runtime.rpc.protocol.ownership import (
 INTRODUCTION = 5.0
 
 
-class References:
+class ReferenceMachine:
     """The references of one worker; see the module's rules.
 
     `out` are messages to send, `events` what the agent is told, `verdicts` what became
@@ -91,25 +92,25 @@ class References:
         "verdicts",
     )
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: WorkerNode) -> None:
         self.node = node
-        self.out: list[tuple[Node, Message]] = []
+        self.out: list[tuple[WorkerNode, Message]] = []
         self.events: list[Event] = []
         self.verdicts: list[Verdict] = []
         self.owners = Owners()
         self.users = Users()
         self.outgoing: dict[Key, Outgoing] = {}
         self.incoming: dict[Key, Incoming] = {}
-        self.children: dict[ForkId, Child] = {}
+        self.children: dict[ForkId, SentFork] = {}
         # Calls that were told, and the value that each keeps until it is replied to.
         self.holding: dict[Key, RRefId] = {}
-        self.known: set[Node] = {node}
+        self.known: set[WorkerNode] = {node}
         self.unheard: dict[ForkId, float] = {}
         self.next_local = 0
 
     # Names and members.
 
-    def admit(self, node: Node) -> None:
+    def admit(self, node: WorkerNode) -> None:
         """This worker has its number now."""
         self.known.discard(self.node)
         self.node = node
@@ -121,15 +122,15 @@ class References:
         self.next_local += 1
         return given
 
-    def joined(self, node: Node) -> None:
+    def joined(self, node: WorkerNode) -> None:
         """A worker is a member: references to its values need not wait for that."""
         self.known.add(node)
         for used in self.users.of(node):
             if used.use is Use.UNKNOWN:
                 del self.unheard[used.fork.fork]
-                self._change(used, Change.INTRODUCED)
+                self._change(used, ReferenceChange.INTRODUCED)
 
-    def left(self, node: Node) -> None:
+    def left(self, node: WorkerNode) -> None:
         """A worker is no member any more."""
         self.known.discard(node)
 
@@ -146,7 +147,7 @@ class References:
 
     # Creation, at the caller.
 
-    def plan(self, call: Key, owner: Node, rref: RRefId) -> Fork:
+    def plan(self, call: Key, owner: WorkerNode, rref: RRefId) -> Fork:
         """A call will create a value: the reference of the caller, not confirmed."""
         fork = Fork(rref, self.new_id(), owner)
         self.users.add(fork, Use.PLANNED, call, self.node)
@@ -156,7 +157,7 @@ class References:
         """The call that creates the value is on its way; fetches may follow it."""
         used = self.users.used.get(fork)
         if used is not None and used.use in UNSENT:
-            self._change(used, Change.SENT)
+            self._change(used, ReferenceChange.SENT)
             self._retry(used)
 
     def created(self, fork: ForkId) -> None:
@@ -165,7 +166,7 @@ class References:
         if used is None or used.use not in UNANSWERED:
             return
         forsaken = used.use is Use.FORSAKEN
-        self._change(used, Change.ANSWERED)
+        self._change(used, ReferenceChange.ANSWERED)
         if used.fork.owner == self.node:
             # What waits with it finds the value here, as this record goes.
             self.users.used.pop(fork, None)
@@ -180,7 +181,7 @@ class References:
         """The call that creates the value ended without an answer."""
         used = self.users.used.get(fork)
         if used is not None and used.use in UNSENT | UNANSWERED:
-            self._change(used, Change.FAILED, reason)
+            self._change(used, ReferenceChange.FAILED, reason)
 
     # The user's references.
 
@@ -191,7 +192,7 @@ class References:
             self.owners.unlist(fork, self.node)
             self._tell_freed()
         elif used.use in HELD:
-            self._change(used, Change.DROPPED)
+            self._change(used, ReferenceChange.DROPPED)
             self._unpinned(used)
 
     # Carriers on their way out.
@@ -199,10 +200,10 @@ class References:
     def carry(
         self,
         key: Key,
-        peer: Node,
+        peer: WorkerNode,
         carries: Sequence[Fork | RRefId],
         target: RRefId | None = None,
-    ) -> tuple[Fate, tuple[Fork, ...]]:
+    ) -> tuple[CarrierStatus, tuple[Fork, ...]]:
         """What becomes of a call or answer to `peer` that holds references.
 
         READY: it must be sent now, with these forks (or `unsend` says that it is not).
@@ -211,10 +212,10 @@ class References:
         outgoing = Outgoing(peer, tuple(carries), self._via(peer, target))
         fate = self._fate(outgoing)
         if outgoing.via is None and target is not None and peer != self.node:
-            fate = Fate.DEAD
-        if fate is Fate.READY:
+            fate = CarrierStatus.DEAD
+        if fate is CarrierStatus.READY:
             return fate, self._forked(outgoing)
-        if fate is Fate.WAITS:
+        if fate is CarrierStatus.WAITS:
             self.outgoing[key] = outgoing
             for fork in outgoing.references():
                 if fork in self.users.used:
@@ -239,7 +240,7 @@ class References:
                 self.owners.unlist(fork.fork)
         self._tell_freed()
 
-    def _via(self, peer: Node, target: RRefId | None) -> ForkId | None:
+    def _via(self, peer: WorkerNode, target: RRefId | None) -> ForkId | None:
         """The reference through which a value can be fetched; confirmed if possible."""
         if target is None:
             return None
@@ -251,25 +252,25 @@ class References:
         found.sort(key=lambda used: (used.use not in SENDABLE, used.use in UNSENT))
         return found[0].fork.fork if found else None
 
-    def _fate(self, outgoing: Outgoing) -> Fate:
-        fate = Fate.READY
+    def _fate(self, outgoing: Outgoing) -> CarrierStatus:
+        fate = CarrierStatus.READY
         for item in outgoing.carries:
             used = None
             if isinstance(item, Fork):
                 used = self.users.used.get(item.fork)
             if used is None:
                 if not self._owned(item):
-                    return Fate.DEAD
+                    return CarrierStatus.DEAD
             elif used.use in UNSENT | UNANSWERED:
                 if used.fork.owner != self.node or not self._owned(used.fork.rref):
-                    fate = Fate.WAITS
+                    fate = CarrierStatus.WAITS
             elif used.use not in SENDABLE:
-                return Fate.DEAD
+                return CarrierStatus.DEAD
         if outgoing.via is not None:
             used = self.users.used.get(outgoing.via)
             if used is None:
-                return Fate.DEAD
-            return Fate.WAITS if used.use in UNSENT else fate
+                return CarrierStatus.DEAD
+            return CarrierStatus.WAITS if used.use in UNSENT else fate
         return fate
 
     def _owned(self, item: Fork | RRefId) -> bool:
@@ -287,7 +288,7 @@ class References:
             name, fork = self.new_id(), item if isinstance(item, Fork) else None
             used = None if fork is None else self.users.used.get(fork.fork)
             if used is not None and used.fork.owner != self.node:
-                self.children[name] = Child(outgoing.peer, used.fork.fork)
+                self.children[name] = SentFork(outgoing.peer, used.fork.fork)
                 used.pins[name] = None
                 forks.append(used.fork._replace(fork=name))
                 continue
@@ -300,10 +301,10 @@ class References:
         """A reference can be sent, or is dead: so may be what waits with it."""
         for key in tuple(used.pins):
             outgoing = self.outgoing.get(key)
-            fate = Fate.WAITS if outgoing is None else self._fate(outgoing)
-            if outgoing is not None and fate is not Fate.WAITS:
+            fate = CarrierStatus.WAITS if outgoing is None else self._fate(outgoing)
+            if outgoing is not None and fate is not CarrierStatus.WAITS:
                 del self.outgoing[key]
-                forks = self._forked(outgoing) if fate is Fate.READY else ()
+                forks = self._forked(outgoing) if fate is CarrierStatus.READY else ()
                 self.verdicts.append(Verdict(key, False, fate, forks))
                 self._unhold(key, outgoing)
 
@@ -319,14 +320,14 @@ class References:
     def arrive(
         self,
         key: Key,
-        peer: Node,
+        peer: WorkerNode,
         forks: Sequence[Fork],
         now: float,
         *,
         creates: RRefId | None = None,
         fork: ForkId | None = None,
         target: RRefId | None = None,
-    ) -> Fate:
+    ) -> CarrierStatus:
         """What becomes of a call or answer that came from `peer`.
 
         READY: the agent is told of it now.  WAITS: a verdict follows.  DEAD: the agent
@@ -353,11 +354,11 @@ class References:
         self.incoming[key] = incoming
         if dead:
             self.forget(key)
-            return Fate.DEAD
+            return CarrierStatus.DEAD
         if incoming.awaited or incoming.parked:
-            return Fate.WAITS
+            return CarrierStatus.WAITS
         self._complete(key, incoming)
-        return Fate.READY
+        return CarrierStatus.READY
 
     def _receive(self, key: Key, incoming: Incoming, fork: Fork, now: float) -> bool:
         """A reference came; False where it is dead already."""
@@ -384,7 +385,7 @@ class References:
         incoming.awaited[name] = None
         self.users.add(fork, Use.UNKNOWN, key, peer)
         if fork.owner in self.known:
-            self._change(self.users.used[name], Change.INTRODUCED)
+            self._change(self.users.used[name], ReferenceChange.INTRODUCED)
         else:
             self.unheard[name] = now + INTRODUCTION
         return True
@@ -402,7 +403,7 @@ class References:
             used = self.users.used.get(fork.fork)
             if used is not None:
                 self.unheard.pop(fork.fork, None)
-                self._change(used, Change.FORGOTTEN)
+                self._change(used, ReferenceChange.FORGOTTEN)
             elif fork.owner == self.node:
                 self.owners.unlist(fork.fork, self.node)
         if incoming.target is not None:
@@ -427,7 +428,7 @@ class References:
         for fork in incoming.forks:
             used = self.users.used.get(fork.fork)
             if used is not None:
-                self._change(used, Change.TOLD)
+                self._change(used, ReferenceChange.TOLD)
         if incoming.target is not None:
             self.holding[key] = incoming.target
         if incoming.creates is not None:
@@ -444,32 +445,40 @@ class References:
     def _advance(self, key: Key) -> None:
         incoming = self.incoming[key]
         if not (incoming.awaited or incoming.parked):
-            self.verdicts.append(Verdict(key, True, Fate.READY))
+            self.verdicts.append(Verdict(key, True, CarrierStatus.READY))
             self._complete(key, incoming)
 
     def _break(self, key: Key) -> None:
         self.forget(key)
-        self.verdicts.append(Verdict(key, True, Fate.DEAD))
+        self.verdicts.append(Verdict(key, True, CarrierStatus.DEAD))
 
     # The world.
 
-    def receive(self, peer: Node, message: Message, now: float) -> None:
+    def receive(self, peer: WorkerNode, message: Message, now: float) -> None:
         """A message of another worker, or of this one to itself."""
         match message:
             case Register(rref, fork, parent):
                 given = fork.incarnation == parent.incarnation != self.node.incarnation
                 listed = given and self.owners.list(rref, fork, peer)
-                self.out.append((peer, Registered(fork) if listed else Refused(fork)))
-            case Registered(fork) | Refused(fork):
+                self.out.append(
+                    (
+                        peer,
+                        ReferenceRegistered(fork) if listed else ReferenceRefused(fork),
+                    )
+                )
+            case ReferenceRegistered(fork) | ReferenceRefused(fork):
                 used = self.users.used.get(fork)
                 if (
                     used is not None
                     and used.use is Use.PENDING
                     and used.fork.owner == peer
                 ):
-                    registered = isinstance(message, Registered)
+                    registered = isinstance(message, ReferenceRegistered)
                     self._change(
-                        used, Change.REGISTERED if registered else Change.REFUSED
+                        used,
+                        ReferenceChange.REGISTERED
+                        if registered
+                        else ReferenceChange.REFUSED,
                     )
             case Accept(fork):
                 child = self.children.get(fork)
@@ -487,13 +496,13 @@ class References:
         for fork, until in tuple(self.unheard.items()):
             if until <= now and fork in self.unheard:
                 del self.unheard[fork]
-                self._change(self.users.used[fork], Change.UNHEARD)
+                self._change(self.users.used[fork], ReferenceChange.UNHEARD)
 
     def next_time(self) -> float | None:
         """When `tick` has something to do."""
         return min(self.unheard.values()) if self.unheard else None
 
-    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+    def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
         """A peer is out of reach: what it carried, owns or would accept has ended."""
         self.owners.fence(peer)
         for key, outgoing in tuple(self.outgoing.items()):
@@ -509,10 +518,10 @@ class References:
         for used in self.users.of(peer):
             # One that is lost may end others, with what they came with.
             if used.fork.fork in self.users.used and used.use is not Use.UNKNOWN:
-                self._change(used, Change.LOST, reason)
+                self._change(used, ReferenceChange.LOST, reason)
         self.out[:] = [step for step in self.out if step[0] != peer]
 
-    def expired(self, peer: Node, now: float) -> None:
+    def expired(self, peer: WorkerNode, now: float) -> None:
         """A peer that was lost holds nothing any more."""
         self.owners.expire(peer)
         self._tell_freed()
@@ -520,26 +529,26 @@ class References:
     # One step of a reference.
 
     def _change(
-        self, used: Used, change: Change, reason: Reason = Reason.REFERENCE
+        self, used: Used, change: ReferenceChange, reason: Reason = Reason.REFERENCE
     ) -> None:
         acts = self.users.change(used, change)
         fork = used.fork
         for act in acts:
             match act:
-                case Act.REGISTER:
+                case CarrierEvent.REGISTER:
                     told = Register(fork.rref, fork.fork, used.sender)
                     self.out.append((fork.owner, told))
-                case Act.ACCEPT:
+                case CarrierEvent.ACCEPT:
                     self.out.append((used.sender, Accept(fork.fork)))
-                case Act.DELETE:
+                case CarrierEvent.DELETE:
                     self.out.append((fork.owner, Delete(fork.rref, fork.fork)))
-                case Act.CONFIRM:
+                case CarrierEvent.CONFIRM:
                     self.events.append(Confirmed(fork))
-                case Act.DIE:
+                case CarrierEvent.DIE:
                     self.events.append(Died(fork, reason))
-                case Act.BREAK:
+                case CarrierEvent.BREAK:
                     self._break(used.source)
-        if change is Change.REGISTERED:
+        if change is ReferenceChange.REGISTERED:
             incoming = self.incoming[used.source]
             del incoming.awaited[fork.fork]
             self._advance(used.source)
@@ -559,7 +568,7 @@ class References:
     def _unpinned(self, used: Used) -> None:
         current = self.users.used.get(used.fork.fork)
         if current is used and used.use is Use.RETIRED and not used.pins:
-            self._change(used, Change.UNPINNED)
+            self._change(used, ReferenceChange.UNPINNED)
 
     def _tell_freed(self) -> None:
         self.events.extend(self.owners.freed)

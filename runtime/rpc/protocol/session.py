@@ -14,18 +14,18 @@ Rules:
 """
 
 from everyorder.runtime.rpc.protocol.call_machine import Carries
-from everyorder.runtime.rpc.protocol.core import Composition
+from everyorder.runtime.rpc.protocol.core import ProtocolCore
 from everyorder.runtime.rpc.protocol.events import Payload, Reason
 from everyorder.runtime.rpc.protocol.identities import (
     Fork,
     ForkId,
     GloballyUniqueId,
-    Node,
     RRefId,
+    WorkerNode,
 )
 
 
-class Session(Composition):
+class Session(ProtocolCore):
     """One worker's life; `node` is what it is known as, with -1 for no number yet."""
 
     # Membership.
@@ -75,7 +75,7 @@ class Session(Composition):
         self._timers.clear()
         self._packets.clear()
 
-    def members(self) -> tuple[Node, ...]:
+    def members(self) -> tuple[WorkerNode, ...]:
         """All members, this worker among them, by number."""
         return self._members.members()
 
@@ -96,7 +96,7 @@ class Session(Composition):
 
     def call(
         self,
-        peer: Node,
+        peer: WorkerNode,
         payload: Payload,
         *,
         carries: Carries = (),
@@ -135,7 +135,7 @@ class Session(Composition):
 
     def reply(
         self,
-        peer: Node,
+        peer: WorkerNode,
         call: int,
         payload: Payload,
         *,
@@ -156,7 +156,7 @@ class Session(Composition):
         )
         self._settle(now)
 
-    def _largest(self, peer: Node) -> int:
+    def _largest(self, peer: WorkerNode) -> int:
         """The bytes of a payload that a peer takes; ours, until it has said so."""
         channel = self._channels.get(peer.incarnation)
         told = None if channel is None else channel.largest
@@ -212,7 +212,7 @@ class Session(Composition):
                 channel.unreachable(now)
         self._settle(now)
 
-    def endpoint_of(self, node: Node) -> str:
+    def endpoint_of(self, node: WorkerNode) -> str:
         """Where a member is reached; "" where it is none."""
         member = self._members.member(node.incarnation)
         return member.endpoint if member is not None else ""

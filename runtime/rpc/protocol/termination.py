@@ -16,7 +16,7 @@ does not take part.
 from collections.abc import Hashable
 
 from everyorder.runtime.rpc.protocol.events import Event, Finished
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.messages import (
     Finish,
     Idle,
@@ -41,14 +41,14 @@ class Termination:
     """The state machine of termination."""
 
     def __init__(self) -> None:
-        self.out: list[tuple[Node, Message]] = []
+        self.out: list[tuple[WorkerNode, Message]] = []
         self.events: list[Event] = []
         self.status = RUNNING
         self._wave = 0
         # The last report: its coordinator, counts, and whether it was busy.
-        self._reported: tuple[Node, int, int, bool] | None = None
+        self._reported: tuple[WorkerNode, int, int, bool] | None = None
         # At the coordinator: the reports, and the sum that a survey has to confirm.
-        self._reports: dict[Node, Idle] = {}
+        self._reports: dict[WorkerNode, Idle] = {}
         self._sum: int | None = None
         self._named: tuple[str, ...] | None = None
         # Whether something changed since the last `advance`, besides counts.
@@ -63,7 +63,7 @@ class Termination:
         if self.status == RUNNING:
             self._move("done")
 
-    def due(self, me: Node) -> bool:
+    def due(self, me: WorkerNode) -> bool:
         """Whether `advance` may change something; not while other members work."""
         if self.status == RUNNING:
             return self.stirred and bool(self._reports)
@@ -72,7 +72,9 @@ class Termination:
         # A member that is done and has reported waits for the missing ones.
         return self._reported is None or self._reported[0] == me
 
-    def unfinished(self, me: Node, members: tuple[Node, ...]) -> tuple[str, ...]:
+    def unfinished(
+        self, me: WorkerNode, members: tuple[WorkerNode, ...]
+    ) -> tuple[str, ...]:
         """The names of members that are not known to be done."""
         if self.status == FINISHED or not members:
             return ()
@@ -82,13 +84,13 @@ class Termination:
             return (members[0].name,)
         return self._named
 
-    def _missing(self, members: tuple[Node, ...]) -> tuple[str, ...]:
+    def _missing(self, members: tuple[WorkerNode, ...]) -> tuple[str, ...]:
         return tuple(each.name for each in members if each not in self._reports)
 
     def advance(
         self,
-        me: Node,
-        members: tuple[Node, ...],
+        me: WorkerNode,
+        members: tuple[WorkerNode, ...],
         counts: tuple[int, int],
         busy: bool,
         unacknowledged: bool,
@@ -117,7 +119,7 @@ class Termination:
         if coordinator == me:
             self._judge(me, members)
 
-    def _report(self, me: Node, coordinator: Node, idle: Idle) -> None:
+    def _report(self, me: WorkerNode, coordinator: WorkerNode, idle: Idle) -> None:
         if coordinator == me:
             self._reports[me] = idle
             if not idle.wave:
@@ -125,7 +127,7 @@ class Termination:
         else:
             self.out.append((coordinator, idle))
 
-    def _judge(self, me: Node, members: tuple[Node, ...]) -> None:
+    def _judge(self, me: WorkerNode, members: tuple[WorkerNode, ...]) -> None:
         missing = self._missing(members)
         if missing != self._named:
             self._named = missing
@@ -161,7 +163,7 @@ class Termination:
         return Idle(self._wave, idle.sent, idle.received, idle.busy)
 
     def receive(
-        self, peer: Node, message: Message, counts: tuple[int, int], busy: bool
+        self, peer: WorkerNode, message: Message, counts: tuple[int, int], busy: bool
     ) -> None:
         """A message came; `counts` and `busy` are those of this worker now."""
         self.stirred = True
@@ -183,7 +185,7 @@ class Termination:
             self._move("told")
             self.events.append(Finished())
 
-    def lost(self, peer: Node) -> None:
+    def lost(self, peer: WorkerNode) -> None:
         """A lost peer is not waited for, and its report is forgotten."""
         self.stirred = True
         self._reports.pop(peer, None)

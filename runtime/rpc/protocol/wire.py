@@ -7,9 +7,10 @@
 
 Rules of fields:
 - a number has a fixed width; a text is its length in two bytes, then UTF-8;
-- a `Reader` never reads past its end, and `end` reports bytes that are left over; each
+- a `FieldReader` never reads past its end, and `end` reports bytes that are left over;
+  each
   text and each list has a limit, which is checked before anything of it is read;
-- bytes that break a rule raise `Malformed`.
+- bytes that break a rule raise `MalformedPacket`.
 
 A packet is a list of buffers: the first is header and body, the others are those of a
 payload.
@@ -55,7 +56,7 @@ from everyorder.runtime.rpc.protocol.identities import (
     LONGEST_NAME,
     Fork,
     GloballyUniqueId,
-    Node,
+    WorkerNode,
 )
 
 T = TypeVar("T")
@@ -78,11 +79,11 @@ DETAIL = 4096
 MEMBERS = 4096
 
 
-class Malformed(Exception):
+class MalformedPacket(Exception):
     """Bytes do not follow the format; the packet is dropped and counted."""
 
 
-class Reader:
+class FieldReader:
     """Reads fields from a buffer, one after the other."""
 
     __slots__ = ("at", "buffer", "stop")
@@ -97,7 +98,7 @@ class Reader:
         try:
             found = layout.unpack_from(self.buffer, self.at)
         except error:
-            raise Malformed from None
+            raise MalformedPacket from None
         self.at += layout.size
         return found
 
@@ -109,28 +110,28 @@ class Reader:
         """A text of so many bytes at most."""
         length = self.number(SHORT)
         if length > most or self.at + length > self.stop:
-            raise Malformed
+            raise MalformedPacket
         start, self.at = self.at, self.at + length
         try:
             return str(self.buffer[start : self.at], "utf-8")
         except UnicodeDecodeError:
-            raise Malformed from None
+            raise MalformedPacket from None
 
-    def many(self, most: int, each: Callable[["Reader"], T]) -> tuple[T, ...]:
+    def many(self, most: int, each: Callable[["FieldReader"], T]) -> tuple[T, ...]:
         """A list of so many at most."""
         count = self.number(SHORT)
         if count > most:
-            raise Malformed
+            raise MalformedPacket
         return tuple(each(self) for _ in range(count))
 
     def unique(self) -> GloballyUniqueId:
         """A number that no two workers give twice."""
         return GloballyUniqueId(*self.numbers(UNIQUE))
 
-    def node(self) -> Node:
+    def node(self) -> WorkerNode:
         """A worker's life."""
         number, incarnation = self.numbers(NODE)
-        return Node(self.text(NAME), number, incarnation)
+        return WorkerNode(self.text(NAME), number, incarnation)
 
     def fork(self) -> Fork:
         """A reference."""
@@ -144,7 +145,7 @@ class Reader:
     def end(self) -> None:
         """Nothing may be left."""
         if self.at != self.stop:
-            raise Malformed
+            raise MalformedPacket
 
 
 def of_text(text: str, most: int) -> bytes:
@@ -160,7 +161,7 @@ def of_unique(each: GloballyUniqueId) -> bytes:
     return UNIQUE.pack(each.created_on, each.local_id, each.incarnation)
 
 
-def of_node(node: Node) -> bytes:
+def of_node(node: WorkerNode) -> bytes:
     """A worker's life."""
     return NODE.pack(node.id, node.incarnation) + of_text(node.name, NAME)
 
@@ -180,13 +181,13 @@ def of_fork(fork: Fork) -> bytes:
 class Field(NamedTuple):
     """How a value is read and written."""
 
-    read: Callable[[Reader], Any]
+    read: Callable[[FieldReader], Any]
     write: Callable[[Any], bytes]
 
 
-NUMBER = Field(Reader.number, LONG.pack)
-UNIQUE_ID = Field(Reader.unique, of_unique)
-NODE_ID = Field(Reader.node, of_node)
+NUMBER = Field(FieldReader.number, LONG.pack)
+UNIQUE_ID = Field(FieldReader.unique, of_unique)
+NODE_ID = Field(FieldReader.node, of_node)
 
 
 def text(most: int) -> Field:
@@ -206,7 +207,7 @@ def record(kind: Callable[..., Any], **parts: Field) -> Field:
     """An object made by `kind` of its attributes, in the order of the bytes."""
     fields = [(name, *part) for name, part in parts.items()]
 
-    def read(reader: Reader) -> Any:
+    def read(reader: FieldReader) -> Any:
         return kind(**{name: read_part(reader) for name, read_part, _ in fields})
 
     def write(value: Any) -> bytes:
@@ -222,7 +223,7 @@ VERSION = 1
 HEADER = Struct("<2sBBQQQIIQQ")
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """Kinds of packets."""
 
     DATA = 1
@@ -238,10 +239,10 @@ class Kind(IntEnum):
 
 
 # The largest number of a kind: they are those from 1 on.
-LAST = max(Kind)
+LAST = max(PacketKind)
 
 
-class Flaw(Enum):
+class PacketError(Enum):
     """Why a packet is dropped; each is counted under its name."""
 
     CUT = "it is shorter than a header"
@@ -307,20 +308,20 @@ def size(frames: Sequence[Buffer]) -> int:
     return whole
 
 
-def parse(frames: Sequence[Buffer]) -> Head | Flaw:
+def parse(frames: Sequence[Buffer]) -> Head | PacketError:
     """The header of a packet, or the first thing that is wrong with it."""
     if not frames:
-        return Flaw.CUT
+        return PacketError.CUT
     first = frames[0]
     if (first.nbytes if isinstance(first, memoryview) else len(first)) < HEADER.size:
-        return Flaw.CUT
+        return PacketError.CUT
     found = Head._make(HEADER.unpack_from(first))
     if found.mark != MARK:
-        return Flaw.MARK
+        return PacketError.MARK
     if found.version != VERSION:
-        return Flaw.VERSION
+        return PacketError.VERSION
     if not 1 <= found.kind <= LAST:
-        return Flaw.KIND
+        return PacketError.KIND
     return found
 
 
@@ -328,7 +329,7 @@ def parse(frames: Sequence[Buffer]) -> Head | Flaw:
 class Member:
     """A member as others reach it: its node, its endpoint, its public key."""
 
-    node: Node
+    node: WorkerNode
     endpoint: str
     key: str = ""
 
@@ -368,7 +369,7 @@ class Admission:
     `world_size` is None in a group that anybody may join.
     """
 
-    node: Node
+    node: WorkerNode
     members: tuple[Member, ...]
     world_size: int | None = None
 
@@ -388,7 +389,7 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class Heartbeat:
     """A sign of life: its number, the peer's last number, sequences that came early.
 
     A number of 0 is none.
@@ -406,23 +407,23 @@ class Nothing:
 
 NOTHING = Nothing()
 
-Note = Join | Admission | Rejection | Hello | Beat | Nothing
+Note = Join | Admission | Rejection | Hello | Heartbeat | Nothing
 
 
-def _read_beat(reader: Reader) -> Beat:
+def _read_beat(reader: FieldReader) -> Heartbeat:
     stamp, echo = reader.numbers(_BEAT)
     rest = reader.rest()
     if rest.nbytes % LONG.size or rest.nbytes > EARLY * LONG.size:
-        raise Malformed
-    return Beat(stamp, echo, tuple(each[0] for each in LONG.iter_unpack(rest)))
+        raise MalformedPacket
+    return Heartbeat(stamp, echo, tuple(each[0] for each in LONG.iter_unpack(rest)))
 
 
-def _of_beat(beat: Beat) -> bytes:
+def _of_beat(beat: Heartbeat) -> bytes:
     early = beat.early[:EARLY]
     return _BEAT.pack(beat.stamp, beat.echo) + b"".join(map(LONG.pack, early))
 
 
-def _read_optional(reader: Reader) -> int | None:
+def _read_optional(reader: FieldReader) -> int | None:
     number = reader.number(SIGNED)
     return None if number < 0 else number
 
@@ -435,7 +436,7 @@ _FIGURE = Field(
 
 # The layout of each class of notes, in the order of the bytes.
 _LAYOUTS: dict[type[Note], Field] = {
-    Beat: Field(_read_beat, _of_beat),
+    Heartbeat: Field(_read_beat, _of_beat),
     Hello: record(Hello, largest=NUMBER),
     Join: record(
         Join,
@@ -454,16 +455,16 @@ _LAYOUTS: dict[type[Note], Field] = {
     Rejection: record(Rejection, why=text(DETAIL)),
     Nothing: Field(lambda reader: NOTHING, lambda note: b""),
 }
-_CLASSES: dict[Kind, type[Note]] = {
-    Kind.HELLO: Hello,
-    Kind.WELCOME: Hello,
-    Kind.PING: Beat,
-    Kind.PONG: Beat,
-    Kind.RESET: Nothing,
-    Kind.BYE: Nothing,
-    Kind.JOIN: Join,
-    Kind.ADMITTED: Admission,
-    Kind.REJECTED: Rejection,
+_CLASSES: dict[PacketKind, type[Note]] = {
+    PacketKind.HELLO: Hello,
+    PacketKind.WELCOME: Hello,
+    PacketKind.PING: Heartbeat,
+    PacketKind.PONG: Heartbeat,
+    PacketKind.RESET: Nothing,
+    PacketKind.BYE: Nothing,
+    PacketKind.JOIN: Join,
+    PacketKind.ADMITTED: Admission,
+    PacketKind.REJECTED: Rejection,
 }
 _READERS = {kind: _LAYOUTS[each].read for kind, each in _CLASSES.items()}
 
@@ -479,7 +480,7 @@ def note(kind: int, body: memoryview) -> Note:
     Raises:
         Malformed: it is none.
     """
-    reader = Reader(body)
-    found: Note = _READERS[Kind(kind)](reader)
+    reader = FieldReader(body)
+    found: Note = _READERS[PacketKind(kind)](reader)
     reader.end()
     return found

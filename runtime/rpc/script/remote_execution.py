@@ -45,7 +45,7 @@ from everyorder.runtime.rpc.api.remote_calls import (
     rpc_sync,
 )
 from everyorder.runtime.rpc.api.rref import RRef, handle_of, reference_of
-from everyorder.runtime.rpc.codec.callables import Named
+from everyorder.runtime.rpc.codec.callables import NamedFunction
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
 from everyorder.runtime.rpc.script.plug_in import plug_in
 from everyorder.runtime.rpc.script.remote_nodes import (
@@ -263,7 +263,7 @@ def call_program(
         Exception: of "sync", as `rpc_sync`.
     """
     python = "remote" if mode == "remote" else f"rpc_{mode}"
-    request = prepared(python, to, Named(name), args, kwargs, timeout, name)
+    request = prepared(python, to, NamedFunction(name), args, kwargs, timeout, name)
     if mode == "remote":
         return reference_of(request[0], create(*request), type)
     if mode == "sync":

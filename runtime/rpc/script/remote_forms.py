@@ -209,7 +209,7 @@ class CallByNameForm(_NamedForm):
         return sugar_of_value(e.node(self.kind, inputs, (gives,)).output)
 
 
-class Display(Sugared):
+class SugaredDict(Sugared):
     """A dictionary display as the arguments by name of a call."""
 
     __slots__ = ("items",)
@@ -223,7 +223,7 @@ class Display(Sugared):
 
 
 def named_arguments(e: Emitter, node: ast.expr) -> Sugared:
-    """The arguments by name: a `Display` if they are written in the very call."""
+    """The arguments by name: a `SugaredDict` if they are written in the very call."""
     display = node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         # `annotate(T, {...})`, as `.code` writes it.
@@ -240,7 +240,7 @@ def named_arguments(e: Emitter, node: ast.expr) -> Sugared:
         if name in items:
             e.fail(f"the dictionary of arguments has `{name}` twice")
         items[str(name)] = e.expression(value)
-    return Display(items)
+    return SugaredDict(items)
 
 
 def worker_of(e: Emitter, name: str, to: Sugared) -> Value:
@@ -325,7 +325,7 @@ def _arguments(
     items = tuple_of(e, name, args)
     callee, schema = f"the function `{function.name}`", function.schema
     literal = others[0] if others else None
-    named = literal.items if isinstance(literal, Display) else None
+    named = literal.items if isinstance(literal, SugaredDict) else None
     given = Arguments(items, named or {})
     values, _ = bind_arguments(e, callee, schema, given)
     count = len(items)
@@ -448,7 +448,7 @@ class WorkerValue(SimpleValue):
         return sugar_of_value(node.output)
 
 
-class ReferenceClass(Sugared):
+class SugaredRRefClass(Sugared):
     """The class `RRef`, which programs use in annotations only."""
 
     __slots__ = ()
@@ -486,6 +486,6 @@ def _references(surface: Surface) -> Iterable[Remove]:
     yield register_wrapper(surface.rref, RRefType)
     yield register_value(RRefType, ReferenceValue).close
     yield register_value(WORKER, WorkerValue).close
-    yield register_special_form(surface.rref, ReferenceClass()).close
+    yield register_special_form(surface.rref, SugaredRRefClass()).close
     yield register_inference(surface.rref, infer)
     yield register_inference(WorkerInfo, lambda value, program: WORKER)

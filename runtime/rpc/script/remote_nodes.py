@@ -60,12 +60,12 @@ from everyorder.runtime.schema.types import (
     fake,
 )
 from everyorder.runtime.script.ir import (
-    Attribute,
     AttributeForm,
     Count,
-    Effect,
-    Kind,
     Node,
+    NodeAttribute,
+    NodeEffect,
+    NodeKind,
     Sharing,
 )
 from everyorder.runtime.script.ir.type_rules import Outcome, types_of
@@ -195,28 +195,28 @@ _BLOCKING = ("to_here", "local_value")
 _CHANGING = "confirmed_by_owner"
 
 
-def _row(name: str, gives: Type | None) -> Kind:
+def _row(name: str, gives: Type | None) -> NodeKind:
     is_call = name in _BLOCKING
-    effects = Effect.NONDETERMINISTIC if name == _CHANGING else Effect.NONE
-    return Kind(
+    effects = NodeEffect.NONDETERMINISTIC if name == _CHANGING else NodeEffect.NONE
+    return NodeKind(
         name=f"prim::rref_{name}",
         inputs=Count(1, 2) if name == "to_here" else _ONE,
         outputs=_ONE,
         infer=_of_reference(gives),
-        effects=Effect.UNKNOWN if is_call else effects,
+        effects=NodeEffect.UNKNOWN if is_call else effects,
         sharing=Sharing.ANYTHING if is_call else Sharing.NOTHING,
     )
 
 
 # fmt: off
-ROWS: tuple[Kind, ...] = (
-    *(Kind(name=name, inputs=_CALLED, outputs=_ONE, infer=_call,
-           attributes=(Attribute("function", AttributeForm.FUNCTION, False),),
-           effects=Effect.UNKNOWN, sharing=Sharing.ANYTHING)
+ROWS: tuple[NodeKind, ...] = (
+    *(NodeKind(name=name, inputs=_CALLED, outputs=_ONE, infer=_call,
+           attributes=(NodeAttribute("function", AttributeForm.FUNCTION, False),),
+           effects=NodeEffect.UNKNOWN, sharing=Sharing.ANYTHING)
       for name in GIVES),
     *(_row(name, gives) for name, gives in METHODS.items()),
-    Kind(name="prim::worker_info", inputs=_ONE, outputs=_ONE, infer=_of_worker,
-         attributes=(Attribute("name", AttributeForm.TEXT),)),
+    NodeKind(name="prim::worker_info", inputs=_ONE, outputs=_ONE, infer=_of_worker,
+         attributes=(NodeAttribute("name", AttributeForm.TEXT),)),
 )
 # fmt: on
 

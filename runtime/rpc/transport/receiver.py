@@ -44,7 +44,7 @@ SUPPORTED = hasattr(select, "epoll") and hasattr(os, "eventfd")
 _LOOK = 50
 
 
-class Turns:
+class ReceiveLeadership:
     """The turns at a socket whose file is `file`."""
 
     __slots__ = (
@@ -224,7 +224,7 @@ class Receiver:
         has_more: Callable[[], bool],
         name: str,
     ) -> None:
-        self.turns = Turns(file)
+        self.turns = ReceiveLeadership(file)
         self._packet = packet
         self._has_more = has_more
         self._name = name

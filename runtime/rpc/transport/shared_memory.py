@@ -54,7 +54,7 @@ import numpy as np
 from everyorder.runtime.base.locks import renewed
 from everyorder.runtime.errors.rpc import BlockGone, Undecodable
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.transport.interface import Buffer, closed_in_child, flat
 
 # Larger buffers are lent: mapping a block costs as much as sending so much.
@@ -187,7 +187,7 @@ class _Block:
             self.memory.close()
 
 
-class Blocks(Generic[PeerT]):
+class LentBlocks(Generic[PeerT]):
     """The blocks that this process lends, each to a `peer`."""
 
     def __init__(self, *, most: int = MOST, idle: int = IDLE) -> None:
@@ -330,7 +330,7 @@ class Blocks(Generic[PeerT]):
         block.close()
 
 
-class Borrowed(Generic[PeerT]):
+class MappedBlocks(Generic[PeerT]):
     """The blocks of others that this process has mapped."""
 
     def __init__(self) -> None:
@@ -439,14 +439,14 @@ _NUMBER = Struct("<Q")
 _NONE = b""
 
 Payload: TypeAlias = Sequence[Buffer]
-Ask: TypeAlias = Callable[[Node, bytes], Future[Payload]]
+Ask: TypeAlias = Callable[[WorkerNode, bytes], Future[Payload]]
 
 
 def _bytes(buffer: Buffer) -> int:
     return buffer.nbytes if isinstance(buffer, memoryview) else len(buffer)
 
 
-class Lending:
+class BufferSharing:
     """Lends and borrows for one worker; `largest` bytes at most in a payload.
 
     `me` is its incarnation; `ask` sends a request, whose answer is a payload.
@@ -457,12 +457,12 @@ class Lending:
         self._ask = ask
         self._largest = largest
         self._wanted = wanted
-        self._blocks: Blocks[Node] = Blocks()
-        self._borrowed: Borrowed[Node] = Borrowed()
+        self._blocks: LentBlocks[WorkerNode] = LentBlocks()
+        self._borrowed: MappedBlocks[WorkerNode] = MappedBlocks()
         # Whether a peer can open blocks of this worker; None until it has answered.
-        self._reaches: dict[Node, bool | None] = {}
+        self._reaches: dict[WorkerNode, bool | None] = {}
 
-    def outgoing(self, to: Node, payload: Payload) -> Payload:
+    def outgoing(self, to: WorkerNode, payload: Payload) -> Payload:
         """A payload for a peer, with large buffers lent if possible."""
         if len(payload) == 1:
             return payload
@@ -484,7 +484,7 @@ class Lending:
             sent[place] = token
         return [*sent, b"".join(map(_PLACE.pack, places))]
 
-    def incoming(self, peer: Node, payload: Payload) -> Payload:
+    def incoming(self, peer: WorkerNode, payload: Payload) -> Payload:
         """A payload of a peer, with all its buffers.
 
         Raises:
@@ -518,14 +518,14 @@ class Lending:
             raise Undecodable(found="A payload", reason="it is too large")
         return found
 
-    def drop(self, peer: Node, payload: Payload) -> None:
+    def drop(self, peer: WorkerNode, payload: Payload) -> None:
         """Return the blocks of a payload that is not read."""
         if len(payload) > 1 and payload[-1]:
             # The lender may have ended, or sent garbage: nothing is to be returned.
             with suppress(BlockGone, Undecodable):
                 self.incoming(peer, payload)
 
-    def _may_lend(self, to: Node) -> bool:
+    def _may_lend(self, to: WorkerNode) -> bool:
         known = self._reaches.get(to)
         if known is None and to not in self._reaches:
             self._reaches[to] = None
@@ -535,7 +535,7 @@ class Lending:
                 answer.add_done_callback(lambda told: self._learn_reach(to, told))
         return bool(known)
 
-    def _learn_reach(self, to: Node, answer: Future[Payload]) -> None:
+    def _learn_reach(self, to: WorkerNode, answer: Future[Payload]) -> None:
         if answer.error() is None:
             self._reaches[to] = bytes(answer.value()[0]) == b"\1"
 
@@ -545,7 +545,7 @@ class Lending:
         """Whether a request is about lending."""
         return len(payload) == 1 and bytes(payload[0][-1:]) in _KINDS
 
-    def answer(self, peer: Node, payload: Payload) -> bytes:
+    def answer(self, peer: WorkerNode, payload: Payload) -> bytes:
         """The answer to a request about lending."""
         said = bytes(payload[0])
         body, kind = said[:-1], said[-1]
@@ -561,7 +561,7 @@ class Lending:
         returns = self._borrowed.take_returns()
         if not returns:
             return
-        lenders: defaultdict[Node, list[int]] = defaultdict(list)
+        lenders: defaultdict[WorkerNode, list[int]] = defaultdict(list)
         for peer, lending in returns:
             lenders[peer].append(lending)
         for peer, lendings in lenders.items():
@@ -572,7 +572,7 @@ class Lending:
         """Whether `give_back` would return blocks."""
         return self._borrowed.waiting()
 
-    def lost(self, peer: Node) -> None:
+    def lost(self, peer: WorkerNode) -> None:
         """A peer is lost, with the blocks that it borrowed."""
         self._reaches.pop(peer, None)
         self._blocks.lost(peer)

@@ -37,7 +37,7 @@ from everyorder.runtime.schema.signature import Signature
 from everyorder.runtime.script.archive.spelling import (
     FORMS,
     Constants,
-    Names,
+    FunctionNames,
     constant_text,
     expression,
     is_name,
@@ -64,7 +64,7 @@ def code_of(
     `is_plain`: of a method as of a function, so that its object has a type.
     """
     table = Constants() if constants is None else constants
-    writer = _Writer(table, is_plain)
+    writer = _FunctionWriter(table, is_plain)
     return writer.function(function.name, function.schema, function.graph)
 
 
@@ -72,7 +72,9 @@ def graph_code(graph: Graph, constants: Constants | None = None) -> str:
     """The text of a graph that is of no function."""
     table = Constants() if constants is None else constants
     name = graph.name.rpartition(".")[2]
-    return _Writer(table).function(name if is_name(name) else "graph", None, graph)
+    return _FunctionWriter(table).function(
+        name if is_name(name) else "graph", None, graph
+    )
 
 
 def type_code(declared: DeclaredType, constants: Constants | None = None) -> str:
@@ -120,13 +122,13 @@ def _header(name: str, schema: Signature, is_plain: bool = False) -> str:
     return f"def {name}({', '.join(parts)}) -> {result}:"
 
 
-class _Writer:
+class _FunctionWriter:
     """One run over one function."""
 
     def __init__(self, constants: Constants, is_plain: bool = False) -> None:
         self.constants = constants
         self.is_plain = is_plain
-        self.names = Names()
+        self.names = FunctionNames()
         self.rows: list[str] = []
         self.indent = ""
         # Value -> the text that stands for it.
@@ -428,7 +430,7 @@ class _Indented:
 
     __slots__ = ("before", "writer")
 
-    def __init__(self, writer: _Writer) -> None:
+    def __init__(self, writer: _FunctionWriter) -> None:
         self.writer = writer
 
     def __enter__(self) -> None:

@@ -84,7 +84,7 @@ _WRONG = (
 )
 
 
-class Writer:
+class ArchiveWriter:
     """Writes members one after another."""
 
     __slots__ = ("_file", "_packed", "_zip")
@@ -164,12 +164,12 @@ def _member(name: str, method: int) -> zipfile.ZipInfo:
 
 
 @contextmanager
-def writing(place: Place) -> Iterator[Writer]:
+def writing(place: Place) -> Iterator[ArchiveWriter]:
     """A writer to a path or an open file; without an error, the archive is whole."""
     if not isinstance(place, str | os.PathLike):
         # Offsets count from where the archive begins, which is not where the file does.
         buffer = BytesIO()
-        with Writer(buffer) as writer:
+        with ArchiveWriter(buffer) as writer:
             yield writer
         place.write(buffer.getbuffer())
         return
@@ -178,7 +178,7 @@ def writing(place: Place) -> Iterator[Writer]:
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
     try:
         with open(temporary, "wb") as file:
-            with Writer(file) as writer:
+            with ArchiveWriter(file) as writer:
                 yield writer
             file.flush()
             os.fsync(file.fileno())
@@ -189,7 +189,7 @@ def writing(place: Place) -> Iterator[Writer]:
         raise
 
 
-class Reader:
+class ArchiveReader:
     """The members of an archive."""
 
     __slots__ = ("_bytes", "_members", "_unpacked", "_zip", "label")
@@ -340,13 +340,13 @@ class Reader:
         )
 
 
-def reading(place: Place) -> Reader:
+def reading(place: Place) -> ArchiveReader:
     """The archive at a path, or in what remains of an open file.
 
     A file at a path is mapped, and not read.
     """
     if not isinstance(place, str | os.PathLike):
-        return Reader(bytearray(place.read()), "in the buffer")
+        return ArchiveReader(bytearray(place.read()), "in the buffer")
     label = os.fspath(place)
     with open(place, "rb") as file:
         try:
@@ -355,7 +355,7 @@ def reading(place: Place) -> Reader:
             raise ArchiveError(
                 code="NotAnArchive", archive=label, reason="the file is empty"
             ) from None
-    return Reader(mapped, label)
+    return ArchiveReader(mapped, label)
 
 
 class _Bytes:

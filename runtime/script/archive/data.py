@@ -41,7 +41,13 @@ from everyorder.runtime.schema.declared import (
     ScriptClassType,
     qualified_name,
 )
-from everyorder.runtime.schema.enums import Code, Device, DType, Layout, MemoryFormat
+from everyorder.runtime.schema.enums import (
+    Device,
+    DType,
+    EnumConstant,
+    Layout,
+    MemoryFormat,
+)
 from everyorder.runtime.schema.types import (
     AnyType,
     DictType,
@@ -59,7 +65,7 @@ from everyorder.runtime.script.modules import ScriptModule
 from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.storage import Storage
 
-CODES: Mapping[str, type[Code]] = {
+CODES: Mapping[str, type[EnumConstant]] = {
     "dtype": DType,
     "layout": Layout,
     "memory_format": MemoryFormat,
@@ -248,7 +254,7 @@ def _refused(value: Any, place: str) -> ArchiveError:
     return _not_saveable(place=place, found=found, reason=reason, hint=hint)
 
 
-class Malformed(ValueError):
+class MalformedArchive(ValueError):
     """A value that is not in the form of the format; the words say what it is."""
 
 
@@ -273,7 +279,9 @@ class Decoder:
         self.named = named
         self._texts = _list(shared, "the table of values")
         if len(self._texts) > container.MOST_VALUES:
-            raise Malformed(f"there are more than {container.MOST_VALUES} values")
+            raise MalformedArchive(
+                f"there are more than {container.MOST_VALUES} values"
+            )
         self._values: list[Any] = [None] * len(self._texts)
         self._made = [False] * len(self._texts)
         # What is made, and is still to be filled.
@@ -294,40 +302,42 @@ class Decoder:
 
     def _one(self, text: Any, depth: int) -> Any:
         if depth > container.MOST_DEPTH:
-            raise Malformed(f"values are nested more than {container.MOST_DEPTH} deep")
+            raise MalformedArchive(
+                f"values are nested more than {container.MOST_DEPTH} deep"
+            )
         kind = text.__class__
         if kind in _PLAIN or kind is float:
             return text
         if kind is int:
             if not INT_FIRST <= text < INT_END:
-                raise Malformed("an int has more than 64 bits")
+                raise MalformedArchive("an int has more than 64 bits")
             return text
         if kind is not dict or not text:
-            raise Malformed(f"{_shown(text)} is no value")
+            raise MalformedArchive(f"{_shown(text)} is no value")
         word = next(iter(text))
         content = text[word]
         if word == "ref":
             return self._shared(content)
         read = getattr(self, f"_read_{word}", None) if word in _WORDS else None
         if read is None and word not in CODES:
-            raise Malformed(f"{_shown(word)} is no kind of value")
+            raise MalformedArchive(f"{_shown(word)} is no kind of value")
         allowed = _WORDS.get(word, {word})
         for key in text:
             if key not in allowed:
-                raise Malformed(f"{_shown(key)} is no part of a {word}")
+                raise MalformedArchive(f"{_shown(key)} is no part of a {word}")
         if read is None:
             return CODES[word].named(_text(content))
         return read(text, content, depth)
 
     def _read_float(self, text: Any, content: Any, depth: int) -> float:
         if content not in ("nan", "inf", "-inf"):
-            raise Malformed(f"{_shown(content)} is no float")
+            raise MalformedArchive(f"{_shown(content)} is no float")
         return float(content)
 
     def _read_complex(self, text: Any, content: Any, depth: int) -> complex:
         parts = [self._one(each, depth + 1) for each in _list(content, "a complex")]
         if len(parts) != 2 or any(each.__class__ is not float for each in parts):
-            raise Malformed("a complex number is two floats")
+            raise MalformedArchive("a complex number is two floats")
         return complex(*parts)
 
     def _read_tuple(self, text: Any, content: Any, depth: int) -> Any:
@@ -336,7 +346,7 @@ class Decoder:
             return tuple(parts)
         names = tuple(map(identifier, _list(text.get("fields"), "the fields")))
         if len(names) != len(parts) or len({*names}) != len(names):
-            raise Malformed("a named tuple has a name for each element")
+            raise MalformedArchive("a named tuple has a name for each element")
         name = qualname(text["named"])
         python = self.named(TupleType((AnyType,) * len(names), names, name))
         # Not by a method, which a class that derives from it may have for itself.
@@ -346,9 +356,9 @@ class Decoder:
         python: Any = self.find_type(_text(content)).declaration.python
         member = _text(text.get("member"))
         if not (isinstance(python, type) and issubclass(python, Enum)):
-            raise Malformed(f"{_shown(content)} is no enum")
+            raise MalformedArchive(f"{_shown(content)} is no enum")
         if member not in python.__members__:
-            raise Malformed(f"{_shown(content)} has no member {_shown(member)}")
+            raise MalformedArchive(f"{_shown(content)} has no member {_shown(member)}")
         return python.__members__[member]
 
     def _read_device(self, text: Any, content: Any, depth: int) -> Device:
@@ -356,7 +366,7 @@ class Decoder:
 
     def _read_manager(self, text: Any, content: Any, depth: int) -> Any:
         if content not in MANAGERS:
-            raise Malformed(f"{_shown(content)} is no manager")
+            raise MalformedArchive(f"{_shown(content)} is no manager")
         return getattr(autograd, content)
 
     def _read_function(self, text: Any, content: Any, depth: int) -> Function:
@@ -367,7 +377,7 @@ class Decoder:
     def _shared(self, number: Any) -> Any:
         count = len(self._texts)
         if number.__class__ is not int or not 0 <= number < count:
-            raise Malformed(f"there is no value {_shown(number)} in the table")
+            raise MalformedArchive(f"there is no value {_shown(number)} in the table")
         if not self._made[number]:
             self._made[number] = True
             self._values[number] = self._begin(self._texts[number])
@@ -377,14 +387,14 @@ class Decoder:
     def _begin(self, text: Any) -> Any:
         """A value of the table, still empty where it may refer to itself."""
         if text.__class__ is not dict or not text:
-            raise Malformed(f"{_shown(text)} is no value of the table")
+            raise MalformedArchive(f"{_shown(text)} is no value of the table")
         word = next(iter(text))
         allowed = _SHARED.get(word)
         if allowed is None:
-            raise Malformed(f"{_shown(word)} is no kind of value of the table")
+            raise MalformedArchive(f"{_shown(word)} is no kind of value of the table")
         for key in text:
             if key not in allowed:
-                raise Malformed(f"{_shown(key)} is no part of a {word}")
+                raise MalformedArchive(f"{_shown(key)} is no part of a {word}")
         if word == "list":
             return []
         if word == "dict":
@@ -394,11 +404,11 @@ class Decoder:
         of = self.find_type(_text(text[word]))
         if word == "module":
             if not isinstance(of, ModuleType):
-                raise Malformed(f"{of} is no type of modules")
+                raise MalformedArchive(f"{of} is no type of modules")
             return ScriptModule.__new__(ScriptModule)
         python = of.declaration.python
         if not isinstance(of, ScriptClassType) or python is None:
-            raise Malformed(f"{of} is no class")
+            raise MalformedArchive(f"{of} is no class")
         return object.__new__(python)
 
     def _fill(self, number: int) -> None:
@@ -412,7 +422,7 @@ class Decoder:
                 # Python's own, and tensors: their hash runs no code of the archive.
                 found = self._one(key, 0)
                 if not isinstance(found, int | float | complex | str | Tensor | Device):
-                    raise Malformed(f"a {type(found).__name__} is no key")
+                    raise MalformedArchive(f"a {type(found).__name__} is no key")
                 value[found] = self._one(each, 0)
         elif word == "object":
             declared = self.find_type(text[word])
@@ -425,7 +435,7 @@ class Decoder:
         known = of.declaration.attributes
         for name, each in _dict(text.get("attributes"), "attributes").items():
             if name not in known:
-                raise Malformed(f"{of} has no attribute {_shown(name)}")
+                raise MalformedArchive(f"{of} has no attribute {_shown(name)}")
             yield name, self._one(each, 0)
 
     def _fill_module(self, value: ScriptModule, text: Any) -> None:
@@ -435,18 +445,18 @@ class Decoder:
         for word, role in (("parameters", "parameter"), ("buffers", "buffer")):
             for name in _list(text.get(word), word):
                 if name not in values or name in roles:
-                    raise Malformed(f"{_shown(name)} is none of the {word}")
+                    raise MalformedArchive(f"{_shown(name)} is none of the {word}")
                 each = values[name]
                 fits = Parameter if role == "parameter" else Tensor
                 if each is not None and not isinstance(each, fits):
-                    raise Malformed(f"{_shown(name)} is no {role}")
+                    raise MalformedArchive(f"{_shown(name)} is no {role}")
                 roles[name] = role
         hooks = []
         for word in ("before", "behind"):
             names = tuple(map(_text, _list(text.get(word), word)))
             for name in names:
                 if name not in of.declaration.methods:
-                    raise Malformed(f"{of} has no method {_shown(name)}")
+                    raise MalformedArchive(f"{of} has no method {_shown(name)}")
             hooks.append(names)
         ScriptModule.__init__(value, of, values, roles, (hooks[0], hooks[1]))
         passing = map(_text, _list(text.get("passing"), "passing"))
@@ -461,18 +471,18 @@ class Decoder:
         shape = tuple(map(_size, _list(text.get("shape"), "a shape")))
         strides = tuple(map(_size, _list(text.get("strides"), "strides")))
         if len(shape) > container.MOST_DIMENSIONS:
-            raise Malformed(f"a tensor has {len(shape)} dimensions")
+            raise MalformedArchive(f"a tensor has {len(shape)} dimensions")
         offset = _size(text.get("offset"))
         storage = self.storage(_size(text["tensor"]))
         try:
             held = storage.nbytes() // itemsize(dtype)
             check_bounds(shape, strides, offset, held)
         except EveryorderError as error:
-            raise Malformed(str(error).partition("\n")[0]) from None
+            raise MalformedArchive(str(error).partition("\n")[0]) from None
         made = place_on(storage, shape, strides, offset, dtype)
         wants = text.get("requires_grad") is True
         if wants and not (dtype.is_floating or dtype.is_complex):
-            raise Malformed(f"a tensor of {dtype.name} requires no gradient")
+            raise MalformedArchive(f"a tensor of {dtype.name} requires no gradient")
         if text.get("parameter") is True:
             return Parameter(made, wants)
         return made.requires_grad_() if wants else made
@@ -509,28 +519,28 @@ _SHARED: Mapping[str, frozenset[str]] = {
 
 def _list(found: Any, what: str, count: int | None = None) -> list[Any]:
     if found.__class__ is not list or (count is not None and len(found) != count):
-        raise Malformed(f"{_shown(found)} is not {what}")
+        raise MalformedArchive(f"{_shown(found)} is not {what}")
     result: list[Any] = found
     return result
 
 
 def _dict(found: Any, what: str) -> dict[str, Any]:
     if found.__class__ is not dict:
-        raise Malformed(f"{_shown(found)} is not {what}")
+        raise MalformedArchive(f"{_shown(found)} is not {what}")
     result: dict[str, Any] = found
     return result
 
 
 def _text(found: Any) -> str:
     if found.__class__ is not str or len(found) > container.NAME_LENGTH:
-        raise Malformed(f"{_shown(found)} is no name")
+        raise MalformedArchive(f"{_shown(found)} is no name")
     result: str = found
     return result
 
 
 def _size(found: Any) -> int:
     if found.__class__ is not int or not 0 <= found < INT_END:
-        raise Malformed(f"{_shown(found)} is no size")
+        raise MalformedArchive(f"{_shown(found)} is no size")
     result: int = found
     return result
 
@@ -541,7 +551,7 @@ def identifier(found: Any) -> str:
 
     name = _text(found)
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-        raise Malformed(f"{_shown(name)} is no name of a part")
+        raise MalformedArchive(f"{_shown(name)} is no name of a part")
     return name
 
 
@@ -550,7 +560,7 @@ def qualname(found: Any) -> str:
     name = _text(found)
     parts = name.split(".")
     if parts[0] != "__torch__" or not all(map(str.isidentifier, parts[1:] or [""])):
-        raise Malformed(f"{_shown(name)} is no full name")
+        raise MalformedArchive(f"{_shown(name)} is no full name")
     return name
 
 

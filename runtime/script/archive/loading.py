@@ -45,11 +45,11 @@ from everyorder.runtime.schema.types import (
     Type,
 )
 from everyorder.runtime.script.archive import container
-from everyorder.runtime.script.archive.container import Place, Reader, reading
+from everyorder.runtime.script.archive.container import ArchiveReader, Place, reading
 from everyorder.runtime.script.archive.data import (
     Decoder,
     Fits,
-    Malformed,
+    MalformedArchive,
     identifier,
     qualname,
 )
@@ -110,7 +110,9 @@ def load(
 class _Loader:
     """One run over one archive."""
 
-    def __init__(self, reader: Reader, map_location: str | Device | None) -> None:
+    def __init__(
+        self, reader: ArchiveReader, map_location: str | Device | None
+    ) -> None:
         self.reader = reader
         self.location = None if map_location is None else resolve_device(map_location)
         self.program = Program(Namespace(is_foreign=True))
@@ -128,7 +130,7 @@ class _Loader:
             self.storage_texts = _field(data, "storages", list)
             objects = _field(data, "objects", dict)
             if len(self.storage_texts) > container.MOST_STORAGES:
-                raise Malformed(
+                raise MalformedArchive(
                     f"there are more than {container.MOST_STORAGES} storages"
                 )
             self.values = Decoder(
@@ -205,15 +207,15 @@ class _Loader:
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             made = dict(pairs)
             if len(made) != len(pairs):
-                raise Malformed("a name is there twice")
+                raise MalformedArchive("a name is there twice")
             return made
 
         def refuse(word: str) -> Any:
-            raise Malformed(f"{word} is no number here")
+            raise MalformedArchive(f"{word} is no number here")
 
         found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
         if found.__class__ is not dict:
-            raise Malformed("this is no table")
+            raise MalformedArchive("this is no table")
         result: dict[str, Any] = found
         return result
 
@@ -222,18 +224,18 @@ class _Loader:
     def find_type(self, name: str) -> DeclaredType:
         found = self.program.namespace.find(name)
         if found is None:
-            raise Malformed(f"no type {name} is in the archive")
+            raise MalformedArchive(f"no type {name} is in the archive")
         return found
 
     def find_function(self, name: str) -> Function:
         found = self.functions.get(name)
         if found is None:
-            raise Malformed(f"no function {name} is in the archive")
+            raise MalformedArchive(f"no function {name} is in the archive")
         return found
 
     def read_type(self, text: Any) -> Type:
         if text.__class__ is not str:
-            raise Malformed("a type is a text")
+            raise MalformedArchive("a type is a text")
         namespace = self.program.namespace
         return parse_type(text, type_variables=False, namespace=namespace)
 
@@ -253,12 +255,14 @@ class _Loader:
             len(types) > container.MOST_TYPES
             or len(functions) > container.MOST_FUNCTIONS
         ):
-            raise Malformed("there are more types, or functions, than is allowed")
+            raise MalformedArchive(
+                "there are more types, or functions, than is allowed"
+            )
         made: list[DeclaredType] = []
         for each in types:
             name, word = qualname(each["name"]), each["kind"]
             if word not in KINDS:
-                raise Malformed(f"there is no kind of types {word!r}")
+                raise MalformedArchive(f"there is no kind of types {word!r}")
             python: type | None = None
             if word == "class":
                 python = self.python_class(name)
@@ -268,7 +272,7 @@ class _Loader:
                 KINDS[word], name, python, is_numbered=True
             )
             if declared.declaration.qualname != name:
-                raise Malformed(f"the type {name} is there twice")
+                raise MalformedArchive(f"the type {name} is there twice")
             if python is not None:
                 self.pythons[python] = None
                 self.program.classes.put(python, declared)
@@ -279,7 +283,7 @@ class _Loader:
         for each in functions:
             name = qualname(each["name"])
             if name in self.functions:
-                raise Malformed(f"the function {name} is there twice")
+                raise MalformedArchive(f"the function {name} is there twice")
             function = Function(name, self.schema(each["schema"]), _no_graph)
             self.functions[name] = function
             if "owner" in each:
@@ -298,9 +302,11 @@ class _Loader:
         path, _, last = name.removeprefix("__torch__.").rpartition(".")
         pairs = [(identifier(key), self.values.decode(value)) for key, value in members]
         if not pairs or any(not isinstance(v, int | float | str) for _, v in pairs):
-            raise Malformed(f"the members of {name} are no numbers and no strings")
+            raise MalformedArchive(
+                f"the members of {name} are no numbers and no strings"
+            )
         if any(key.startswith("_") or key == "mro" for key, _ in pairs):
-            raise Malformed(f"a member of {name} cannot be called so")
+            raise MalformedArchive(f"a member of {name} cannot be called so")
         # One that is there already, and is the same, is it: nothing is imported for it.
         there = getattr(sys.modules.get(path), "__dict__", {}).get(last)
         if isinstance(there, type) and issubclass(there, Enum):
@@ -318,7 +324,7 @@ class _Loader:
             if not is_module:
                 identifier(name)
             elif name in _OWN or name.startswith("_script") or _is_path(name):
-                raise Malformed(f"{name!r} is no name of an attribute")
+                raise MalformedArchive(f"{name!r} is no name of an attribute")
             declaration.add_attribute(name, self.read_type(each))
         for name, each in text["methods"]:
             if name not in SPECIAL and not name.startswith("__") and not is_module:
@@ -332,17 +338,17 @@ class _Loader:
     def add_method(self, owner: DeclaredType, name: str, function: Function) -> None:
         declaration = owner.declaration
         if name in declaration.functions:
-            raise Malformed(f"{owner} has the method {name} twice")
+            raise MalformedArchive(f"{owner} has the method {name} twice")
         known = declaration.methods.get(name)
         if known is not None and str(known) != str(function.schema):
-            raise Malformed(f"{owner}.{name} has two schemas")
+            raise MalformedArchive(f"{owner}.{name} has two schemas")
         declaration.functions[name] = function
         self.owners[function.qualname] = owner, name
         python: Any = declaration.python
         if isinstance(owner, ScriptClassType):
             is_special = name.startswith("__") and name.endswith("__")
             if is_special and name not in SPECIAL:
-                raise Malformed(f"a class cannot have the method {name}")
+                raise MalformedArchive(f"a class cannot have the method {name}")
             setattr(python, name, _method(function, name))
 
     def schema(self, text: Any) -> Schema:
@@ -388,7 +394,7 @@ class _Loader:
         for node in nodes_of(graph):
             called = node.attributes.get("object")
             if node.kind == "prim::PythonOp" and manager(called) is None:
-                raise Malformed("a graph calls Python")
+                raise MalformedArchive("a graph calls Python")
             if not node.kind.startswith("prim::") and row_of(node.kind) is None:
                 raise ArchiveError(
                     code="OperatorNotHere",
@@ -409,19 +415,21 @@ class _Loader:
         for each in _field(text, "sources", list):
             parts = each["text"], each["file"], each["line"]
             if tuple(map(type, parts)) != (str, str, int) or not 0 < parts[2] < 2**31:
-                raise Malformed("a source is a text, a file and a line")
+                raise MalformedArchive("a source is a text, a file and a line")
             sources.append(Source(*parts))
         for name, places in _field(text, "places", dict).items():
             nodes = [*nodes_of(graphs[name])]
             if len(nodes) != len(places):
-                raise Malformed(f"{name} has {len(nodes)} nodes")
+                raise MalformedArchive(f"{name} has {len(nodes)} nodes")
             for node, place in zip(nodes, places, strict=True):
                 if place is None:
                     continue
                 number, start, end = place
                 source = sources[number]
                 if not 0 <= start <= end <= len(source.text) or number < 0:
-                    raise Malformed(f"a place of {name} is outside of its source")
+                    raise MalformedArchive(
+                        f"a place of {name} is outside of its source"
+                    )
                 node.place = Written(source, (start, end))
 
     # Values
@@ -436,19 +444,21 @@ class _Loader:
         import numpy as np
 
         if number >= len(self.storage_texts):
-            raise Malformed(f"there is no storage {number}")
+            raise MalformedArchive(f"there is no storage {number}")
         text = self.storage_texts[number]
         dtype, device = parse_dtype(text["dtype"]), Device.parse(text["device"])
         count, size = text["count"], itemsize(dtype)
         if count.__class__ is not int or not 0 <= count < 2**48:
-            raise Malformed(f"storage {number} has no size")
+            raise MalformedArchive(f"storage {number} has no size")
         if device.type == "meta":
             return Storage(None, device, dtype, count)
         device = device if self.location is None else self.location
         member = f"storages/{number}"
         start, held = self.reader.raw(member)
         if held != count * size:
-            raise Malformed(f"storage {number} has {held} bytes for {count} elements")
+            raise MalformedArchive(
+                f"storage {number} has {held} bytes for {count} elements"
+            )
         if device.type == "meta":
             return Storage(None, device, dtype, count)
         if held:
@@ -456,7 +466,9 @@ class _Loader:
         else:
             raw = np.empty(0, np.uint8)
         if dtype.name == "bool" and held and int(raw.max()) > 1:
-            raise Malformed(f"storage {number} has bools that are neither 0 nor 1")
+            raise MalformedArchive(
+                f"storage {number} has bools that are neither 0 nor 1"
+            )
         elements = raw.view(numpy_dtype(dtype))
         memory = memory_of(device.type)
         return Storage(memory.from_numpy(elements, device.index), device, dtype, count)
@@ -471,12 +483,14 @@ class _Loader:
                 missing = object()
                 found = getattr(value, name, missing)
                 if found is missing and isinstance(value, ScriptModule):
-                    raise Malformed(f"a module {declared} has no {name}")
+                    raise MalformedArchive(f"a module {declared} has no {name}")
                 if found is missing:
                     continue
                 if not fits(found, wanted):
                     kind = type(found).__name__
-                    raise Malformed(f"{declared}.{name} is a {kind}, not a {wanted}")
+                    raise MalformedArchive(
+                        f"{declared}.{name} is a {kind}, not a {wanted}"
+                    )
 
     def check_modules(self) -> None:
         """No module is within itself."""
@@ -492,7 +506,7 @@ class _Loader:
                     above.discard(id(module))
                     done.add(id(module))
                 elif id(module) in above:
-                    raise Malformed("a module is within itself")
+                    raise MalformedArchive("a module is within itself")
                 elif id(module) not in done:
                     above.add(id(module))
                     todo.append((module, True))
@@ -539,21 +553,21 @@ def _give_properties(declared: ScriptClassType) -> None:
             continue
         if identifier(stem) in taken:
             # Giving an object its attributes would run the setter.
-            raise Malformed(f"{declared} has {stem} twice")
+            raise MalformedArchive(f"{declared} has {stem} twice")
         write = getattr(python, setter(stem), None)
         setattr(python, stem, property(getattr(python, name), write))
 
 
 def _name(text: Any) -> OperatorName:
     if text.__class__ is not str or len(text) > container.NAME_LENGTH:
-        raise Malformed("a schema has a name")
+        raise MalformedArchive("a schema has a name")
     return parse_name(text)
 
 
 def _field(table: Mapping[str, Any], name: str, kind: type) -> Any:
     found = table.get(name)
     if found.__class__ is not kind:
-        raise Malformed(f"there is no {name}")
+        raise MalformedArchive(f"there is no {name}")
     return found
 
 
@@ -563,8 +577,8 @@ def _check_signature(graph: Graph, schema: Schema) -> None:
     gives = [each.type for each in graph.block.results]
     wanted = [each.fake_type for each in schema.arguments]
     if takes != wanted:
-        raise Malformed(f"the graph takes other values than {schema}")
+        raise MalformedArchive(f"the graph takes other values than {schema}")
     results = [each.fake_type for each in schema.returns]
     fits = len(gives) == len(results) and all(map(is_subtype, gives, results))
     if not fits and not (not gives and not results):
-        raise Malformed(f"the graph gives other values than {schema}")
+        raise MalformedArchive(f"the graph gives other values than {schema}")

@@ -36,7 +36,7 @@ from everyorder.runtime.schema.signature import Signature
 from everyorder.runtime.schema.types import DictType, Type
 from everyorder.runtime.script.archive import container
 from everyorder.runtime.script.archive.code import code_of, type_code
-from everyorder.runtime.script.archive.container import Place, Writer, writing
+from everyorder.runtime.script.archive.container import ArchiveWriter, Place, writing
 from everyorder.runtime.script.archive.data import Encoder
 from everyorder.runtime.script.archive.spelling import Constants, manager
 from everyorder.runtime.script.ir import Graph, Node, printed
@@ -76,7 +76,7 @@ def save(
             writer.text(f"extra/{name}", content)
 
 
-def _write_storage(writer: Writer, name: str, storage: Any) -> None:
+def _write_storage(writer: ArchiveWriter, name: str, storage: Any) -> None:
     import numpy as np
 
     elements = storage.numpy()

@@ -15,7 +15,7 @@ Rules of nodes:
 - every operand of a node is in its text, also of a kind without a form:
   `ops.namespace.name(operand, ..., attribute=...)`;
 - an expression is closed: it can stand anywhere without parentheses around it, which
-  is why an operator of Python comes with its own (`Group`);
+  is why an operator of Python comes with its own (`ParenthesizedExpression`);
 - an argument that is what the schema has as default anyway is not written if it stands
   at the end, or by its name;
 - primitives are written as programs write them: `a + b`, `words.append(word)`.
@@ -204,7 +204,7 @@ def register_word(word: str, python: Any) -> Callable[[], None]:
     return add_row(PLUG_IN_WORDS, word, python, "is a word")
 
 
-class Names:
+class FunctionNames:
     """The names of one function."""
 
     __slots__ = ("_given",)
@@ -239,7 +239,7 @@ Form = Callable[[Node, Sequence[str], Constants], str]
 _PLACE = re.compile(r"\{([0-9]+)\}")
 
 
-class Group(str):
+class ParenthesizedExpression(str):
     """An expression in parentheses, which may go where it stands alone."""
 
     __slots__ = ()
@@ -252,7 +252,9 @@ class Group(str):
 
 def without_parentheses(text: str) -> str:
     """The expression where no operator is beside it."""
-    return text.without_parentheses if isinstance(text, Group) else text
+    return (
+        text.without_parentheses if isinstance(text, ParenthesizedExpression) else text
+    )
 
 
 def comma_list(texts: Sequence[str]) -> str:
@@ -310,7 +312,7 @@ def primitive(node: Node, operands: Sequence[str], way: Way) -> str:
     if way.pattern.startswith("{0}[") and way.pattern.endswith("]"):
         return way.expression([texts[0], *map(without_parentheses, operands[1:])])
     signed = [f"({each})" if each[0] == "-" else each for each in operands]
-    return Group(f"({way.expression(signed)})")
+    return ParenthesizedExpression(f"({way.expression(signed)})")
 
 
 def call_arguments(

@@ -71,7 +71,7 @@ from everyorder.runtime.script.emission.sugar import (
 )
 from everyorder.runtime.script.ir import Value
 from everyorder.runtime.script.ir.program import Function, Mark, mark_of
-from everyorder.runtime.script.primitives import Row, widened
+from everyorder.runtime.script.primitives import PrimitiveRow, widened
 
 # The numbers that the runtime takes for one of another kind.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
@@ -97,14 +97,14 @@ class _Pending(NamedTuple):
     make: Callable[[Emitter], Value]
 
 
-class _Binding(NamedTuple):
+class _FormBinding(NamedTuple):
     """The values for a form, and what the variables of its schema stand for."""
 
     values: tuple[Value | _Pending, ...]
     bound: dict[str, Type]
 
 
-def forms_of_rows(rows: Iterable[Row]) -> list[CalleeForm]:
+def forms_of_rows(rows: Iterable[PrimitiveRow]) -> list[CalleeForm]:
     """The forms of primitives."""
     return [CalleeForm(each.name, each.schema) for each in rows]
 
@@ -145,7 +145,7 @@ def call_forms(
 
 
 def call_rows(
-    e: Emitter, callee: str, rows: Iterable[Row], *operands: Sugared
+    e: Emitter, callee: str, rows: Iterable[PrimitiveRow], *operands: Sugared
 ) -> Sugared:
     """Call the first of primitives that takes the operands."""
     return call_forms(e, callee, forms_of_rows(rows), Arguments(operands))
@@ -177,7 +177,7 @@ def _choose(
     e: Emitter, callee: str, forms: Sequence[CalleeForm], arguments: Arguments
 ) -> tuple[CalleeForm, list[Value], list[Type]]:
     reasons: list[tuple[str, str]] = []
-    given = _Values(e, arguments)
+    given = _CallValues(e, arguments)
     for exact in (True, False):
         for form in forms:
             found = _bind(form, given, exact)
@@ -347,7 +347,7 @@ def _shown(form: CalleeForm, callee: str) -> str:
     return text if form.loose else f"{name.partition('::')[2] or name}({rest}"
 
 
-class _Values:
+class _CallValues:
     """The arguments of a call, each made a value when it is first asked for."""
 
     __slots__ = ("_e", "_made", "arguments")
@@ -373,7 +373,7 @@ class _Values:
         return self._e.untyped
 
 
-def _bind(form: CalleeForm, given: _Values, exact: bool) -> _Binding | str:
+def _bind(form: CalleeForm, given: _CallValues, exact: bool) -> _FormBinding | str:
     """The values for a form, or why it does not take the call."""
     schema, arguments = form.schema, given.arguments
     positional = [each for each in schema.arguments if not each.kwarg_only]
@@ -410,7 +410,7 @@ def _bind(form: CalleeForm, given: _Values, exact: bool) -> _Binding | str:
     found = _match(form, slots, given, exact)
     if isinstance(found, str) or not surplus:
         return found
-    return _Binding((*found.values, *surplus), found.bound)
+    return _FormBinding((*found.values, *surplus), found.bound)
 
 
 def _with_sizes(
@@ -435,8 +435,11 @@ def _of_node(kind: str, inputs: Sequence[Any], type_: Type) -> _Pending:
 
 
 def _match(
-    form: CalleeForm, slots: dict[str, Value | _Pending], given: _Values, exact: bool
-) -> _Binding | str:
+    form: CalleeForm,
+    slots: dict[str, Value | _Pending],
+    given: _CallValues,
+    exact: bool,
+) -> _FormBinding | str:
     names: list[str] = []
     formals: list[Type] = []
     actuals: list[Type] = []
@@ -479,7 +482,7 @@ def _match(
             result |= {k: v for k, v in filled.items() if k not in result}
         elif not becomes(value, wanted, given.untyped):
             return f"{value.type} is no {wanted}"
-    return _Binding(tuple(values), result)
+    return _FormBinding(tuple(values), result)
 
 
 def _default(argument: Argument) -> _Pending:
@@ -489,7 +492,7 @@ def _default(argument: Argument) -> _Pending:
 
 
 def _convert(
-    form: CalleeForm, argument: Argument, slot: Value, given: _Values, exact: bool
+    form: CalleeForm, argument: Argument, slot: Value, given: _CallValues, exact: bool
 ) -> Value | _Pending | str:
     """The value for an argument, converted where needed; or why it does not fit."""
     formal, actual = argument.fake_type, slot.type

@@ -39,9 +39,9 @@ from everyorder.runtime.script.emission.call_matching import (
 from everyorder.runtime.script.emission.compiler import (
     CLASS_TYPES,
     NO_TYPES,
-    Body,
     CallChain,
     Compiler,
+    FunctionBody,
     with_call_chain,
 )
 from everyorder.runtime.script.emission.emitter import (
@@ -78,7 +78,7 @@ from everyorder.runtime.script.emission.sugar import (
 )
 from everyorder.runtime.script.frontend import (
     Annotations,
-    Definition,
+    SourceDefinition,
     check,
     place_of,
     read_function,
@@ -94,7 +94,7 @@ from everyorder.runtime.script.ir.program import (
     is_interface,
     mark_of,
 )
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 
 _NO_NAMES: Mapping[str, Any] = {}
 
@@ -152,7 +152,7 @@ class _TextFunction(PythonFunction):
     __slots__ = ("__weakref__", "_function", "path", "scope", "source")
 
     def __init__(
-        self, node: ast.FunctionDef, source: Source, scope: Scope, path: str
+        self, node: ast.FunctionDef, source: Source, scope: TypeScope, path: str
     ) -> None:
         super().__init__(node)
         self.source = source
@@ -166,11 +166,13 @@ class _TextFunction(PythonFunction):
     def compiled(self, compiler: Compiler, since: CallChain = ()) -> Function:
         """The compiled function."""
         if self._function is None:
-            definition: Definition[Any] = Definition(self.source, self.python)
+            definition: SourceDefinition[Any] = SourceDefinition(
+                self.source, self.python
+            )
             with with_call_chain(since):
                 annotations = Annotations(definition, self.scope)
                 signature = read_signature(annotations)
-            body = Body(definition, annotations, self.scope, signature)
+            body = FunctionBody(definition, annotations, self.scope, signature)
             qualname = f"{self.path}.{self.python.name}"
             self._function = compiler.add(self, qualname, body, since)
         return self._function
@@ -183,12 +185,12 @@ class _TextFunction(PythonFunction):
 
 def _text_functions(
     compiler: Compiler,
-    text: Definition[ast.Module],
+    text: SourceDefinition[ast.Module],
     names: Mapping[str, Any],
     path: str,
 ) -> list[Function]:
     own: dict[str, Any] = {}
-    scope = Scope(own, names, classes=compiler.classes)
+    scope = TypeScope(own, names, classes=compiler.classes)
     functions = []
     for node in text.tree.body:
         if isinstance(node, ast.FunctionDef):
@@ -276,7 +278,7 @@ class _ClassCompiler:
             declared = known
         elif self.members.fields:
             compiler.declaring.add(python)
-            made = classes(python, Scope(classes=compiler.classes))
+            made = classes(python, TypeScope(classes=compiler.classes))
             compiler.declaring.discard(python)
             assert isinstance(made, ScriptClassType), "dataclasses are declared so"
             declared = made
@@ -303,7 +305,7 @@ class _ClassCompiler:
             declaration.add_constant(name, value)
         return declared
 
-    def _attribute(self, name: str, annotation: Any, scope: Scope) -> Type:
+    def _attribute(self, name: str, annotation: Any, scope: TypeScope) -> Type:
         """The type of an attribute that the body names; raises at its place."""
         with suppress(AnnotationError):
             found = annotated_type(annotation, scope)
@@ -479,7 +481,7 @@ class _UnboundMethod(Sugared):
         return call_object_method(e, first, self.name, rest)
 
 
-def _type_of(compiler: Compiler, python: type, scope: Scope) -> Type | None:
+def _type_of(compiler: Compiler, python: type, scope: TypeScope) -> Type | None:
     """The type that a class of Python means where annotations name it."""
     if python is object:
         return AnyType

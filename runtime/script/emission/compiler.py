@@ -28,8 +28,8 @@ from everyorder.runtime.schema.declared import DeclaredType, qualified_name
 from everyorder.runtime.schema.types import Type
 from everyorder.runtime.script.frontend import (
     Annotations,
-    Definition,
     FunctionSignature,
+    SourceDefinition,
     check,
     read_function,
     read_signature,
@@ -38,7 +38,7 @@ from everyorder.runtime.script.frontend import (
 from everyorder.runtime.script.ir import Graph, Value
 from everyorder.runtime.script.ir.program import Function, Program
 from everyorder.runtime.script.passes import CLEANUP, run_passes
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 
 # Calls because of which something is compiled, innermost first.
 CallChain = tuple[tuple[str, Source, Span], ...]
@@ -46,16 +46,16 @@ NO_TYPES: Mapping[str, Type] = {}
 # What the object of a method is in it, from its value: sugar.
 OwnerSugar = Callable[[Value], Any]
 # What gives the type of a Python class, asked in order; None: it knows no such class.
-CLASS_TYPES: list[Callable[["Compiler", type, Scope], Type | None]] = []
+CLASS_TYPES: list[Callable[["Compiler", type, TypeScope], Type | None]] = []
 _LOCK = waited_for()
 
 
-class Body(NamedTuple):
+class FunctionBody(NamedTuple):
     """A definition, what the names in it mean, and its signature."""
 
-    definition: Definition[Any]
+    definition: SourceDefinition[Any]
     annotations: Annotations
-    scope: Scope
+    scope: TypeScope
     signature: FunctionSignature
 
 
@@ -75,7 +75,7 @@ class Compiler:
         # Functions that are compiled to learn the type of their result.
         self._active: dict[Any, None] = {}
 
-    def classes(self, python: type, scope: Scope) -> Type | None:
+    def classes(self, python: type, scope: TypeScope) -> Type | None:
         """The type of a Python class that an annotation names, or None.
 
         Raises:
@@ -107,7 +107,7 @@ class Compiler:
         since: CallChain = (),
         owner: DeclaredType | None = None,
         types: Mapping[str, Type] = NO_TYPES,
-    ) -> Body:
+    ) -> FunctionBody:
         """The body of a Python function, or of a method of the objects of `owner`.
 
         `types` are those of parameters that have no annotation.
@@ -117,11 +117,11 @@ class Compiler:
             check(definition.tree, definition.source)
             annotations, scope = self._annotations(python, definition)
             signature = read_signature(annotations, python, owner).typed(types)
-        return Body(definition, annotations, scope, signature)
+        return FunctionBody(definition, annotations, scope, signature)
 
     def _annotations(
-        self, python: Any, definition: Definition[Any]
-    ) -> tuple[Annotations, Scope]:
+        self, python: Any, definition: SourceDefinition[Any]
+    ) -> tuple[Annotations, TypeScope]:
         scope = scope_of(python, definition, self.classes)
         return Annotations(definition, scope), scope
 
@@ -141,7 +141,7 @@ class Compiler:
         self,
         key: Any,
         qualname: str,
-        body: Body,
+        body: FunctionBody,
         since: CallChain,
         python: Any = None,
     ) -> Function:
@@ -178,7 +178,7 @@ class Compiler:
         self,
         key: Any,
         qualname: str,
-        body: Body,
+        body: FunctionBody,
         since: CallChain = (),
         python: Any = None,
         sugar: OwnerSugar | None = None,

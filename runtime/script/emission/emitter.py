@@ -44,7 +44,11 @@ from everyorder.runtime.schema.types import (
     TupleType,
     Type,
 )
-from everyorder.runtime.script.emission.compiler import Body, CallChain, Compiler
+from everyorder.runtime.script.emission.compiler import (
+    CallChain,
+    Compiler,
+    FunctionBody,
+)
 from everyorder.runtime.script.frontend import Exit, Scopes, place_of
 from everyorder.runtime.script.ir import Block, Graph, Node, Place, Value, row_of
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
@@ -143,7 +147,7 @@ _WIDER: Mapping[Type, str] = {
 class Emitter:
     """One function that is being compiled."""
 
-    def __init__(self, compiler: Compiler, graph: Graph, body: Body) -> None:
+    def __init__(self, compiler: Compiler, graph: Graph, body: FunctionBody) -> None:
         definition, annotations, scope, signature = body
         self.compiler = compiler
         self.definition = definition

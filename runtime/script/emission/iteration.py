@@ -87,7 +87,7 @@ class Indexed(Iteration):
 
 
 @dataclass
-class Keys(Iteration):
+class SugaredKeys(Iteration):
     """The keys of a dictionary, as they were."""
 
     keys: SimpleValue
@@ -329,7 +329,7 @@ def iterate(e: Emitter, container: Sugared) -> Iteration:
     if isinstance(kind, DictType):
         keys = call_rows(e, "`list`", by_function(list), container)
         assert isinstance(keys, SimpleValue), "a list is a value"
-        return Keys(keys, length_of(e, keys), container.node_value)
+        return SugaredKeys(keys, length_of(e, keys), container.node_value)
     hint = ITERABLES
     if isinstance(kind, OptionalType):
         hint = "It may be None: ask with `is not None` first."

@@ -64,7 +64,7 @@ from everyorder.runtime.script.emission.sugar import (
 )
 from everyorder.runtime.script.frontend import JUMPS, Exit, constant
 from everyorder.runtime.script.frontend.scopes import comprehension_targets
-from everyorder.runtime.script.ir import Block, Effect, Value, effects_of, writes_of
+from everyorder.runtime.script.ir import Block, NodeEffect, Value, effects_of, writes_of
 from everyorder.runtime.script.primitives import by_operator
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ def _while(
     if first.truth is False:
         return
     start = e.constant(True) if first.truth is True else first.truth
-    loop = _Loop(e, node, names, e.constant(ENDLESS), start, narrow)
+    loop = _EmittedLoop(e, node, names, e.constant(ENDLESS), start, narrow)
 
     def body(_: Value) -> None:
         refine(e, {k: v for k, v in first.positive.items() if k in e.names})
@@ -120,7 +120,7 @@ def _for(
     narrow: frozenset[str],
 ) -> None:
     names = _widen(e, names, narrow)
-    loop = _Loop(e, node, names, trips, e.constant(True), narrow)
+    loop = _EmittedLoop(e, node, names, trips, e.constant(True), narrow)
 
     def body(index: Value) -> None:
         assign(e, node.target, iteration.item(e, index))
@@ -248,7 +248,7 @@ def _widen(e: Emitter, names: Sequence[str], narrow: frozenset[str]) -> list[str
     return kept
 
 
-class _Loop:
+class _EmittedLoop:
     """One loop that is being emitted."""
 
     def __init__(
@@ -459,7 +459,7 @@ def _written(block_: Block, iteration: Iteration | None) -> bool:
     if not kinds:
         return False
     for node in block_:
-        if Effect.UNKNOWN in effects_of(node):
+        if NodeEffect.UNKNOWN in effects_of(node):
             return True
         for writer, place in writes_of(node):
             if writer.inputs[place].type in kinds:

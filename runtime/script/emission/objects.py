@@ -134,7 +134,7 @@ def attribute_of(e: Emitter, owner: Value, name: str) -> Value:
     return e.node("prim::GetAttr", (owner,), (wanted,), {"name": name}).output
 
 
-class Method(Sugared):
+class SugaredMethod(Sugared):
     """A method of an object."""
 
     __slots__ = ("name", "owner")
@@ -178,7 +178,7 @@ class ObjectValue(SimpleValue):
         if self.has(e, getter(name)):
             return self.method(e, getter(name))
         if self.has(e, name):
-            return Method(self, name)
+            return SugaredMethod(self, name)
         left = declaration.memo.get(IGNORED_METHODS)
         python = None if left is None else left(name)
         if python is not None:

@@ -375,7 +375,7 @@ class _Names(_RuntimeModule):
         return "the operators of the runtime"
 
 
-class Code(Sugared):
+class SugaredEnumConstant(Sugared):
     """A dtype, a layout or a memory format: a number of its kind."""
 
     __slots__ = ("code", "kind")
@@ -482,7 +482,10 @@ class _Conversion(Sugared):
         return f"the method `Tensor.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        named = {**arguments.named, "dtype": Code(self.dtype, ScalarTypeType)}
+        named = {
+            **arguments.named,
+            "dtype": SugaredEnumConstant(self.dtype, ScalarTypeType),
+        }
         given = Arguments((self.self_, *arguments.positional), named)
         return call_forms(e, self.describe(), forms_of_operator("core::to"), given)
 
@@ -502,7 +505,7 @@ class _To(Sugared):
         named = dict(arguments.named)
         places = ["non_blocking", "copy"]
         for each in arguments.positional:
-            kind = each.kind if isinstance(each, Code) else type_of(each)
+            kind = each.kind if isinstance(each, SugaredEnumConstant) else type_of(each)
             if kind is ScalarTypeType or kind is IntType:
                 named["dtype"] = each
             elif kind is BoolType and places:
@@ -523,9 +526,11 @@ def install_runtime() -> None:
     register_sugar(Operators, _Names)
     register_sugar(OperatorNamespace, _Names)
     register_sugar(OperatorHandle, overload_of)
-    register_sugar(DType, lambda each: Code(each, ScalarTypeType))
-    register_sugar(Layout, lambda each: Code(each, LayoutType))
-    register_sugar(MemoryFormat, lambda each: Code(each, MemoryFormatType))
+    register_sugar(DType, lambda each: SugaredEnumConstant(each, ScalarTypeType))
+    register_sugar(Layout, lambda each: SugaredEnumConstant(each, LayoutType))
+    register_sugar(
+        MemoryFormat, lambda each: SugaredEnumConstant(each, MemoryFormatType)
+    )
     register_sugar(ModuleType, _RuntimeModule)
     for name in ("numel", "is_floating_point", "is_complex"):
         register_special_form(getattr(functions, name), _MethodFunction(name))

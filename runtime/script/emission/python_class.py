@@ -26,10 +26,15 @@ from typing import Any, ClassVar, get_origin
 from everyorder.runtime.base.codegen import generated
 from everyorder.runtime.errors.script import MalformedProgram
 from everyorder.runtime.schema.declared import ScriptClassType
-from everyorder.runtime.schema.enums import Code, Device
+from everyorder.runtime.schema.enums import Device, EnumConstant
 from everyorder.runtime.script.emission.emitter import Arguments, Emitter
 from everyorder.runtime.script.emission.sugar import sugar_of
-from everyorder.runtime.script.frontend import Definition, mangled, place_of, read_class
+from everyorder.runtime.script.frontend import (
+    SourceDefinition,
+    mangled,
+    place_of,
+    read_class,
+)
 
 # Attributes that every class of Python has, and those of dataclasses.
 _OF_PYTHON = frozenset(
@@ -50,7 +55,7 @@ OF_DATACLASSES = frozenset(
     }
 )
 _FUNCTIONS = (FunctionType, property, staticmethod, classmethod)
-_CONSTANTS = (bool, int, float, complex, str, Device, Code, Enum)
+_CONSTANTS = (bool, int, float, complex, str, Device, EnumConstant, Enum)
 _ONE_CLASS = "Write it out: give the class all attributes and methods itself."
 
 
@@ -72,7 +77,7 @@ class ClassMembers:
     """
 
     python: type
-    definition: Definition[ast.ClassDef]
+    definition: SourceDefinition[ast.ClassDef]
     attributes: dict[str, Any] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, tuple[Role, FunctionType]] = field(default_factory=dict)

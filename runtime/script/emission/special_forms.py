@@ -40,7 +40,7 @@ from everyorder.runtime.script.emission.emitter import (
 )
 from everyorder.runtime.script.emission.expressions import for_type
 from everyorder.runtime.script.emission.sugar import (
-    Registration,
+    FormRegistration,
     SimpleValue,
     register_special_form,
     register_value,
@@ -86,7 +86,7 @@ class SyntaxForm(SpecialForm):
         e.fail(f"{self.describe()} is called by its name only")
 
 
-def register_forms(*forms: SpecialForm) -> list[Registration]:
+def register_forms(*forms: SpecialForm) -> list[FormRegistration]:
     """Let the objects of forms mean them."""
     return [register_special_form(each.python, each) for each in forms]
 

@@ -31,7 +31,11 @@ from everyorder.runtime.script.emission.branches import (
     join,
     refine,
 )
-from everyorder.runtime.script.emission.compiler import Body, Compiler, OwnerSugar
+from everyorder.runtime.script.emission.compiler import (
+    Compiler,
+    FunctionBody,
+    OwnerSugar,
+)
 from everyorder.runtime.script.emission.emitter import (
     RESULT,
     WAYS,
@@ -62,7 +66,10 @@ from everyorder.runtime.script.ir import Graph, Place, Value
 
 
 def emit_body(
-    compiler: Compiler, graph: Graph, body: Body, sugar: OwnerSugar | None = None
+    compiler: Compiler,
+    graph: Graph,
+    body: FunctionBody,
+    sugar: OwnerSugar | None = None,
 ) -> None:
     """Emit the whole body of a function; `sugar` makes its object, if it has one."""
     e = Emitter(compiler, graph, body)

@@ -33,7 +33,7 @@ from everyorder.runtime.script.emission.emitter import (
 )
 from everyorder.runtime.script.ir import Value
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 
 
 class SimpleValue(Sugared):
@@ -216,7 +216,7 @@ def type_of_class(e: Emitter, python: Any) -> Type:
     Raises:
         IllTyped: they are of none.
     """
-    found = annotated_type(python, Scope(classes=e.compiler.classes))
+    found = annotated_type(python, TypeScope(classes=e.compiler.classes))
     if found is None:
         e.fail(f"{python!r} is no type of programs")
     return found
@@ -235,7 +235,7 @@ _KINDS: dict[Any, list[Any]] = {}
 _VALUES: dict[Any, list[Any]] = {}
 
 
-class Registration:
+class FormRegistration:
     """A registration; `close` takes it back."""
 
     __slots__ = ("_close",)
@@ -249,29 +249,29 @@ class Registration:
 
     remove = close
 
-    def __enter__(self) -> "Registration":
+    def __enter__(self) -> "FormRegistration":
         return self
 
     def __exit__(self, *error: object) -> None:
         self._close()
 
 
-def register_special_form(python: Any, form: Sugared) -> Registration:
+def register_special_form(python: Any, form: Sugared) -> FormRegistration:
     """Let an object, by identity, mean `form` in programs; the newest one counts."""
     return _registered(_FORMS, id(python), (python, form))
 
 
-def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> Registration:
+def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> FormRegistration:
     """Let objects of a Python class, and of those below it, mean what `make` gives."""
     return _registered(_KINDS, kind, make)
 
 
-def register_value(kind: Any, make: Callable[[Value], Sugared]) -> Registration:
+def register_value(kind: Any, make: Callable[[Value], Sugared]) -> FormRegistration:
     """Let values of a type, or of types of a class, be what `make` gives of them."""
     return _registered(_VALUES, kind, make)
 
 
-def _registered(table: dict[Any, list[Any]], key: Any, entry: Any) -> Registration:
+def _registered(table: dict[Any, list[Any]], key: Any, entry: Any) -> FormRegistration:
     # An object of its own, so that the same may be registered twice.
     kept = [entry]
     table.setdefault(key, []).append(kept)
@@ -283,7 +283,7 @@ def _registered(table: dict[Any, list[Any]], key: Any, entry: Any) -> Registrati
         else:
             table.pop(key, None)
 
-    return Registration(close)
+    return FormRegistration(close)
 
 
 def _newest(table: dict[Any, list[Any]], key: Any) -> Any:

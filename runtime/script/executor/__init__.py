@@ -19,7 +19,7 @@ from everyorder.runtime.script.executor.run_function import (
 from everyorder.runtime.script.executor.task_pool import (
     ExecutorOptions,
     ForkFuture,
-    Pool,
+    TaskPool,
     executor,
     executor_options,
     fork_pool,
@@ -31,7 +31,7 @@ __all__ = [
     "ExecutorOptions",
     "ForkFuture",
     "Frame",
-    "Pool",
+    "TaskPool",
     "call",
     "check_value",
     "executor",

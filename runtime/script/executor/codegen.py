@@ -55,8 +55,8 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.script.executor.graph_plan import (
     LIGHT,
+    BlockPlan,
     Control,
-    Layout,
     Planner,
     PlanStep,
 )
@@ -90,7 +90,7 @@ def text_of(planner: Planner, name: str, failed: Function) -> Function:
     Raises:
         TooNested: there is none.
     """
-    writer = _Writer(planner)
+    writer = _PlanWriter(planner)
     lines = writer.whole()
     nodes = writer.nodes
 
@@ -111,7 +111,7 @@ def text_of(planner: Planner, name: str, failed: Function) -> Function:
     return made
 
 
-class _Writer:
+class _PlanWriter:
     """Writes the lines of a plan; `nodes` says whose line each is."""
 
     def __init__(self, planner: Planner) -> None:
@@ -168,7 +168,7 @@ class _Writer:
 
     def whole(self) -> list[str]:
         layout = self.planner.layout
-        body = _Part(self)
+        body = _DeferredLines(self)
         self.margin = 2
         with body:
             self.block(layout)
@@ -178,14 +178,14 @@ class _Writer:
             else:
                 self.put(f"return ({', '.join(results)})" if results else "return None")
         self.margin, self.node = 0, None
-        with _Part(self) as head:
+        with _DeferredLines(self) as head:
             names = ", ".join(f"v{each}" for each in layout.parameters)
             self.put(f"def execute({names}):")
             self.margin = 1
             self.prelude()
             self.put("try:")
         self.margin = 1
-        with _Part(self) as end:
+        with _DeferredLines(self) as end:
             self.put("except _Exception as _error:")
             self.put("    _failed(_error, _error.__traceback__.tb_lineno)")
             self.put("    raise")
@@ -220,7 +220,7 @@ class _Writer:
 
     # Blocks
 
-    def block(self, layout: Layout) -> None:
+    def block(self, layout: BlockPlan) -> None:
         group: list[PlanStep] = []
         for step in layout.steps:
             if not self.way and _is_quiet(step):
@@ -470,15 +470,15 @@ class _Writer:
         self.put(f"            {target}{returns}(v{output})")
 
 
-class _Part:
+class _DeferredLines:
     """Lines that are put elsewhere than behind those that are there."""
 
-    def __init__(self, writer: _Writer) -> None:
+    def __init__(self, writer: _PlanWriter) -> None:
         self.writer = writer
         self.lines: list[str] = []
         self.nodes: list[Node | None] = []
 
-    def __enter__(self) -> "_Part":
+    def __enter__(self) -> "_DeferredLines":
         writer = self.writer
         writer.lines, self.lines = self.lines, writer.lines
         writer.nodes, self.nodes = self.nodes, writer.nodes

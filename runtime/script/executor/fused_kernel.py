@@ -52,12 +52,17 @@ from everyorder.runtime.kernels.shared.operands import element
 from everyorder.runtime.kernels.shared.thread_pool import parallel_for
 from everyorder.runtime.operators import binary, pointwise, unary
 from everyorder.runtime.operators.declare.allocate_outputs import made_dtype
-from everyorder.runtime.operators.declare.plan import COMPLEXES, Plan, Shape, number_for
+from everyorder.runtime.operators.declare.plan import (
+    COMPLEXES,
+    CallPlan,
+    Shape,
+    number_for,
+)
 from everyorder.runtime.operators.declare.structured import Structured
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.types import TensorType
 from everyorder.runtime.script.ir import Graph, Node, Value, row_of
-from everyorder.runtime.script.passes import Facts
+from everyorder.runtime.script.passes import TensorMeta
 from everyorder.runtime.tensors.construction import host_tensor, wrap_number
 from everyorder.runtime.tensors.dtype_info import compute_dtype, numpy_dtype
 from everyorder.runtime.tensors.shape import contiguous_strides
@@ -88,7 +93,7 @@ class FusedStep(NamedTuple):
     function: Callable[..., Any] | None
     operands: tuple[Value | Element, ...]
     compute: tuple[str, ...]
-    facts: Facts
+    facts: TensorMeta
     grain: int
 
 
@@ -106,7 +111,7 @@ def operators() -> Mapping[str, Structured]:
 def step_of(node: Node, known: Mapping[Value, Any]) -> FusedStep | None:
     """The step of the operator of a node, or None if it cannot be fused.
 
-    `known` has `Facts` of tensors, `RuntimeNumber` or a constant of anything else.
+    `known` has `TensorMeta` of tensors, `RuntimeNumber` or a constant of anything else.
     """
     operator, row = operators().get(node.kind), row_of(node.kind)
     if operator is None or row is None or row.schema is None:
@@ -117,7 +122,7 @@ def step_of(node: Node, known: Mapping[Value, Any]) -> FusedStep | None:
         if value not in known:
             return None
         fact = known[value]
-        if isinstance(fact, Facts):
+        if isinstance(fact, TensorMeta):
             # The loop would read what the compiler has no arithmetic for.
             if fact.dtype in COMPLEXES or compute_dtype(fact.dtype) is not fact.dtype:
                 return None
@@ -144,7 +149,7 @@ def step_of(node: Node, known: Mapping[Value, Any]) -> FusedStep | None:
 
 def _of_plan(
     operator: Structured,
-    plan: Plan,
+    plan: CallPlan,
     source: Mapping[int, Value],
     known: Mapping[Value, Any],
 ) -> FusedStep | None:
@@ -183,7 +188,7 @@ def _of_plan(
     what, taken, read = found
     if what.result != dtype.name:
         return None
-    return FusedStep(what.function, taken, read, Facts(dtype, shape), what.grain)
+    return FusedStep(what.function, taken, read, TensorMeta(dtype, shape), what.grain)
 
 
 # What kernels are more than a function of their operands.
@@ -275,12 +280,12 @@ REMEMBERED = 1024
 # Below, it costs more to find the beginnings of rows than to walk over them.
 SHORTEST = 16
 
-Fact = Facts | RuntimeNumber
+Fact = TensorMeta | RuntimeNumber
 # Gives an argument of the loop, of the arrays and numbers that the group is given.
 _Argument = Callable[[Sequence[Any]], Any]
 
 
-class Loop(NamedTuple):
+class LoopText(NamedTuple):
     """A loop as text: what it calls, and the types of its arguments."""
 
     text: str
@@ -295,12 +300,12 @@ class GroupKernel(NamedTuple):
     takes behind them, if inputs are broadcast: how many there are, and their table.
     """
 
-    loop: Loop
+    loop: LoopText
     flats: tuple[int, ...]
     spread: tuple[int, ...]
     rows: "Rows | None"
     numbers: tuple[_Argument, ...]
-    results: tuple[Facts, ...]
+    results: tuple[TensorMeta, ...]
     size: int
     grain: int
 
@@ -370,11 +375,11 @@ def rows_of(shape: Shape, inputs: Sequence[Shape]) -> Rows | None:
 
 def kernel_for(graph: Graph, facts: Sequence[Fact]) -> GroupKernel | None:
     """The group as one loop, for inputs of these facts; None if it is none."""
-    writer = _Writer(graph, facts)
+    writer = _LoopWriter(graph, facts)
     return writer.kernel() if writer.steps() and writer.lays_out() else None
 
 
-class _Writer:
+class _LoopWriter:
     """Writes the loop of one group."""
 
     def __init__(self, graph: Graph, facts: Sequence[Fact]) -> None:
@@ -422,9 +427,11 @@ class _Writer:
             self.names[node.output] = name = f"v{len(self.names)}"
             self.lines.append(f"{name} = {written}")
         facts = [self.known.get(each) for each in results]
-        if not facts or not all(isinstance(each, Facts) for each in facts):
+        if not facts or not all(isinstance(each, TensorMeta) for each in facts):
             return False
-        (shape, *others) = {each.shape for each in facts if isinstance(each, Facts)}
+        (shape, *others) = {
+            each.shape for each in facts if isinstance(each, TensorMeta)
+        }
         self.shape, self.size = shape, prod(shape)
         return not others and self.size > 0
 
@@ -432,7 +439,7 @@ class _Writer:
         """Tell how inputs are read; gives whether there is a way for all."""
         for value, at in self.inputs.items():
             fact = self.known[value]
-            if not isinstance(fact, Facts) or value not in self.names:
+            if not isinstance(fact, TensorMeta) or value not in self.names:
                 continue
             if fact.shape == self.shape:
                 self.flats.append((at, value))
@@ -478,7 +485,7 @@ class _Writer:
             lines = [*heads, *self.lines]
             text = _rows_text(arguments, (*flats, *outputs), reads, lines)
             types += ["int64[::1]", "int64", "int64"]
-        loop = Loop(text, tuple(self.functions), f"void({', '.join(types)})")
+        loop = LoopText(text, tuple(self.functions), f"void({', '.join(types)})")
         return GroupKernel(
             loop,
             tuple(at for at, _ in self.flats),
@@ -563,7 +570,7 @@ def _rows_text(
     return "\n".join(block(f"def fused({given}):", body))
 
 
-def _numba(fact: Facts) -> str:
+def _numba(fact: TensorMeta) -> str:
     return NUMBA_NAMES.get(fact.dtype.name, fact.dtype.name)
 
 
@@ -576,12 +583,12 @@ def _runtime_number(at: int, dtype: DType) -> _Argument:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def entry_of(loop: Loop) -> Entry:
+def entry_of(loop: LoopText) -> Entry:
     """The compiled loop."""
     return family_of(loop)[()]
 
 
-def family_of(loop: Loop) -> Family:
+def family_of(loop: LoopText) -> Family:
     """The loop as a family of kernels, of one member."""
     return Family("fused", body_of(loop), loop.signature)
 
@@ -590,7 +597,7 @@ def family_of(loop: Loop) -> Family:
 _CASTS = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64")
 
 
-def body_of(loop: Loop) -> Callable[..., Any]:
+def body_of(loop: LoopText) -> Callable[..., Any]:
     """The loop as a function of Python's."""
     import numpy as np
 

@@ -46,9 +46,16 @@ from everyorder.runtime.script.executor.fused_kernel import (
     rows_of,
     step_of,
 )
-from everyorder.runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of
+from everyorder.runtime.script.ir import (
+    Block,
+    Graph,
+    Node,
+    NodeEffect,
+    Value,
+    effects_of,
+)
 from everyorder.runtime.script.ir.graph import copy_node
-from everyorder.runtime.script.passes import Facts
+from everyorder.runtime.script.passes import TensorMeta
 from everyorder.runtime.script.primitives.operator_calls import is_own, is_plain
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import flat_of
@@ -65,7 +72,9 @@ MOST_NODES, MOST_PAIRS = 24, 8
 _NUMBER_TYPES: Mapping[Any, type] = {IntType: int, FloatType: float, BoolType: bool}
 
 
-def fuse(graph: Graph, shapes: Mapping[Value, Facts], *, least: int = LEAST) -> int:
+def fuse(
+    graph: Graph, shapes: Mapping[Value, TensorMeta], *, least: int = LEAST
+) -> int:
     """Form groups, where `shapes` says what values are; gives how many there are now.
 
     A value that `shapes` does not have is in no group.  `least` are the elements from
@@ -83,7 +92,7 @@ def fuse(graph: Graph, shapes: Mapping[Value, Facts], *, least: int = LEAST) -> 
 
 
 def _groups(
-    block: Block, shapes: Mapping[Value, Facts], least: int
+    block: Block, shapes: Mapping[Value, TensorMeta], least: int
 ) -> list[list[Node]]:
     """The nodes of each group of the block."""
     found: list[list[Node]] = []
@@ -112,7 +121,7 @@ def _groups(
 
 
 def _shape(
-    node: Node, shapes: Mapping[Value, Facts], known: dict[Value, Any], least: int
+    node: Node, shapes: Mapping[Value, TensorMeta], known: dict[Value, Any], least: int
 ) -> tuple[int, ...] | None:
     """The shape of what the node gives, if it can be in a group."""
     if node.kind not in operators():
@@ -155,7 +164,7 @@ def _passes(node: Node, made: set[Value]) -> bool:
     """Whether a group may lie on both sides of the node, behind it."""
     if node.kind == CONSTANT:
         return True
-    if node.kind.startswith("core::") or effects_of(node) is not Effect.NONE:
+    if node.kind.startswith("core::") or effects_of(node) is not NodeEffect.NONE:
         return False
     return not node.blocks and not any(each in made for each in node.inputs)
 
@@ -293,7 +302,7 @@ class FusedGroup:
 
     def _decide(self, key: Any, inputs: Sequence[Any]) -> GroupKernel | None:
         facts: list[Fact] = [
-            Facts(each.dtype, each.shape)
+            TensorMeta(each.dtype, each.shape)
             if isinstance(each, Tensor)
             else RuntimeNumber(type(each))
             for each in inputs

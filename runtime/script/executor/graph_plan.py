@@ -65,7 +65,7 @@ class Control(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Layout:
+class BlockPlan:
     """A block: its steps, the registers that it is given, and those that it gives.
 
     `freed_results` are the registers of results that are freed when they have been
@@ -93,7 +93,7 @@ class PlanStep:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     freed: tuple[int, ...] = ()
-    blocks: tuple[Layout, ...] = ()
+    blocks: tuple[BlockPlan, ...] = ()
     bound: BoundCall | None = None
 
 
@@ -120,7 +120,7 @@ class Planner:
         parameters = [*block.parameters, *captured]
         for value in parameters:
             self._new(value)
-        self.layout = Layout(tuple(self._places[each] for each in parameters))
+        self.layout = BlockPlan(tuple(self._places[each] for each in parameters))
         self._block(block, self.layout)
 
     def _new(self, value: Value, held: Any = None) -> int:
@@ -129,7 +129,7 @@ class Planner:
         self.types.append(value.type)
         return place
 
-    def _block(self, block: Block, layout: Layout) -> None:
+    def _block(self, block: Block, layout: BlockPlan) -> None:
         """Lay out the nodes of a block, whose parameters have registers."""
         last = _last_uses(block)
         for node in block:
@@ -185,8 +185,8 @@ class Planner:
         outputs = tuple(self._new(each) for each in node.outputs)
         return PlanStep(node, Control.CALL, call, inputs, outputs, bound=bound)
 
-    def _inner(self, block: Block) -> Layout:
-        layout = Layout(tuple(self._new(each) for each in block.parameters))
+    def _inner(self, block: Block) -> BlockPlan:
+        layout = BlockPlan(tuple(self._new(each) for each in block.parameters))
         self._block(block, layout)
         return layout
 
@@ -235,7 +235,7 @@ class Inner:
 
     __slots__ = ("freed_parameters", "freed_results", "parameters", "results", "steps")
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: BlockPlan) -> None:
         self.steps = [_compact(each) for each in layout.steps]
         self.parameters = layout.parameters
         self.results = layout.results

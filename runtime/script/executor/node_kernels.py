@@ -395,14 +395,14 @@ def _await(node: Node) -> Run:
         if not isinstance(await_, Await):
             check_value(await_, type_, "A program")
         value = await_.wait()
-        if not await_.is_nowait() and isinstance(await_.fn(), Body):
+        if not await_.is_nowait() and isinstance(await_.fn(), AwaitBody):
             return value
         return check_value(value, element, "An await")
 
     return wait
 
 
-class Body:
+class AwaitBody:
     """The function of an await of a program: it runs a graph of its own."""
 
     __slots__ = ("_entry",)
@@ -422,7 +422,7 @@ def _fork(node: Node, nested: Nested) -> StepFunction:
 
 def _awaitable(node: Node, nested: Nested) -> StepFunction:
     entry, captured = nested(node, AWAITED)
-    return StepFunction(partial(awaitable, Body(entry)), captured)
+    return StepFunction(partial(awaitable, AwaitBody(entry)), captured)
 
 
 def _closure(node: Node, nested: Nested) -> StepFunction:
@@ -468,7 +468,7 @@ _MAKERS: dict[str, Callable[[Node], Run]] = {
     "prim::CallInterface": _call_interface,
     "prim::PythonOp": _python,
     "prim::forkClosure": lambda _: fork_pool.fork,
-    "prim::awaitableClosure": lambda _: lambda entry: awaitable(Body(entry)),
+    "prim::awaitableClosure": lambda _: lambda entry: awaitable(AwaitBody(entry)),
     "prim::wait": _wait,
     "prim::awaitable_wait": _await,
     "prim::awaitable_nowait": lambda _: awaitable_nowait,

@@ -61,7 +61,7 @@ from everyorder.runtime.futures import Await, Future
 from everyorder.runtime.schema.binding import Binder, binder
 from everyorder.runtime.schema.call_errors import describe_value, shortened
 from everyorder.runtime.schema.declared import DeclaredType, EnumType, ScriptClassType
-from everyorder.runtime.schema.enums import Code, Device
+from everyorder.runtime.schema.enums import Device, EnumConstant
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
@@ -100,7 +100,9 @@ from everyorder.runtime.script.ir.program import Function, declared_type
 
 Test = Callable[[Any], bool]
 
-_PLAIN: dict[Type, Test] = {each: lambda v: isinstance(v, int | Code) for each in CODED}
+_PLAIN: dict[Type, Test] = {
+    each: lambda v: isinstance(v, int | EnumConstant) for each in CODED
+}
 _PLAIN |= {
     NoneType_: lambda value: value is None,
     BoolType: lambda value: isinstance(value, bool),
@@ -435,16 +437,16 @@ def _rendered(frames: tuple[Frame, ...]) -> list[str]:
     ]
 
 
-class _Local(threading.local):
+class _CurrentRun(threading.local):
     """The run that a thread is in."""
 
-    run: "Run | None" = None
+    run: "ProgramRun | None" = None
 
 
-RUN = _Local()
+RUN = _CurrentRun()
 
 
-class Run:
+class ProgramRun:
     """A call from Python; `warned` has what it warned of, by the nodes, in order.
 
     Tasks of the run may go on when it is over, and what they warn of is raised at once.

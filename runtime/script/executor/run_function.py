@@ -30,7 +30,7 @@ from everyorder.runtime.script.executor.graph_plan import Inner, Planner, run_st
 from everyorder.runtime.script.executor.node_kernels import step_of
 from everyorder.runtime.script.executor.python_interop import (
     RUN,
-    Run,
+    ProgramRun,
     add_frame,
     binder_of,
     note,
@@ -222,7 +222,7 @@ def call(
     outer, mine = RUN.run, None
     try:
         if outer is None:
-            RUN.run = mine = Run()
+            RUN.run = mine = ProgramRun()
         plan = memo.get("plan")
         if plan is None or plan.options is not EXECUTOR.options:
             plan = _plan(function)

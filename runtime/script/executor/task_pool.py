@@ -273,7 +273,7 @@ class ForkFuture(Future[Any]):
         self._function, self._arguments, self._state = None, (), None
 
 
-class Pool:
+class TaskPool:
     """Tasks, and the threads that take them."""
 
     __slots__ = ("_bell", "_looking", "_sleeping", "_tasks", "_threads")
@@ -384,7 +384,7 @@ def _run(task: ForkFuture) -> None:
         task.run()
 
 
-fork_pool = Pool()
+fork_pool = TaskPool()
 
 # Some systems have no fork.
 if hasattr(os, "register_at_fork"):

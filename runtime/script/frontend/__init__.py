@@ -35,7 +35,7 @@ from everyorder.runtime.script.frontend.signature import (
     scope_of_class,
 )
 from everyorder.runtime.script.frontend.source import (
-    Definition,
+    SourceDefinition,
     read_class,
     read_function,
     read_text,
@@ -50,12 +50,12 @@ __all__ = [
     "RESTRICTIONS",
     "Annotations",
     "Construct",
-    "Definition",
     "Exit",
     "Exits",
     "FunctionSignature",
     "Scopes",
     "Section",
+    "SourceDefinition",
     "absences",
     "check",
     "constant",

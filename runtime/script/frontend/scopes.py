@@ -149,7 +149,7 @@ _ASIDE = frozenset({"annotation", "returns", "decorator_list"})
 
 
 @dataclass(slots=True)
-class Names:
+class ScopeNames:
     """The variables of a part of a program."""
 
     reads: Places = field(default_factory=dict)
@@ -176,9 +176,9 @@ def parameters(node: Function) -> Iterator[ast.arg]:
         yield every.kwarg
 
 
-def names(*parts: ast.AST) -> Names:
+def names(*parts: ast.AST) -> ScopeNames:
     """The names that parts of a program read, write and delete, in their order."""
-    found = Names()
+    found = ScopeNames()
     for part in parts:
         _collect(part, found)
     return found
@@ -212,7 +212,7 @@ class Scopes:
     def __init__(self, function: Function, taken: Taken = constant) -> None:
         self.exits = Exits(function.body, taken)
         self.variables: Places = {each.arg: each for each in parameters(function)}
-        self._names: dict[ast.stmt, Names] = {}
+        self._names: dict[ast.stmt, ScopeNames] = {}
         body, outside = names(*function.body), declared_outside(function)
         # In Python `del` alone makes a variable, too.
         for name, place in sorted(
@@ -221,7 +221,7 @@ class Scopes:
             if name not in outside:
                 self.variables.setdefault(name, place)
 
-    def names(self, statement: ast.stmt) -> Names:
+    def names(self, statement: ast.stmt) -> ScopeNames:
         """The names of a statement, with all that is in it."""
         known = self._names.get(statement)
         if known is None:
@@ -234,7 +234,7 @@ def _position(item: tuple[str, ast.AST]) -> tuple[int, int]:
     return place.lineno, place.col_offset
 
 
-def _collect(node: ast.AST, found: Names) -> None:
+def _collect(node: ast.AST, found: ScopeNames) -> None:
     """Add what a node and those in it read, write and delete."""
     if isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Del):
@@ -269,7 +269,7 @@ def comprehension_targets(node: Comprehension) -> Places:
     return names(*(each.target for each in node.generators)).writes
 
 
-def _comprehension(node: Comprehension, found: Names) -> None:
+def _comprehension(node: Comprehension, found: ScopeNames) -> None:
     """Add what a comprehension reads of others."""
     own = comprehension_targets(node)
     first = node.generators[0].iter
@@ -282,21 +282,23 @@ def _comprehension(node: Comprehension, found: Names) -> None:
                     # Python computes it before the comprehension has variables.
                     _collect(part, found)
                 else:
-                    inner = Names()
+                    inner = ScopeNames()
                     _collect(part, inner)
                     _include_free(inner, own, found)
 
 
-def _include_free(inner: Names, own: Mapping[str, ast.AST], found: Names) -> None:
+def _include_free(
+    inner: ScopeNames, own: Mapping[str, ast.AST], found: ScopeNames
+) -> None:
     """Add what a part with variables of its own reads of others."""
     for name, place in inner.reads.items():
         if name not in own:
             found.reads.setdefault(name, place)
 
 
-def _function(node: Function, found: Names) -> None:
+def _function(node: Function, found: ScopeNames) -> None:
     """Add what a function in a function reads of the one around it."""
-    inner = Names()
+    inner = ScopeNames()
     for each in node.body:
         _collect(each, inner)
     own: Places = {each.arg: each for each in parameters(node)}
@@ -345,7 +347,7 @@ def not_defined(use: ast.Name, absence: Absence, source: Source) -> UnknownName:
     )
 
 
-class _Loop(NamedTuple):
+class _LoopScopes(NamedTuple):
     """The states at `break` and `continue` of a loop."""
 
     node: ast.For | ast.While
@@ -362,7 +364,7 @@ class _Pass:
         self.scopes = scopes
         self.absences: dict[ast.Name, Absence] = {}
         self._taken = taken
-        self._loops: list[_Loop] = []
+        self._loops: list[_LoopScopes] = []
         self._behind: dict[tuple[object, ...], State | None] = {}
 
     def block(self, body: Sequence[ast.stmt], state: State | None) -> State | None:
@@ -476,7 +478,7 @@ class _Pass:
         enters: bool | None,
     ) -> State | None:
         while True:
-            loop = _Loop(node, [], [])
+            loop = _LoopScopes(node, [], [])
             self._loops.append(loop)
             self._read(head, before)
             start = _assigned(dict(before), names(head).writes)

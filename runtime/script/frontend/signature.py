@@ -50,13 +50,13 @@ from everyorder.runtime.schema.types import (
 from everyorder.runtime.schema.values import MISMATCH, converter, is_tensor
 from everyorder.runtime.script.frontend.language import place_of
 from everyorder.runtime.script.frontend.scopes import Function
-from everyorder.runtime.script.frontend.source import Definition
+from everyorder.runtime.script.frontend.source import SourceDefinition
 from everyorder.runtime.script.types.annotations import (
     DEEPEST,
+    AnnotationReader,
     Classes,
     FunctionTypes,
-    Reader,
-    Scope,
+    TypeScope,
 )
 
 # What `get_origin` says of both ways to write a union.
@@ -67,10 +67,10 @@ _MISPLACED = "Such comments stand behind assignments, and below or behind parame
 
 def scope_of(
     function: Any,
-    definition: Definition[Function],
+    definition: SourceDefinition[Function],
     classes: Classes,
     names: Mapping[str, Any] = _NO_NAMES,
-) -> Scope:
+) -> TypeScope:
     """The scope of the annotations of a Python function.
 
     `classes` gives the type of a class that is not registered, `names` are those of
@@ -79,7 +79,7 @@ def scope_of(
     function = getattr(function, "__func__", function)
     meanings = [*_meanings(function, definition.tree)]
     sure = {each.name: each.meaning for each in meanings if not each.around}
-    known = Scope.of(function, classes).within(
+    known = TypeScope.of(function, classes).within(
         {**names, **closure_of(function), **sure}
     )
     guesses = {
@@ -90,7 +90,7 @@ def scope_of(
     return known.within(guesses)
 
 
-def scope_of_class(python: type, classes: Classes) -> Scope:
+def scope_of_class(python: type, classes: Classes) -> TypeScope:
     """The scope of a class: its methods, itself, and its module."""
     around: dict[str, Any] = {}
     for each in vars(python).values():
@@ -99,7 +99,7 @@ def scope_of_class(python: type, classes: Classes) -> Scope:
         if inspect.isfunction(function):
             around.update(closure_of(function))
     names = getattr(sys.modules.get(python.__module__), "__dict__", {})
-    return Scope({python.__name__: python}, around, names, classes=classes)
+    return TypeScope({python.__name__: python}, around, names, classes=classes)
 
 
 def closure_of(function: Any) -> dict[str, Any]:
@@ -119,9 +119,9 @@ class Annotations:
 
     __slots__ = ("_reader", "definition")
 
-    def __init__(self, definition: Definition[Any], scope: Scope) -> None:
+    def __init__(self, definition: SourceDefinition[Any], scope: TypeScope) -> None:
         self.definition = definition
-        self._reader = Reader(scope, definition.source)
+        self._reader = AnnotationReader(scope, definition.source)
 
     def signature(self) -> FunctionTypes:
         """The types of a function; of parameters without one Tensor, but for `self`.
@@ -196,7 +196,7 @@ class _Meaning(NamedTuple):
     around: tuple[Any, ...]
 
 
-def _is_known(guess: _Meaning, scope: Scope) -> bool:
+def _is_known(guess: _Meaning, scope: TypeScope) -> bool:
     """Whether the name has another meaning that the union has members of, too."""
     try:
         found = scope.find(guess.name)

@@ -42,7 +42,7 @@ KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Definition(Generic[N]):
+class SourceDefinition(Generic[N]):
     """A function, a class or a text: its source, and the tree in it.
 
     `owner` is the class whose body a function stands in, or empty.
@@ -53,7 +53,7 @@ class Definition(Generic[N]):
     owner: str = ""
 
 
-def read_function(function: Any) -> Definition[Function]:
+def read_function(function: Any) -> SourceDefinition[Function]:
     """The definition of a Python function or method.
 
     Raises:
@@ -74,10 +74,10 @@ def read_function(function: Any) -> Definition[Function]:
     one = file.functions.get(code.co_firstlineno)
     if one is None or not _is_of(one.tree, code):
         _changed(name, code.co_filename)
-    return _checked(Definition(file.part(one.tree), one.tree, one.owner))
+    return _checked(SourceDefinition(file.part(one.tree), one.tree, one.owner))
 
 
-def read_class(python: type) -> Definition[ast.ClassDef]:
+def read_class(python: type) -> SourceDefinition[ast.ClassDef]:
     """The definition of a Python class; raises as `read_function`."""
     name = f"the class `{python.__qualname__}`"
     codes = [each.__code__ for each in _methods(python)]
@@ -103,10 +103,10 @@ def read_class(python: type) -> Definition[ast.ClassDef]:
         )
     if not trees:
         _changed(name, path)
-    return _checked(Definition(file.part(trees[0]), trees[0]))
+    return _checked(SourceDefinition(file.part(trees[0]), trees[0]))
 
 
-def read_text(text: str, file: str = "", line: int = 1) -> Definition[ast.Module]:
+def read_text(text: str, file: str = "", line: int = 1) -> SourceDefinition[ast.Module]:
     """The functions and classes of a text, which begins in a line of a file.
 
     Raises:
@@ -121,7 +121,7 @@ def read_text(text: str, file: str = "", line: int = 1) -> Definition[ast.Module
     except (RecursionError, MemoryError):
         raise too_deep(source) from None
     ast.increment_lineno(tree, line - 1)
-    definition = _checked(Definition(source, tree))
+    definition = _checked(SourceDefinition(source, tree))
     try:
         # What Python says only when it compiles, as of `break` outside of a loop.
         compile(tree, file or "<text>", "exec", dont_inherit=True)
@@ -298,7 +298,7 @@ def _position(node: ast.expr) -> tuple[int, int | None, int, int | None]:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
-def _checked(definition: Definition[N]) -> Definition[N]:
+def _checked(definition: SourceDefinition[N]) -> SourceDefinition[N]:
     check_depth(definition.tree, definition.source)
     return definition
 

@@ -13,11 +13,11 @@ from everyorder.runtime.script.ir.graph import (
 )
 from everyorder.runtime.script.ir.node_kinds import (
     KINDS,
-    Attribute,
     AttributeForm,
     Count,
-    Effect,
-    Kind,
+    NodeAttribute,
+    NodeEffect,
+    NodeKind,
     Rows,
     Sharing,
     effects_of,
@@ -31,14 +31,14 @@ from everyorder.runtime.script.ir.printer import Printed, graph_text, printed
 
 __all__ = [
     "KINDS",
-    "Attribute",
     "AttributeForm",
     "Block",
     "Count",
-    "Effect",
     "Graph",
-    "Kind",
     "Node",
+    "NodeAttribute",
+    "NodeEffect",
+    "NodeKind",
     "Place",
     "Printed",
     "Rows",

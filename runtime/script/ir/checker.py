@@ -7,7 +7,8 @@ types and effects are inferred again and compared.
     LAWS    laws of scopes, forms, types and effects
 
 Rules:
-- a law is a function of a `Walk`, its name is the law, the first line of its docstring
+- a law is a function of a `GraphWalk`, its name is the law, the first line of its
+  docstring
   the law as a sentence; it gives the faults that it finds, and repairs nothing;
 - a graph that keeps the laws prints as text that reads back to the same graph;
 - any graph can be checked, also one whose links are broken: nothing here runs for ever,
@@ -45,8 +46,8 @@ from everyorder.runtime.script.ir.graph import (
 from everyorder.runtime.script.ir.node_kinds import (
     DEEPEST,
     AttributeForm,
-    Effect,
-    Kind,
+    NodeEffect,
+    NodeKind,
     Rows,
     effects_of,
     row_of,
@@ -59,7 +60,7 @@ from everyorder.runtime.script.ir.type_rules import parts_of
 DEEPEST_TYPE = 64
 
 
-class Fault(NamedTuple):
+class BrokenGraphLaw(NamedTuple):
     """Where a law is broken, and how; of `value`, if the words are about one."""
 
     node: Node
@@ -78,7 +79,7 @@ class Visit(Enum):
     DONE = auto()
 
 
-class Walk:
+class GraphWalk:
     """The way through a graph and all graphs within: every block and node once.
 
     Each of `ways` is that of one graph, its blocks with their depths, and its nodes.
@@ -97,7 +98,7 @@ class Walk:
         for each in self.graphs:
             self.ways.append(self._way(each))
 
-    def row(self, node: Node) -> Kind | None:
+    def row(self, node: Node) -> NodeKind | None:
         """The row of the node's kind."""
         return self.rows(node.kind)
 
@@ -132,7 +133,7 @@ class Walk:
         way.append((Visit.LEAVE, block.exit))
 
 
-Law = Callable[[Walk], Iterator[Fault]]
+Law = Callable[[GraphWalk], Iterator[BrokenGraphLaw]]
 
 
 def check(graph: Graph, stage: str = "", rows: Rows = row_of) -> None:
@@ -159,9 +160,9 @@ def check(graph: Graph, stage: str = "", rows: Rows = row_of) -> None:
     )
 
 
-def faults(graph: Graph, rows: Rows = row_of) -> list[tuple[str, Fault]]:
+def faults(graph: Graph, rows: Rows = row_of) -> list[tuple[str, BrokenGraphLaw]]:
     """The laws that a graph breaks, by name, and where; empty for a sound graph."""
-    walk = Walk(graph, rows)
+    walk = GraphWalk(graph, rows)
     found = [(law.__name__, fault) for law in LINKS for fault in law(walk)]
     if not found:
         found = [(law.__name__, fault) for law in LAWS for fault in law(walk)]
@@ -171,91 +172,101 @@ def faults(graph: Graph, rows: Rows = row_of) -> list[tuple[str, Fault]]:
 # Links
 
 
-def blocks_are_rings(walk: Walk) -> Iterator[Fault]:
+def blocks_are_rings(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """The nodes of a block are linked in both directions, from entry to exit."""
     seen: set[int] = set()
     for block, _ in walk.blocks:
         if block.entry.kind != PARAM or block.exit.kind != RETURN:
-            yield Fault(block.entry, "the block has no ends")
+            yield BrokenGraphLaw(block.entry, "the block has no ends")
         if block.entry.block is not block or block.exit.block is not block:
-            yield Fault(block.entry, "the ends of the block are of another one")
+            yield BrokenGraphLaw(
+                block.entry, "the ends of the block are of another one"
+            )
         node = block.entry
         while node is not block.exit:
             seen.add(id(node))
             following = node.next
             if following is None:
-                yield Fault(node, "nothing is behind it")
+                yield BrokenGraphLaw(node, "nothing is behind it")
                 break
             if following.previous is not node:
-                yield Fault(following, "it does not know what is before it")
+                yield BrokenGraphLaw(following, "it does not know what is before it")
             if following.block is not block:
                 words = "it says that it is in another block, or in none"
-                yield Fault(following, words)
+                yield BrokenGraphLaw(following, words)
             if id(following) in seen:
-                yield Fault(following, "it is in a block a second time")
+                yield BrokenGraphLaw(following, "it is in a block a second time")
                 break
             node = following
         if block.entry.previous is not None or block.exit.next is not None:
-            yield Fault(block.exit, "something is outside of the ends of the block")
+            yield BrokenGraphLaw(
+                block.exit, "something is outside of the ends of the block"
+            )
 
 
-def ends_are_ends(walk: Walk) -> Iterator[Fault]:
+def ends_are_ends(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """Parameters and results are at the ends of blocks, and nowhere else."""
     for node in walk.nodes:
         if node.kind in (PARAM, RETURN):
-            yield Fault(node, f"a {node.kind} is within a block")
+            yield BrokenGraphLaw(node, f"a {node.kind} is within a block")
     for block, _ in walk.blocks:
         for node in (block.entry, block.exit):
             if node.blocks or node.attributes:
-                yield Fault(node, "the end of a block has blocks or attributes")
+                yield BrokenGraphLaw(
+                    node, "the end of a block has blocks or attributes"
+                )
         if block.entry.inputs or block.exit.outputs:
-            yield Fault(block.entry, "parameters have inputs, or results outputs")
+            yield BrokenGraphLaw(
+                block.entry, "parameters have inputs, or results outputs"
+            )
 
 
-def blocks_have_owners(walk: Walk) -> Iterator[Fault]:
+def blocks_have_owners(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """A block belongs to the one node that has it, the outermost one to none."""
     outermost = {id(graph.block) for graph in walk.graphs}
     seen = set(outermost)
     for graph in walk.graphs:
         if graph.block.owner is not None:
-            yield Fault(graph.block.entry, "the block of a graph has an owner")
+            yield BrokenGraphLaw(graph.block.entry, "the block of a graph has an owner")
     for node in walk.nodes:
         for block in node.blocks:
             if block.owner is not node:
-                yield Fault(node, "a block of it has another owner")
+                yield BrokenGraphLaw(node, "a block of it has another owner")
             if id(block) in seen:
-                yield Fault(node, "a block of it belongs to two")
+                yield BrokenGraphLaw(node, "a block of it belongs to two")
             seen.add(id(block))
 
 
-def blocks_are_not_too_deep(walk: Walk) -> Iterator[Fault]:
+def blocks_are_not_too_deep(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """Blocks are nested as deeply as a text can say."""
     for block, depth in walk.blocks:
         # Those deeper still are within it.
         if depth == DEEPEST + 1:
-            yield Fault(block.entry, f"blocks may be nested {DEEPEST} deep")
+            yield BrokenGraphLaw(block.entry, f"blocks may be nested {DEEPEST} deep")
 
 
-def graphs_have_one_node(walk: Walk) -> Iterator[Fault]:
+def graphs_have_one_node(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """A graph that is an attribute is that of one node."""
     seen = {id(walk.graph)}
     for node in walk.nodes:
         for value in node.attributes.values():
             if isinstance(value, Graph):
                 if id(value) in seen:
-                    yield Fault(node, "its graph is another one's, too")
+                    yield BrokenGraphLaw(node, "its graph is another one's, too")
                 seen.add(id(value))
 
 
-def outputs_know_their_nodes(walk: Walk) -> Iterator[Fault]:
+def outputs_know_their_nodes(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """An output says which node it is of, and at which place."""
     for node in _all_nodes(walk):
         for place, value in enumerate(node.outputs):
             if value.node is not node or value.index != place:
-                yield Fault(node, f"is not output {place} by its own words", value)
+                yield BrokenGraphLaw(
+                    node, f"is not output {place} by its own words", value
+                )
 
 
-def uses_have_two_ends(walk: Walk) -> Iterator[Fault]:
+def uses_have_two_ends(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """A value knows its uses, and each is an input of a node of the graph."""
     nodes = _all_nodes(walk)
     inside = {id(node) for node in nodes}
@@ -265,25 +276,29 @@ def uses_have_two_ends(walk: Walk) -> Iterator[Fault]:
             for user, place in value.uses:
                 inputs = user.inputs
                 if id(user) not in inside:
-                    yield Fault(node, f"is used by a {user.kind} of no block", value)
+                    yield BrokenGraphLaw(
+                        node, f"is used by a {user.kind} of no block", value
+                    )
                 elif not (0 <= place < len(inputs) and inputs[place] is value):
                     words = f"is not input {place} of a {user.kind}, as it says"
-                    yield Fault(node, words, value)
+                    yield BrokenGraphLaw(node, words, value)
                 elif (id(user), place) in known:
                     words = f"is input {place} of a {user.kind}, and says so twice"
-                    yield Fault(node, words, value)
+                    yield BrokenGraphLaw(node, words, value)
                 else:
                     known[id(user), place] = value
     for node in nodes:
         for place, value in enumerate(node.inputs):
             if id(value.node) not in inside:
-                yield Fault(node, "is an output of no node of the graph", value)
+                yield BrokenGraphLaw(
+                    node, "is an output of no node of the graph", value
+                )
             elif (id(node), place) not in known:
                 words = f"does not know that it is input {place}"
-                yield Fault(node, words, value)
+                yield BrokenGraphLaw(node, words, value)
 
 
-def _all_nodes(walk: Walk) -> list[Node]:
+def _all_nodes(walk: GraphWalk) -> list[Node]:
     ends = [node for block, _ in walk.blocks for node in (block.entry, block.exit)]
     return walk.nodes + ends
 
@@ -291,7 +306,7 @@ def _all_nodes(walk: Walk) -> list[Node]:
 # Scopes
 
 
-def values_are_defined_before_use(walk: Walk) -> Iterator[Fault]:
+def values_are_defined_before_use(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """A value is used behind its node, in its block or in blocks of nodes there."""
     for way in walk.ways:
         visible: set[int] = set()
@@ -302,7 +317,7 @@ def values_are_defined_before_use(walk: Walk) -> Iterator[Fault]:
             if step is Visit.NODE or step is Visit.LEAVE:
                 for value in node.inputs:
                     if id(value) not in visible:
-                        yield Fault(node, "is not defined here", value)
+                        yield BrokenGraphLaw(node, "is not defined here", value)
             if step is Visit.ENTER or step is Visit.DONE:
                 made = [id(value) for value in node.outputs]
                 visible.update(made)
@@ -314,23 +329,25 @@ def values_are_defined_before_use(walk: Walk) -> Iterator[Fault]:
 # Forms
 
 
-def kinds_are_known(walk: Walk) -> Iterator[Fault]:
+def kinds_are_known(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """A kind has a row: it is in the table, or an operator with a schema."""
     for node in walk.nodes:
         if walk.row(node) is None:
-            yield Fault(node, f"there is no kind, and no operator, {node.kind}")
+            yield BrokenGraphLaw(
+                node, f"there is no kind, and no operator, {node.kind}"
+            )
 
 
-def counts_agree(walk: Walk) -> Iterator[Fault]:
+def counts_agree(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """Inputs, outputs and blocks are as many as the row of the kind says."""
     for node in walk.nodes:
         row = walk.row(node)
         if row is not None:
             for words in _miscounts(node, row):
-                yield Fault(node, words)
+                yield BrokenGraphLaw(node, words)
 
 
-def _miscounts(node: Node, row: Kind) -> Iterator[str]:
+def _miscounts(node: Node, row: NodeKind) -> Iterator[str]:
     if not row.inputs.takes(len(node.inputs)):
         yield f"it has {len(node.inputs)} inputs, not {row.inputs}"
     if not row.outputs.takes(len(node.outputs)):
@@ -339,16 +356,16 @@ def _miscounts(node: Node, row: Kind) -> Iterator[str]:
         yield f"it has {len(node.blocks)} blocks, not {row.blocks}"
 
 
-def attributes_agree(walk: Walk) -> Iterator[Fault]:
+def attributes_agree(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """A node has the attributes of its row, each in its form, and no others."""
     for node in walk.nodes:
         row = walk.row(node)
         if row is not None:
             for words in _misformed(node, row):
-                yield Fault(node, words)
+                yield BrokenGraphLaw(node, words)
 
 
-def _misformed(node: Node, row: Kind) -> Iterator[str]:
+def _misformed(node: Node, row: NodeKind) -> Iterator[str]:
     left = dict(node.attributes)
     for name, form, is_required in row.attributes:
         if name in left:
@@ -392,7 +409,7 @@ _FORMS: dict[AttributeForm, Callable[[Any], bool]] = {
 # Types
 
 
-def types_are_inferred(walk: Walk) -> Iterator[Fault]:
+def types_are_inferred(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """Outputs have the types that follow from inputs, blocks and attributes."""
     for node in walk.nodes:
         row = walk.row(node)
@@ -400,18 +417,18 @@ def types_are_inferred(walk: Walk) -> Iterator[Fault]:
             continue
         inferred = row.infer(node)
         if isinstance(inferred, str):
-            yield Fault(node, inferred)
+            yield BrokenGraphLaw(node, inferred)
         elif len(inferred) != len(node.outputs):
             words = f"it gives {len(inferred)} values for {len(node.outputs)} outputs"
-            yield Fault(node, words)
+            yield BrokenGraphLaw(node, words)
         else:
             for value, type_ in zip(node.outputs, inferred, strict=True):
                 if fake(value.type) is not fake(type_):
                     words = f"is of type {type_}, and says {value.type}"
-                    yield Fault(node, words, value)
+                    yield BrokenGraphLaw(node, words, value)
 
 
-def types_can_be_written(walk: Walk) -> Iterator[Fault]:
+def types_can_be_written(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """The type of a value has no variable in it, and reads back as it is written."""
     known: dict[Type, str | None] = {}
     for node in _all_nodes(walk):
@@ -421,7 +438,7 @@ def types_can_be_written(walk: Walk) -> Iterator[Fault]:
                 known[type_] = _type_fault(type_)
             words = known[type_]
             if words is not None:
-                yield Fault(node, words, value)
+                yield BrokenGraphLaw(node, words, value)
 
 
 def _type_fault(outer: Type) -> str | None:
@@ -444,26 +461,26 @@ def _type_fault(outer: Type) -> str | None:
 # Effects
 
 # What a kind whose graph is compiled as one may do.
-_COMPUTES = Effect.RUNS | Effect.READS | Effect.FRESH
+_COMPUTES = NodeEffect.RUNS | NodeEffect.READS | NodeEffect.FRESH
 
 
-def fused_graphs_only_compute(walk: Walk) -> Iterator[Fault]:
+def fused_graphs_only_compute(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
     """A fused graph has no effects: it can be computed in any order, or not at all."""
     for node in walk.nodes:
         if node.kind != "prim::FusionGroup" or not _is_graph(node):
             continue
         effects = effects_of(node, walk.rows) & ~_COMPUTES
         if effects:
-            yield Fault(node, f"it has effects: {_words(effects)}")
+            yield BrokenGraphLaw(node, f"it has effects: {_words(effects)}")
         for user, place in writes_of(node, walk.rows):
-            yield Fault(node, f"its {user.kind} writes to input {place}")
+            yield BrokenGraphLaw(node, f"its {user.kind} writes to input {place}")
 
 
 def _is_graph(node: Node) -> bool:
     return isinstance(node.attributes.get("graph"), Graph)
 
 
-def _words(effects: Effect) -> str:
+def _words(effects: NodeEffect) -> str:
     return ", ".join(each.name or "" for each in effects)
 
 

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from everyorder.runtime.base.hooks import add_row
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import provide
-from everyorder.runtime.dispatch.registration_record import DefinitionReading
+from everyorder.runtime.dispatch.registration_record import OperatorSpec
 from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, TOTAL, Schema
 from everyorder.runtime.schema.signature import AliasKind, OperatorName
 from everyorder.runtime.schema.types import AwaitType, FutureType
@@ -46,7 +46,7 @@ DEEPEST = 200
 CORE = "core"
 
 
-class Effect(Flag):
+class NodeEffect(Flag):
     """The effects of a node, besides that its outputs are computed."""
 
     NONE = 0
@@ -103,7 +103,7 @@ class AttributeForm(Enum):
     OBJECT = auto()
 
 
-class Attribute(NamedTuple):
+class NodeAttribute(NamedTuple):
     """An attribute of a kind."""
 
     name: str
@@ -134,7 +134,7 @@ SOME = Count(1, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class NodeKind:
     """A row: all that is known of the nodes of a kind.
 
     `infer` gives the types of the outputs, or a fault; `writes` are the places of the
@@ -146,8 +146,8 @@ class Kind:
     outputs: Count
     infer: rules.Rule
     blocks: int = 0
-    attributes: tuple[Attribute, ...] = ()
-    effects: Effect = Effect.NONE
+    attributes: tuple[NodeAttribute, ...] = ()
+    effects: NodeEffect = NodeEffect.NONE
     writes: tuple[int, ...] = ()
     sharing: Sharing = Sharing.NOTHING
     schema: Schema | None = None
@@ -163,47 +163,47 @@ class Kind:
 
 def _kind(
     name: str, inputs: Count, outputs: Count, infer: rules.Rule, **fields: Any
-) -> Kind:
-    return Kind(
+) -> NodeKind:
+    return NodeKind(
         name=f"prim::{name}", inputs=inputs, outputs=outputs, infer=infer, **fields
     )
 
 
-_NAME = (Attribute("name", AttributeForm.TEXT),)
-_GRAPH = (Attribute("graph", AttributeForm.GRAPH),)
-_CALL: dict[str, Any] = {"effects": Effect.UNKNOWN, "sharing": Sharing.ANYTHING}
+_NAME = (NodeAttribute("name", AttributeForm.TEXT),)
+_GRAPH = (NodeAttribute("graph", AttributeForm.GRAPH),)
+_CALL: dict[str, Any] = {"effects": NodeEffect.UNKNOWN, "sharing": Sharing.ANYTHING}
 
 # fmt: off
 _ROWS = (
     _kind("Param", NONE, ANY, rules.own, sharing=Sharing.ANYTHING),
     _kind("Return", ANY, NONE, rules.nothing),
     _kind("Constant", NONE, ONE, rules.constant,
-          attributes=(Attribute("value", AttributeForm.VALUE, False),
-                      Attribute("function", AttributeForm.FUNCTION, False)),
+          attributes=(NodeAttribute("value", AttributeForm.VALUE, False),
+                      NodeAttribute("function", AttributeForm.FUNCTION, False)),
           sharing=Sharing.ANYTHING),
 
     _kind("If", ONE, ANY, rules.branches, blocks=2,
-          effects=Effect.RUNS, sharing=Sharing.BLOCKS),
+          effects=NodeEffect.RUNS, sharing=Sharing.BLOCKS),
     _kind("Loop", Count(2, None), ANY, rules.loop, blocks=1,
-          effects=Effect.RUNS, sharing=Sharing.BLOCKS),
+          effects=NodeEffect.RUNS, sharing=Sharing.BLOCKS),
     _kind("With", ONE, ANY, rules.with_block, blocks=1,
-          effects=Effect.RUNS | Effect.UNKNOWN, sharing=Sharing.BLOCKS),
+          effects=NodeEffect.RUNS | NodeEffect.UNKNOWN, sharing=Sharing.BLOCKS),
 
     _kind("TupleConstruct", ANY, ONE, rules.tuple_construct, sharing=Sharing.HOLDS),
     _kind("TupleUnpack", ONE, ANY, rules.tuple_unpack, sharing=Sharing.PARTS),
     _kind("TupleIndex", ONE, ONE, rules.tuple_index, sharing=Sharing.PARTS,
-          attributes=(Attribute("index", AttributeForm.INDEX),)),
+          attributes=(NodeAttribute("index", AttributeForm.INDEX),)),
     _kind("ListConstruct", ANY, ONE, rules.list_construct,
-          effects=Effect.FRESH, sharing=Sharing.HOLDS),
+          effects=NodeEffect.FRESH, sharing=Sharing.HOLDS),
     _kind("ListUnpack", ONE, ANY, rules.list_unpack,
-          effects=Effect.READS | Effect.MAY_RAISE, sharing=Sharing.PARTS),
+          effects=NodeEffect.READS | NodeEffect.MAY_RAISE, sharing=Sharing.PARTS),
     # A key of type Any may have no hash.
     _kind("DictConstruct", ANY, ONE, rules.dict_construct,
-          effects=Effect.FRESH | Effect.MAY_RAISE, sharing=Sharing.HOLDS),
+          effects=NodeEffect.FRESH | NodeEffect.MAY_RAISE, sharing=Sharing.HOLDS),
 
-    _kind("CreateObject", NONE, ONE, rules.create_object, effects=Effect.FRESH),
+    _kind("CreateObject", NONE, ONE, rules.create_object, effects=NodeEffect.FRESH),
     _kind("GetAttr", ONE, ONE, rules.get_attribute, attributes=_NAME,
-          effects=Effect.READS, sharing=Sharing.PARTS),
+          effects=NodeEffect.READS, sharing=Sharing.PARTS),
     _kind("SetAttr", TWO, NONE, rules.set_attribute, attributes=_NAME,
           writes=(0,), sharing=Sharing.STORES),
 
@@ -211,55 +211,55 @@ _ROWS = (
     _kind("CallMethod", SOME, ANY, rules.call_method, attributes=_NAME, **_CALL),
     _kind("CallInterface", SOME, ANY, rules.call_interface, attributes=_NAME, **_CALL),
     _kind("PythonOp", ANY, ANY, rules.own, **_CALL,
-          attributes=(*_NAME, Attribute("object", AttributeForm.OBJECT))),
+          attributes=(*_NAME, NodeAttribute("object", AttributeForm.OBJECT))),
 
     _kind("Closure", NONE, ONE, rules.closure, blocks=1, sharing=Sharing.ANYTHING),
     _kind("forkClosure", ONE, ONE, rules.from_closure(FutureType), **_CALL),
     _kind("awaitableClosure", ONE, ONE, rules.from_closure(AwaitType),
-          effects=Effect.FRESH, sharing=Sharing.ANYTHING),
+          effects=NodeEffect.FRESH, sharing=Sharing.ANYTHING),
     # What a fork raises, the future keeps.
     _kind("fork", ANY, ONE, rules.from_graph(FutureType), attributes=_GRAPH,
-          effects=Effect.FRESH | Effect.RUNS, sharing=Sharing.ANYTHING),
+          effects=NodeEffect.FRESH | NodeEffect.RUNS, sharing=Sharing.ANYTHING),
     _kind("awaitable", ANY, ONE, rules.from_graph(AwaitType), attributes=_GRAPH,
-          effects=Effect.FRESH, sharing=Sharing.ANYTHING),
+          effects=NodeEffect.FRESH, sharing=Sharing.ANYTHING),
     _kind("wait", ONE, ONE, rules.waited(FutureType), **_CALL),
     _kind("awaitable_wait", ONE, ONE, rules.waited(AwaitType), **_CALL),
     _kind("awaitable_nowait", ONE, ONE, rules.nowait,
-          effects=Effect.FRESH, sharing=Sharing.HOLDS),
+          effects=NodeEffect.FRESH, sharing=Sharing.HOLDS),
 
-    _kind("RaiseException", ONE, NONE, rules.raises, effects=Effect.MAY_RAISE,
-          attributes=(Attribute("class", AttributeForm.TEXT),)),
-    _kind("Print", ANY, NONE, rules.nothing, effects=Effect.IO | Effect.READS),
+    _kind("RaiseException", ONE, NONE, rules.raises, effects=NodeEffect.MAY_RAISE,
+          attributes=(NodeAttribute("class", AttributeForm.TEXT),)),
+    _kind("Print", ANY, NONE, rules.nothing, effects=NodeEffect.IO | NodeEffect.READS),
     # A filter may turn a warning into an exception.
     _kind("warn", ANY, NONE, rules.nothing,
-          effects=Effect.IO | Effect.READS | Effect.MAY_RAISE),
+          effects=NodeEffect.IO | NodeEffect.READS | NodeEffect.MAY_RAISE),
     _kind("Uninitialized", NONE, ONE, rules.own),
     _kind("unchecked_cast", ONE, ONE, rules.cast, sharing=Sharing.SAME),
     _kind("isinstance", ONE, ONE, rules.truth,
-          attributes=(Attribute("types", AttributeForm.TYPES),)),
+          attributes=(NodeAttribute("types", AttributeForm.TYPES),)),
     _kind("FusionGroup", ANY, ANY, rules.fused, attributes=_GRAPH,
-          effects=Effect.RUNS),
+          effects=NodeEffect.RUNS),
 )
 # fmt: on
 
 # Name -> row.
-KINDS: Mapping[str, Kind] = {each.name: each for each in _ROWS}
+KINDS: Mapping[str, NodeKind] = {each.name: each for each in _ROWS}
 
 # Rows of plug-ins by their names.
-_PLUG_IN_KINDS: dict[str, Kind] = {}
+_PLUG_IN_KINDS: dict[str, NodeKind] = {}
 
 # What gives the row of a kind, or None if there is no such kind.
-Rows = Callable[[str], Kind | None]
+Rows = Callable[[str], NodeKind | None]
 
 
-def register_kind(row: Kind) -> Callable[[], None]:
+def register_kind(row: NodeKind) -> Callable[[], None]:
     """Let nodes be of a kind of a plug-in; what comes back takes it out again."""
     assert known_kind(row.name) is None, f"{row.name} is a kind already"
     assert row.name.startswith("prim::"), "other namespaces are those of operators"
     return add_row(_PLUG_IN_KINDS, row.name, row)
 
 
-def known_kind(name: str) -> Kind | None:
+def known_kind(name: str) -> NodeKind | None:
     """The row of a kind that is no operator: of the table, or of a plug-in."""
     return KINDS.get(name) or _PLUG_IN_KINDS.get(name)
 
@@ -269,7 +269,7 @@ def kind_names() -> tuple[str, ...]:
     return (*KINDS, *_PLUG_IN_KINDS)
 
 
-def row_of(name: str, dispatcher: Dispatcher | None = None) -> Kind | None:
+def row_of(name: str, dispatcher: Dispatcher | None = None) -> NodeKind | None:
     """The row of a kind, None if there is none.
 
     An operator is the one that is registered now, in the default dispatcher if none is
@@ -289,30 +289,30 @@ def row_of(name: str, dispatcher: Dispatcher | None = None) -> Kind | None:
     if entry is None or entry.definition is None:
         return None
     reading = entry.definition.reading
-    made: Kind | None = reading.memo.get("kind")
+    made: NodeKind | None = reading.memo.get("kind")
     if made is None:
         made = reading.memo["kind"] = _operator(reading)
     return made
 
 
-def _operator(reading: DefinitionReading) -> Kind:
+def _operator(reading: OperatorSpec) -> NodeKind:
     """The row of an operator, from its schema and tags."""
     schema, tags = reading.schema, reading.tags
     arguments, returns = len(schema.arguments), len(schema.returns)
-    effects = Effect.NONE if tags_are_total(reading) else Effect.MAY_RAISE
+    effects = NodeEffect.NONE if tags_are_total(reading) else NodeEffect.MAY_RAISE
     sharing = Sharing.SCHEMA
     if schema.alias_kind is not AliasKind.PURE_FUNCTION:
-        effects |= Effect.READS
+        effects |= NodeEffect.READS
     if (
         schema.alias_kind is AliasKind.CONSERVATIVE
         or "maybe_aliasing_or_mutating" in tags
     ):
-        effects |= Effect.UNKNOWN
+        effects |= NodeEffect.UNKNOWN
         sharing = Sharing.ANYTHING
     if "nondeterministic_seeded" in tags:
-        effects |= Effect.NONDETERMINISTIC
+        effects |= NodeEffect.NONDETERMINISTIC
     writes = [place for place, each in enumerate(schema.arguments) if each.is_write]
-    return Kind(
+    return NodeKind(
         name=reading.text,
         inputs=Count(arguments, None if schema.is_vararg else arguments),
         outputs=Count(returns, None if schema.is_varret else returns),
@@ -324,33 +324,33 @@ def _operator(reading: DefinitionReading) -> Kind:
     )
 
 
-def tags_are_total(reading: DefinitionReading) -> bool:
+def tags_are_total(reading: OperatorSpec) -> bool:
     """Whether no call of the operator counts as one that may raise."""
     return reading.namespace == CORE or TOTAL in reading.tags
 
 
-def bodies(node: Node, row: Kind) -> Sequence[Block]:
+def bodies(node: Node, row: NodeKind) -> Sequence[Block]:
     """The blocks of the node, and that of its graph."""
     graph = None if row.graph is None else node.attributes.get(row.graph)
     return [*node.blocks, graph.block] if isinstance(graph, Graph) else node.blocks
 
 
-def effects_of(node: Node, rows: Rows = row_of) -> Effect:
+def effects_of(node: Node, rows: Rows = row_of) -> NodeEffect:
     """The effects of a node, with those of the blocks that run with it.
 
     `FRESH` and `READS` within blocks count, `RUNS` is what led there, and the ends of
     blocks do nothing.  A kind that has no row does everything.
     """
-    effects = Effect.NONE
+    effects = NodeEffect.NONE
     todo = [node]
     while todo:
         each = todo.pop()
         row = rows(each.kind)
         if row is None:
-            effects |= Effect.UNKNOWN
+            effects |= NodeEffect.UNKNOWN
             continue
         effects |= row.effects
-        if Effect.RUNS in row.effects:
+        if NodeEffect.RUNS in row.effects:
             for block in bodies(each, row):
                 todo += block
     return effects
@@ -366,7 +366,7 @@ def writes_of(node: Node, rows: Rows = row_of) -> Iterator[tuple[Node, int]]:
             continue
         for place in row.writes:
             yield each, place
-        if Effect.RUNS in row.effects:
+        if NodeEffect.RUNS in row.effects:
             for block in bodies(each, row):
                 todo += block
 

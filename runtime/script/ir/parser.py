@@ -44,9 +44,9 @@ from everyorder.runtime.script.ir.graph import (
 )
 from everyorder.runtime.script.ir.node_kinds import (
     DEEPEST,
-    Attribute,
     AttributeForm,
-    Kind,
+    NodeAttribute,
+    NodeKind,
     kind_names,
     known_kind,
 )
@@ -84,7 +84,7 @@ def parse_graph(
         SchemaSyntaxError: `text` is not a graph, or names what is not there.
     """
     try:
-        reader = _Parser(text, namespace, objects, functions or {}, sources or {})
+        reader = _GraphParser(text, namespace, objects, functions or {}, sources or {})
         return reader.text()
     except SchemaSyntaxError as error:
         # The frames of the parser say nothing about the text.
@@ -103,7 +103,7 @@ class _Frame:
         self.pending: dict[str, Value] = {}
 
 
-class _Parser:
+class _GraphParser:
     """One run over one text."""
 
     def __init__(
@@ -308,7 +308,7 @@ class _Parser:
         cursor.expect(")", "`,` and another value, or `)`")
         return values
 
-    def kind(self) -> tuple[str, Kind | None]:
+    def kind(self) -> tuple[str, NodeKind | None]:
         """kind := ident '::' word ['.' word], a row of the table or an operator."""
         cursor = self.cursor
         start = cursor.token
@@ -342,7 +342,7 @@ class _Parser:
             cursor.fail(f"{name} is named twice", start, hint, upto=cursor.last)
         return name, row
 
-    def attributes(self, node: Node, row: Kind | None, start: Token) -> None:
+    def attributes(self, node: Node, row: NodeKind | None, start: Token) -> None:
         """attributes := ['[' word '=' form (',' word '=' form)* ']']."""
         cursor = self.cursor
         if row is not None and row.graph is not None:
@@ -364,7 +364,7 @@ class _Parser:
         cursor.expect("]", "`,` and another attribute, or `]`")
 
     def no_attribute(
-        self, node: Node, name: str, token: Token, row: Kind | None
+        self, node: Node, name: str, token: Token, row: NodeKind | None
     ) -> NoReturn:
         if name in node.attributes:
             self.cursor.fail(f"`{name}` is given twice", token)
@@ -392,7 +392,7 @@ class _Parser:
 
     # Attributes
 
-    def form(self, attribute: Attribute) -> Any:
+    def form(self, attribute: NodeAttribute) -> Any:
         """form := string | number | '[' types ']' | value | object."""
         cursor, form = self.cursor, attribute.form
         if form is AttributeForm.VALUE:

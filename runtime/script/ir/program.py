@@ -91,7 +91,7 @@ from everyorder.runtime.schema.types import (
 from everyorder.runtime.schema.values import is_tensor
 from everyorder.runtime.script.ir import Graph
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 from everyorder.runtime.script.types.python_classes import PythonClasses
 from everyorder.runtime.tensors.keys import trace_observer
 
@@ -272,7 +272,7 @@ def inferred_type(
             return NotInferred("a future without a value does not say of which type")
         inner = inferred_type(value.value(), program, depth + 1)
         return inner if isinstance(inner, NotInferred) else FutureType(inner)
-    found = program.classes(type(value), Scope({}, classes=program.classes))
+    found = program.classes(type(value), TypeScope({}, classes=program.classes))
     if found is not None:
         return found
     return NotInferred(f"{describe_value(value)} is no value of a program")
@@ -280,7 +280,7 @@ def inferred_type(
 
 def _tuple(value: Any, program: Program, depth: int) -> Type | NotInferred:
     if hasattr(value, "_fields"):
-        named = program.classes(type(value), Scope({}, classes=program.classes))
+        named = program.classes(type(value), TypeScope({}, classes=program.classes))
         if named is not None:
             return named
     elements: list[Type] = []

@@ -31,11 +31,15 @@ from everyorder.runtime.schema.declared import Declaration, InterfaceType, Modul
 from everyorder.runtime.schema.subtyping import misfit
 from everyorder.runtime.schema.types import TensorType, Type
 from everyorder.runtime.script.emission import Compiler, Emitter
-from everyorder.runtime.script.emission.compiler import NO_TYPES, Body, CallChain
+from everyorder.runtime.script.emission.compiler import (
+    NO_TYPES,
+    CallChain,
+    FunctionBody,
+)
 from everyorder.runtime.script.emission.python_class import getter, setter
 from everyorder.runtime.script.frontend import (
     Annotations,
-    Definition,
+    SourceDefinition,
     check,
     read_signature,
     read_text,
@@ -47,9 +51,13 @@ from everyorder.runtime.script.ir.program import (
     Program,
     mark_of,
 )
-from everyorder.runtime.script.modules.module_shape import Shape, Shaping, shape_of
+from everyorder.runtime.script.modules.module_shape import (
+    ModuleShape,
+    Shaping,
+    shape_of,
+)
 from everyorder.runtime.script.modules.script_module import ScriptModule
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 
 # The names of the module `typing` that texts may have.
 _TYPES = ("Any", "Dict", "Final", "List", "NamedTuple", "Optional", "Tuple", "Union")
@@ -78,7 +86,7 @@ PENDING = PendingMethods()
 
 
 def method_of(
-    shape: Shape,
+    shape: ModuleShape,
     name: str,
     compiler: Compiler,
     since: CallChain = (),
@@ -102,7 +110,7 @@ def _through(self, input):  # type: ignore[no-untyped-def]  # noqa: A002  # comp
     return value
 
 
-def _taken(shape: Shape) -> Type:
+def _taken(shape: ModuleShape) -> Type:
     """The type of the argument of a chain: that of its first module."""
     first = next(iter(shape.type.declaration.attributes.values()))
     forward = None
@@ -114,7 +122,7 @@ def _taken(shape: Shape) -> Type:
 
 
 def begin_method(
-    shape: Shape,
+    shape: ModuleShape,
     name: str,
     python: Any,
     compiler: Compiler,
@@ -140,7 +148,7 @@ def begin_method(
     return known
 
 
-def property_method(shape: Shape, name: str, accessor: str, e: Emitter) -> str:
+def property_method(shape: ModuleShape, name: str, accessor: str, e: Emitter) -> str:
     """The name of the method that gets, or sets, a property; begun now."""
     found = inspect.getattr_static(shape.python, name)
     python = found.fget if accessor == "get" else found.fset
@@ -152,7 +160,7 @@ def property_method(shape: Shape, name: str, accessor: str, e: Emitter) -> str:
 
 
 def hook_methods(
-    shape: Shape, compiler: Compiler
+    shape: ModuleShape, compiler: Compiler
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of the methods before and behind a call; begun now.
 
@@ -175,7 +183,7 @@ def hook_methods(
 
 
 def check_interface(
-    shape: Shape, wanted: InterfaceType, name: str, compiler: Compiler
+    shape: ModuleShape, wanted: InterfaceType, name: str, compiler: Compiler
 ) -> None:
     """Compile the methods that an interface has; `name` is the attribute's.
 
@@ -283,7 +291,7 @@ def uncompiled_module(
     return modules.compile(module)
 
 
-def _compile(shape: Shape, compiler: Compiler, examples: Examples) -> None:
+def _compile(shape: ModuleShape, compiler: Compiler, examples: Examples) -> None:
     """Compile what a type has without being asked."""
     python = shape.python
     for name in dir(python):
@@ -307,23 +315,28 @@ def define(of: ModuleType, text: str, names: Mapping[str, Any]) -> None:
     compiler = Compiler(SHARED_PROGRAM if shape is None else shape.program)
     written = read_text(text)
     check(written.tree, written.source)
-    scope = Scope(names, classes=compiler.classes)
+    scope = TypeScope(names, classes=compiler.classes)
 
     def begin() -> None:
         for node in written.tree.body:
             if isinstance(node, ast.FunctionDef):
-                _define(compiler, of, Definition(written.source, node), scope)
+                _define(compiler, of, SourceDefinition(written.source, node), scope)
 
     with PENDING:
         compiler.run(begin)
 
 
 def _define(
-    compiler: Compiler, of: ModuleType, definition: Definition[Any], scope: Scope
+    compiler: Compiler,
+    of: ModuleType,
+    definition: SourceDefinition[Any],
+    scope: TypeScope,
 ) -> None:
     declaration, name = of.declaration, definition.tree.name
     annotations = Annotations(definition, scope)
-    body = Body(definition, annotations, scope, read_signature(annotations, None, of))
+    body = FunctionBody(
+        definition, annotations, scope, read_signature(annotations, None, of)
+    )
     qualname = f"{declaration.qualname}.{name}"
     made = compiler.begin((ast.unparse(definition.tree), of), qualname, body)
     declaration.add_method(name, made.schema)

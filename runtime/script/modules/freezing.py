@@ -37,9 +37,9 @@ from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument, OperatorName
 from everyorder.runtime.schema.types import AnyType
 from everyorder.runtime.script.ir import (
-    Effect,
     Graph,
     Node,
+    NodeEffect,
     Rows,
     Value,
     copy_graph,
@@ -150,7 +150,7 @@ def _hands_on(node: Node, rows: Rows) -> bool:
         # The graph is looked at itself.
         return False
     row = rows(node.kind)
-    return row is None or Effect.UNKNOWN in row.effects or bool(node.outputs)
+    return row is None or NodeEffect.UNKNOWN in row.effects or bool(node.outputs)
 
 
 def _ways(values: Any, ways: Mapping[Value, Way]) -> Iterator[Way]:
@@ -192,7 +192,9 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
     asked = ("forward", *before, *behind, *preserved)
     methods = [name for name in declaration.methods if name in asked]
     graphs = {name: _inlined(declaration.functions[name].graph) for name in methods}
-    values = _Values(module, preserved, [settable(each) for each in graphs.values()])
+    values = _AttributeValues(
+        module, preserved, [settable(each) for each in graphs.values()]
+    )
     for graph in graphs.values():
         freeze_attributes(graph, values)
         run_passes(graph, CLEANUP)
@@ -206,7 +208,7 @@ def _inlined(graph: Graph) -> Graph:
     return made
 
 
-class _Values:
+class _AttributeValues:
     """The values of attributes by their ways; called by the pass."""
 
     __slots__ = ("_module", "_objects", "_preserved", "_set")

@@ -41,7 +41,7 @@ from everyorder.runtime.script.ir.program import (
     inferred_type,
 )
 from everyorder.runtime.script.modules.script_module import RESERVED, ScriptModule
-from everyorder.runtime.script.types.annotations import Classes, Scope
+from everyorder.runtime.script.types.annotations import Classes, TypeScope
 
 # What every module has for itself.
 _OWN = frozenset(vars(Module())) - {"training"}
@@ -50,7 +50,7 @@ _CONSTANTS = (bool, int, float, complex, str, type(None), Enum)
 
 
 @dataclass(slots=True)
-class Facts:
+class ModuleMembers:
     """The members of a module, by their names."""
 
     attributes: dict[str, Type] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class ModuleShape:
     """The type of modules, and what compiling needs to know of them besides.
 
     `roles` says which attributes are a "parameter" or a "buffer", `submodules` which
@@ -84,14 +84,14 @@ class Shape:
 
 # In the memo of a program: class -> key -> shape; modules of one type find it here.
 _KNOWN = "shapes"
-_Shapes = dict[type, dict[Any, Shape]]
+_Shapes = dict[type, dict[Any, ModuleShape]]
 # In the memo of a declaration: its shape.
 _SHAPE = "shape"
 
 
-def shape_of(of: ModuleType) -> Shape | None:
+def shape_of(of: ModuleType) -> ModuleShape | None:
     """The shape of a module type; None if it was made of no Python class."""
-    found: Shape | None = of.declaration.memo.get(_SHAPE)
+    found: ModuleShape | None = of.declaration.memo.get(_SHAPE)
     return found
 
 
@@ -127,9 +127,9 @@ class Shaping:
         self._variant = variant
         self._is_own = is_own
         self._classes = program.classes if classes is None else classes
-        self._made: dict[int, tuple[Shape, Facts]] = {}
+        self._made: dict[int, tuple[ModuleShape, ModuleMembers]] = {}
         self._begun: list[Module] = []
-        self._new: list[tuple[Any, Shape]] = []
+        self._new: list[tuple[Any, ModuleShape]] = []
 
     def undo(self) -> None:
         """Forget the types that were made here; they have no objects."""
@@ -138,7 +138,7 @@ class Shaping:
             shape.type.declaration.memo.pop(_SHAPE, None)
             self._program.namespace.discard(shape.type)
 
-    def shape(self, module: Module) -> tuple[Shape, Facts]:
+    def shape(self, module: Module) -> tuple[ModuleShape, ModuleMembers]:
         """The shape of a module, and what its attributes are.
 
         Raises:
@@ -170,7 +170,7 @@ class Shaping:
             return module.__script_type__
         return self.shape(module)[0].type
 
-    def _shared(self, module: Module, facts: Facts) -> Shape:
+    def _shared(self, module: Module, facts: ModuleMembers) -> ModuleShape:
         python = type(module)
         before = tuple(module._forward_pre_hooks.values())
         behind = tuple(module._forward_hooks.values())
@@ -193,15 +193,15 @@ class Shaping:
         return known[key]
 
     def _shape(
-        self, python: type[Module], facts: Facts, before: Any, behind: Any
-    ) -> Shape:
+        self, python: type[Module], facts: ModuleMembers, before: Any, behind: Any
+    ) -> ModuleShape:
         name = qualified_name(python)
         made = self._program.namespace.declare(ModuleType, name, python)
         for attribute, each in facts.attributes.items():
             made.declaration.add_attribute(attribute, each)
         for constant, value in facts.constants.items():
             made.declaration.add_constant(constant, value)
-        shape = Shape(
+        shape = ModuleShape(
             python=python,
             type=made,
             roles=facts.roles,
@@ -237,11 +237,11 @@ class _ModuleReader:
         self._module = module
         self._classes = classes
         self._program = program
-        self._facts = Facts()
+        self._facts = ModuleMembers()
         self._annotations: dict[str, Type | str] = {}
         self._constants = [*getattr(module, "__constants__", ())]
 
-    def facts(self) -> Facts:
+    def facts(self) -> ModuleMembers:
         """The members of the module."""
         module, facts = self._module, self._facts
         ignored = {*getattr(module, "__jit_ignored_attributes__", ())}
@@ -365,7 +365,7 @@ def _is_constant(value: Any) -> bool:
     )
 
 
-def _is_final(written: Any, scope: Scope) -> bool:
+def _is_final(written: Any, scope: TypeScope) -> bool:
     """Whether an annotation, perhaps in quotes, is `Final` or `Final[...]`."""
     if isinstance(written, str):
         first, *path = written.partition("[")[0].strip().split(".")

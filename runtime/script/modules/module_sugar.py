@@ -61,7 +61,7 @@ from everyorder.runtime.script.modules.build import (
     method_of,
     property_method,
 )
-from everyorder.runtime.script.modules.module_shape import Shape, shape_of
+from everyorder.runtime.script.modules.module_shape import ModuleShape, shape_of
 from everyorder.runtime.script.modules.script_module import container_of
 
 _CALL = "Call the modules that are in it."
@@ -95,7 +95,7 @@ class ModuleValue(SimpleValue):
         return found
 
     @property
-    def shape(self) -> Shape | None:
+    def shape(self) -> ModuleShape | None:
         """Its shape; None of what was read from an archive."""
         return shape_of(self.module_type)
 
@@ -137,7 +137,7 @@ class ModuleValue(SimpleValue):
             return sugar_of(shape.functions[name], e)
         return self._of_class(e, shape, name)
 
-    def _of_class(self, e: Emitter, shape: Shape, name: str) -> Sugared:
+    def _of_class(self, e: Emitter, shape: ModuleShape, name: str) -> Sugared:
         found: Any = inspect.getattr_static(shape.python, name, None)
         if isinstance(found, property):
             if name in getattr(shape.python, "__jit_unused_properties__", ()):

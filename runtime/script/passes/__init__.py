@@ -28,7 +28,7 @@ from everyorder.runtime.script.passes.pipeline import (
     run_passes,
 )
 from everyorder.runtime.script.passes.shape_propagation import (
-    Facts,
+    TensorMeta,
     facts_of,
     propagate_shapes,
     shapes_for,
@@ -39,8 +39,8 @@ __all__ = [
     "OPTIMIZE",
     "RULES",
     "Aliases",
-    "Facts",
     "Pass",
+    "TensorMeta",
     "captured",
     "check_passes",
     "erase_list_literals",

@@ -60,9 +60,9 @@ from everyorder.runtime.schema.types import (
     UnionType,
 )
 from everyorder.runtime.script.ir import (
-    Effect,
     Graph,
     Node,
+    NodeEffect,
     Rows,
     Sharing,
     Value,
@@ -229,9 +229,9 @@ class Aliases:
     def read(self, node: Node) -> int:
         """The memory that a node reads, its blocks not counted."""
         row = self._row(node.kind)
-        if row is None or Effect.UNKNOWN in row.effects:
+        if row is None or NodeEffect.UNKNOWN in row.effects:
             return self.outside
-        if Effect.READS not in row.effects and row.schema is None:
+        if NodeEffect.READS not in row.effects and row.schema is None:
             return 0
         is_operator = row.schema is not None and not node.kind.startswith(PRIMITIVES)
         found = _MODES if is_operator else 0
@@ -289,7 +289,7 @@ class Aliases:
                 continue
             sharing = Sharing.ANYTHING if row is None else row.sharing
             yield _STEPS[sharing], node
-            if row is not None and Effect.UNKNOWN in row.effects:
+            if row is not None and NodeEffect.UNKNOWN in row.effects:
                 yield Aliases._hands_out, node
 
     def _is_memory(self, value: Value) -> bool:
@@ -479,7 +479,7 @@ class Aliases:
 
     def _writes(self, node: Node) -> int:
         row = self._row(node.kind)
-        if row is None or Effect.UNKNOWN in row.effects:
+        if row is None or NodeEffect.UNKNOWN in row.effects:
             return self.outside
         found = 0
         for place in row.writes:
@@ -489,7 +489,7 @@ class Aliases:
                 alias = row.schema.arguments[place].alias
                 if alias is not None and any(each.is_write for each in alias.contained):
                     found |= self._holds(memory)
-        if row.graph is not None and Effect.RUNS in row.effects:
+        if row.graph is not None and NodeEffect.RUNS in row.effects:
             # What the graph is given lies outside, where it is looked at by itself.
             inside = node.attributes[row.graph]
             if Aliases(inside, self._rows).writes_outside:

@@ -46,9 +46,9 @@ from functools import cache
 
 from everyorder.runtime.script.ir import (
     Block,
-    Effect,
     Graph,
     Node,
+    NodeEffect,
     Rows,
     Sharing,
     Value,
@@ -60,7 +60,12 @@ from everyorder.runtime.script.passes.aliases import Aliases
 from everyorder.runtime.script.passes.inline import work_key
 
 # Effects that keep a node that is not used.
-KEEPS = Effect.IO | Effect.UNKNOWN | Effect.MAY_RAISE | Effect.NONDETERMINISTIC
+KEEPS = (
+    NodeEffect.IO
+    | NodeEffect.UNKNOWN
+    | NodeEffect.MAY_RAISE
+    | NodeEffect.NONDETERMINISTIC
+)
 IF, LOOP, WITH, CLOSURE = "prim::If", "prim::Loop", "prim::With", "prim::Closure"
 _SLOTTED = (IF, LOOP)
 _LATER = ("prim::fork", "prim::awaitable")
@@ -118,8 +123,8 @@ class _Marking:
         row = self.row(node.kind)
         if row is None:
             return True
-        if row.graph is not None and Effect.RUNS in row.effects:
-            return bool(effects_of(node, self.rows) & KEEPS & ~Effect.MAY_RAISE)
+        if row.graph is not None and NodeEffect.RUNS in row.effects:
+            return bool(effects_of(node, self.rows) & KEEPS & ~NodeEffect.MAY_RAISE)
         if node.kind == LOOP:
             trips = node.inputs[0].node.attributes.get("value")
             return trips is not None and trips >= ENDLESS
@@ -225,7 +230,9 @@ def _drop_unused(node: Node) -> int:
     return count - len(node.inputs)
 
 
-_NEVER = Effect.IO | Effect.UNKNOWN | Effect.NONDETERMINISTIC | Effect.RUNS
+_NEVER = (
+    NodeEffect.IO | NodeEffect.UNKNOWN | NodeEffect.NONDETERMINISTIC | NodeEffect.RUNS
+)
 CONSTANT = "prim::Constant"
 # Every bit of a set of memories.
 EVERYTHING = -1

@@ -42,7 +42,15 @@ from functools import cache
 from typing import Any
 
 from everyorder.runtime.schema.types import IntType, StrType, TupleType
-from everyorder.runtime.script.ir import Block, Graph, Kind, Node, Rows, Value, row_of
+from everyorder.runtime.script.ir import (
+    Block,
+    Graph,
+    Node,
+    NodeKind,
+    Rows,
+    Value,
+    row_of,
+)
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES, fits
 from everyorder.runtime.script.passes.aliases import Aliases
 from everyorder.runtime.script.passes.inline import (
@@ -68,7 +76,7 @@ _COMPARING = ("is_", "is_not")
 _LISTS, _DICTS = "prim::ListConstruct", "prim::DictConstruct"
 
 
-class _Unknown(Exception):
+class _UnknownConstant(Exception):
     """The value is not known."""
 
 
@@ -125,7 +133,7 @@ def _decide(node: Node) -> bool:
 # Values
 
 
-def _compute(node: Node, row: Kind | None, aliases: Aliases | None) -> bool:
+def _compute(node: Node, row: NodeKind | None, aliases: Aliases | None) -> bool:
     """Put constants in the place of a node; gives whether its values are known."""
     compute = _KINDS.get(node.kind)
     if compute is None and not node.kind.startswith("script::"):
@@ -135,7 +143,7 @@ def _compute(node: Node, row: Kind | None, aliases: Aliases | None) -> bool:
     try:
         values = [_value(each, aliases) for each in node.inputs]
         results = _run(node, row, values) if compute is None else compute(node, values)
-    except _Unknown:
+    except _UnknownConstant:
         return False
     for value, result in zip(node.outputs, results, strict=True):
         if not _is_plain(result) or not fits(result, value.type):
@@ -168,7 +176,7 @@ def _value(value: Value, aliases: Aliases | None) -> Any:
         if value.node.kind == _LISTS:
             return held
         return dict(zip(held[::2], held[1::2], strict=True))
-    raise _Unknown
+    raise _UnknownConstant
 
 
 def _is_plain(value: Any) -> bool:
@@ -179,22 +187,22 @@ def _is_plain(value: Any) -> bool:
     return value.__class__ in PLAIN_TYPES
 
 
-def _run(node: Node, row: Kind, values: list[Any]) -> tuple[Any, ...]:
+def _run(node: Node, row: NodeKind, values: list[Any]) -> tuple[Any, ...]:
     """The results of a primitive for known values."""
     primitive = by_name(node.kind)
     if primitive is None or row.writes or "nondeterministic_seeded" in primitive.tags:
-        raise _Unknown
+        raise _UnknownConstant
     name = node.kind.removeprefix("script::").partition(".")[0]
     if name in _COMPARING and not any(map(_is_single, values)):
-        raise _Unknown
+        raise _UnknownConstant
     gives_text = any(each.type is StrType for each in node.outputs)
     if (gives_text or name in _SLOW) and any(map(_is_large, values)):
-        raise _Unknown
+        raise _UnknownConstant
     try:
         result = primitive.function(*values)
     except Exception as error:
         # It is raised when the graph runs.
-        raise _Unknown from error
+        raise _UnknownConstant from error
     return result if len(node.outputs) > 1 else (result,)
 
 
@@ -217,7 +225,7 @@ def _tuple(node: Node, values: list[Any]) -> tuple[Any, ...]:
     type_ = node.output.type
     # The class of a tuple with names is not known here.
     if not isinstance(type_, TupleType) or type_.names:
-        raise _Unknown
+        raise _UnknownConstant
     return (tuple(values),)
 
 

@@ -62,39 +62,42 @@ from everyorder.runtime.script.passes.inline import (
 )
 
 
-class Call(NamedTuple):
+class PatternCall(NamedTuple):
     """A primitive, and what it is given."""
 
     kind: str
     inputs: "tuple[Term, ...]"
 
 
-class Known(NamedTuple):
+class PatternConstant(NamedTuple):
     """A constant."""
 
     value: Any
 
 
 # A parameter by its name, a constant, or a call.
-Term = str | Known | Call
+Term = str | PatternConstant | PatternCall
 
 
-class Rule(NamedTuple):
+class PeepholeRule(NamedTuple):
     """An expression, and the one that may stand in its place."""
 
     types: Mapping[str, Type]
-    before: Call
+    before: PatternCall
     after: Term
 
 
-def _call(name: str, *inputs: "Term | bool | float") -> Call:
+def _call(name: str, *inputs: "Term | bool | float") -> PatternCall:
     terms = [
-        each if isinstance(each, str | Known | Call) else Known(each) for each in inputs
+        each
+        if isinstance(each, str | PatternConstant | PatternCall)
+        else PatternConstant(each)
+        for each in inputs
     ]
-    return Call(f"script::{name}", tuple(terms))
+    return PatternCall(f"script::{name}", tuple(terms))
 
 
-def _rules() -> Iterator[Rule]:
+def _rules() -> Iterator[PeepholeRule]:
     a_bool, a_float = {"x": BoolType}, {"x": FloatType}
     an_int, a_str = {"x": IntType}, {"x": StrType}
     # What changes nothing; a float plus 0.0 does: of -0.0 it makes 0.0.
@@ -112,8 +115,8 @@ def _rules() -> Iterator[Rule]:
         (a_bool, "eq.bool", True),
         (a_bool, "ne.bool", False),
     ):
-        yield Rule(types, _call(name, "x", unit), "x")
-        yield Rule(types, _call(name, unit, "x"), "x")
+        yield PeepholeRule(types, _call(name, "x", unit), "x")
+        yield PeepholeRule(types, _call(name, unit, "x"), "x")
     for types, name, unit in (
         (an_int, "sub.int", 0),
         (an_int, "floordiv.int", 1),
@@ -123,7 +126,7 @@ def _rules() -> Iterator[Rule]:
         (a_float, "sub.float", 0.0),
         (a_float, "truediv.float", 1.0),
     ):
-        yield Rule(types, _call(name, "x", unit), "x")
+        yield PeepholeRule(types, _call(name, "x", unit), "x")
     for types, name in (
         (an_int, "pos.int"),
         (a_float, "pos.float"),
@@ -132,12 +135,12 @@ def _rules() -> Iterator[Rule]:
         (a_bool, "bool.bool"),
         (a_str, "str.t"),
     ):
-        yield Rule(types, _call(name, "x"), "x")
+        yield PeepholeRule(types, _call(name, "x"), "x")
     # What undoes itself; the negative of the least int raises.
     for types, name in ((an_int, "invert.int"), (a_float, "neg.float")):
-        yield Rule(types, _call(name, _call(name, "x")), "x")
-    yield Rule(a_bool, _call("not_.bool", _call("not_.bool", "x")), "x")
-    yield Rule(a_bool, _call("bool.int", _call("int.bool", "x")), "x")
+        yield PeepholeRule(types, _call(name, _call(name, "x")), "x")
+    yield PeepholeRule(a_bool, _call("not_.bool", _call("not_.bool", "x")), "x")
+    yield PeepholeRule(a_bool, _call("bool.int", _call("int.bool", "x")), "x")
     # What is known whatever the value; of a float it is not, for NaN.
     for name, value in (
         ("sub.int", 0),
@@ -149,31 +152,31 @@ def _rules() -> Iterator[Rule]:
         ("lt.int", False),
         ("gt.int", False),
     ):
-        yield Rule(an_int, _call(name, "x", "x"), Known(value))
+        yield PeepholeRule(an_int, _call(name, "x", "x"), PatternConstant(value))
     for name in ("mul.int", "and_.int"):
-        yield Rule(an_int, _call(name, "x", 0), Known(0))
-        yield Rule(an_int, _call(name, 0, "x"), Known(0))
-    yield Rule(an_int, _call("mod.int", "x", 1), Known(0))
-    yield Rule(a_bool, _call("and_.bool", "x", False), Known(False))
-    yield Rule(a_bool, _call("or_.bool", "x", True), Known(True))
+        yield PeepholeRule(an_int, _call(name, "x", 0), PatternConstant(0))
+        yield PeepholeRule(an_int, _call(name, 0, "x"), PatternConstant(0))
+    yield PeepholeRule(an_int, _call("mod.int", "x", 1), PatternConstant(0))
+    yield PeepholeRule(a_bool, _call("and_.bool", "x", False), PatternConstant(False))
+    yield PeepholeRule(a_bool, _call("or_.bool", "x", True), PatternConstant(True))
     # Comparisons the other way round; those of floats are both false with NaN.
     two = {"x": IntType, "y": IntType}
     for name, other in (("lt", "ge"), ("gt", "le"), ("eq", "ne")):
         for one, turned in ((name, other), (other, name)):
             before = _call("not_.bool", _call(f"{one}.int", "x", "y"))
-            yield Rule(two, before, _call(f"{turned}.int", "x", "y"))
+            yield PeepholeRule(two, before, _call(f"{turned}.int", "x", "y"))
     for unit in (True, False):
         name = "ne.bool" if unit else "eq.bool"
-        yield Rule(a_bool, _call(name, "x", unit), _call("not_.bool", "x"))
+        yield PeepholeRule(a_bool, _call(name, "x", unit), _call("not_.bool", "x"))
     # Texts.
-    empty = Known("")
-    yield Rule(a_str, _call("add.str", "x", empty), "x")
-    yield Rule(a_str, _call("add.str", empty, "x"), "x")
-    yield Rule(a_str, _call("mul.str", "x", 1), "x")
+    empty = PatternConstant("")
+    yield PeepholeRule(a_str, _call("add.str", "x", empty), "x")
+    yield PeepholeRule(a_str, _call("add.str", empty, "x"), "x")
+    yield PeepholeRule(a_str, _call("mul.str", "x", 1), "x")
 
 
-RULES: tuple[Rule, ...] = tuple(_rules())
-_BY_KIND: dict[str, list[Rule]] = {}
+RULES: tuple[PeepholeRule, ...] = tuple(_rules())
+_BY_KIND: dict[str, list[PeepholeRule]] = {}
 for _rule in RULES:
     _BY_KIND.setdefault(_rule.before.kind, []).append(_rule)
 
@@ -187,16 +190,18 @@ def by_rule(node: Node) -> Value | None:
     return None
 
 
-def _matches(rule: Rule, call: Call, node: Node, bound: dict[str, Value]) -> bool:
+def _matches(
+    rule: PeepholeRule, call: PatternCall, node: Node, bound: dict[str, Value]
+) -> bool:
     if node.kind != call.kind or len(node.inputs) != len(call.inputs):
         return False
     for term, value in zip(call.inputs, node.inputs, strict=True):
-        if isinstance(term, Known):
+        if isinstance(term, PatternConstant):
             if not is_constant(value):
                 return False
             if identity(value.node.attributes["value"]) != identity(term.value):
                 return False
-        elif isinstance(term, Call):
+        elif isinstance(term, PatternCall):
             if not _matches(rule, term, value.node, bound):
                 return False
         elif value.type is not rule.types[term] or (
@@ -209,7 +214,7 @@ def _matches(rule: Rule, call: Call, node: Node, bound: dict[str, Value]) -> boo
 def _built(term: Term, node: Node, bound: Mapping[str, Value]) -> Value:
     if isinstance(term, str):
         return bound[term]
-    if isinstance(term, Known):
+    if isinstance(term, PatternConstant):
         type_ = PLAIN_TYPES[term.value.__class__]
         return constant_before(node, term.value, type_)
     inputs = [_built(each, node, bound) for each in term.inputs]

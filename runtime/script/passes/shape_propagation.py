@@ -23,7 +23,15 @@ from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.operators.declare.plan import CPU
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import BoolType, FloatType, IntType, TensorType
-from everyorder.runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
+from everyorder.runtime.script.ir import (
+    Block,
+    Graph,
+    Node,
+    NodeEffect,
+    NodeKind,
+    Value,
+    row_of,
+)
 from everyorder.runtime.script.passes.aliases import Aliases
 from everyorder.runtime.script.primitives import by_name
 from everyorder.runtime.script.primitives.operator_calls import (
@@ -43,7 +51,7 @@ _VIEWS = ("script::T.Tensor", "script::mT.Tensor")
 _ONE: Mapping[Any, Any] = {IntType: 1, FloatType: 1.0, BoolType: True}
 
 
-class Facts(NamedTuple):
+class TensorMeta(NamedTuple):
     """The dtype, shape and device of a tensor."""
 
     dtype: DType
@@ -58,18 +66,18 @@ class _MetaTensor(NamedTuple):
     device: Device
 
 
-class _Unknown(Exception):
+class _UnknownShape(Exception):
     """The value is not known."""
 
 
-def facts_of(tensor: Tensor) -> Facts:
+def facts_of(tensor: Tensor) -> TensorMeta:
     """The facts of a tensor."""
-    return Facts(tensor.dtype, tensor.shape, tensor.device)
+    return TensorMeta(tensor.dtype, tensor.shape, tensor.device)
 
 
 def propagate_shapes(
-    graph: Graph, given: Mapping[Value, Facts | Any] | Sequence[Facts | None]
-) -> dict[Value, Facts]:
+    graph: Graph, given: Mapping[Value, TensorMeta | Any] | Sequence[TensorMeta | None]
+) -> dict[Value, TensorMeta]:
     """The facts of all tensors of a graph.
 
     `given` has facts of the parameters, in their order, None for what is not known; or
@@ -81,7 +89,7 @@ def propagate_shapes(
     return _walked(graph, {value: _meta_tensor(each) for value, each in given.items()})
 
 
-def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, Facts]:
+def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, TensorMeta]:
     """The facts of all tensors of a graph that runs on these arguments.
 
     Attributes of objects among them are looked up where objects keep them; nothing of
@@ -91,12 +99,12 @@ def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, Facts]:
     return _walked(graph, {value: _as_meta(each) for value, each in pairs})
 
 
-def _walked(graph: Graph, known: dict[Value, Any]) -> dict[Value, Facts]:
-    walk = _Walk(graph, known)
+def _walked(graph: Graph, known: dict[Value, Any]) -> dict[Value, TensorMeta]:
+    walk = _ShapeWalk(graph, known)
     if not WATCH.active and is_plain(0, LOCAL.view):
         walk.block(graph.block)
     return {
-        value: Facts(each.tensor.dtype, each.tensor.shape, each.device)
+        value: TensorMeta(each.tensor.dtype, each.tensor.shape, each.device)
         for value, each in walk.known.items()
         if isinstance(each, _MetaTensor)
     }
@@ -119,16 +127,16 @@ def _attribute(owner: Any, name: str) -> Any:
     for table in (kept, *[kept.get(each, {}) for each in _TABLES]):
         if name in table:
             return _as_meta(table[name])
-    raise _Unknown
+    raise _UnknownShape
 
 
 def _meta_tensor(fact: Any) -> Any:
-    if not isinstance(fact, Facts):
+    if not isinstance(fact, TensorMeta):
         return fact
     return _MetaTensor(empty_tensor(fact.shape, fact.dtype, META), fact.device)
 
 
-class _Walk:
+class _ShapeWalk:
     """The values that are known so far."""
 
     def __init__(self, graph: Graph, known: dict[Value, Any]) -> None:
@@ -149,7 +157,7 @@ class _Walk:
                 else:
                     made = self._results(node)
                     self.known.update(zip(node.outputs, made, strict=True))
-            except _Unknown:
+            except _UnknownShape:
                 continue
 
     def _branches(self, node: Node) -> None:
@@ -163,8 +171,10 @@ class _Walk:
 
     def _both(self, output: Value, one: Value, other: Value) -> None:
         """An output that is one of two values: known if they are alike."""
-        found = self.known.get(one, _Unknown)
-        if found is not _Unknown and _alike(found, self.known.get(other, _Unknown)):
+        found = self.known.get(one, _UnknownShape)
+        if found is not _UnknownShape and _alike(
+            found, self.known.get(other, _UnknownShape)
+        ):
             self.known[output] = found
 
     def _loop(self, node: Node) -> None:
@@ -182,7 +192,7 @@ class _Walk:
                     body.parameters[1:], body.results[1:], strict=True
                 )
                 if parameter in before
-                and not _alike(before[parameter], self.known.get(result, _Unknown))
+                and not _alike(before[parameter], self.known.get(result, _UnknownShape))
             ]
             if not changed:
                 break
@@ -200,7 +210,7 @@ class _Walk:
             found = self.known.get(value)
             # Of a tensor only the elements are written.
             if not isinstance(found, _MetaTensor):
-                raise _Unknown
+                raise _UnknownShape
         return self.known[value]
 
     def _results(self, node: Node) -> Sequence[Any]:
@@ -220,7 +230,7 @@ class _Walk:
         if node.kind in ("prim::TupleUnpack", "prim::ListUnpack"):
             (whole,) = given
             if len(whole) != len(node.outputs):
-                raise _Unknown
+                raise _UnknownShape
             return whole  # type: ignore[no-any-return]  # a list or tuple
         if node.kind == "prim::TupleIndex":
             return (given[0][node.attributes["index"]],)
@@ -229,21 +239,24 @@ class _Walk:
         if node.kind == "prim::unchecked_cast":
             return given
         if row is None or row.schema is None:
-            raise _Unknown
-        if Effect.NONDETERMINISTIC in row.effects or Effect.UNKNOWN in row.effects:
-            raise _Unknown
+            raise _UnknownShape
+        if (
+            NodeEffect.NONDETERMINISTIC in row.effects
+            or NodeEffect.UNKNOWN in row.effects
+        ):
+            raise _UnknownShape
         found = self._computed(node, row, given)
         return found if len(node.outputs) > 1 else (found,)
 
-    def _number(self, node: Node, row: Kind | None, at: int) -> Any:
+    def _number(self, node: Node, row: NodeKind | None, at: int) -> Any:
         """A number that stands where a tensor does: of it only the type counts."""
         if row is None or row.schema is None or len(row.schema.arguments) <= at:
-            raise _Unknown
+            raise _UnknownShape
         if row.schema.arguments[at].type is not TensorType:
-            raise _Unknown
+            raise _UnknownShape
         return _ONE[node.inputs[at].type]
 
-    def _computed(self, node: Node, row: Kind, given: list[Any]) -> Any:
+    def _computed(self, node: Node, row: NodeKind, given: list[Any]) -> Any:
         """The results of an operator, or a primitive."""
         primitive = by_name(node.kind)
         if primitive is not None:
@@ -252,10 +265,10 @@ class _Walk:
                 made = _tried(primitive.function, [_shown(pretended)])
                 return _wrapped(made, pretended.device)
             if row.writes or any(_has_tensors(each) for each in given):
-                raise _Unknown
+                raise _UnknownShape
             return _tried(primitive.function, given)
         if not is_own(node.kind, self.state):
-            raise _Unknown
+            raise _UnknownShape
         assert row.schema is not None, "it was looked at"
         device = _device_of(given)
         entry = self.state.entry(row.schema.name)
@@ -273,7 +286,7 @@ class _Walk:
             ]
         made = _tried(bound.call, shown)
         if row.schema.is_varret or not row.schema.returns:
-            raise _Unknown
+            raise _UnknownShape
         return _wrapped(made, device)
 
 
@@ -282,7 +295,7 @@ def _tried(function: Any, given: list[Any]) -> Any:
         return function(*given)
     except Exception as error:
         # It is raised when the graph runs, if it is.
-        raise _Unknown from error
+        raise _UnknownShape from error
 
 
 def _shown(value: Any) -> Any:
@@ -325,7 +338,7 @@ def _device_of(given: Sequence[Any]) -> Device:
 def _wrapped(value: Any, device: Device) -> Any:
     if isinstance(value, Tensor):
         if value.device is not META:
-            raise _Unknown
+            raise _UnknownShape
         return _MetaTensor(value, device)
     if isinstance(value, list):
         return [_wrapped(each, device) for each in value]

@@ -12,12 +12,12 @@ from everyorder.runtime.script.primitives.primitive_table import (
     methods_of,
     widened,
 )
-from everyorder.runtime.script.primitives.row import NAMESPACE, Row
+from everyorder.runtime.script.primitives.row import NAMESPACE, PrimitiveRow
 
 __all__ = [
     "NAMESPACE",
     "ROWS",
-    "Row",
+    "PrimitiveRow",
     "by_attribute",
     "by_form",
     "by_function",

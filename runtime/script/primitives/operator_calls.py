@@ -44,8 +44,8 @@ from everyorder.runtime.dispatch.call_stub import (
     returned,
 )
 from everyorder.runtime.dispatch.handle import OperatorHandle
-from everyorder.runtime.dispatch.registration import Registry
-from everyorder.runtime.dispatch.registration_record import DefinitionReading
+from everyorder.runtime.dispatch.registration import DispatcherProtocol
+from everyorder.runtime.dispatch.registration_record import OperatorSpec
 from everyorder.runtime.dispatch.state import (
     DispatcherState,
     OperatorEntry,
@@ -75,16 +75,16 @@ class BoundCall(NamedTuple):
     call: Function
     key: object
     name: OperatorName
-    reading: DefinitionReading
+    reading: OperatorSpec
     trusted: Function | None
     is_current: Callable[[OperatorEntry], bool]
     kernel: Callable[[OperatorEntry, int], BoundKernel]
 
 
 def bound_call(
-    dispatcher: Registry,
+    dispatcher: DispatcherProtocol,
     name: OperatorName,
-    reading: DefinitionReading,
+    reading: OperatorSpec,
     trusted: Function | None = None,
 ) -> BoundCall:
     """The call of the operator called `name`, with all of its arguments.
@@ -145,7 +145,7 @@ def bound_call(
     return BoundCall(call, key, name, reading, trusted, is_current, kernel_of)
 
 
-def _careful(kernel: BoundKernel, reading: DefinitionReading) -> BoundKernel:
+def _careful(kernel: BoundKernel, reading: OperatorSpec) -> BoundKernel:
     """A call of a kernel that is not the trusted one: lists copied, results checked."""
     presenters, returns = reading.convention.presenters, reading.convention.returns
 
@@ -159,7 +159,7 @@ def _careful(kernel: BoundKernel, reading: DefinitionReading) -> BoundKernel:
     return run
 
 
-def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
+def _maker_of(reading: OperatorSpec, trusts: bool) -> Function | None:
     """Compile `make(dispatcher, key, resolve, plain)`; None where only `plain` does."""
     if reading.maker is None:
         return None

@@ -64,7 +64,7 @@ from everyorder.runtime.script.primitives import (
     strings,
     tensor_values,
 )
-from everyorder.runtime.script.primitives.row import NAMESPACE, Kind, Row
+from everyorder.runtime.script.primitives.row import NAMESPACE, Kind, PrimitiveRow
 
 # Narrowest first.
 KINDS = (BoolType, IntType, FloatType, ComplexType)
@@ -79,7 +79,7 @@ def widened(actual: Type, formal: Type) -> str | None:
     return f"{NAMESPACE}::{formal}.{actual}"
 
 
-Rows = tuple[Row, ...]
+Rows = tuple[PrimitiveRow, ...]
 
 _CHAPTERS = (
     numbers.ROWS,
@@ -91,7 +91,7 @@ _CHAPTERS = (
 )
 
 
-def _width(row: Row) -> int:
+def _width(row: PrimitiveRow) -> int:
     """Rows of a Scalar are tried after those of one kind of number, `t` at last."""
     types = {argument.type for argument in row.schema.arguments}
     if any(isinstance(each, TypeVariable) for each in types):
@@ -101,13 +101,13 @@ def _width(row: Row) -> int:
 
 ROWS: Rows = tuple(sorted((r for rows in _CHAPTERS for r in rows), key=_width))
 
-BY_NAME: dict[str, Row] = {row.name: row for row in ROWS}
+BY_NAME: dict[str, PrimitiveRow] = {row.name: row for row in ROWS}
 # Each name and overload once: a second one would hide the first.
 assert len(BY_NAME) == len(ROWS)
 
 
 def _grouped(kind: Kind) -> dict[Any, Rows]:
-    groups: dict[Any, list[Row]] = {}
+    groups: dict[Any, list[PrimitiveRow]] = {}
     for row in ROWS:
         if row.way.kind == kind:
             groups.setdefault(row.way.key, []).append(row)
@@ -153,7 +153,7 @@ def overflow_tests(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
     return (_NOT_SMALL, _BEYOND) if function in _BOUNDED else ()
 
 
-def by_name(name: str) -> Row | None:
+def by_name(name: str) -> PrimitiveRow | None:
     """The row of `script::append.t`."""
     return BY_NAME.get(name)
 
@@ -191,7 +191,7 @@ def methods_of(self: Type) -> tuple[str, ...]:
     return tuple(sorted(name for name in METHODS if by_method(name, self)))
 
 
-def _of(rows: Iterable[Row], self: Type) -> Rows:
+def _of(rows: Iterable[PrimitiveRow], self: Type) -> Rows:
     """The rows whose first argument takes the type, as it is or widened."""
     exact = tuple(row for row in rows if _first_takes(row, self))
     return exact or tuple(
@@ -199,7 +199,7 @@ def _of(rows: Iterable[Row], self: Type) -> Rows:
     )
 
 
-def _first_takes(row: Row, self: Type) -> bool:
+def _first_takes(row: PrimitiveRow, self: Type) -> bool:
     return not isinstance(match((row.schema.arguments[0].type,), (self,)), Mismatch)
 
 

@@ -75,7 +75,7 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class PrimitiveRow:
     """A primitive; `name` is its own, with the namespace and the overload."""
 
     schema: Schema
@@ -104,10 +104,10 @@ def row(
     *,
     raises: bool = False,
     tags: tuple[str, ...] = (),
-) -> Row:
+) -> PrimitiveRow:
     """A row of a table, its schema without the namespace, its samples in one text."""
     parsed = parse_schema(f"{NAMESPACE}::{schema}")
-    return Row(parsed, way, function, tuple(samples.split("; ")), raises, tags)
+    return PrimitiveRow(parsed, way, function, tuple(samples.split("; ")), raises, tags)
 
 
 def call(function: Function) -> Way:
@@ -172,26 +172,30 @@ _ENTRY = re.compile(r"^(\S.*?)(  raises)?$\n?((?:^ .*\n?)*)", re.MULTILINE)
 _NONE: Mapping[str, Function] = {}
 
 
-def operators(text: str, kernels: Mapping[str, Function] = _NONE) -> Iterator[Row]:
+def operators(
+    text: str, kernels: Mapping[str, Function] = _NONE
+) -> Iterator[PrimitiveRow]:
     """The rows of operators of the language."""
     return _rows(text, kernels, OPERATOR_WAYS.__getitem__, operator)
 
 
 def functions(
     owner: Any, text: str, kernels: Mapping[str, Function] = _NONE
-) -> Iterator[Row]:
+) -> Iterator[PrimitiveRow]:
     """The rows of functions, or classes, of a module of Python."""
     return _rows(text, kernels, lambda name: call(getattr(owner, name)), owner)
 
 
 def methods(
     owner: type, text: str, kernels: Mapping[str, Function] = _NONE
-) -> Iterator[Row]:
+) -> Iterator[PrimitiveRow]:
     """The rows of methods of a class; the object is the first argument."""
     return _rows(text, kernels, lambda name: Way("method", name, name), owner)
 
 
-def attributes(text: str, kernels: Mapping[str, Function] = _NONE) -> Iterator[Row]:
+def attributes(
+    text: str, kernels: Mapping[str, Function] = _NONE
+) -> Iterator[PrimitiveRow]:
     """The rows of attributes that are read."""
     return _rows(text, kernels, lambda name: Way("attribute", name, f"{{0}}.{name}"))
 
@@ -201,7 +205,7 @@ def _rows(
     kernels: Mapping[str, Function],
     way_of: Callable[[str], Way],
     owner: Any = None,
-) -> Iterator[Row]:
+) -> Iterator[PrimitiveRow]:
     for schema, raises, samples in _ENTRY.findall(text):
         overload = schema.partition("(")[0]
         name = overload.partition(".")[0]

@@ -24,7 +24,7 @@ from typing import Any
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.errors.script import Untraceable
 from everyorder.runtime.schema.call_errors import describe_value
-from everyorder.runtime.schema.enums import Code
+from everyorder.runtime.schema.enums import EnumConstant
 from everyorder.runtime.schema.signature import OperatorName
 from everyorder.runtime.schema.subtyping import Mismatch, unify, variables
 from everyorder.runtime.schema.types import (
@@ -42,8 +42,8 @@ from everyorder.runtime.schema.values import is_tensor
 from everyorder.runtime.script.ir import (
     Block,
     Graph,
-    Kind,
     Node,
+    NodeKind,
     Place,
     Value,
     check,
@@ -59,7 +59,7 @@ _KINDS = (bool, int, float, complex, str)
 
 def plain_of(value: Any) -> tuple[Any, Type] | None:
     """A constant as graphs have it (a code is an int) and its type, or None."""
-    if isinstance(value, Code):
+    if isinstance(value, EnumConstant):
         return value.code, IntType
     kind = type(value)
     if kind not in PLAIN_TYPES:
@@ -285,7 +285,7 @@ class GraphBuilder:
 
     def _outcome(
         self,
-        row: Kind,
+        row: NodeKind,
         inputs: Iterable[tuple[Any, Type | None]],
         attributes: Mapping[str, Any],
         types: Sequence[Type] | None = None,
@@ -303,7 +303,7 @@ class GraphBuilder:
         return found
 
     def _bound(
-        self, row: Kind, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, row: NodeKind, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> list[tuple[Any, Type | None]]:
         """Every argument of the schema, in order, with its type."""
         schema, left = row.schema, dict(kwargs)
@@ -332,7 +332,7 @@ class GraphBuilder:
         return given + [(each, None) for each in surplus]
 
 
-def _overloads(operator: str) -> list[Kind]:
+def _overloads(operator: str) -> list[NodeKind]:
     """The rows of an operator: the one that is named, or all overloads.
 
     Those that take numbers of any kind come last.
@@ -349,7 +349,7 @@ def _overloads(operator: str) -> list[Kind]:
     return sorted(operators, key=_takes_any_number)
 
 
-def _takes_any_number(row: Kind) -> bool:
+def _takes_any_number(row: NodeKind) -> bool:
     schema = row.schema
     return schema is not None and any(
         each.type is NumberType and not each.kwarg_only for each in schema.arguments

@@ -41,10 +41,17 @@ from everyorder.runtime.schema.types import (
     Type,
 )
 from everyorder.runtime.schema.values import is_tensor
-from everyorder.runtime.script.ir import Effect, Graph, Node, Place, Value, effects_of
+from everyorder.runtime.script.ir import (
+    Graph,
+    Node,
+    NodeEffect,
+    Place,
+    Value,
+    effects_of,
+)
 from everyorder.runtime.script.tracing.builder import CONSTANT
 from everyorder.runtime.script.tracing.recorder import place_of
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 from everyorder.runtime.script.types.python_classes import PythonClasses
 from everyorder.runtime.tensors import Tensor
 
@@ -105,7 +112,7 @@ def _tuple(
     )
     if not names:
         return TupleType(inner)
-    known = classes(type(value), Scope({}, classes=classes))
+    known = classes(type(value), TypeScope({}, classes=classes))
     if not isinstance(known, TupleType):
         raise TypeFault(path, f"the named tuple `{type(value).__name__}` has no types")
     if known.elements != inner:
@@ -180,7 +187,7 @@ NodeResults = list[tuple[Node, list[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TraceDifference:
     """The first node that differs, if there is one, and how."""
 
     node: Node | None
@@ -218,7 +225,7 @@ def check_trace(
     if difference is None:
         difference = _different_runs(record()[2], record()[2], tolerance)
     node = difference.node
-    if node is not None and Effect.NONDETERMINISTIC in effects_of(node):
+    if node is not None and NodeEffect.NONDETERMINISTIC in effects_of(node):
         place = place_of(node)
         rows = [("at", place)] if place else []
         head = (
@@ -273,22 +280,26 @@ def different_tensors(expected: Any, actual: Any, tolerance: float) -> str:
     return f"differs in {wrong} of {expected.numel()} elements"
 
 
-def different_graphs(traced: Graph, second: Graph) -> Difference | None:
+def different_graphs(traced: Graph, second: Graph) -> TraceDifference | None:
     """The first node of the trace that is another one in a second recording."""
     names: dict[Value, Value] = {}
     _same(traced.block.parameters, second.block.parameters, names)
     for one, two in zip_longest(_steps(traced), _steps(second)):
         if one is None:
-            return Difference(two, "it is not in the trace: Python went another way")
+            return TraceDifference(
+                two, "it is not in the trace: Python went another way"
+            )
         if two is None:
-            return Difference(one, "only the trace has it: Python went another way")
+            return TraceDifference(
+                one, "only the trace has it: Python went another way"
+            )
         found = _different_nodes(one, two, names)
         if found:
-            return Difference(one, found)
+            return TraceDifference(one, found)
     for value, other in zip(traced.block.results, second.block.results, strict=True):
         found = _different_values(value, other, names)
         if found:
-            return Difference(None, "the next time another value was the result")
+            return TraceDifference(None, "the next time another value was the result")
     return None
 
 
@@ -352,12 +363,14 @@ def _same_constants(one: Any, two: Any) -> bool:
     return type(one) is type(two) and repr(one) == repr(two)
 
 
-def _different_runs(one: NodeResults, two: NodeResults, tolerance: float) -> Difference:
+def _different_runs(
+    one: NodeResults, two: NodeResults, tolerance: float
+) -> TraceDifference:
     """The first node that gave something else in another run of the function."""
     for (node, ours), (_, theirs) in zip(one, two, strict=False):
         for expected, actual in zip(ours, theirs, strict=False):
             words = different_tensors(expected, actual, tolerance)
             if words:
-                return Difference(node, f"what it gives {words} in two runs of it")
+                return TraceDifference(node, f"what it gives {words} in two runs of it")
     found = "every operator gives the same; something else changes what comes out"
-    return Difference(None, found)
+    return TraceDifference(None, found)

@@ -118,16 +118,16 @@ _READ = "core::_local_scalar"
 _NO_RESULT = object()
 
 
-class _Current(threading.local):
+class _CurrentRecorder(threading.local):
     """The recorder of a thread; it lies in the thread's `__dict__`."""
 
-    recorder: "Recorder | None" = None
+    recorder: "GraphRecorder | None" = None
 
 
-CURRENT = _Current()
+CURRENT = _CurrentRecorder()
 
 
-class Recorder:
+class GraphRecorder:
     """A graph that is being recorded, and what it knows of Python's objects.
 
     `parent` is the recorder outside of a fork.  With `keeps_results`, `node_results`
@@ -137,7 +137,7 @@ class Recorder:
     def __init__(
         self,
         name: str = "",
-        parent: "Recorder | None" = None,
+        parent: "GraphRecorder | None" = None,
         keeps_results: bool = False,
     ) -> None:
         self.builder = GraphBuilder(name)

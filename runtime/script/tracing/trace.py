@@ -58,7 +58,7 @@ from everyorder.runtime.script.tracing.check import (
 )
 from everyorder.runtime.script.tracing.recorder import (
     CURRENT,
-    Recorder,
+    GraphRecorder,
     place_of_caller,
     warn,
 )
@@ -66,7 +66,9 @@ from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.keys import TRACER
 
 
-def _record_or_run(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:
+def _record_or_run(
+    record: Callable[[GraphRecorder], Any], run: Callable[[], Any]
+) -> Any:
     """Record a call by the recorder of the thread; not the calls inside of it."""
     recorder, view = CURRENT.recorder, LOCAL.view
     LOCAL.view = view_of(view.included & ~TRACER, view.excluded)
@@ -139,7 +141,7 @@ class _Tracer:
             future.set_result(function(*args, **kwargs))
             return future
         place = place_of_caller()
-        inner = Recorder(parent=outer, keeps_results=outer.keeps_results)
+        inner = GraphRecorder(parent=outer, keeps_results=outer.keeps_results)
         with inner:
             result = function(*args, **kwargs)
         inner.builder.place = outer.builder.place = place
@@ -219,7 +221,7 @@ class _Target(NamedTuple):
         """
         args = [map_tensors(copy_tensor, each) for each in args]
         kwargs = {name: map_tensors(copy_tensor, each) for name, each in kwargs.items()}
-        recorder = Recorder(self.name, keeps_results=keeps_results)
+        recorder = GraphRecorder(self.name, keeps_results=keeps_results)
         builder = recorder.builder
         if self.of is not None:
             recorder.learn_attributes(

@@ -4,15 +4,16 @@ How the words of an annotation find the objects and types that they mean, and wh
 stands if they mean none.
 
 Rules:
-- names are looked up where the function was written (`Scope`): its own variables, its
+- names are looked up where the function was written (`TypeScope`): its own variables,
+  its
   module, Python; no code of the program runs for it, but for attributes of modules and
   classes;
 - what is in quotes is read in the same way, and marked inside of the quotes;
 - a function is typed by annotations or by comments, argument for argument; one that is
   typed in both ways is an error.
 
-How it works: `Reader` walks the syntax tree.  A name gives an object, and what objects
-mean is the business of `runtime.schema.annotation`.
+How it works: `AnnotationReader` walks the syntax tree.  A name gives an object, and
+what objects mean is the business of `runtime.schema.annotation`.
 """
 
 import ast
@@ -40,7 +41,7 @@ from everyorder.runtime.schema.types import DICT_KEYS, Type
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Place = Callable[[Any], Span]
-Classes = Callable[[type, "Scope"], Type | None]
+Classes = Callable[[type, "TypeScope"], Type | None]
 
 # Types are nested no deeper than in schemas; reading them recurses.
 DEEPEST = 64
@@ -54,11 +55,11 @@ _GENERIC = "Such are list, dict, tuple, Optional, Union, and the like."
 _ONE_WAY = "Use annotations or a comment."
 
 
-def _no_class(python: type, scope: "Scope") -> None:
+def _no_class(python: type, scope: "TypeScope") -> None:
     """The classes of a program that has none."""
 
 
-class Scope:
+class TypeScope:
     """What names mean at a place of a program, and which types its classes are.
 
     `names` are looked through in their order; `classes` gives the type of a class that
@@ -74,7 +75,7 @@ class Scope:
         self._texts: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, function: Any, classes: Classes = _no_class) -> "Scope":
+    def of(cls, function: Any, classes: Classes = _no_class) -> "TypeScope":
         """The scope in which a Python function was written."""
         closure = {}
         cells = function.__closure__ or ()
@@ -85,9 +86,9 @@ class Scope:
                 continue
         return cls(closure, function.__globals__, classes=classes)
 
-    def within(self, names: Mapping[str, Any]) -> "Scope":
+    def within(self, names: Mapping[str, Any]) -> "TypeScope":
         """A scope in which some names come before those of this one."""
-        return Scope(names, *self._names, classes=self._classes)
+        return TypeScope(names, *self._names, classes=self._classes)
 
     def find(self, name: str) -> Any:
         """What the name means.
@@ -121,7 +122,7 @@ class Scope:
         """
         inner = self.within({})
         inner._texts = self._texts | {text}
-        reader = Reader(inner, Source(text))
+        reader = AnnotationReader(inner, Source(text))
         if text in self._texts:
             reader.fail((0, len(text)), f"`{text}` means itself")
         return reader.text((0, len(text)))
@@ -139,12 +140,12 @@ class FunctionTypes:
     returns: Type | None
 
 
-class Reader:
+class AnnotationReader:
     """Reads the annotations in one source."""
 
     __slots__ = ("_comments", "scope", "source")
 
-    def __init__(self, scope: Scope, source: Source) -> None:
+    def __init__(self, scope: TypeScope, source: Source) -> None:
         self.scope = scope
         self.source = source
         self._comments: dict[int, Span] | None = None
@@ -155,7 +156,7 @@ class Reader:
         Raises:
             AnnotationError: it means none.
         """
-        return _Walk(self, self.source.span).type(node)
+        return _AnnotationWalk(self, self.source.span).type(node)
 
     def text(self, span: Span) -> Type:
         """The type that is written in a part of the source; raises as `type`."""
@@ -169,7 +170,7 @@ class Reader:
     def _expression(self, text: str, span: Span, place: Place) -> Type:
         tree = self._tree(text, span, "eval")
         assert isinstance(tree, ast.Expression)  # that is what the mode gives
-        return _Walk(self, place).type(tree.body)
+        return _AnnotationWalk(self, place).type(tree.body)
 
     def assignment(self, node: ast.stmt) -> Type | None:
         """The type in the comment behind an assignment, or None; raises as `type`."""
@@ -241,7 +242,7 @@ class Reader:
     ) -> tuple[Mapping[str, Type], Type]:
         tree = self._tree(self.source.text[slice(*span)], span, "func_type")
         assert isinstance(tree, ast.FunctionType)  # that is what the mode gives
-        walk = _Walk(self, self._places(span))
+        walk = _AnnotationWalk(self, self._places(span))
         if [*map(_is_ellipsis, tree.argtypes)] == [True]:
             return {}, walk.type(tree.returns)
         types = [walk.type(each) for each in tree.argtypes]
@@ -265,12 +266,12 @@ class Reader:
         return {names[0]: self.text(span)}
 
 
-class _Walk:
+class _AnnotationWalk:
     """One way through a tree, and from its nodes to places of the source."""
 
     __slots__ = ("depth", "place", "reader")
 
-    def __init__(self, reader: Reader, place: Place) -> None:
+    def __init__(self, reader: AnnotationReader, place: Place) -> None:
         self.reader = reader
         self.place = place
         self.depth = 0

@@ -42,7 +42,7 @@ from everyorder.runtime.schema.types import (
     TupleType,
     Type,
 )
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 
 # What members of an enum may have as values.
 _VALUES: dict[type, Type] = {int: IntType, float: FloatType, str: StrType}
@@ -66,7 +66,7 @@ def named_tuple_class(named: TupleType) -> Any:
 
 
 class PythonClasses:
-    """The types of Python classes in a namespace; called by a `Scope`."""
+    """The types of Python classes in a namespace; called by a `TypeScope`."""
 
     __slots__ = ("_begun", "_known", "namespace")
 
@@ -92,7 +92,7 @@ class PythonClasses:
         if isinstance(made, DeclaredType):
             self.namespace.discard(made)
 
-    def __call__(self, python: type, scope: Scope) -> Type | None:
+    def __call__(self, python: type, scope: TypeScope) -> Type | None:
         """The type of a class, whose annotations may use names of the scope, or None.
 
         Raises:
@@ -117,7 +117,7 @@ class PythonClasses:
             if not before:
                 self._begun.clear()
 
-    def _declared(self, python: type, scope: Scope) -> Type | None:
+    def _declared(self, python: type, scope: TypeScope) -> Type | None:
         if issubclass(python, tuple) and hasattr(python, "_fields"):
             return self._named_tuple(python, scope)
         if issubclass(python, enum.Enum):
@@ -130,7 +130,7 @@ class PythonClasses:
         self._begun.append(python)
         self._known[python] = made
 
-    def _named_tuple(self, python: Any, scope: Scope) -> Type:
+    def _named_tuple(self, python: Any, scope: TypeScope) -> Type:
         name = python.__name__
         if python in self._begun and python not in self._known:
             message = f"{name} is a tuple that would hold itself"
@@ -170,7 +170,7 @@ class PythonClasses:
         made.declaration.seal()
         return made
 
-    def _dataclass(self, python: Any, scope: Scope) -> Type:
+    def _dataclass(self, python: Any, scope: TypeScope) -> Type:
         made = self.namespace.declare(ScriptClassType, qualified_name(python), python)
         # Before its fields are read: one of them may be of this class.
         self._keep(python, made)
@@ -180,7 +180,7 @@ class PythonClasses:
         return made
 
 
-def _field(python: type, name: str, annotation: Any, scope: Scope) -> Type:
+def _field(python: type, name: str, annotation: Any, scope: TypeScope) -> Type:
     place = f"the field `{name}` of {python.__name__}"
     try:
         found = annotated_type(annotation, scope)

@@ -25,7 +25,7 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
     table_of,
     write_to,
 )
-from everyorder.runtime.operators.declare.plan import FLOAT32, INT64, Plan
+from everyorder.runtime.operators.declare.plan import FLOAT32, INT64, CallPlan
 from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.tensors.construction import from_numpy, view_of, wrap_number
 from everyorder.runtime.tensors.tensor import Tensor
@@ -97,7 +97,7 @@ def test_results_that_are_not_asked_for_are_none() -> None:
 
     half = LETTERS["h"]
     outputs = (((2,), half), None)
-    plan = Plan(outputs, Device("cpu"), (1.5,), FLOAT32, kernel=run)
+    plan = CallPlan(outputs, Device("cpu"), (1.5,), FLOAT32, kernel=run)
     first, second = produce(plan, table_of("CPU"), "unused")
     assert shown(first) == ("float16", [1.5, 1.5])
     assert second is None
@@ -109,7 +109,7 @@ def test_a_start_is_copied_first() -> None:
     def run(table: Any, out: Tensor) -> None:
         table["add"](out, out, 1.0, 1)
 
-    plan = Plan((((2,), FLOAT32),), Device("cpu"), (), start=x, kernel=run)
+    plan = CallPlan((((2,), FLOAT32),), Device("cpu"), (), start=x, kernel=run)
     assert shown(produce(plan, table_of("CPU"), "unused")) == ("float32", [2.0, 3.0])
     assert shown(x) == ("float32", [1.0, 2.0])
 
@@ -121,11 +121,11 @@ def test_a_start_may_be_the_target() -> None:
     x = tensor([1.0, 2.0])
     outputs = (((2,), FLOAT32),)
     for by, expected in ((tensor([5.0, 5.0]), [6.0, 7.0]), (x, [12.0, 14.0])):
-        plan = Plan(outputs, Device("cpu"), (by,), start=x, kernel=run)
+        plan = CallPlan(outputs, Device("cpu"), (by,), start=x, kernel=run)
         assert write_to(x, "self", plan, table_of("CPU"), "unused") is x
         assert x.numpy().tolist() == expected
     out = tensor([0.0, 0.0])
-    plan = Plan(outputs, Device("cpu"), (x,), start=x, kernel=run)
+    plan = CallPlan(outputs, Device("cpu"), (x,), start=x, kernel=run)
     write_to(out, "out", plan, table_of("CPU"), "unused")
     assert out.numpy().tolist() == [24.0, 28.0]
     wide = tensor([0.0, 0.0], "float64")
@@ -137,7 +137,7 @@ def test_two_results_with_a_start() -> None:
     def run(table: Any, first: Tensor, second: Tensor) -> None:
         table["fill"](second, 3.0)
 
-    plan = Plan(
+    plan = CallPlan(
         (((2,), FLOAT32), ((1,), LETTERS["h"])),
         Device("cpu"),
         (),

@@ -31,11 +31,11 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
     produce,
     table_of,
 )
-from everyorder.runtime.operators.declare.plan import Plan
+from everyorder.runtime.operators.declare.plan import CallPlan
 from everyorder.runtime.operators.declare.saved_plans import (
     MOST,
     NEVER,
-    Memory,
+    SavedPlans,
     saving_plans,
 )
 from everyorder.runtime.operators.declare.structured import Structured
@@ -125,11 +125,11 @@ def with_memory(declared: Structured, plan: Any = None) -> Callable[..., Any]:
     )
 
 
-def memory_of(function: Callable[..., Any]) -> Memory:
+def memory_of(function: Callable[..., Any]) -> SavedPlans:
     """What it has saved."""
     cells = [each.cell_contents for each in function.__closure__ or ()]
     owners = [getattr(each, "__self__", None) for each in cells]
-    return next(each for each in owners if isinstance(each, Memory))
+    return next(each for each in owners if isinstance(each, SavedPlans))
 
 
 def told(run: Callable[..., Any], *arguments: Any) -> Any:
@@ -394,7 +394,7 @@ def test_numbers_are_told_apart_by_type_sign_and_nan() -> None:
 def test_the_plan_is_made_twice_and_then_never_again() -> None:
     plans = []
 
-    def plan(*arguments: Any) -> Plan:
+    def plan(*arguments: Any) -> CallPlan:
         plans.append(arguments)
         return DECLARED["sum"].plan(*arguments)
 

@@ -12,7 +12,7 @@ from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.errors.autograd import WriteRefused
 from everyorder.runtime.errors.tensor import TargetRefused
 from everyorder.runtime.operators import core
-from everyorder.runtime.operators.declare.plan import Plan
+from everyorder.runtime.operators.declare.plan import CallPlan
 from everyorder.runtime.operators.declare.structured import Structured, Unstructured
 from everyorder.runtime.tensors.dtype_info import compute_dtype
 from everyorder.runtime.tensors.tensor import Tensor
@@ -21,7 +21,7 @@ from tests.coded import code
 from tests.operators.tensors import LETTERS, META, shown, tensor
 
 
-def plan_twice(self: Tensor, times: int) -> Plan:
+def plan_twice(self: Tensor, times: int) -> CallPlan:
     """An operator that repeats along the last dimension; it reads what it wrote not."""
     shape = (*self.shape[:-1], self.shape[-1] * times)
     dtype = self.dtype
@@ -30,7 +30,7 @@ def plan_twice(self: Tensor, times: int) -> Plan:
         table["cat"](out, [x] * count, len(shape) - 1)
 
     outputs = ((shape, dtype),)
-    return Plan(
+    return CallPlan(
         outputs, self.device, (self, times), compute_dtype(dtype), (0,), None, run
     )
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from everyorder.runtime.errors.rpc import RpcTimeout
-from everyorder.runtime.rpc.agent import Request
+from everyorder.runtime.rpc.agent import CallRequest
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 
@@ -24,15 +24,16 @@ def test_answers_come_though_all_threads_are_busy() -> None:
     """Results, errors and callbacks: those who wait for them may have to free them."""
     with threads("a", "b", num_worker_threads=2) as (a, b):
         busy = [
-            b.call(a.node, Request(wait_for, ("busy",)), timeout=None) for _ in range(5)
+            b.call(a.node, CallRequest(wait_for, ("busy",)), timeout=None)
+            for _ in range(5)
         ]
         assert a.wait_until(lambda: a.pool.counts() == (2, 0, 3), SECONDS)
         try:
-            asked = a.call(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
+            asked = a.call(b.node, CallRequest(operator.add, (1, 2)), timeout=SECONDS)
             assert asked.wait(SECONDS) == 3
-            told = a.call(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
+            told = a.call(b.node, CallRequest(operator.add, (1, 2)), timeout=SECONDS)
             assert told.then(lambda done: done.value() + 1).wait(SECONDS) == 4
-            late = a.call(b.node, Request(wait_for, ("late",)), timeout=0.05)
+            late = a.call(b.node, CallRequest(wait_for, ("late",)), timeout=0.05)
             with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
                 late.wait(SECONDS)
         finally:

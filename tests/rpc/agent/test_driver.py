@@ -9,12 +9,12 @@ import pytest
 
 from everyorder.runtime.errors.rpc import NotInitialized, RpcMisuse, WorkerLost
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.agent import Agent, Request
+from everyorder.runtime.rpc.agent import Agent, CallRequest
 from everyorder.runtime.rpc.protocol.events import Freed, Joined
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
 
-ADD = Request(operator.add, (1, 2))
+ADD = CallRequest(operator.add, (1, 2))
 
 
 def within(agent: Agent, act: Any) -> Any:
@@ -102,7 +102,7 @@ class Between(Exception):
 def test_what_else_comes_in_between_ends_the_worker() -> None:
     with threads("a", "b") as (a, b):
         blocked = threading.Event()
-        future = a.call(b.node, Request(held, (0,)), timeout=SECONDS)
+        future = a.call(b.node, CallRequest(held, (0,)), timeout=SECONDS)
 
         def act() -> None:
             raise Between

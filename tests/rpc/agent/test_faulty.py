@@ -14,14 +14,20 @@ from everyorder.runtime.errors.rpc import (
     RpcTimeout,
     Unsendable,
 )
-from everyorder.runtime.rpc.agent import Agent, Request, Seat, backend_type, seated
+from everyorder.runtime.rpc.agent import (
+    Agent,
+    CallRequest,
+    WorkerSlot,
+    backend_type,
+    seated,
+)
 from everyorder.runtime.rpc.api.lifecycle import init_rpc, stop
 from tests.coded import code
 from tests.rpc.faulty_agent import FAULTY_BACKEND, FaultyAgent, FaultyOptions, start
 from tests.rpc.worlds import PATIENT, SECONDS, at_once, place, stopped
 
-PYTHON = Request(operator.add, (1, 2))
-SCRIPT = Request(runtime.add, (runtime.ones(1), 1))
+PYTHON = CallRequest(operator.add, (1, 2))
+SCRIPT = CallRequest(runtime.add, (runtime.ones(1), 1))
 RETRIED = ("RREF_FORK_REQUEST", "RREF_CHILD_ACCEPT", "RREF_USER_DELETE")
 
 
@@ -30,7 +36,7 @@ def faulty(*names: str, **faults: Any) -> Iterator[list[Agent]]:
     given = FaultyOptions(
         init_method=place(), session=PATIENT, join_timeout=SECONDS, **faults
     )
-    seats = [Seat() for _ in names]
+    seats = [WorkerSlot() for _ in names]
 
     def begun(rank: int) -> Agent:
         with seated(seats[rank]):
@@ -90,7 +96,7 @@ def test_without_faults_it_is_as_any() -> None:
 
 @pytest.mark.parametrize(("name", "asked"), [("PYTHON", PYTHON), ("SCRIPT", SCRIPT)])
 @pytest.mark.parametrize("to", [0, 1])
-def test_attempts_that_fail(name: str, asked: Request, to: int) -> None:
+def test_attempts_that_fail(name: str, asked: CallRequest, to: int) -> None:
     faults = {"messages_to_fail": [f"{name}_CALL"], "num_fail_sends": 2}
     with faulty("a", "b", **faults) as agents:
         a, node = agents[0], agents[to].node
@@ -105,7 +111,7 @@ def test_attempts_that_fail(name: str, asked: Request, to: int) -> None:
 
 @pytest.mark.parametrize(("name", "asked"), [("PYTHON", PYTHON), ("SCRIPT", SCRIPT)])
 @pytest.mark.parametrize("to", [0, 1])
-def test_creations_that_fail_are_dead(name: str, asked: Request, to: int) -> None:
+def test_creations_that_fail_are_dead(name: str, asked: CallRequest, to: int) -> None:
     faults = {"messages_to_fail": [f"{name}_REMOTE_CALL"], "num_fail_sends": 1}
     with faulty("a", "b", **faults) as agents:
         a, node = agents[0], agents[to].node
@@ -180,7 +186,7 @@ def test_control_messages_arrive_in_the_end() -> None:
     faults = {"messages_to_fail": RETRIED, "num_fail_sends": 2}
     with faulty("a", "b", "c", **faults) as (a, b, c):
         handle = a.remote(b.node, PYTHON, timeout=SECONDS)
-        shared = Request(fetched, (handle,))
+        shared = CallRequest(fetched, (handle,))
         assert a.call_and_wait(c.node, shared, timeout=SECONDS) == 3
         handle.drop()
         a.do(lambda _: None, "test")

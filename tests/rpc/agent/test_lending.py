@@ -18,7 +18,7 @@ from everyorder.runtime.errors.rpc import (
     Unsendable,
     WorkerLost,
 )
-from everyorder.runtime.rpc.agent import Agent, Request, current_agent
+from everyorder.runtime.rpc.agent import Agent, CallRequest, current_agent
 from everyorder.runtime.rpc.agent.agent import Job, serve
 from everyorder.runtime.rpc.api.lifecycle import stop
 from everyorder.runtime.rpc.protocol.events import Called, Settings
@@ -69,7 +69,9 @@ def test_large_tensors_are_lent_and_come_back() -> None:
         x = runtime.ones(COUNT)
 
         def ask(function: Any = total) -> Any:
-            return agent.call_and_wait(node, Request(function, (x,)), timeout=SECONDS)
+            return agent.call_and_wait(
+                node, CallRequest(function, (x,)), timeout=SECONDS
+            )
 
         assert lends(agent, ask)
         for _ in range(20):
@@ -95,7 +97,7 @@ def test_large_tensors_are_lent_and_come_back() -> None:
 def test_nothing_is_lent_where_nobody_wants_it() -> None:
     with processes("fork", ["a", "b"], shared_memory=False) as (agent, _):
         x = runtime.ones(COUNT)
-        request = Request(doubled_in_place, (x,))
+        request = CallRequest(doubled_in_place, (x,))
         for _ in range(3):
             back = agent.call_and_wait(agent.find("b"), request, timeout=SECONDS)
             assert total(back) == 2 * COUNT
@@ -106,7 +108,7 @@ def test_nothing_is_lent_within_a_process() -> None:
     with threads("a", "b") as (a, b):
         x = runtime.ones(COUNT)
         for to in (a, b):
-            request = Request(doubled_in_place, (x,))
+            request = CallRequest(doubled_in_place, (x,))
             back = a.call_and_wait(to.node, request, timeout=SECONDS)
             assert (total(back), total(x)) == (2 * COUNT, COUNT)
         assert a.lending.counts()["peak"] == b.lending.counts()["peak"] == 0
@@ -120,9 +122,9 @@ def test_what_was_lent_to_a_lost_worker_is_let_go() -> None:
     with processes("fork", ["a", "b"], settings=HASTY) as (agent, (other,)):
         node = agent.find("b")
         x = runtime.ones(COUNT)
-        asked = Request(total, (x,))
+        asked = CallRequest(total, (x,))
         assert lends(agent, lambda: agent.call_and_wait(node, asked, timeout=SECONDS))
-        future = agent.call(node, Request(wait_for_ever, (x,)), timeout=SECONDS)
+        future = agent.call(node, CallRequest(wait_for_ever, (x,)), timeout=SECONDS)
         assert agent.wait_until(lambda: agent.lending.counts()["lent"] > 0, SECONDS)
         other.signal(signal.SIGKILL)
         with pytest.raises(WorkerLost):
@@ -133,7 +135,7 @@ def test_what_was_lent_to_a_lost_worker_is_let_go() -> None:
 def test_what_is_lent_counts_as_if_it_was_sent() -> None:
     small = Settings(heartbeat=0.3, dead=30.0, expire=40.0, largest=4 * COUNT)
     with processes("fork", ["a", "b"], settings=small) as (agent, _):
-        request = Request(total, (runtime.ones(2 * COUNT),))
+        request = CallRequest(total, (runtime.ones(2 * COUNT),))
         for _ in range(3):
             with pytest.raises(Unsendable, check=code("PayloadTooLarge")):
                 agent.call_and_wait(agent.find("b"), request, timeout=SECONDS)
@@ -195,7 +197,7 @@ def test_where_there_is_no_memory_to_lend_all_is_sent(call: str) -> None:
     before = shared()
     with processes("fork", ["a", "b"]) as (agent, (other,)):
         node = agent.find("b")
-        large = Request(doubled_in_place, (runtime.ones(COUNT),))
+        large = CallRequest(doubled_in_place, (runtime.ones(COUNT),))
 
         def ask() -> Any:
             return agent.call_and_wait(node, large, timeout=SECONDS)
@@ -204,7 +206,7 @@ def test_where_there_is_no_memory_to_lend_all_is_sent(call: str) -> None:
         other.do(without, call)
         without(call)
         try:
-            larger = Request(doubled_in_place, (runtime.ones(9 * COUNT),))
+            larger = CallRequest(doubled_in_place, (runtime.ones(9 * COUNT),))
             for _ in range(3):
                 back = agent.call_and_wait(node, larger, timeout=SECONDS)
                 assert total(back) == 18 * COUNT
@@ -220,7 +222,7 @@ def test_where_there_is_no_memory_to_lend_all_is_sent(call: str) -> None:
 def test_who_cannot_have_what_was_lent_says_so_and_gives_it_back(call: str) -> None:
     with processes("fork", ["a", "b"]) as (agent, (other,)):
         node = agent.find("b")
-        asked = Request(three, tuple(runtime.ones(COUNT) for _ in range(3)))
+        asked = CallRequest(three, tuple(runtime.ones(COUNT) for _ in range(3)))
 
         def ask() -> Any:
             return agent.call_and_wait(node, asked, timeout=SECONDS)

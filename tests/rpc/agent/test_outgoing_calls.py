@@ -19,10 +19,10 @@ from everyorder.runtime.errors.rpc import (
     WorkerLost,
 )
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.agent import Agent, Request, current_agent
+from everyorder.runtime.rpc.agent import Agent, CallRequest, current_agent
 from everyorder.runtime.rpc.codec.named_functions import MARK
 from everyorder.runtime.rpc.protocol.events import Settings
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, at_once, stopped, threads
 
@@ -38,7 +38,7 @@ World = tuple[Agent, Agent, Agent]
 
 def call(agent: Agent, to: str, function: Any, *args: Any, **kwargs: Any) -> Any:
     """What a function gives on another worker, asked in both ways."""
-    request = Request(function, args, kwargs)
+    request = CallRequest(function, args, kwargs)
     node = agent.find(to)
     later = agent.call(node, request, timeout=SECONDS)
     now = agent.call_and_wait(node, request, timeout=SECONDS)
@@ -46,7 +46,7 @@ def call(agent: Agent, to: str, function: Any, *args: Any, **kwargs: Any) -> Any
     return now
 
 
-def asked(agent: Agent, node: Node, request: Request, later: bool) -> Any:
+def asked(agent: Agent, node: WorkerNode, request: CallRequest, later: bool) -> Any:
     if later:
         return agent.call(node, request, timeout=SECONDS).wait(SECONDS)
     return agent.call_and_wait(node, request, timeout=SECONDS)
@@ -85,7 +85,7 @@ def nested(names: list[str]) -> list[str]:
     agent = current_agent("test")
     if not names:
         return [agent.name]
-    request = Request(nested, (names[1:],))
+    request = CallRequest(nested, (names[1:],))
     answer = agent.call_and_wait(agent.find(names[0]), request, timeout=SECONDS)
     return [agent.name, *answer]
 
@@ -97,7 +97,7 @@ def test_calls_within_calls_go_round_and_round(world: World) -> None:
 
 def test_more_of_them_at_once_than_there_are_threads() -> None:
     with threads("a", "b", num_worker_threads=1) as (a, b):
-        request = Request(nested, (["a", "b"] * 4,))
+        request = CallRequest(nested, (["a", "b"] * 4,))
         futures = [a.call(b.node, request, timeout=SECONDS) for _ in range(10)]
         for future in futures:
             assert future.wait(SECONDS) == ["b", *["a", "b"] * 4]
@@ -133,7 +133,7 @@ def test_what_it_raises_is_raised_here(
     world: World, to: str, kind: str, classes: tuple[type, ...]
 ) -> None:
     agent = world[0]
-    request = Request(fails, (kind,))
+    request = CallRequest(fails, (kind,))
     node = agent.find(to)
     for later in (False, True):
         with pytest.raises(RemoteError) as error:
@@ -149,7 +149,7 @@ def test_a_mistake_is_raised_here_and_nothing_is_sent(world: World) -> None:
     a, b, _ = world
     before = a.session.counts()["calls"]
     with pytest.raises(Unsendable, check=code("Unsendable")):
-        a.call(b.node, Request(id, (threading.Lock(),)), timeout=SECONDS)
+        a.call(b.node, CallRequest(id, (threading.Lock(),)), timeout=SECONDS)
     assert a.session.counts()["calls"] == before
     assert not a.debug_info()["agent.client_active_calls"]
 
@@ -157,7 +157,7 @@ def test_a_mistake_is_raised_here_and_nothing_is_sent(world: World) -> None:
 def test_a_result_that_cannot_be_sent(world: World) -> None:
     a, b, _ = world
     with pytest.raises(RemoteError, match="cannot be sent"):
-        a.call_and_wait(b.node, Request(threading.Lock), timeout=SECONDS)
+        a.call_and_wait(b.node, CallRequest(threading.Lock), timeout=SECONDS)
 
 
 class Gate:
@@ -189,10 +189,10 @@ def wait_in_gate(number: int) -> int:
 def test_a_deadline_marks_the_caller_only(world: World, gate: type[Gate]) -> None:
     a, b, _ = world
     with pytest.raises(RpcTimeout) as error:
-        a.call_and_wait(b.node, Request(wait_in_gate, (1,)), timeout=0.05)
+        a.call_and_wait(b.node, CallRequest(wait_in_gate, (1,)), timeout=0.05)
     assert str(error.value).startswith("RPC ran for more than set timeout (50 ms)")
     assert isinstance(error.value, TimeoutError)
-    future = a.call(b.node, Request(wait_in_gate, (2,)), timeout=0.05)
+    future = a.call(b.node, CallRequest(wait_in_gate, (2,)), timeout=0.05)
     with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
         future.wait(SECONDS)
     for _ in range(2):
@@ -208,7 +208,7 @@ def test_a_deadline_marks_the_caller_only(world: World, gate: type[Gate]) -> Non
 
 def test_a_call_without_an_end_in_time_waits(world: World, gate: type[Gate]) -> None:
     a, b, _ = world
-    future = a.call(b.node, Request(wait_in_gate, (1,)), timeout=None)
+    future = a.call(b.node, CallRequest(wait_in_gate, (1,)), timeout=None)
     assert gate.began.acquire(timeout=SECONDS)
     gate.free.release()
     assert future.wait(SECONDS) == 1
@@ -216,10 +216,10 @@ def test_a_call_without_an_end_in_time_waits(world: World, gate: type[Gate]) -> 
 
 def test_what_nobody_waits_for_is_not_begun(gate: type[Gate]) -> None:
     with threads("a", "b", num_worker_threads=1) as (a, b):
-        first = a.call(b.node, Request(wait_in_gate, (1,)), timeout=SECONDS)
+        first = a.call(b.node, CallRequest(wait_in_gate, (1,)), timeout=SECONDS)
         assert gate.began.acquire(timeout=SECONDS)
         with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
-            a.call_and_wait(b.node, Request(wait_in_gate, (2,)), timeout=0.05)
+            a.call_and_wait(b.node, CallRequest(wait_in_gate, (2,)), timeout=0.05)
         assert b.wait_until(
             lambda: any(job.cancelled for job in [*b._jobs.values()]), SECONDS
         )
@@ -244,7 +244,7 @@ def test_who_waits_may_be_interrupted(world: World, gate: type[Gate]) -> None:
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        a.call_and_wait(b.node, Request(wait_in_gate, (1,)), timeout=SECONDS)
+        a.call_and_wait(b.node, CallRequest(wait_in_gate, (1,)), timeout=SECONDS)
     thread.join(SECONDS)
     gate.free.release()
     assert a.wait_until(a.is_idle, SECONDS)
@@ -266,7 +266,7 @@ def test_who_is_interrupted_when_it_was_sent_leaves_no_value_behind(
         with monkeypatch.context() as patch:
             patch.setattr(a, "do", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                a.remote(b.node, Request(list), timeout=SECONDS)
+                a.remote(b.node, CallRequest(list), timeout=SECONDS)
             with pytest.raises(KeyboardInterrupt):
                 a.own(future)
         # What is asked now comes after all that.
@@ -279,10 +279,12 @@ def test_callbacks_may_call_and_wait(world: World) -> None:
     a, b, _ = world
 
     def again(future: Future[int]) -> int:
-        request = Request(operator.add, (future.value(), 1))
+        request = CallRequest(operator.add, (future.value(), 1))
         return int(a.call_and_wait(b.node, request, timeout=SECONDS))
 
-    future: Future[int] = a.call(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
+    future: Future[int] = a.call(
+        b.node, CallRequest(operator.add, (1, 2)), timeout=SECONDS
+    )
     for _ in range(40):
         future = future.then(again)
     assert future.wait(SECONDS) == 43
@@ -290,7 +292,7 @@ def test_callbacks_may_call_and_wait(world: World) -> None:
 
 def test_callbacks_run_on_request_threads(world: World, gate: type[Gate]) -> None:
     a, b, _ = world
-    future = a.call(b.node, Request(wait_in_gate, (1,)), timeout=SECONDS)
+    future = a.call(b.node, CallRequest(wait_in_gate, (1,)), timeout=SECONDS)
     named = future.then(lambda _: threading.current_thread().name)
     gate.free.release()
     assert named.wait(SECONDS).startswith("a request ")
@@ -324,10 +326,10 @@ setattr(wrong, MARK, wrong)
 def test_functions_whose_results_come_later(world: World, to: str) -> None:
     a = world[0]
     assert call(a, to, later, 5) == 5
-    request = Request(later, (ValueError("Expected error"),))
+    request = CallRequest(later, (ValueError("Expected error"),))
     with pytest.raises(ValueError, match="Expected error"):
         a.call_and_wait(a.find(to), request, timeout=SECONDS)
-    handle = a.remote(a.find(to), Request(later, (5,)), timeout=SECONDS)
+    handle = a.remote(a.find(to), CallRequest(later, (5,)), timeout=SECONDS)
     assert a.fetch(handle, timeout=SECONDS).wait(SECONDS) == 5
     handle.drop()
 
@@ -335,14 +337,14 @@ def test_functions_whose_results_come_later(world: World, to: str) -> None:
 def test_they_give_futures(world: World) -> None:
     a, b, _ = world
     with pytest.raises(RpcMisuse, check=code("NotAFuture")) as error:
-        a.call_and_wait(b.node, Request(wrong), timeout=SECONDS)
+        a.call_and_wait(b.node, CallRequest(wrong), timeout=SECONDS)
     text = "Functions decorated with @rpc.async_function must return a "
     assert text in str(error.value)
 
 
 def test_a_future_itself_does_not_travel(world: World) -> None:
     a, b, _ = world
-    request = Request(Future)
+    request = CallRequest(Future)
     with pytest.raises(RemoteError, match="Future"):
         a.call_and_wait(b.node, request, timeout=SECONDS)
     handle = a.remote(b.node, request, timeout=SECONDS)
@@ -353,7 +355,7 @@ def test_a_future_itself_does_not_travel(world: World) -> None:
 
 def test_with_too_many_calls_the_caller_waits(gate: type[Gate]) -> None:
     with threads("a", "b", max_calls_in_flight=3) as (a, b):
-        request = Request(wait_in_gate, (1,))
+        request = CallRequest(wait_in_gate, (1,))
         futures = [a.call(b.node, request, timeout=SECONDS) for _ in range(3)]
         more: list[Future[int]] = []
 
@@ -376,16 +378,16 @@ def test_with_too_many_calls_the_caller_waits(gate: type[Gate]) -> None:
 
 def test_who_waits_for_room_has_a_deadline_all_the_same(gate: type[Gate]) -> None:
     with threads("a", "b", max_calls_in_flight=1) as (a, b):
-        first = a.call(b.node, Request(wait_in_gate, (1,)), timeout=SECONDS)
+        first = a.call(b.node, CallRequest(wait_in_gate, (1,)), timeout=SECONDS)
         with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
-            a.call_and_wait(b.node, Request(operator.add, (1, 2)), timeout=0.05)
+            a.call_and_wait(b.node, CallRequest(operator.add, (1, 2)), timeout=0.05)
         gate.free.release()
         assert first.wait(SECONDS) == 1
 
 
 def test_calls_within_calls_do_not_wait_for_room() -> None:
     with threads("a", "b", max_calls_in_flight=1) as (a, b):
-        request = Request(nested, (["a", "b", "a"],))
+        request = CallRequest(nested, (["a", "b", "a"],))
         answer = a.call_and_wait(b.node, request, timeout=SECONDS)
         assert answer == ["b", "a", "b", "a"]
 
@@ -393,7 +395,7 @@ def test_calls_within_calls_do_not_wait_for_room() -> None:
 @pytest.mark.long
 def test_a_hundred_thousand_calls_in_flight() -> None:
     with threads("a", "b") as (a, b):
-        request = Request(operator.add, (1, 2))
+        request = CallRequest(operator.add, (1, 2))
         futures = [a.call(b.node, request, timeout=None) for _ in range(100_000)]
         assert {future.wait(SECONDS) for future in futures} == {3}
         stopped(a, b)
@@ -405,18 +407,18 @@ def test_what_is_too_large_is_refused_and_the_other_goes_on() -> None:
         with pytest.raises(
             Unsendable, check=code("PayloadTooLarge"), match="too large"
         ):
-            a.call_and_wait(b.node, Request(len, (bytes(10_000),)), timeout=SECONDS)
+            a.call_and_wait(b.node, CallRequest(len, (bytes(10_000),)), timeout=SECONDS)
         with pytest.raises(
             Unsendable, check=code("PayloadTooLarge"), match="too large"
         ):
-            a.call_and_wait(b.node, Request(bytes, (10_000,)), timeout=SECONDS)
+            a.call_and_wait(b.node, CallRequest(bytes, (10_000,)), timeout=SECONDS)
         assert call(a, "b", operator.add, 1, 2) == 3
 
 
 def test_the_value_that_was_too_large_to_be_asked_for_was_never_made() -> None:
     small = Settings(heartbeat=0.3, dead=30.0, expire=40.0, largest=4096)
     with threads("a", "b", settings=small) as (a, b):
-        there = a.remote(b.node, Request(len, (bytes(10_000),)), timeout=SECONDS)
+        there = a.remote(b.node, CallRequest(len, (bytes(10_000),)), timeout=SECONDS)
         with pytest.raises(ReferenceDead, check=code("ReferenceDead")) as error:
             a.fetch_and_wait(there, timeout=SECONDS)
         assert error.value.reference == there.text()
@@ -431,13 +433,13 @@ def test_a_reference_of_an_earlier_life_is_not_sent() -> None:
         stopped(a)
     with threads("a") as (a,):
         with pytest.raises(RpcMisuse) as error:
-            a.call_and_wait(a.node, Request(print, (old,)), timeout=SECONDS)
+            a.call_and_wait(a.node, CallRequest(print, (old,)), timeout=SECONDS)
         assert error.value.found == "a reference of the worker `a`, which has stopped"
 
 
 def test_texts_name_the_class_that_is_called() -> None:
-    assert Request(PS).text() == "PS"
-    assert Request(operator.add).text() == "add"
+    assert CallRequest(PS).text() == "PS"
+    assert CallRequest(operator.add).text() == "add"
 
 
 class PS:
@@ -447,7 +449,7 @@ class PS:
 def test_a_worker_that_is_lost(gate: type[Gate]) -> None:
     with threads("a", "b", settings=HASTY) as (a, b):
         node = b.node
-        future = a.call(node, Request(wait_in_gate, (1,)), timeout=SECONDS)
+        future = a.call(node, CallRequest(wait_in_gate, (1,)), timeout=SECONDS)
         assert gate.began.acquire(timeout=SECONDS)
         b.transport.close(0)
         with pytest.raises(WorkerLost, match="on `b` has no answer") as error:
@@ -455,12 +457,12 @@ def test_a_worker_that_is_lost(gate: type[Gate]) -> None:
         assert isinstance(error.value, ConnectionError)
         gate.free.release()
         with pytest.raises(WorkerLost):
-            a.call_and_wait(node, Request(operator.add, (1, 2)), timeout=SECONDS)
+            a.call_and_wait(node, CallRequest(operator.add, (1, 2)), timeout=SECONDS)
 
 
 def test_a_worker_that_has_stopped(gate: type[Gate]) -> None:
     with threads("a", "b") as (a, b):
-        future = a.call(b.node, Request(wait_in_gate, (1,)), timeout=SECONDS)
+        future = a.call(b.node, CallRequest(wait_in_gate, (1,)), timeout=SECONDS)
         assert gate.began.acquire(timeout=SECONDS)
         threading.Timer(0.1, gate.free.release).start()
         a.close()
@@ -468,7 +470,7 @@ def test_a_worker_that_has_stopped(gate: type[Gate]) -> None:
             future.wait(SECONDS)
         for ask in (a.call, a.call_and_wait, a.remote):
             with pytest.raises(NotInitialized, match="RPC has not been initialized"):
-                ask(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
+                ask(b.node, CallRequest(operator.add, (1, 2)), timeout=SECONDS)
 
 
 # Values that stay -----------------------------------------------------------------
@@ -494,7 +496,7 @@ def test_a_value_is_dropped_when_its_reference_is(world: World) -> None:
     Value.gone = []
     Value.agents = (a, b)
     try:
-        handle = a.remote(b.node, Request(Value), timeout=SECONDS)
+        handle = a.remote(b.node, CallRequest(Value), timeout=SECONDS)
         handle.created.wait(SECONDS)
         assert handle.confirmed
         assert b.debug_info()["num_owner_rrefs"] == 1
@@ -510,7 +512,7 @@ def test_a_value_is_dropped_when_its_reference_is(world: World) -> None:
 
 def test_a_finalizer_tells_nobody_and_the_next_one_does(world: World) -> None:
     a, b, _ = world
-    handle = a.remote(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
+    handle = a.remote(b.node, CallRequest(operator.add, (1, 2)), timeout=SECONDS)
     handle.created.wait(SECONDS)
     with a._lock:
         # As the garbage collector may do anywhere.
@@ -523,7 +525,7 @@ def test_a_value_that_fails_to_be_made_is_an_error_where_it_is_fetched(
     world: World,
 ) -> None:
     a, b, _ = world
-    handle = a.remote(b.node, Request(fails, ("value",)), timeout=SECONDS)
+    handle = a.remote(b.node, CallRequest(fails, ("value",)), timeout=SECONDS)
     assert handle.created.wait(SECONDS) is None
     with pytest.raises(ValueError, match="Expected error"):
         a.fetch(handle, timeout=SECONDS).wait(SECONDS)
@@ -532,7 +534,7 @@ def test_a_value_that_fails_to_be_made_is_an_error_where_it_is_fetched(
 
 def test_a_fetch_may_come_before_the_value(world: World, gate: type[Gate]) -> None:
     a, b, _ = world
-    handle = a.remote(b.node, Request(wait_in_gate, (7,)), timeout=SECONDS)
+    handle = a.remote(b.node, CallRequest(wait_in_gate, (7,)), timeout=SECONDS)
     fetched = [a.fetch(handle, timeout=SECONDS) for _ in range(3)]
     assert not any(each.done() for each in fetched)
     gate.free.release()
@@ -543,7 +545,8 @@ def test_a_fetch_may_come_before_the_value(world: World, gate: type[Gate]) -> No
 def test_a_creation_that_is_not_in_time_is_dead(world: World, gate: type[Gate]) -> None:
     a, b, _ = world
     handles = [
-        a.remote(b.node, Request(wait_in_gate, (n,)), timeout=0.05) for n in range(2)
+        a.remote(b.node, CallRequest(wait_in_gate, (n,)), timeout=0.05)
+        for n in range(2)
     ]
     for handle in handles:
         with pytest.raises(RpcTimeout, match="RPC ran for more than"):
@@ -565,7 +568,7 @@ def test_values_of_ones_own(world: World) -> None:
     handle = a.own(value)
     assert handle.is_owner
     assert a.fetch(handle, timeout=SECONDS).wait() is value.value()
-    there = b.call_and_wait(a.node, Request(me), timeout=SECONDS)
+    there = b.call_and_wait(a.node, CallRequest(me), timeout=SECONDS)
     assert there == "a"
     count = a.debug_info()["num_owner_rrefs"]
     handle.drop()
@@ -583,7 +586,7 @@ def fetched(reference: Any) -> Any:
 
 def test_references_travel(world: World) -> None:
     a, b, _ = world
-    handle = a.remote(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
+    handle = a.remote(b.node, CallRequest(operator.add, (1, 2)), timeout=SECONDS)
     for to in ("a", "b", "c"):
         assert call(a, to, fetched, handle) == 3
     handle.drop()
@@ -595,7 +598,7 @@ def test_references_travel(world: World) -> None:
 
 def test_nothing_of_a_call_is_kept(world: World) -> None:
     a, b, _ = world
-    future = a.call(b.node, Request(operator.add, (1, 2)), timeout=SECONDS)
+    future = a.call(b.node, CallRequest(operator.add, (1, 2)), timeout=SECONDS)
     future.wait(SECONDS)
     gone = weakref.ref(future)
     del future
@@ -607,7 +610,7 @@ def test_many_threads_at_once(world: World) -> None:
     a, b, c = world
 
     def work(agent: Agent, to: Agent) -> int:
-        request = Request(operator.add, (1, 2))
+        request = CallRequest(operator.add, (1, 2))
         return sum(
             agent.call_and_wait(to.node, request, timeout=SECONDS) for _ in range(50)
         )

@@ -10,7 +10,7 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime import rpc
 from everyorder.runtime.errors.rpc import RemoteError, RpcError, UnknownCallable
-from everyorder.runtime.rpc.agent import Agent, Request, Seat
+from everyorder.runtime.rpc.agent import Agent, CallRequest, WorkerSlot
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
 from everyorder.runtime.rpc.api.lifecycle import stop
 from everyorder.runtime.rpc.api.rref import reference_of
@@ -43,7 +43,7 @@ def one_of_two() -> Iterator[tuple[Agent, Agent]]:
 
     def begun(rank: int) -> Agent:
         given = options(registered_only=bool(rank))
-        return join("ab"[rank], parse_init_method(where, rank, 2), given, Seat())
+        return join("ab"[rank], parse_init_method(where, rank, 2), given, WorkerSlot())
 
     made = at_once(lambda: begun(0), lambda: begun(1))
     try:
@@ -56,19 +56,19 @@ def one_of_two() -> Iterator[tuple[Agent, Agent]]:
 def test_it_runs_what_is_registered_and_reads_what_runs_no_code() -> None:
     RAN.clear()
     with one_of_two() as (a, b), REGISTRY.add(offered, "offered"):
-        asked = Request(offered, (1,))
+        asked = CallRequest(offered, (1,))
         assert a.call_and_wait(b.node, asked, timeout=SECONDS) == [1, 1]
         handle = a.remote(b.node, asked, timeout=SECONDS)
         assert a.fetch_and_wait(handle, timeout=SECONDS) == [1, 1]
         handle.drop()
         with pytest.raises(RemoteError) as caught:
-            a.call_and_wait(b.node, Request(offered, (Trap(),)), timeout=SECONDS)
+            a.call_and_wait(b.node, CallRequest(offered, (Trap(),)), timeout=SECONDS)
         assert caught.value.remote_type == "UnknownCallable"
         assert caught.value.code == "OnlyRegistered"
         assert RAN == []
         # Elsewhere the same value is read, and what it runs is run.
         assert a.call_and_wait(
-            a.node, Request(offered, (Trap(),)), timeout=SECONDS
+            a.node, CallRequest(offered, (Trap(),)), timeout=SECONDS
         ) == [None, None]
         assert RAN == ["where it was read"]
 
@@ -83,7 +83,7 @@ def test_proxies_are_refused_by_what_they_are() -> None:
     }
     with one_of_two() as (a, b), REGISTRY.add(offered, "offered"):
         for agent, other in ((a, b), (b, a)):
-            asked = Request(offered, (1,))
+            asked = CallRequest(offered, (1,))
             reference = reference_of(
                 agent, agent.remote(other.node, asked, timeout=SECONDS)
             )
@@ -94,7 +94,7 @@ def test_proxies_are_refused_by_what_they_are() -> None:
                 there = "A call of another function, by a proxy, or with values"
                 said = said if agent is b else there
                 assert said in " ".join(str(caught.value).split())
-            taken = Request(offered, (reference,))
+            taken = CallRequest(offered, (reference,))
             if agent is a:
                 for each in a.call_and_wait(other.node, taken, timeout=SECONDS):
                     assert each.to_here() == [1, 1]
@@ -110,11 +110,11 @@ def test_proxies_are_refused_by_what_they_are() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        Request(operator.add, (1, 2)),
-        Request(runtime.add, (runtime.ones(1), 1)),
+        CallRequest(operator.add, (1, 2)),
+        CallRequest(runtime.add, (runtime.ones(1), 1)),
     ],
 )
-def test_nothing_else_runs_there_or_is_asked_by_it(asked: Request) -> None:
+def test_nothing_else_runs_there_or_is_asked_by_it(asked: CallRequest) -> None:
     with one_of_two() as (a, b):
         with pytest.raises(RemoteError) as caught:
             a.call_and_wait(b.node, asked, timeout=SECONDS)

@@ -18,7 +18,7 @@ from everyorder.runtime.errors.rpc import (
 )
 from everyorder.runtime.rpc.agent import (
     Agent,
-    Seat,
+    WorkerSlot,
     current_agent,
     is_initialized,
     seat,
@@ -200,7 +200,9 @@ def test_what_names_no_worker(to: Any) -> None:
 def begun(
     where: str, name: str, rank: int = -1, size: int | None = None, **more: Any
 ) -> Agent:
-    return join(name, parse_init_method(where, rank, size), options(**more), Seat())
+    return join(
+        name, parse_init_method(where, rank, size), options(**more), WorkerSlot()
+    )
 
 
 def comes_to(agent: Agent, members: int) -> bool:
@@ -257,7 +259,7 @@ def test_names_and_numbers_are_unique(
     where = place()
     ending(begun(where, "a"))
     ending(begun(where, "b", 3))
-    sits = Seat()
+    sits = WorkerSlot()
     with pytest.raises(
         NotAdmitted, check=code("NotUnique"), match="is not unique"
     ) as error:
@@ -278,7 +280,13 @@ def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
 def test_who_is_not_needed_any_more_says_how_long_it_waited() -> None:
     given = options(join_timeout=1000.0)
     with pytest.raises(JoinTimeout) as error:
-        join("a", parse_init_method(place(), 0, 2), given, Seat(), over=lambda: True)
+        join(
+            "a",
+            parse_init_method(place(), 0, 2),
+            given,
+            WorkerSlot(),
+            over=lambda: True,
+        )
     assert error.value.seconds < 1000.0
     assert error.value.missing == ("the worker of rank 1",)
 
@@ -334,13 +342,13 @@ def test_a_place_that_stays_taken_is_refused(
 def test_the_others_go_on_without_the_keeper() -> None:
     import operator
 
-    from everyorder.runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.agent import CallRequest
 
     with threads("a", "b", "c", settings=HASTY) as (a, b, c):
         a.transport.close(0)
         for each in (b, c):
             assert comes_to(each, 2)
-        request = Request(operator.add, (1, 2))
+        request = CallRequest(operator.add, (1, 2))
         assert b.call_and_wait(b.find("c"), request, timeout=SECONDS) == 3
 
 
@@ -348,7 +356,7 @@ def test_the_others_go_on_without_the_keeper() -> None:
 def test_over_sockets(how: str, ending: Ending) -> None:
     import operator
 
-    from everyorder.runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.agent import CallRequest
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         if how == "ipc":
@@ -358,7 +366,7 @@ def test_over_sockets(how: str, ending: Ending) -> None:
             first = ending(begun("tcp://127.0.0.1:0", "a", 0))
             where = first.transport.endpoint.partition("#")[0]
         second = ending(begun(where, "b", 1))
-        request = Request(operator.add, (1, 2))
+        request = CallRequest(operator.add, (1, 2))
         assert second.call_and_wait(second.find("a"), request, timeout=SECONDS) == 3
         stop(second, timeout=SECONDS)
         stop(first, timeout=SECONDS)
@@ -367,7 +375,7 @@ def test_over_sockets(how: str, ending: Ending) -> None:
 @pytest.mark.parametrize("how", ["ipc", "tcp"])
 def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) -> None:
     """Who has the name keeps it, and who wanted it too is not tried for ever."""
-    from everyorder.runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.agent import CallRequest
     from everyorder.runtime.rpc.transport.sockets import SocketTransport
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
@@ -381,7 +389,7 @@ def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) ->
         with pytest.raises(NotAdmitted, check=code("NotUnique"), match="is not unique"):
             begun(where, "b")
         assert first.find("b") == second.find("b") == second.node
-        request = Request(max, (1, 2))
+        request = CallRequest(max, (1, 2))
         assert first.call_and_wait(second.node, request, timeout=SECONDS) == 2
         assert second.call_and_wait(first.node, request, timeout=SECONDS) == 2
         transport = first.transport
@@ -481,11 +489,11 @@ def test_a_forked_child_has_no_worker() -> None:
 
 
 def test_a_forked_child_waits_for_nobody_s_value() -> None:
-    from everyorder.runtime.rpc.agent import Request
+    from everyorder.runtime.rpc.agent import CallRequest
     from tests.forking import in_child
 
     with threads("a", "b") as (a, b):
-        asked = Request(int, ("3",), {})
+        asked = CallRequest(int, ("3",), {})
         there = a.remote(b.node, asked, timeout=SECONDS)
         assert a.fetch_and_wait(there, timeout=SECONDS) == 3
 

@@ -7,15 +7,15 @@ import pytest
 
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent import request_pool as pools
-from everyorder.runtime.rpc.agent.request_pool import Pool
+from everyorder.runtime.rpc.agent.request_pool import RequestPool
 from tests.rpc.api.bodies import until
 
 SECONDS = 60
 
 
 @pytest.fixture
-def pool() -> Iterator[Pool]:
-    made = Pool("w", 2)
+def pool() -> Iterator[RequestPool]:
+    made = RequestPool("w", 2)
     yield made
     assert made.close(SECONDS)
 
@@ -30,7 +30,7 @@ def named(future: Future[str]) -> None:
 
 
 def test_a_request_may_run_elsewhere_as_long_as_not_all_are_busy() -> None:
-    alone, two = Pool("w", 1), Pool("w", 2)
+    alone, two = RequestPool("w", 1), RequestPool("w", 2)
     gate: Future[str] = Future()
     try:
         assert (alone.has_room(), two.has_room()) == (False, True)
@@ -43,11 +43,11 @@ def test_a_request_may_run_elsewhere_as_long_as_not_all_are_busy() -> None:
         assert two.close(SECONDS)
 
 
-def test_no_thread_before_a_request(pool: Pool) -> None:
+def test_no_thread_before_a_request(pool: RequestPool) -> None:
     assert pool.counts() == (0, 0, 0)
 
 
-def test_requests_run_on_threads_of_the_worker(pool: Pool) -> None:
+def test_requests_run_on_threads_of_the_worker(pool: RequestPool) -> None:
     futures = [settled() for _ in range(20)]
     for future in futures:
         pool.put(named, future)
@@ -56,7 +56,7 @@ def test_requests_run_on_threads_of_the_worker(pool: Pool) -> None:
     assert pool.counts()[0] <= 2
 
 
-def test_an_idle_thread_is_taken_before_another_is_made(pool: Pool) -> None:
+def test_an_idle_thread_is_taken_before_another_is_made(pool: RequestPool) -> None:
     for _ in range(5):
         future = settled()
         pool.put(named, future)
@@ -66,7 +66,7 @@ def test_an_idle_thread_is_taken_before_another_is_made(pool: Pool) -> None:
 
 def test_each_thread_begins_by_entering() -> None:
     entered: list[str] = []
-    pool = Pool("w", 1, lambda: entered.append(threading.current_thread().name))
+    pool = RequestPool("w", 1, lambda: entered.append(threading.current_thread().name))
     future = settled()
     pool.put(named, future)
     assert future.wait(SECONDS) == "w request 1"
@@ -74,7 +74,7 @@ def test_each_thread_begins_by_entering() -> None:
     assert pool.close(SECONDS)
 
 
-def nest(depth: int, pool: Pool) -> Future[int]:
+def nest(depth: int, pool: RequestPool) -> Future[int]:
     """A request that waits for another one, so many times."""
     result: Future[int] = Future()
 
@@ -90,7 +90,7 @@ def nest(depth: int, pool: Pool) -> Future[int]:
     return result
 
 
-def test_threads_that_wait_are_replaced(pool: Pool) -> None:
+def test_threads_that_wait_are_replaced(pool: RequestPool) -> None:
     assert nest(20, pool).wait(SECONDS) == 20
     assert pool.counts()[0] > 2
 
@@ -99,7 +99,7 @@ def test_without_replacing_nested_requests_starve(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pools, "WAITS", set())
-    pool = Pool("w", 2)
+    pool = RequestPool("w", 2)
     result = nest(3, pool)
     with pytest.raises(TimeoutError):
         result.wait(0.3)
@@ -108,7 +108,7 @@ def test_without_replacing_nested_requests_starve(
     assert pool.close(SECONDS)
 
 
-def test_busy_threads_are_not_replaced(pool: Pool) -> None:
+def test_busy_threads_are_not_replaced(pool: RequestPool) -> None:
     held = threading.Lock()
 
     def stay(event: threading.Event) -> None:
@@ -129,7 +129,9 @@ def test_busy_threads_are_not_replaced(pool: Pool) -> None:
     third.wait(SECONDS)
 
 
-def test_surplus_threads_leave(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_surplus_threads_leave(
+    pool: RequestPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pools, "_IDLE_SECONDS", 0.02)
     assert nest(8, pool).wait(SECONDS) == 8
     assert until(lambda: pool.counts()[0] <= 2)
@@ -144,7 +146,7 @@ def test_a_defect_is_logged_and_the_thread_goes_on(
     def fail(_: object) -> None:
         raise ZeroDivisionError
 
-    alone = Pool("w", 1)
+    alone = RequestPool("w", 1)
     alone.put(fail, None)
     future = settled()
     alone.put(named, future)
@@ -154,7 +156,7 @@ def test_a_defect_is_logged_and_the_thread_goes_on(
 
 
 def test_close_waits_for_requests_and_takes_no_more() -> None:
-    pool = Pool("w", 1)
+    pool = RequestPool("w", 1)
     began, free = threading.Event(), threading.Event()
     ran: list[int] = []
 
@@ -175,13 +177,13 @@ def test_close_waits_for_requests_and_takes_no_more() -> None:
 
 
 def test_close_by_a_request_does_not_wait_for_itself() -> None:
-    pool = Pool("w", 1)
+    pool = RequestPool("w", 1)
     done: Future[bool] = Future()
     pool.put(lambda _: done.set_result(pool.close(SECONDS)), None)
     assert done.wait(SECONDS)
 
 
-def test_what_a_worker_does_for_itself_waits_for_no_request(pool: Pool) -> None:
+def test_what_a_worker_does_for_itself_waits_for_no_request(pool: RequestPool) -> None:
     began, free = [threading.Event() for _ in range(2)], threading.Event()
 
     def stay(event: threading.Event) -> None:
@@ -205,7 +207,7 @@ def test_what_a_worker_does_for_itself_waits_for_no_request(pool: Pool) -> None:
 
 
 def test_what_a_worker_does_for_itself_has_so_many_threads(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
+    pool: RequestPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "MOST_OWN", 1)
     began, free = [threading.Event() for _ in range(3)], threading.Event()

@@ -8,7 +8,7 @@ import pytest
 
 from everyorder.runtime.errors.rpc import BlockGone, RpcTimeout
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.agent import Agent, Handle, Request
+from everyorder.runtime.rpc.agent import Agent, CallRequest, ReferenceHandle
 from everyorder.runtime.rpc.codec.remote_errors import free_frames
 from tests.coded import code
 from tests.rpc.worlds import SECONDS, threads
@@ -82,7 +82,7 @@ def given(reference: object) -> object:
     return reference
 
 
-def owned(agent: Agent) -> Handle:
+def owned(agent: Agent) -> ReferenceHandle:
     value: Future[int] = Future()
     value.set_result(1)
     return agent.own(value)
@@ -97,10 +97,10 @@ def test_what_came_with_a_request_that_is_not_begun_is_given_back() -> None:
     HOLD.clear()
     HELD.clear()
     with threads("a", "b", num_worker_threads=1) as (a, b):
-        busy = a.call(b.node, Request(hold), timeout=SECONDS)
+        busy = a.call(b.node, CallRequest(hold), timeout=SECONDS)
         assert HELD.wait(SECONDS)
         handle = owned(a)
-        late = a.call(b.node, Request(given, (handle,)), timeout=0.01)
+        late = a.call(b.node, CallRequest(given, (handle,)), timeout=0.01)
         with pytest.raises(RpcTimeout, check=code("RpcTimeout")):
             late.wait(SECONDS)
         assert b.wait_until(
@@ -124,7 +124,7 @@ def test_what_came_with_a_payload_that_is_gone_is_given_back(
         handle = owned(a)
         with monkeypatch.context() as patched:
             patched.setattr(type(b.lending), "incoming", lambda _, *args: gone(*args))
-            request = Request(given, (handle,))
+            request = CallRequest(given, (handle,))
             with pytest.raises(BlockGone):
                 a.call_and_wait(b.node, request, timeout=SECONDS)
         b.do(lambda _: None, "test")

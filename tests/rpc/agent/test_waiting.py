@@ -16,9 +16,9 @@ from everyorder.runtime.errors.rpc import (
     RpcTimeout,
     WorkerLost,
 )
-from everyorder.runtime.rpc.agent import Agent, Request, current_agent
+from everyorder.runtime.rpc.agent import Agent, CallRequest, current_agent
 from everyorder.runtime.rpc.agent.outgoing_calls import PendingCall
-from everyorder.runtime.rpc.agent.owned_values import Handle
+from everyorder.runtime.rpc.agent.owned_values import ReferenceHandle
 from everyorder.runtime.rpc.protocol.events import Answered, Failed
 from tests.coded import code
 from tests.rpc.api.bodies import until
@@ -65,20 +65,22 @@ def same(value: Any) -> Any:
 def back(name: str) -> str:
     """What this worker asks of another one while it is asked."""
     agent = current_agent("test")
-    request = Request(same, (agent.name,))
+    request = CallRequest(same, (agent.name,))
     given = agent.call_and_wait(agent.find(name), request, timeout=SECONDS)
     return f"{given} by way of {name}"
 
 
 def asks(agent: Agent, other: Agent, function: Callable[..., Any], *args: Any) -> Any:
-    request = Request(function, args)
+    request = CallRequest(function, args)
     return agent.call_and_wait(agent.find(other.name), request, timeout=SECONDS)
 
 
 def test_requests_that_wait_hold_up_nobody(world: World) -> None:
     """Also where one of them runs on the thread that received it."""
     a, b = world
-    waiting = [a.call(b.node, Request(held, (n,)), timeout=SECONDS) for n in range(5)]
+    waiting = [
+        a.call(b.node, CallRequest(held, (n,)), timeout=SECONDS) for n in range(5)
+    ]
     for _ in waiting:
         assert Gate.entered.acquire(timeout=SECONDS)
     assert [asks(a, b, same, n) for n in range(50)] == [*range(50)]
@@ -134,7 +136,7 @@ def test_what_else_comes_while_it_receives_ends_the_worker(world: World) -> None
             raise Came
         answered(event)
 
-    waiting = a.call(b.node, Request(held, (1,)), timeout=SECONDS)
+    waiting = a.call(b.node, CallRequest(held, (1,)), timeout=SECONDS)
     a.handlers[Answered] = handled
     with pytest.raises(Came):
         [asks(a, b, same, n) for n in range(1000)]
@@ -206,12 +208,12 @@ def test_who_receives_writes_nothing_long(world: World) -> None:
 # What goes along ----------------------------------------------------------------------
 
 
-def made(world: World, function: Callable[..., Any], *args: Any) -> Handle:
+def made(world: World, function: Callable[..., Any], *args: Any) -> ReferenceHandle:
     a, b = world
-    return a.remote(b.node, Request(function, args), timeout=SECONDS)
+    return a.remote(b.node, CallRequest(function, args), timeout=SECONDS)
 
 
-def fetched(world: World, handle: Handle) -> tuple[Any, bool]:
+def fetched(world: World, handle: ReferenceHandle) -> tuple[Any, bool]:
     """The value, and whether it was asked for by a call of its own.
 
     The gate is opened when it is waited for, or asked for.
@@ -314,7 +316,7 @@ def test_who_waits_for_it_has_a_deadline(world: World) -> None:
 def test_its_creation_may_be_late(world: World) -> None:
     a, b = world
     learned(world, 1)
-    handle = a.remote(b.node, Request(held, (1,)), timeout=0.05)
+    handle = a.remote(b.node, CallRequest(held, (1,)), timeout=0.05)
     with pytest.raises(ReferenceDead, check=code("ReferenceDead")):
         a.fetch_and_wait(handle, timeout=SECONDS)
     handle.drop()

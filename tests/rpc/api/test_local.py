@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.errors.rpc import RpcMisuse
-from everyorder.runtime.rpc.agent import Request, current_agent, is_initialized, seated
+from everyorder.runtime.rpc.agent import (
+    CallRequest,
+    current_agent,
+    is_initialized,
+    seated,
+)
 from everyorder.runtime.rpc.api.lifecycle import local_workers
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
 from tests.coded import code
@@ -22,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 
 def ask(to: str, function: Any, *args: Any) -> Any:
     agent = current_agent("test")
-    request = Request(function, args)
+    request = CallRequest(function, args)
     return agent.call_and_wait(agent.find(to), request, timeout=SECONDS)
 
 

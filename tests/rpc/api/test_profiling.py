@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from everyorder.runtime.errors import FutureMisuse, RpcMisuse
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.api.profiling import (
-    Collector,
-    Event,
+    CalleeProfiler,
+    ProfileEvent,
     call_key,
     call_scope,
     is_profiling,
@@ -49,7 +49,7 @@ def answer() -> tuple[Any, tuple[Any, ...]]:
         with record_function("inner"):
             return 3
 
-    collector = Collector(clock=clock(start=500))
+    collector = CalleeProfiler(clock=clock(start=500))
     return collector.run("demo.add", work), collector.as_tuples()
 
 
@@ -165,7 +165,7 @@ def test_what_was_measured_there_comes_back() -> None:
 
 def test_calls_of_calls() -> None:
     """What w1 asked of w2 comes back to w0 with the names of both calls."""
-    collector = Collector(clock=clock(step=100))
+    collector = CalleeProfiler(clock=clock(step=100))
 
     def on_w1() -> None:
         with call_scope("sync", "g", "w1", "w2") as inner:
@@ -192,7 +192,7 @@ def test_calls_of_calls() -> None:
 
 
 def test_a_function_that_gives_a_future_runs_until_it_is_complete() -> None:
-    collector = Collector(clock=clock())
+    collector = CalleeProfiler(clock=clock())
     future: Future[int] = Future()
     after = collector.run("f", lambda: future)
     assert collector.as_tuples() == ()
@@ -349,7 +349,7 @@ def test_the_trace(tmp_path: Path) -> None:
 
 
 EVENTS = st.builds(
-    lambda start, length, thread, worker: Event(
+    lambda start, length, thread, worker: ProfileEvent(
         "e", start, start + length, thread, worker
     ),
     st.integers(0, 20),
@@ -360,7 +360,7 @@ EVENTS = st.builds(
 
 
 @given(st.lists(EVENTS, max_size=12))
-def test_any_events_make_a_trace(events: list[Event]) -> None:
+def test_any_events_make_a_trace(events: list[ProfileEvent]) -> None:
     """In each lane they follow each other, or lie within each other."""
     p = profile()
     for each in events:

@@ -20,7 +20,7 @@ from everyorder.runtime.errors.rpc import (
 )
 from everyorder.runtime.rpc.agent import (
     Agent,
-    Request,
+    CallRequest,
     RpcBackendOptions,
     current_agent,
     seated,
@@ -41,7 +41,7 @@ from tests.rpc.worlds import (
 ShutdownTimeout = coded(RpcTimeout, "ShutdownTimeout")
 
 ROOT = Path(__file__).parents[3]
-ADD = Request(operator.add, (1, 2))
+ADD = CallRequest(operator.add, (1, 2))
 
 
 def living(name: str) -> list[str]:
@@ -96,7 +96,7 @@ def call_back(name: str) -> int:
 def test_what_runs_is_finished_first() -> None:
     EVENT.clear()
     with threads("a", "b") as (a, b):
-        future = a.call(b.node, Request(call_back, ("a",)), timeout=SECONDS)
+        future = a.call(b.node, CallRequest(call_back, ("a",)), timeout=SECONDS)
         ending = [threading.Thread(target=stop, args=(each,)) for each in (a, b)]
         for thread in ending:
             thread.start()
@@ -132,7 +132,7 @@ def test_who_is_missing_is_named_and_one_stops_all_the_same() -> None:
 def test_calls_in_flight_may_be_what_is_missing() -> None:
     EVENT.clear()
     with threads("a") as (a,):
-        future = a.call(a.node, Request(wait_for_event), timeout=SECONDS)
+        future = a.call(a.node, CallRequest(wait_for_event), timeout=SECONDS)
         with pytest.raises(ShutdownTimeout):
             stop(a, timeout=0.2)
         with pytest.raises(WorkerLost):
@@ -292,9 +292,9 @@ def test_a_process_that_just_ends_says_good_bye() -> None:
             init_rpc("b", rpc_backend_options=RpcBackendOptions(init_method=place))
             try:
                 agent = current_agent("test")
-                asked = Request(time.sleep, (10 * SECONDS,))
+                asked = CallRequest(time.sleep, (10 * SECONDS,))
                 future = agent.call(agent.find("a"), asked, timeout=None)
-                here = Request(number)
+                here = CallRequest(number)
                 there = agent.find("a")
                 assert agent.call_and_wait(there, here, timeout=SECONDS) == process.pid
                 process.communicate("\n", timeout=SECONDS)
@@ -318,7 +318,7 @@ def shut_down() -> None:
 @pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_processes_stop_together(how: str) -> None:
     with processes(how, ["a", "b", "c"]) as (agent, others):
-        asked = Request(number)
+        asked = CallRequest(number)
         for process, name in zip(others, "bc", strict=True):
             pid = agent.call_and_wait(agent.find(name), asked, timeout=SECONDS)
             assert pid == process.pid

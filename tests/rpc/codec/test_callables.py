@@ -23,8 +23,8 @@ from everyorder.runtime.errors import (
 from everyorder.runtime.jit import script
 from everyorder.runtime.rpc.codec import (
     REGISTRY,
+    FunctionRegistry,
     Invocation,
-    Registry,
     call_of,
     pack,
     pack_call,
@@ -35,7 +35,7 @@ from everyorder.runtime.rpc.codec import (
     unpack,
     unpack_call,
 )
-from everyorder.runtime.rpc.codec.callables import Named, result_type
+from everyorder.runtime.rpc.codec.callables import NamedFunction, result_type
 from everyorder.runtime.rpc.codec.compiled import script_function
 from everyorder.runtime.rpc.codec.named_functions import MARK
 from tests.coded import code
@@ -207,7 +207,7 @@ def test_compiled_functions_by_name() -> None:
     call = call_of(programs.added, (1,), {"y": 5})
     assert b"programs.added" in bytes(pack_call(call).payload[0])
     assert sent(call).run() == 6
-    by_name = call_of(Named(call.name), (1,))
+    by_name = call_of(NamedFunction(call.name), (1,))
     assert sent(by_name).run() == 3
     assert by_name.run() == 3
 
@@ -216,7 +216,7 @@ def test_an_undefined_function_is_named() -> None:
     """3.10: its last name, the prefix is the callee's business."""
     name = "__torch__.tests.rpc.codec.programs.nonexisting_script"
     with pytest.raises(UnknownCallable, check=code("UnknownCallable")) as caught:
-        sent(call_of(Named(name)))
+        sent(call_of(NamedFunction(name)))
     assert "attempted to get undefined function nonexisting_script" in str(caught.value)
     with pytest.raises(
         UnknownCallable, check=code("UnknownCallable"), match="ModuleNotFoundError"
@@ -445,7 +445,7 @@ def test_operators_and_compiled_functions_can_be_registered() -> None:
 
 
 def test_a_handle_takes_the_name_back() -> None:
-    registry = Registry()
+    registry = FunctionRegistry()
     with registry.add(double) as handle:
         assert handle.name == "tests.rpc.codec.things.double"
         assert registry.names() == (handle.name,)
@@ -462,7 +462,7 @@ def test_a_handle_takes_the_name_back() -> None:
 def test_names_do_not_care_in_which_order_handles_go() -> None:
     """A name is free when all of its handles are closed."""
     for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
-        registry = Registry()
+        registry = FunctionRegistry()
         handles = [
             registry.add(double, "a"),
             registry.add(double, "a"),
@@ -476,7 +476,7 @@ def test_names_do_not_care_in_which_order_handles_go() -> None:
 
 
 def test_a_name_stands_for_one_function() -> None:
-    registry = Registry()
+    registry = FunctionRegistry()
     handle = registry.add(double, "a")
     with pytest.raises(RpcMisuse, match="stands for another function"):
         registry.add(len, "a")

@@ -32,10 +32,16 @@ from math import inf
 from typing import Any
 
 from everyorder.runtime.rpc.protocol.channel import CLOSED, OPEN, Channel, End
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.messages import Cancel, encode
 from everyorder.runtime.rpc.protocol.packets import Packet
-from everyorder.runtime.rpc.protocol.wire import HEADER, Flaw, Kind, note, parse
+from everyorder.runtime.rpc.protocol.wire import (
+    HEADER,
+    PacketError,
+    PacketKind,
+    note,
+    parse,
+)
 from tests.rpc.exploring.world import Broken
 from tests.rpc.protocol.pair import body
 from tests.rpc.protocol.times import TIMES
@@ -45,7 +51,7 @@ Step = tuple[Any, ...]
 Way = tuple[int, bytes]
 # Longer than any end of a channel takes.
 _FOREVER = 20.0
-NODES = Node("a", 0, 1), Node("b", 1, 2)
+NODES = WorkerNode("a", 0, 1), WorkerNode("b", 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +282,12 @@ class Wire:
     def _came(self, target: int, frame: bytes) -> None:
         side = self._at(target)
         head = parse([frame])
-        assert not isinstance(head, Flaw), "it was written here"
-        if head.kind == Kind.DATA:
+        assert not isinstance(head, PacketError), "it was written here"
+        if head.kind == PacketKind.DATA:
             messages = side.channel.data(head, [frame], body, self.now)
             # An end that is found out now was before what comes now.
             self._ended(target, side)
-            for message in () if isinstance(messages, Flaw) else messages:
+            for message in () if isinstance(messages, PacketError) else messages:
                 assert isinstance(message, Cancel), "nothing else is said"
                 self._take(target, side, message.call)
         else:

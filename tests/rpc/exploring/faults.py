@@ -1,28 +1,32 @@
 """Faults planted into the machine of references, each a mistake that one could make.
 
-True only here: which mistakes.  Each is a subclass of `References`, with the bounds
-within which exploring finds it.
+True only here: which mistakes.  Each is a subclass of `ReferenceMachine`, with the
+bounds within which exploring finds it.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from everyorder.runtime.rpc.protocol.events import Reason
-from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, Node
-from everyorder.runtime.rpc.protocol.messages import Accept, Message, Registered
+from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, WorkerNode
+from everyorder.runtime.rpc.protocol.messages import (
+    Accept,
+    Message,
+    ReferenceRegistered,
+)
 from everyorder.runtime.rpc.protocol.ownership import (
-    Fate,
+    CarrierStatus,
     Incoming,
     Key,
     Outgoing,
     Use,
     Used,
 )
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from tests.rpc.exploring.world import Bounds
 
 
-class AcceptsEarly(References):
+class AcceptsEarly(ReferenceMachine):
     """The receiver lets the sender go before the owner lists the reference."""
 
     def _receive(self, key: Key, incoming: Incoming, fork: Fork, now: float) -> bool:
@@ -32,12 +36,14 @@ class AcceptsEarly(References):
         return good
 
 
-class AcceptsWholeCarriers(References):
+class AcceptsWholeCarriers(ReferenceMachine):
     """With the first reference of a carrier, the sender lets go of all of them."""
 
-    def receive(self, peer: Node, message: Message, now: float) -> None:
+    def receive(self, peer: WorkerNode, message: Message, now: float) -> None:
         used = (
-            self.users.used.get(message.fork) if type(message) is Registered else None
+            self.users.used.get(message.fork)
+            if type(message) is ReferenceRegistered
+            else None
         )
         super().receive(peer, message, now)
         if used is not None and used.use is Use.LISTED and used.sender != self.node:
@@ -46,7 +52,7 @@ class AcceptsWholeCarriers(References):
                 self.out.append((used.sender, Accept(fork)))
 
 
-class DeletesPinned(References):
+class DeletesPinned(ReferenceMachine):
     """What the agent drops is unlisted at once, whatever it is pinned by."""
 
     def _unpinned(self, used: Used) -> None:
@@ -55,33 +61,33 @@ class DeletesPinned(References):
         super()._unpinned(used)
 
 
-class KeepsChildren(References):
+class KeepsChildren(ReferenceMachine):
     """Who does not accept any more, as it is lost, pins for ever."""
 
-    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+    def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
         kept = dict(self.children)
         self.children.clear()
         super().lost(peer, reason, now)
         self.children.update(kept)
 
 
-class ExpiresEarly(References):
+class ExpiresEarly(ReferenceMachine):
     """The owner releases what a user holds as soon as the user is lost."""
 
-    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+    def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
         super().lost(peer, reason, now)
         self.owners.expire(peer)
 
 
-class ExpiresAnew(References):
+class ExpiresAnew(ReferenceMachine):
     """What a user was given after it was lost is released with what it had before."""
 
-    def expired(self, peer: Node, now: float) -> None:
+    def expired(self, peer: WorkerNode, now: float) -> None:
         self.owners.fence(peer)
         super().expired(peer, now)
 
 
-class ForgetsCreations(References):
+class ForgetsCreations(ReferenceMachine):
     """A creation that nobody waits for any more stays listed where it was created."""
 
     def uncreated(self, fork: ForkId, reason: Reason) -> None:
@@ -89,7 +95,7 @@ class ForgetsCreations(References):
         self.out = [step for step in self.out if getattr(step[1], "fork", 0) != fork]
 
 
-class SendsUnconfirmed(References):
+class SendsUnconfirmed(ReferenceMachine):
     """A reference is sent on before it is confirmed."""
 
     def carry(self, key, peer, carries, target=None):  # type: ignore[no-untyped-def]  # as it is
@@ -100,7 +106,7 @@ class SendsUnconfirmed(References):
         return super().carry(key, peer, carries, target)
 
 
-class HoldsNothing(References):
+class HoldsNothing(ReferenceMachine):
     """What a call creates is kept by its user alone."""
 
     def _complete(self, key: Key, incoming: Incoming) -> None:
@@ -108,15 +114,15 @@ class HoldsNothing(References):
         self.done(key)
 
 
-class OvertakesCreations(References):
+class OvertakesCreations(ReferenceMachine):
     """A value is fetched before the call that creates it is sent."""
 
-    def _fate(self, outgoing: Outgoing) -> Fate:
+    def _fate(self, outgoing: Outgoing) -> CarrierStatus:
         return super()._fate(replace(outgoing, via=None))
 
 
 TWO = ((0, 2), (0, 2))
-FAULTS: Sequence[tuple[type[References], Bounds]] = (
+FAULTS: Sequence[tuple[type[ReferenceMachine], Bounds]] = (
     (AcceptsEarly, Bounds(3, ((0, 2),), 1)),
     (DeletesPinned, Bounds(3, ((0, 2),), 1)),
     (KeepsChildren, Bounds(3, ((0, 2),), 1, crashes=1)),

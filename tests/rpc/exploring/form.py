@@ -14,9 +14,9 @@ from everyorder.runtime.rpc.protocol.identities import Fork, RRefId
 from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Delete,
-    Refused,
+    ReferenceRefused,
+    ReferenceRegistered,
     Register,
-    Registered,
 )
 from everyorder.runtime.rpc.protocol.ownership import Use
 from tests.rpc.exploring.world import Answered, Cancelled, Carrier, World
@@ -27,7 +27,16 @@ ARRIVING = WAITS | {Use.LISTED}
 KINDS = {
     kind: -10 - number
     for number, kind in enumerate(
-        (Carrier, Answered, Cancelled, Register, Registered, Refused, Accept, Delete)
+        (
+            Carrier,
+            Answered,
+            Cancelled,
+            Register,
+            ReferenceRegistered,
+            ReferenceRefused,
+            Accept,
+            Delete,
+        )
     )
 }
 # Between two parts; no name is negative.

@@ -4,7 +4,7 @@ True only here: the laws.  Each looks at a world and returns what it found, or n
 """
 
 from everyorder.runtime.rpc.protocol.ownership import SENDABLE, Use
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from tests.rpc.exploring.world import World
 
 
@@ -83,7 +83,7 @@ LAWS = (
 )
 
 
-def remains(refs: References) -> dict[str, object]:
+def remains(refs: ReferenceMachine) -> dict[str, object]:
     """Everything that a machine still has, by name; empty when it is at rest."""
     tables: dict[str, object] = {
         "values": refs.owners.values,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from tests.rpc.exploring.form import form
 from tests.rpc.exploring.laws import LAWS, nothing_remains
 from tests.rpc.exploring.world import Bounds, Broken, Step, World
@@ -35,7 +35,7 @@ class Found:
 
 def explore(
     bounds: Bounds,
-    machine: type[References] = References,
+    machine: type[ReferenceMachine] = ReferenceMachine,
     *,
     most: int | None = None,
     progress: Callable[[int, int, int], None] | None = None,

@@ -26,7 +26,7 @@ from everyorder.runtime.rpc.protocol.events import (
     Joined,
     Lost,
 )
-from everyorder.runtime.rpc.protocol.identities import ForkId, Node, RRefId
+from everyorder.runtime.rpc.protocol.identities import ForkId, RRefId, WorkerNode
 from everyorder.runtime.rpc.protocol.session import Session
 from tests.rpc.exploring.world import Broken
 from tests.rpc.protocol.times import TIMES
@@ -60,7 +60,7 @@ class Side:
 
     session: Session
     held: dict[ForkId, bool]
-    members: list[Node]
+    members: list[WorkerNode]
     values: list[RRefId]
     asked: list[int]
 

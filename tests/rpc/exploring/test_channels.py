@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.rpc.protocol.channel import Channel
-from everyorder.runtime.rpc.protocol.packets import Lease
+from everyorder.runtime.rpc.protocol.packets import LeaseTimes
 from tests.rpc.exploring.channels import Limits, Wire
 from tests.rpc.exploring.search import Found, explore_to_rest
 
@@ -91,6 +91,6 @@ def test_what_comes_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_lease_that_ends_before_the_other_gives_up_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Lease, "expires", lambda self: self.heard + self._dead / 2)
+    monkeypatch.setattr(LeaseTimes, "expires", lambda self: self.heard + self._dead / 2)
     assert explore((1, 0)).fault is None
     assert explore((1, 0), cuts=1).fault == "what has expired is counted on"

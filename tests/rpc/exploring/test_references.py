@@ -7,13 +7,13 @@ import pytest
 
 from everyorder.runtime.rpc.protocol.ownership import (
     TABLE,
-    Act,
-    Change,
+    CarrierEvent,
+    ReferenceChange,
     Use,
     Used,
     Users,
 )
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from tests.rpc.exploring.faults import (
     FAULTS,
     TWO,
@@ -90,7 +90,7 @@ def test_every_world_of_three_workers_two_values_and_a_crash(name: str) -> None:
     ("machine", "bounds"), FAULTS, ids=[machine.__name__ for machine, _ in FAULTS]
 )
 def test_a_planted_fault_is_found_and_is_none_of_the_machine(
-    machine: type[References], bounds: Bounds
+    machine: type[ReferenceMachine], bounds: Bounds
 ) -> None:
     assert explore(bounds).fault is None
     found = explore(bounds, machine)
@@ -117,11 +117,15 @@ def test_one_fault_needs_a_lost_message() -> None:
     assert "does not list" in found.fault or "has freed" in found.fault
 
 
-def unseen(monkeypatch: pytest.MonkeyPatch, *many: Bounds) -> set[tuple[Use, Change]]:
+def unseen(
+    monkeypatch: pytest.MonkeyPatch, *many: Bounds
+) -> set[tuple[Use, ReferenceChange]]:
     """The rows of the table of references that are not reached within some bounds."""
     seen = set()
 
-    def change(self: Users, used: Used, what: Change) -> tuple[Act, ...]:
+    def change(
+        self: Users, used: Used, what: ReferenceChange
+    ) -> tuple[CarrierEvent, ...]:
         seen.add((used.use, what))
         return kept(self, used, what)
 
@@ -143,8 +147,8 @@ def test_rows_of_the_table_of_references_are_reached(
 ) -> None:
     # What is listed and not told is one of two that came together.
     assert unseen(monkeypatch, *FEW) == {
-        (Use.LISTED, Change.FORGOTTEN),
-        (Use.LISTED, Change.LOST),
+        (Use.LISTED, ReferenceChange.FORGOTTEN),
+        (Use.LISTED, ReferenceChange.LOST),
     }
 
 

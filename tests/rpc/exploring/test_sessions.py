@@ -3,7 +3,7 @@
 import pytest
 
 from everyorder.runtime.rpc.protocol.channel import Channel
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from tests.rpc.exploring.search import Found, explore_to_rest
 from tests.rpc.exploring.sessions import Limits, World
 
@@ -59,5 +59,5 @@ def test_packets_that_are_not_sent_again_are_missed(
 
 
 def test_what_is_not_unlisted_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(References, "_unpinned", lambda self, used: None)
+    monkeypatch.setattr(ReferenceMachine, "_unpinned", lambda self, used: None)
     assert explore().fault == "not everything can come to rest"

@@ -32,12 +32,18 @@ from everyorder.runtime.rpc.protocol.identities import (
     Fork,
     ForkId,
     GloballyUniqueId,
-    Node,
     RRefId,
+    WorkerNode,
 )
-from everyorder.runtime.rpc.protocol.messages import Message, Refused
-from everyorder.runtime.rpc.protocol.ownership import Fate, Incoming, Key, Owned, Used
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.messages import Message, ReferenceRefused
+from everyorder.runtime.rpc.protocol.ownership import (
+    CarrierStatus,
+    Incoming,
+    Key,
+    Owned,
+    Used,
+)
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 
 
 class Carrier(NamedTuple):
@@ -97,7 +103,7 @@ class Worker:
     reference; `came` the carriers that wait here; `running` the calls to reply to.
     """
 
-    refs: References
+    refs: ReferenceMachine
     held: dict[ForkId, Fork] = field(default_factory=dict)
     handles: list[RRefId] = field(default_factory=list)
     asking: dict[Key, Fork] = field(default_factory=dict)
@@ -118,7 +124,7 @@ class Worker:
         )
 
 
-def copied(refs: References) -> References:
+def copied(refs: ReferenceMachine) -> ReferenceMachine:
     """The machine as it is, apart from the one that it is copied from."""
     made = type(refs)(refs.node)
     owners, users = made.owners, made.users
@@ -176,10 +182,14 @@ class World:
         "workers",
     )
 
-    def __init__(self, bounds: Bounds, machine: type[References] = References) -> None:
+    def __init__(
+        self, bounds: Bounds, machine: type[ReferenceMachine] = ReferenceMachine
+    ) -> None:
         names = range(bounds.workers)
         self.bounds = bounds
-        self.nodes = tuple(Node(f"w{number}", number, number + 1) for number in names)
+        self.nodes = tuple(
+            WorkerNode(f"w{number}", number, number + 1) for number in names
+        )
         self.workers = [Worker(machine(node)) for node in self.nodes]
         for one in self.workers:
             for node in self.nodes:
@@ -340,9 +350,9 @@ class World:
         fate, forks = worker.refs.carry(
             carrier.key, self.nodes[other], items, carrier.target
         )
-        if fate is Fate.DEAD:
+        if fate is CarrierStatus.DEAD:
             raise Broken("what the agent holds can be sent")
-        if fate is Fate.READY:
+        if fate is CarrierStatus.READY:
             self._sent(one, other, worker, carrier._replace(forks=forks))
         else:
             worker.waiting[carrier.key] = other, carrier
@@ -472,7 +482,7 @@ class World:
                     fork=said.fork,
                     target=said.target,
                 )
-                if fate is Fate.WAITS:
+                if fate is CarrierStatus.WAITS:
                     worker.came[said.key] = said
                 else:
                     self._fated(other, worker, said, fate)
@@ -489,9 +499,11 @@ class World:
                 refs.receive(peer, said, 0.0)
         self._settle(other, worker)
 
-    def _fated(self, one: int, worker: Worker, said: Carrier, fate: Fate) -> None:
+    def _fated(
+        self, one: int, worker: Worker, said: Carrier, fate: CarrierStatus
+    ) -> None:
         caller = self._caller(said.key)
-        if fate is Fate.READY:
+        if fate is CarrierStatus.READY:
             worker.held.update({fork.fork: fork for fork in said.forks})
             rref = said.creates or said.target
             if rref is not None:
@@ -512,14 +524,14 @@ class World:
                     self._fated(one, worker, worker.came.pop(verdict.key), verdict.fate)
                     continue
                 other, carrier = worker.waiting.pop(verdict.key)
-                if verdict.fate is Fate.READY:
+                if verdict.fate is CarrierStatus.READY:
                     sent = carrier._replace(forks=verdict.forks)
                     self._sent(one, other, worker, sent)
                 elif carrier.fork is not None:
                     del worker.asking[carrier.key]
                     refs.uncreated(carrier.fork, Reason.REFERENCE)
             for peer, message in refs.out:
-                if self.whole and isinstance(message, Refused):
+                if self.whole and isinstance(message, ReferenceRefused):
                     raise Broken(f"{message.fork} is refused")
                 self._say(one, peer.id, message)
             refs.out.clear()

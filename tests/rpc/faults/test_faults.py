@@ -16,7 +16,13 @@ import pytest
 from everyorder.runtime import rpc
 from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout, WorkerLost
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.agent import Agent, Seat, current_agent, rendezvous, seated
+from everyorder.runtime.rpc.agent import (
+    Agent,
+    WorkerSlot,
+    current_agent,
+    rendezvous,
+    seated,
+)
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
 from everyorder.runtime.rpc.api.lifecycle import stop
 from everyorder.runtime.rpc.protocol.events import Joined, Lost, Settings
@@ -211,7 +217,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
         monkeypatch.setattr(rendezvous, "_transport", through)
         port = _free_port()
         chosen = options(keys=keys.folder)
-        seats = [Seat(), Seat()]
+        seats = [WorkerSlot(), WorkerSlot()]
 
         def joined(rank: int) -> Any:
             where = parse_init_method(f"tcp://127.0.0.1:{port}", rank, 2)

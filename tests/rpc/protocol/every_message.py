@@ -3,7 +3,11 @@
 from hypothesis import strategies as st
 
 from everyorder.runtime.rpc.protocol.events import Reason
-from everyorder.runtime.rpc.protocol.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    GloballyUniqueId,
+    WorkerNode,
+)
 from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Answer,
@@ -12,26 +16,26 @@ from everyorder.runtime.rpc.protocol.messages import (
     Decline,
     Delete,
     Finish,
+    FramePart,
     Idle,
     MemberJoined,
     MemberLeft,
     Message,
-    Part,
-    Refused,
+    ReferenceRefused,
+    ReferenceRegistered,
     Register,
-    Registered,
     Survey,
     Waiting,
 )
 from everyorder.runtime.rpc.protocol.wire import (
     NOTHING,
     Admission,
-    Beat,
+    Heartbeat,
     Hello,
     Join,
-    Kind,
     Member,
     Note,
+    PacketKind,
     Rejection,
 )
 
@@ -40,7 +44,7 @@ IDS = st.integers(-1, 2**31 - 1)
 NAMES = st.text(max_size=30)
 REASONS = st.sampled_from(Reason)
 UNIQUES = st.builds(GloballyUniqueId, IDS, NUMBERS, NUMBERS)
-NODES = st.builds(Node, NAMES, IDS, NUMBERS)
+NODES = st.builds(WorkerNode, NAMES, IDS, NUMBERS)
 FORKS = st.builds(Fork, UNIQUES, UNIQUES, NODES, NAMES)
 MEMBERS = st.builds(Member, NODES, NAMES, NAMES)
 CARRIES = st.lists(FORKS, max_size=3).map(tuple)
@@ -75,8 +79,8 @@ EVERY: dict[type[Message], st.SearchStrategy[Message]] = {
     Decline: st.builds(Decline, NUMBERS, REASONS, NAMES),
     Cancel: st.builds(Cancel, NUMBERS),
     Register: st.builds(Register, UNIQUES, UNIQUES, NODES),
-    Registered: st.builds(Registered, UNIQUES),
-    Refused: st.builds(Refused, UNIQUES),
+    ReferenceRegistered: st.builds(ReferenceRegistered, UNIQUES),
+    ReferenceRefused: st.builds(ReferenceRefused, UNIQUES),
     Accept: st.builds(Accept, UNIQUES),
     Delete: st.builds(Delete, UNIQUES, UNIQUES),
     MemberJoined: st.builds(MemberJoined, MEMBERS),
@@ -89,25 +93,29 @@ EVERY: dict[type[Message], st.SearchStrategy[Message]] = {
         st.lists(NUMBERS, max_size=3).map(tuple),
     ),
     Finish: st.just(Finish()),
-    Part: st.builds(
-        Part, st.integers(0, 65535), NUMBERS, NUMBERS, st.tuples(st.binary(max_size=9))
+    FramePart: st.builds(
+        FramePart,
+        st.integers(0, 65535),
+        NUMBERS,
+        NUMBERS,
+        st.tuples(st.binary(max_size=9)),
     ),
 }
 
-BEATS = st.builds(Beat, NUMBERS, NUMBERS, st.lists(NUMBERS, max_size=5).map(tuple))
+BEATS = st.builds(Heartbeat, NUMBERS, NUMBERS, st.lists(NUMBERS, max_size=5).map(tuple))
 HELLOS = st.builds(Hello, NUMBERS)
 SIZES = st.none() | st.integers(0, 2**31)
 FIGURES = st.lists(st.tuples(NAMES, st.floats(allow_nan=False)), max_size=3).map(tuple)
-NOTES: dict[Kind, st.SearchStrategy[Note]] = {
-    Kind.HELLO: HELLOS,
-    Kind.WELCOME: HELLOS,
-    Kind.PING: BEATS,
-    Kind.PONG: BEATS,
-    Kind.RESET: st.just(NOTHING),
-    Kind.BYE: st.just(NOTHING),
-    Kind.JOIN: st.builds(Join, NAMES, NAMES, NAMES, SIZES, FIGURES),
-    Kind.ADMITTED: st.builds(
+NOTES: dict[PacketKind, st.SearchStrategy[Note]] = {
+    PacketKind.HELLO: HELLOS,
+    PacketKind.WELCOME: HELLOS,
+    PacketKind.PING: BEATS,
+    PacketKind.PONG: BEATS,
+    PacketKind.RESET: st.just(NOTHING),
+    PacketKind.BYE: st.just(NOTHING),
+    PacketKind.JOIN: st.builds(Join, NAMES, NAMES, NAMES, SIZES, FIGURES),
+    PacketKind.ADMITTED: st.builds(
         Admission, NODES, st.lists(MEMBERS, max_size=3).map(tuple), SIZES
     ),
-    Kind.REJECTED: st.builds(Rejection, NAMES),
+    PacketKind.REJECTED: st.builds(Rejection, NAMES),
 }

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from everyorder.runtime.rpc.protocol.events import Buffer, Called, Event, Settings
-from everyorder.runtime.rpc.protocol.identities import Node, RRefId
+from everyorder.runtime.rpc.protocol.identities import RRefId, WorkerNode
 from everyorder.runtime.rpc.protocol.packets import Packet
 from everyorder.runtime.rpc.protocol.session import Session
 from tests.rpc.protocol.times import TIMES
@@ -80,7 +80,7 @@ class Network:
         )
         return sessions
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> WorkerNode:
         """A worker's node."""
         return self.sessions[name].node
 

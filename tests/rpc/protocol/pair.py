@@ -5,10 +5,16 @@ from dataclasses import dataclass, field, replace
 
 from everyorder.runtime.rpc.protocol.channel import Channel, End
 from everyorder.runtime.rpc.protocol.events import Buffer, Settings
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.messages import Cancel, Message, decode, encode
 from everyorder.runtime.rpc.protocol.packets import Packet
-from everyorder.runtime.rpc.protocol.wire import HEADER, Flaw, Kind, note, parse
+from everyorder.runtime.rpc.protocol.wire import (
+    HEADER,
+    PacketError,
+    PacketKind,
+    note,
+    parse,
+)
 from tests.rpc.protocol.times import TIMES
 
 # Packets of a pair are numbered: the first that it sent is 0.
@@ -23,7 +29,7 @@ class Side:
     packets: list[Packet]
     ends: list[End]
     came: list[Message] = field(default_factory=list)
-    flaws: list[Flaw] = field(default_factory=list)
+    flaws: list[PacketError] = field(default_factory=list)
 
 
 def body(frames: Sequence[Buffer]) -> Message:
@@ -31,11 +37,11 @@ def body(frames: Sequence[Buffer]) -> Message:
     return decode(memoryview(frames[0])[HEADER.size :], frames[1:])
 
 
-def kind(frames: Frames) -> Kind:
+def kind(frames: Frames) -> PacketKind:
     """The kind of a packet."""
     head = parse(frames)
-    assert not isinstance(head, Flaw)
-    return Kind(head.kind)
+    assert not isinstance(head, PacketError)
+    return PacketKind(head.kind)
 
 
 class Pair:
@@ -45,7 +51,7 @@ class Pair:
         self.settings = TIMES if settings is None else settings
         self.now = 10.0
         self.sent: list[tuple[str, Frames]] = []
-        self.nodes = {"a": Node("a", 0, 1), "b": Node("b", 1, 2)}
+        self.nodes = {"a": WorkerNode("a", 0, 1), "b": WorkerNode("b", 1, 2)}
         self.sides = {"a": self.side("a", "b"), "b": self.side("b", "a")}
 
     def side(self, me: str, peer: str, life: int = 0) -> Side:
@@ -91,10 +97,10 @@ class Pair:
         target, frames = self.sent[number]
         side = self.sides[target]
         head = parse(frames)
-        assert not isinstance(head, Flaw)
-        if head.kind == Kind.DATA:
+        assert not isinstance(head, PacketError)
+        if head.kind == PacketKind.DATA:
             came = side.channel.data(head, frames, body, self.now)
-            if isinstance(came, Flaw):
+            if isinstance(came, PacketError):
                 side.flaws.append(came)
             else:
                 side.came += came

@@ -16,7 +16,11 @@ from everyorder.runtime.rpc.protocol.events import (
     Reason,
     Settings,
 )
-from everyorder.runtime.rpc.protocol.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    GloballyUniqueId,
+    WorkerNode,
+)
 from everyorder.runtime.rpc.protocol.messages import (
     Answer,
     Call,
@@ -26,15 +30,18 @@ from everyorder.runtime.rpc.protocol.messages import (
 )
 from everyorder.runtime.rpc.protocol.ownership import Verdict
 from everyorder.runtime.rpc.protocol.packets import Packet
-from everyorder.runtime.rpc.protocol.reference_machine import INTRODUCTION, References
+from everyorder.runtime.rpc.protocol.reference_machine import (
+    INTRODUCTION,
+    ReferenceMachine,
+)
 from tests.rpc.protocol.network import DELAY, Network
 from tests.rpc.protocol.times import TIMES
 
-ME, PEER, OTHER = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
+ME, PEER, OTHER = WorkerNode("a", 0, 1), WorkerNode("b", 1, 2), WorkerNode("c", 2, 3)
 
 
 def machine(settings: Settings | None = None) -> Calls:
-    references = References(ME)
+    references = ReferenceMachine(ME)
     references.joined(PEER)
     return Calls(references, settings or TIMES)
 
@@ -488,7 +495,7 @@ def test_an_answer_waits_for_the_reference_that_it_carries(end: str) -> None:
 
 @pytest.mark.parametrize("what", ["call", "answer"])
 def test_what_ended_before_its_verdict_is_not_sent(what: str) -> None:
-    references = References(ME)
+    references = ReferenceMachine(ME)
     references.joined(PEER)
     calls = Calls(references, TIMES)
     rref = references.new_id()

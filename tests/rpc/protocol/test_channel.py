@@ -17,7 +17,7 @@ from everyorder.runtime.rpc.protocol.channel import (
 )
 from everyorder.runtime.rpc.protocol.events import Reason
 from everyorder.runtime.rpc.protocol.messages import KINDS, Cancel, encode
-from everyorder.runtime.rpc.protocol.wire import Flaw, Head, Kind, parse
+from everyorder.runtime.rpc.protocol.wire import Head, PacketError, PacketKind, parse
 from tests.rpc.protocol.pair import Pair, kind
 from tests.rpc.protocol.times import TIMES
 
@@ -238,7 +238,7 @@ def test_signs_of_life_keep_an_idle_channel() -> None:
     pair.run(60.0)
     assert (pair["a"].state, pair["b"].state) == (OPEN, OPEN)
     kinds = {kind(frames) for _, frames in pair.sent[first:]}
-    assert kinds == {Kind.PING, Kind.PONG}
+    assert kinds == {PacketKind.PING, PacketKind.PONG}
     # One of the two asks, twice a second; the other is told by the way.
     assert 4 * 60 - 4 <= len(pair.sent) - first <= 4 * 60 + 4
 
@@ -431,7 +431,7 @@ def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     assert pair["a"].numbers() == pair["b"].numbers() == (2, 2)
     # The end of the old one is not that of the new one.
     pair.deliver(reset)
-    assert (pair["b"].state, pair.sides["b"].flaws[-1]) == (OPEN, Flaw.SESSION)
+    assert (pair["b"].state, pair.sides["b"].flaws[-1]) == (OPEN, PacketError.SESSION)
 
 
 def test_a_question_in_an_old_session_is_answered_by_its_end() -> None:
@@ -473,7 +473,7 @@ def test_packets_of_an_old_session_are_dropped() -> None:
         pair.deliver(number)
     assert pair.heard("b") == [4]
     assert pair["b"].picture(pair.now) == before
-    assert set(pair.sides["b"].flaws) == {Flaw.SESSION}
+    assert set(pair.sides["b"].flaws) == {PacketError.SESSION}
 
 
 def test_what_waits_while_the_end_is_not_certain_is_of_the_next_session() -> None:
@@ -499,7 +499,7 @@ def test_numbers_out_of_the_window_are_dropped() -> None:
     wide.say("a", *range(6))
     pair.sent += wide.sent[first:]
     assert pair.deliver(len(pair.sent) - 1) == []
-    assert pair.sides["b"].flaws == [Flaw.SEQUENCE]
+    assert pair.sides["b"].flaws == [PacketError.SEQUENCE]
 
 
 @pytest.mark.parametrize("number", [2, 99])
@@ -536,12 +536,12 @@ def test_a_fenced_side_that_hears_of_the_end_releases_at_once() -> None:
     assert isinstance(found, Head)
     # It names the session that is over, and nothing else.
     told = (found.kind, found.mine, found.theirs, found.sequence, found.acknowledged)
-    assert told == (Kind.RESET, 1, 1, 0, 0)
+    assert told == (PacketKind.RESET, 1, 1, 0, 0)
     # What waits is said in the next session, which begins.
     (hello,) = pair.deliver(reset)
     found = parse(pair.sent[hello][1])
     assert isinstance(found, Head)
-    assert (found.kind, found.mine, found.theirs) == (Kind.HELLO, 2, 0)
+    assert (found.kind, found.mine, found.theirs) == (PacketKind.HELLO, 2, 0)
     node = pair.nodes["b"]
     assert pair.sides["a"].ends == [End(node, Reason.LOST), End(node, None)]
 

@@ -20,15 +20,15 @@ from everyorder.runtime.rpc.protocol.events import (
     Rejected,
     Warned,
 )
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.packets import Packet
 from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.protocol.wire import (
     HEADER,
     Admission,
-    Flaw,
-    Kind,
     Member,
+    PacketError,
+    PacketKind,
     Rejection,
     head,
     of_note,
@@ -171,7 +171,7 @@ def test_packets_whose_header_is_not_ours_leave_a_group_unharmed() -> None:
     """Bytes before the numbers of the session are changed, one bit at a time."""
     network, sent = recorded()
     target, frames = next(
-        (to, each) for to, each in sent if to == "b" and each[0][3] == Kind.DATA
+        (to, each) for to, each in sent if to == "b" and each[0][3] == PacketKind.DATA
     )
     session = network.sessions[target]
     session.tick(network.now)
@@ -253,7 +253,7 @@ def test_nobody_joins_or_leaves_in_the_name_of_another_s_key() -> None:
     keeper.receive(packet.frames, "key of x", network.now)
     assert keeper.garbage() == {"KEY": 1}
     group, _, incarnation = source(other)
-    bye = head(Kind.BYE, group, incarnation, keeper.node.incarnation, 1, 1)
+    bye = head(PacketKind.BYE, group, incarnation, keeper.node.incarnation, 1, 1)
     keeper.receive([bye], "key of x", network.now)
     assert (keeper.garbage(), len(keeper.members())) == ({"KEY": 2}, 2)
 
@@ -264,7 +264,7 @@ def test_warnings_are_remembered_of_some_sources_and_then_of_all_others_as_one()
     session = Session("a", incarnation=1, endpoint="a")
     session.keep(world_size=None)
     session.take_events()
-    wrong = head(Kind.DATA, 5, 5, 1)
+    wrong = head(PacketKind.DATA, 5, 5, 1)
     for number in range(200):
         session.receive([wrong], str(number), 0.0)
     assert len(session.take_events()) == 65
@@ -272,7 +272,7 @@ def test_warnings_are_remembered_of_some_sources_and_then_of_all_others_as_one()
 
 
 def _answer(
-    session: Session, kind: Kind, said: Admission | Rejection, key: str
+    session: Session, kind: PacketKind, said: Admission | Rejection, key: str
 ) -> list[type[Event]]:
     """What follows from an answer to who asked to join."""
     start = head(kind, 77, 77, session.node.incarnation)
@@ -293,12 +293,12 @@ def test_nobody_admits_in_the_name_of_another_s_key(
 ) -> None:
     session = Session("b", incarnation=5, endpoint="b", key="key of b")
     session.join(meeting, id=None, now=0.0)
-    node, other = Node("b", 1, 5), Node("k", 0, 77)
+    node, other = WorkerNode("b", 1, 5), WorkerNode("k", 0, 77)
     said = Admission(node, (Member(other, "k", keeper), Member(node, "b", "key of b")))
-    assert _answer(session, Kind.ADMITTED, said, "key of x") == flaws
+    assert _answer(session, PacketKind.ADMITTED, said, "key of x") == flaws
     assert session.node.id == -1
     said = replace(said, members=(Member(other, "k", "key of k"), said.members[1]))
-    assert _answer(session, Kind.ADMITTED, said, "key of k") == [Admitted, Joined]
+    assert _answer(session, PacketKind.ADMITTED, said, "key of k") == [Admitted, Joined]
     assert session.members() == (other, node)
 
 
@@ -306,8 +306,8 @@ def test_nobody_rejects_in_the_name_of_another_s_key() -> None:
     session = Session("b", incarnation=5, endpoint="b", key="key of b")
     session.join("tcp://k:1#key of k", id=None, now=0.0)
     said = Rejection("so")
-    assert _answer(session, Kind.REJECTED, said, "key of x") == [Warned]
-    assert _answer(session, Kind.REJECTED, said, "key of k") == [Rejected]
+    assert _answer(session, PacketKind.REJECTED, said, "key of x") == [Warned]
+    assert _answer(session, PacketKind.REJECTED, said, "key of k") == [Rejected]
 
 
 def _with_a_small_one() -> tuple[Session, Session, Network]:
@@ -380,5 +380,5 @@ def test_a_call_that_is_larger_than_is_taken_here_is_refused_by_the_callee() -> 
 
 
 def test_flaws_have_names_and_sentences() -> None:
-    assert all(flaw.value.startswith("it") for flaw in Flaw)
+    assert all(flaw.value.startswith("it") for flaw in PacketError)
     assert HEADER.size == 52

@@ -11,8 +11,8 @@ from everyorder.runtime.rpc.protocol.events import (
     Reason,
     Rejected,
 )
-from everyorder.runtime.rpc.protocol.identities import Node
-from everyorder.runtime.rpc.protocol.membership import TRANSITIONS, Members
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
+from everyorder.runtime.rpc.protocol.membership import TRANSITIONS, MembershipMachine
 from everyorder.runtime.rpc.protocol.messages import MemberJoined, MemberLeft
 from everyorder.runtime.rpc.protocol.packets import Packet
 from everyorder.runtime.rpc.protocol.session import Session
@@ -20,8 +20,8 @@ from everyorder.runtime.rpc.protocol.wire import (
     Admission,
     Head,
     Join,
-    Kind,
     Member,
+    PacketKind,
     Rejection,
     parse,
 )
@@ -67,7 +67,7 @@ def test_a_keeper_may_have_any_number() -> None:
     network = Network()
     session = network.add("a")
     session.keep(world_size=2, id=1)
-    assert session.node == Node("a", 1, 1)
+    assert session.node == WorkerNode("a", 1, 1)
     assert joining(network, "b").node.id == 0
 
 
@@ -121,7 +121,7 @@ def test_a_name_whose_worker_is_gone_is_given_again() -> None:
     network.kill("b")
     session = same_name(network, "elsewhere")
     network.run(4.0)
-    assert session.node == Node("b", 1, 99)
+    assert session.node == WorkerNode("b", 1, 99)
     # Nothing is kept of the dispute.
     state = network.sessions["a"]._members.state(network.now)
     assert state == (*state[:-1], ())  # type: ignore[index]  # it is a tuple
@@ -268,7 +268,7 @@ def test_who_was_told_that_it_is_a_member_finds_that_it_is_none() -> None:
     def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
         found = parse(packet.frames)
         assert isinstance(found, Head)
-        passes = found.kind in (Kind.JOIN, Kind.ADMITTED)
+        passes = found.kind in (PacketKind.JOIN, PacketKind.ADMITTED)
         return () if cut and {source, target} == {"a", "b"} and not passes else (DELAY,)
 
     network.hook = hook
@@ -291,7 +291,7 @@ def test_who_is_admitted_and_never_heard_of_is_lost() -> None:
     def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
         found = parse(packet.frames)
         assert isinstance(found, Head)
-        return (DELAY,) if found.kind in (Kind.JOIN, Kind.ADMITTED) else ()
+        return (DELAY,) if found.kind in (PacketKind.JOIN, PacketKind.ADMITTED) else ()
 
     network.hook = hook
     joining(network, "b")
@@ -307,7 +307,7 @@ def test_who_is_admitted_and_never_heard_of_is_lost() -> None:
 def test_members_have_endpoints() -> None:
     network = Network()
     (session, _) = network.group("a", "b")
-    nodes = [network.node("b"), network.node("a"), Node("x", 7, 7)]
+    nodes = [network.node("b"), network.node("a"), WorkerNode("x", 7, 7)]
     assert [session.endpoint_of(node) for node in nodes] == ["b", "a", ""]
 
 
@@ -345,15 +345,15 @@ ENDS = (Answered, Failed)
 
 # The machine by itself.
 
-ME = Node("b", -1, 2)
-KEEPER = Member(Node("a", 0, 1), "a")
-SELF = Member(Node("b", 1, 2), "b")
-OTHER = Member(Node("c", 2, 3), "c")
+ME = WorkerNode("b", -1, 2)
+KEEPER = Member(WorkerNode("a", 0, 1), "a")
+SELF = Member(WorkerNode("b", 1, 2), "b")
+OTHER = Member(WorkerNode("c", 2, 3), "c")
 
 
-def member() -> Members:
+def member() -> MembershipMachine:
     """One who was admitted beside the keeper."""
-    members = Members(ME, "b", "", lambda node: 0.0)
+    members = MembershipMachine(ME, "b", "", lambda node: 0.0)
     members.join("a", None, 0.0)
     members.note(1, Admission(SELF.node, (KEEPER, SELF)), 0.0)
     members.events.clear()
@@ -387,7 +387,7 @@ def test_only_the_keeper_tells_of_members() -> None:
     ],
 )
 def test_notes_about_others_change_nothing(source: int, note: Admission) -> None:
-    members = Members(ME, "b", "", lambda node: 0.0)
+    members = MembershipMachine(ME, "b", "", lambda node: 0.0)
     members.join("a", None, 0.0)
     members.note(source, note, 0.0)
     assert (members.status, members.node) == ("JOINING", ME)
@@ -421,7 +421,7 @@ def test_who_has_other_figures_than_the_group_is_rejected(
     said: tuple[tuple[str, float], ...], why: str
 ) -> None:
     shared = (("dead", 2.0), ("frames", 8.0))
-    keeper = Members(KEEPER.node, "a", "", lambda node: 0.0, shared)
+    keeper = MembershipMachine(KEEPER.node, "a", "", lambda node: 0.0, shared)
     keeper.keep(2, 0)
     keeper.note(5, Join("b", "b", shared=said), 0.0)
     (letter,) = keeper.letters
@@ -429,13 +429,13 @@ def test_who_has_other_figures_than_the_group_is_rejected(
         assert letter.note == Rejection(why)
         assert len(keeper.members()) == 1
     else:
-        assert letter.kind == Kind.ADMITTED
+        assert letter.kind == PacketKind.ADMITTED
 
 
 def test_an_open_group_has_no_size() -> None:
-    keeper = Members(KEEPER.node, "a", "", lambda node: 0.0)
+    keeper = MembershipMachine(KEEPER.node, "a", "", lambda node: 0.0)
     keeper.keep(None, 0)
-    joins = Members(ME, "b", "", lambda node: 0.0)
+    joins = MembershipMachine(ME, "b", "", lambda node: 0.0)
     joins.join("a", None, 0.0, 3)
     asked = joins.letters.pop().note
     assert isinstance(asked, Join)
@@ -474,12 +474,12 @@ def test_who_was_a_member_asks_for_the_number_that_it_had() -> None:
 
 
 def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
-    keeper = Members(Node("a", -1, 1), "a", "", lambda node: 0.0)
+    keeper = MembershipMachine(WorkerNode("a", -1, 1), "a", "", lambda node: 0.0)
     keeper.keep(None, 0)
     for _ in range(2):
         keeper.note(2, Join("b", "b"), 0.0)
     assert keeper.events[1:] == [Joined(SELF.node)]
-    assert [letter.kind for letter in keeper.letters] == [Kind.ADMITTED] * 2
+    assert [letter.kind for letter in keeper.letters] == [PacketKind.ADMITTED] * 2
     assert keeper.letters[0] == keeper.letters[1]
     # Another endpoint in the same life is not answered.
     keeper.note(2, Join("b", "elsewhere"), 0.0)
@@ -488,7 +488,7 @@ def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
 
 def test_who_joins_hears_of_all_and_all_hear_of_it() -> None:
     """The answer may be that to an earlier request, when fewer were there."""
-    keeper = Members(Node("a", -1, 1), "a", "", lambda node: 0.0)
+    keeper = MembershipMachine(WorkerNode("a", -1, 1), "a", "", lambda node: 0.0)
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b"), 0.0)
     keeper.out.clear()
@@ -500,51 +500,66 @@ def test_who_joins_hears_of_all_and_all_hear_of_it() -> None:
 
 
 def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
-    keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
+    keeper = MembershipMachine(
+        WorkerNode("a", -1, 1), "a", "", lambda node: float("inf")
+    )
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b", "its key"), 0.0)
     keeper.note(5, Join("b", "b", "another key"), 0.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
+    assert [each.kind for each in keeper.letters] == [
+        PacketKind.ADMITTED,
+        PacketKind.REJECTED,
+    ]
 
 
 def test_who_listens_there_with_the_same_key_is_the_next_life() -> None:
-    keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
+    keeper = MembershipMachine(
+        WorkerNode("a", -1, 1), "a", "", lambda node: float("inf")
+    )
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b", "its key"), 0.0)
     keeper.note(5, Join("b", "b", "its key"), 0.0)
     assert keeper.events[2:] == [
         Lost(SELF.node, Reason.RESTARTED),
-        Joined(Node("b", 1, 5)),
+        Joined(WorkerNode("b", 1, 5)),
     ]
 
 
 def test_who_shares_a_key_does_not_take_the_place_of_who_is_there() -> None:
     proven = 0.0
-    keeper = Members(Node("a", -1, 1), "a", "", lambda node: proven)
+    keeper = MembershipMachine(WorkerNode("a", -1, 1), "a", "", lambda node: proven)
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b", "a key"), 0.0)
     # Started anew elsewhere, or another one: that is seen by whether the first lives.
     keeper.note(5, Join("b", "elsewhere", "a key"), 1.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED]
+    assert [each.kind for each in keeper.letters] == [PacketKind.ADMITTED]
     proven = 2.0
     keeper.note(5, Join("b", "elsewhere", "a key"), 2.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
-    keeper.lost(Node("b", 1, 2), Reason.LOST, 3.0)
+    assert [each.kind for each in keeper.letters] == [
+        PacketKind.ADMITTED,
+        PacketKind.REJECTED,
+    ]
+    keeper.lost(WorkerNode("b", 1, 2), Reason.LOST, 3.0)
     keeper.note(5, Join("b", "elsewhere", "a key"), 3.0)
     assert keeper.events[2:] == [
-        Lost(Node("b", 1, 2), Reason.LOST),
-        Joined(Node("b", 1, 5)),
+        Lost(WorkerNode("b", 1, 2), Reason.LOST),
+        Joined(WorkerNode("b", 1, 5)),
     ]
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_key_that_is_shared_gives_nobody_the_name_of_another(name: str) -> None:
-    keeper = Members(Node("a", -1, 1), "a", "our key", lambda node: float("inf"))
+    keeper = MembershipMachine(
+        WorkerNode("a", -1, 1), "a", "our key", lambda node: float("inf")
+    )
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b", "our key"), 0.0)
     keeper.note(5, Join(name, "elsewhere", "our key"), 0.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
+    assert [each.kind for each in keeper.letters] == [
+        PacketKind.ADMITTED,
+        PacketKind.REJECTED,
+    ]

@@ -8,15 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everyorder.runtime.rpc.protocol.events import Reason
-from everyorder.runtime.rpc.protocol.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    GloballyUniqueId,
+    WorkerNode,
+)
 from everyorder.runtime.rpc.protocol.messages import (
     INLINE,
     KINDS,
     Answer,
     Call,
     Decline,
+    FramePart,
     Message,
-    Part,
     Register,
     Waiting,
     decode,
@@ -24,9 +28,9 @@ from everyorder.runtime.rpc.protocol.messages import (
 )
 from everyorder.runtime.rpc.protocol.wire import (
     NOTHING,
-    Kind,
-    Malformed,
+    MalformedPacket,
     Note,
+    PacketKind,
     note,
     of_note,
 )
@@ -49,7 +53,7 @@ def read(body: bytes, *tail: bytes) -> Message:
 
 def test_every_kind_is_in_the_tables() -> None:
     assert set(EVERY) == set(KINDS.values()) == set(get_args(Message))
-    assert set(NOTES) == set(Kind) - {Kind.DATA}
+    assert set(NOTES) == set(PacketKind) - {PacketKind.DATA}
     for kind in KINDS.values():
         assert is_dataclass(kind)
         assert vars(kind)["__dataclass_params__"].frozen, kind
@@ -69,12 +73,14 @@ def test_a_message_is_read_as_it_was_written(
 @pytest.mark.parametrize("kind", NOTES, ids=lambda kind: kind.name)
 @FEW
 @given(data=st.data())
-def test_a_note_is_read_as_it_was_written(kind: Kind, data: st.DataObject) -> None:
+def test_a_note_is_read_as_it_was_written(
+    kind: PacketKind, data: st.DataObject
+) -> None:
     written = data.draw(NOTES[kind])
     assert note(kind, memoryview(of_note(written))) == written
 
 
-OWNER = Node("b", 1, 6)
+OWNER = WorkerNode("b", 1, 6)
 FORK = Fork(GloballyUniqueId(0, 1, 5), GloballyUniqueId(0, 2, 5), OWNER)
 
 
@@ -137,21 +143,25 @@ def test_a_body_of_another_length_is_malformed(
     body, _ = encode(data.draw(EVERY[KINDS[number]]))
     cut = data.draw(st.integers(0, len(body) - 1))
     for wrong in (body[:cut], body + b"\x00"):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedPacket):
             read(wrong)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         read(body, b"payload")
 
 
-@pytest.mark.parametrize("kind", sorted(set(NOTES) - {Kind.PING, Kind.PONG}))
+@pytest.mark.parametrize(
+    "kind", sorted(set(NOTES) - {PacketKind.PING, PacketKind.PONG})
+)
 @FEW
 @given(data=st.data())
-def test_a_note_of_another_length_is_malformed(kind: Kind, data: st.DataObject) -> None:
+def test_a_note_of_another_length_is_malformed(
+    kind: PacketKind, data: st.DataObject
+) -> None:
     body = of_note(data.draw(NOTES[kind]))
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         note(kind, memoryview(body + b"\x00"))
     if body:
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedPacket):
             note(kind, memoryview(body[:-1]))
 
 
@@ -162,8 +172,8 @@ def wrong_bodies() -> dict[str, bytes]:
     idle = bytes.fromhex("0c" + "00" * 24 + "02")
     return {
         "empty": b"",
-        "a part of nothing": encode(Part(0, 0, 0, (b"",)))[0],
-        "a part and more": encode(Part(0, 0, 0, (b"",)))[0] + b"x",
+        "a part of nothing": encode(FramePart(0, 0, 0, (b"",)))[0],
+        "a part and more": encode(FramePart(0, 0, 0, (b"",)))[0] + b"x",
         "unknown kind": bytes([max(KINDS) + 1]),
         "kind 0": b"\x00",
         "cut call": call[:13],
@@ -181,16 +191,16 @@ def wrong_bodies() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("what", wrong_bodies())
 def test_what_is_no_message_is_malformed(what: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         read(wrong_bodies()[what])
 
 
 def test_references_are_counted_before_they_are_read() -> None:
     body, _ = encode(Call(1, (), (FORK,) * 3))
     assert decode(memoryview(body), (), 3) == Call(1, (), (FORK,) * 3)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         decode(memoryview(body), (), 2)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         decode(memoryview(encode(Answer(1, (), (FORK,) * 3))[0]), (), 2)
 
 
@@ -198,17 +208,17 @@ def test_references_are_counted_before_they_are_read() -> None:
 def test_any_bytes_are_a_message_or_malformed(body: bytes, tail: list[bytes]) -> None:
     try:
         message = read(body, *tail)
-    except Malformed:
+    except MalformedPacket:
         return
     again, rest = encode(message)
     assert read(again, *map(bytes, rest)) == message
 
 
 @given(st.sampled_from(sorted(NOTES)), st.binary(max_size=120))
-def test_any_bytes_are_a_note_or_malformed(kind: Kind, body: bytes) -> None:
+def test_any_bytes_are_a_note_or_malformed(kind: PacketKind, body: bytes) -> None:
     try:
         found: Note = note(kind, memoryview(body))
-    except Malformed:
+    except MalformedPacket:
         return
     assert of_note(found) == body or found is NOTHING
 

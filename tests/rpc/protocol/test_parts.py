@@ -16,7 +16,7 @@ from everyorder.runtime.rpc.protocol.messages import (
     Answer,
     Call,
     Cancel,
-    Part,
+    FramePart,
     decode,
     encode,
 )
@@ -113,15 +113,15 @@ def test_what_is_too_large_in_all_is_refused() -> None:
     assert caller.counts()["calls"] == 0
 
 
-def take(*parts: Part, largest: int = 1000) -> Parts:
+def take(*parts: FramePart, largest: int = 1000) -> Parts:
     taken = Parts()
     for part in parts:
         taken.take(part, largest)
     return taken
 
 
-def piece(frame: int, whole: int, offset: int, length: int) -> Part:
-    return Part(frame, whole, offset, (bytes([frame]) * length,))
+def piece(frame: int, whole: int, offset: int, length: int) -> FramePart:
+    return FramePart(frame, whole, offset, (bytes([frame]) * length,))
 
 
 def test_one_piece_is_taken_as_it_is_and_others_are_copied_once() -> None:
@@ -151,7 +151,9 @@ def test_one_piece_is_taken_as_it_is_and_others_are_copied_once() -> None:
     ],
     ids=range(10),
 )
-def test_pieces_that_do_not_fit_refuse_their_message_alone(parts: list[Part]) -> None:
+def test_pieces_that_do_not_fit_refuse_their_message_alone(
+    parts: list[FramePart],
+) -> None:
     taken = take(*parts)
     assert taken
     assert taken.complete(Answer(1, ())) is None
@@ -176,9 +178,9 @@ def test_pieces_are_in_order_and_the_message_is_last() -> None:
     packets = list(split(body, tail, 4))
     read = [decode(memoryview(each), tuple(frames)) for each, frames in packets]
     assert read == [
-        Part(0, 5, 0, (b"ab",)),
-        Part(0, 5, 2, (b"cd",)),
-        Part(0, 5, 4, (b"e",)),
-        Part(1, 0, 0, (b"",)),
+        FramePart(0, 5, 0, (b"ab",)),
+        FramePart(0, 5, 2, (b"cd",)),
+        FramePart(0, 5, 4, (b"e",)),
+        FramePart(1, 0, 0, (b"",)),
         Answer(1, (b"x",)),
     ]

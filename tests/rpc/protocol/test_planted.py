@@ -23,9 +23,15 @@ from everyorder.runtime.rpc.protocol import (
     termination,
 )
 from everyorder.runtime.rpc.protocol.events import Answered
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.messages import Answer, Call, Idle
-from everyorder.runtime.rpc.protocol.wire import HEADER, Flaw, Head, Member, Reader
+from everyorder.runtime.rpc.protocol.wire import (
+    HEADER,
+    FieldReader,
+    Head,
+    Member,
+    PacketError,
+)
 from tests.rpc.protocol import (
     test_call_machine,
     test_channel,
@@ -213,7 +219,7 @@ def _names_are_not_looked_at(join: Method) -> Method:
     def faulty(self: Any, source: int, note: Any, now: float) -> None:
         known = {name: each for name, each in self._members.items() if name == source}
         with mock.patch.object(self, "_members", known or {}):
-            node = Node(note.name, 7, source)
+            node = WorkerNode(note.name, 7, source)
             self._announce(Member(node, note.endpoint, note.key))
 
     return faulty
@@ -224,13 +230,13 @@ def _rejected_at_once(proven: Method) -> Method:
 
 
 def _keys_ignored(unknown: Method) -> Method:
-    return lambda self, found, channel, key: Flaw.STRANGER
+    return lambda self, found, channel, key: PacketError.STRANGER
 
 
 def _kind_ignored(parse: Method) -> Method:
     def faulty(packet: Any) -> Any:
         found = parse(packet)
-        if found in (Flaw.VERSION, Flaw.KIND):
+        if found in (PacketError.VERSION, PacketError.KIND):
             return Head._make(HEADER.unpack_from(packet[0]))
         return found
 
@@ -262,8 +268,8 @@ def ends(first: str, second: str) -> Callable[[], None]:
 
 
 CHANNEL, CALLS = channel.Channel, call_machine.Calls
-OUTBOX, LEASE = packets.Outbox, packets.Lease
-TERMINATION, MEMBERS = termination.Termination, membership.Members
+OUTBOX, LEASE = packets.Outbox, packets.LeaseTimes
+TERMINATION, MEMBERS = termination.Termination, membership.MembershipMachine
 
 FAULTS = [
     Fault(
@@ -357,7 +363,7 @@ FAULTS = [
         "who counts on an old session is not told",
         CHANNEL,
         "_stale",
-        lambda stale: lambda self, found: Flaw.SESSION,
+        lambda stale: lambda self, found: PacketError.SESSION,
         test_channel.test_who_was_given_up_is_told_and_a_new_session_begins,
     ),
     Fault(
@@ -450,14 +456,14 @@ FAULTS = [
     ),
     Fault(
         "a name is refused though its worker is gone",
-        core.Composition,
+        core.ProtocolCore,
         "_proven",
         _rejected_at_once,
         test_membership.test_a_name_whose_worker_is_gone_is_given_again,
     ),
     Fault(
         "nobody is told of a wrong key",
-        core.Composition,
+        core.ProtocolCore,
         "_unknown",
         _keys_ignored,
         test_garbage.test_a_key_that_is_not_the_sender_s_is_told,
@@ -480,14 +486,14 @@ FAULTS = [
     ),
     Fault(
         "limits of lists are not looked at",
-        Reader,
+        FieldReader,
         "many",
         _limits_ignored,
         test_wire.test_lists_have_a_limit_before_anything_is_read,
     ),
     Fault(
         "limits of references are not looked at",
-        Reader,
+        FieldReader,
         "many",
         _limits_ignored,
         test_messages.test_references_are_counted_before_they_are_read,
@@ -508,7 +514,7 @@ FAULTS = [
     ),
     Fault(
         "bytes left over are not looked at",
-        Reader,
+        FieldReader,
         "end",
         _skipped,
         lambda: test_messages.test_what_is_no_message_is_malformed(
@@ -586,8 +592,8 @@ def test_faults_are_of_all_parts() -> None:
         CALLS,
         TERMINATION,
         MEMBERS,
-        core.Composition,
+        core.ProtocolCore,
         core,
         packets.Parts,
-        Reader,
+        FieldReader,
     }

@@ -6,7 +6,11 @@ All that a few workers can do with a few references is explored in every order
 
 from everyorder.runtime.rpc.protocol.call_machine import Calls
 from everyorder.runtime.rpc.protocol.events import Died, Failed, Freed, Reason
-from everyorder.runtime.rpc.protocol.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    GloballyUniqueId,
+    WorkerNode,
+)
 from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Answer,
@@ -14,26 +18,35 @@ from everyorder.runtime.rpc.protocol.messages import (
     Cancel,
     Register,
 )
-from everyorder.runtime.rpc.protocol.ownership import Fate, Owners, Use, Users, Verdict
-from everyorder.runtime.rpc.protocol.reference_machine import INTRODUCTION, References
+from everyorder.runtime.rpc.protocol.ownership import (
+    CarrierStatus,
+    Owners,
+    Use,
+    Users,
+    Verdict,
+)
+from everyorder.runtime.rpc.protocol.reference_machine import (
+    INTRODUCTION,
+    ReferenceMachine,
+)
 from tests.rpc.protocol.times import TIMES
 
-ME, PEER, OTHER = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
+ME, PEER, OTHER = WorkerNode("a", 0, 1), WorkerNode("b", 1, 2), WorkerNode("c", 2, 3)
 KEY = ("call", PEER, 1)
 
 
-def machine(*known: Node) -> References:
-    references = References(ME)
+def machine(*known: WorkerNode) -> ReferenceMachine:
+    references = ReferenceMachine(ME)
     for node in known:
         references.joined(node)
     return references
 
 
-def names(node: Node, *numbers: int) -> list[GloballyUniqueId]:
+def names(node: WorkerNode, *numbers: int) -> list[GloballyUniqueId]:
     return [GloballyUniqueId(node.id, number, node.incarnation) for number in numbers]
 
 
-def forks(owner: Node, giver: Node, *numbers: int) -> list[Fork]:
+def forks(owner: WorkerNode, giver: WorkerNode, *numbers: int) -> list[Fork]:
     """References to values of an owner, as they come from somebody."""
     values, given = names(owner, *numbers), names(giver, *numbers)
     return [Fork(rref, fork, owner) for rref, fork in zip(values, given, strict=True)]
@@ -42,11 +55,11 @@ def forks(owner: Node, giver: Node, *numbers: int) -> list[Fork]:
 def test_two_references_of_one_owner_die_together() -> None:
     references = machine(PEER, OTHER)
     one, two = forks(OTHER, PEER, 1, 2)
-    assert references.arrive(KEY, PEER, [one, two], 0.0) is Fate.WAITS
+    assert references.arrive(KEY, PEER, [one, two], 0.0) is CarrierStatus.WAITS
     assert [type(each) for _, each in references.out] == [Register, Register]
     references.out.clear()
     references.lost(OTHER, Reason.LOST, 0.0)
-    assert references.verdicts == [Verdict(KEY, True, Fate.DEAD)]
+    assert references.verdicts == [Verdict(KEY, True, CarrierStatus.DEAD)]
     # The sender is let go for both; the owner is told nothing.
     assert references.out == [(PEER, Accept(one.fork)), (PEER, Accept(two.fork))]
     assert references.counts()["users"] == references.counts()["carriers"] == 0
@@ -55,13 +68,13 @@ def test_two_references_of_one_owner_die_together() -> None:
 def test_an_owner_is_waited_for_until_its_time_is_over() -> None:
     references = machine(PEER)
     (fork,) = forks(OTHER, PEER, 1)
-    assert references.arrive(KEY, PEER, [fork], 10.0) is Fate.WAITS
+    assert references.arrive(KEY, PEER, [fork], 10.0) is CarrierStatus.WAITS
     assert references.next_time() == 10.0 + INTRODUCTION
     references.tick(10.0 + INTRODUCTION - 0.001)
     assert (references.out, references.verdicts) == ([], [])
     references.tick(10.0 + INTRODUCTION)
     assert references.out == [(PEER, Accept(fork.fork))]
-    assert references.verdicts == [Verdict(KEY, True, Fate.DEAD)]
+    assert references.verdicts == [Verdict(KEY, True, CarrierStatus.DEAD)]
     assert references.next_time() is None
 
 
@@ -80,13 +93,13 @@ def test_a_value_that_waits_to_be_sent_is_kept() -> None:
     references.own(own)
     made = references.plan(("call", OTHER, 1), OTHER, references.new_id())
     references.asked(made.fork)
-    assert references.carry(KEY, PEER, [own, made]) == (Fate.WAITS, ())
+    assert references.carry(KEY, PEER, [own, made]) == (CarrierStatus.WAITS, ())
     references.disown(own)
     assert references.events == []
     references.created(made.fork)
     (verdict,) = references.verdicts
     assert (verdict.fate, [each.rref for each in verdict.forks]) == (
-        Fate.READY,
+        CarrierStatus.READY,
         [own, made.rref],
     )
     # The receiver keeps it from now on.
@@ -130,7 +143,7 @@ def test_a_call_that_fetches_and_is_forgotten_keeps_nothing() -> None:
     own = references.new_id()
     references.own(own)
     waits = references.arrive(KEY, PEER, forks(OTHER, PEER, 1), 0.0, target=own)
-    assert waits is Fate.WAITS
+    assert waits is CarrierStatus.WAITS
     references.disown(own)
     assert (references.events, references.counts()["carriers"]) == ([], 1)
     references.forget(KEY)
@@ -144,7 +157,7 @@ def test_a_value_that_is_made_here_for_nobody_any_more_is_freed() -> None:
     fork = references.plan(call, ME, references.new_id())
     references.asked(fork.fork)
     made = references.arrive(call, ME, [], 0.0, creates=fork.rref, fork=fork.fork)
-    assert made is Fate.READY
+    assert made is CarrierStatus.READY
     references.drop(fork.fork)
     references.done(call)
     assert references.events == []
@@ -168,11 +181,11 @@ def test_an_answer_or_a_failure_brings_no_dead_reference_back() -> None:
 def test_nothing_is_fetched_by_way_of_another_value_s_reference() -> None:
     references = machine(PEER)
     (fork,) = forks(PEER, PEER, 1)
-    assert references.arrive(KEY, PEER, [fork], 0.0) is Fate.READY
+    assert references.arrive(KEY, PEER, [fork], 0.0) is CarrierStatus.READY
     call = ("call", PEER, 2)
-    assert references.carry(call, PEER, [], fork.rref) == (Fate.READY, ())
+    assert references.carry(call, PEER, [], fork.rref) == (CarrierStatus.READY, ())
     (unknown,) = names(PEER, 2)
-    assert references.carry(call, PEER, [], unknown) == (Fate.DEAD, ())
+    assert references.carry(call, PEER, [], unknown) == (CarrierStatus.DEAD, ())
 
 
 def test_what_is_told_of_a_peer_is_not_sent_when_it_is_lost() -> None:

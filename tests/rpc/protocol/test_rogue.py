@@ -16,7 +16,11 @@ from everyorder.runtime.rpc.protocol.events import (
     Freed,
     Reason,
 )
-from everyorder.runtime.rpc.protocol.identities import Fork, GloballyUniqueId, Node
+from everyorder.runtime.rpc.protocol.identities import (
+    Fork,
+    GloballyUniqueId,
+    WorkerNode,
+)
 from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Answer,
@@ -25,14 +29,14 @@ from everyorder.runtime.rpc.protocol.messages import (
     Decline,
     Delete,
     Finish,
+    FramePart,
     Idle,
     MemberJoined,
     MemberLeft,
     Message,
-    Part,
-    Refused,
+    ReferenceRefused,
+    ReferenceRegistered,
     Register,
-    Registered,
     Survey,
     Waiting,
     encode,
@@ -43,11 +47,11 @@ from tests.rpc.protocol.network import Network
 # Three workers of a network, another life of one of them, and a stranger.
 NODES = st.sampled_from(
     [
-        Node("a", 0, 1),
-        Node("b", 1, 2),
-        Node("c", 2, 3),
-        Node("b", 1, 9),
-        Node("x", 7, 7),
+        WorkerNode("a", 0, 1),
+        WorkerNode("b", 1, 2),
+        WorkerNode("c", 2, 3),
+        WorkerNode("b", 1, 9),
+        WorkerNode("x", 7, 7),
     ]
 )
 # Some that the workers give themselves, and others.
@@ -84,8 +88,8 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(Decline, CALLS, REASONS),
     st.builds(Cancel, CALLS),
     st.builds(Register, UNIQUES, UNIQUES, NODES),
-    st.builds(Registered, UNIQUES),
-    st.builds(Refused, UNIQUES),
+    st.builds(ReferenceRegistered, UNIQUES),
+    st.builds(ReferenceRefused, UNIQUES),
     st.builds(Accept, UNIQUES),
     st.builds(Delete, UNIQUES, UNIQUES),
     st.builds(MemberJoined, st.builds(Member, NODES, st.sampled_from("abcx"))),
@@ -94,7 +98,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(Survey, SMALL),
     st.builds(Waiting, st.just(("x",)), st.lists(SMALL, max_size=3).map(tuple)),
     st.just(Finish()),
-    st.builds(Part, SMALL, SMALL, SMALL, st.tuples(st.binary(max_size=3))),
+    st.builds(FramePart, SMALL, SMALL, SMALL, st.tuples(st.binary(max_size=3))),
 )
 # What the one who is spoken to does in between.
 DEEDS = st.sampled_from(["call", "remote", "share", "finish", "wait"])

@@ -15,7 +15,7 @@ from everyorder.runtime.rpc.protocol.events import (
     Lost,
     Reason,
 )
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.packets import Packet, message_name
 from tests.rpc.protocol.network import DELAY, Network
 
@@ -45,7 +45,7 @@ def failures(network: Network, name: str) -> list[tuple[int, Reason]]:
 def test_a_group_knows_its_members() -> None:
     network = Network()
     first, second, third = network.group("a", "b", "c")
-    nodes = (Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3))
+    nodes = (WorkerNode("a", 0, 1), WorkerNode("b", 1, 2), WorkerNode("c", 2, 3))
     assert first.members() == second.members() == third.members() == nodes
     assert network.events["a"] == [
         Admitted(nodes[0]),

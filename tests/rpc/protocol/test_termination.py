@@ -5,13 +5,13 @@ from random import Random
 import pytest
 
 from everyorder.runtime.rpc.protocol.events import Answered, Called, Event, Finished
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.messages import Finish, Idle, Survey, Waiting
 from everyorder.runtime.rpc.protocol.packets import Packet
 from everyorder.runtime.rpc.protocol.termination import TRANSITIONS, Termination
 from tests.rpc.protocol.network import DELAY, Network
 
-A, B, C = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
+A, B, C = WorkerNode("a", 0, 1), WorkerNode("b", 1, 2), WorkerNode("c", 2, 3)
 ALL = (A, B, C)
 
 
@@ -34,15 +34,17 @@ def test_one_worker_finishes_by_itself() -> None:
     assert session.unfinished() == ()
 
 
-def idle(termination: Termination, me: Node, counts: tuple[int, int] = (0, 0)) -> None:
+def idle(
+    termination: Termination, me: WorkerNode, counts: tuple[int, int] = (0, 0)
+) -> None:
     termination.advance(me, ALL, counts, busy=False, unacknowledged=False)
 
 
-def report(termination: Termination, node: Node, idle: Idle) -> None:
+def report(termination: Termination, node: WorkerNode, idle: Idle) -> None:
     termination.receive(node, idle, (0, 0), False)
 
 
-def asking(*reports: tuple[Node, Idle]) -> Termination:
+def asking(*reports: tuple[WorkerNode, Idle]) -> Termination:
     """The one who asks, done itself, and what the others reported."""
     termination = Termination()
     termination.done()
@@ -52,7 +54,7 @@ def asking(*reports: tuple[Node, Idle]) -> Termination:
     return termination
 
 
-def surveys(termination: Termination) -> list[tuple[Node, int]]:
+def surveys(termination: Termination) -> list[tuple[WorkerNode, int]]:
     return [
         (node, each.wave) for node, each in termination.out if isinstance(each, Survey)
     ]

@@ -6,7 +6,7 @@ lost for good, it only takes longer.
 
 import pytest
 
-from everyorder.runtime.rpc.protocol.packets import Lease
+from everyorder.runtime.rpc.protocol.packets import LeaseTimes
 from tests.rpc.protocol.pair import Pair
 from tests.rpc.protocol.times import TIMES
 
@@ -73,7 +73,7 @@ def test_a_question_without_an_answer_is_asked_ever_later_until_something_came()
 
 
 def test_a_lease_shows_since_when_it_is_proven_and_whether_at_all() -> None:
-    lease = Lease(TIMES)
+    lease = LeaseTimes(TIMES)
     assert lease.picture(5.0) == (None, None, ())
     lease.prove(3.0)
     lease.heard = 4.0

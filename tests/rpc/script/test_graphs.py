@@ -25,7 +25,7 @@ from everyorder.runtime.script.executor import node_kernels, python_interop
 from everyorder.runtime.script.frontend import language
 from everyorder.runtime.script.ir import (
     KINDS,
-    Effect,
+    NodeEffect,
     Sharing,
     check,
     copy_graph,
@@ -174,7 +174,7 @@ def weakened(*names: str) -> AbstractContextManager[None]:
         for name in names:
             row = before[name]
             ir_kinds._PLUG_IN_KINDS[name] = replace(
-                row, effects=Effect.NONE, sharing=Sharing.NOTHING
+                row, effects=NodeEffect.NONE, sharing=Sharing.NOTHING
             )
         try:
             yield

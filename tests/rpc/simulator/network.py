@@ -15,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from everyorder.runtime.rpc.protocol.events import Buffer
-from everyorder.runtime.rpc.protocol.wire import HEADER, Kind
+from everyorder.runtime.rpc.protocol.wire import HEADER, PacketKind
 
 # What a link takes, in seconds: from within a host to a link that is all but down.
 DELAYS = (0.0002, 0.003, 0.03, 0.2, 0.6)
@@ -100,6 +100,6 @@ class Network:
 def kind(frames: Sequence[Buffer]) -> int:
     """The number of the kind of message in a packet, 0 where there is none."""
     first = frames[0]
-    if HEADER.unpack_from(first)[2] != Kind.DATA or len(first) <= HEADER.size:
+    if HEADER.unpack_from(first)[2] != PacketKind.DATA or len(first) <= HEADER.size:
         return 0
     return memoryview(first).cast("B")[HEADER.size]

@@ -20,9 +20,9 @@ from everyorder.runtime.rpc.protocol import (
 )
 from everyorder.runtime.rpc.protocol.call_machine import Calls
 from everyorder.runtime.rpc.protocol.channel import Channel
-from everyorder.runtime.rpc.protocol.identities import Node
-from everyorder.runtime.rpc.protocol.ownership import Fate, Verdict
-from everyorder.runtime.rpc.protocol.wire import Kind
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
+from everyorder.runtime.rpc.protocol.ownership import CarrierStatus, Verdict
+from everyorder.runtime.rpc.protocol.wire import PacketKind
 
 Pair = tuple[str, str, str]
 
@@ -40,7 +40,14 @@ STATES = (
     channel.OPEN,
     channel.FENCED,
 )
-PACKETS = (Kind.DATA, Kind.HELLO, Kind.WELCOME, Kind.PING, Kind.PONG, Kind.RESET)
+PACKETS = (
+    PacketKind.DATA,
+    PacketKind.HELLO,
+    PacketKind.WELCOME,
+    PacketKind.PING,
+    PacketKind.PONG,
+    PacketKind.RESET,
+)
 
 
 def _named(part: object) -> str:
@@ -99,12 +106,12 @@ def counted() -> Iterator[Counter[Pair]]:
 
     def counting(kept: Any) -> Any:
         def came(self: Channel, found: Any, *rest: Any) -> Any:
-            seen["packets", self.state, Kind(found.kind).name] += 1
+            seen["packets", self.state, PacketKind(found.kind).name] += 1
             return kept(self, found, *rest)
 
         return came
 
-    def cancelled(self: Calls, peer: Node, call: int) -> None:
+    def cancelled(self: Calls, peer: WorkerNode, call: int) -> None:
         entry = self._ins.get((peer, call))
         if entry is not None:
             seen["calls", entry.state, "end"] += 1
@@ -116,7 +123,7 @@ def counted() -> Iterator[Counter[Pair]]:
 
     def judge(self: Calls, verdict: Verdict, now: float) -> None:
         told = isinstance(verdict.key, tuple) and verdict.key[0] == "call"
-        if verdict.incoming and told and verdict.fate is Fate.DEAD:
+        if verdict.incoming and told and verdict.fate is CarrierStatus.DEAD:
             seen["calls", "ARRIVED", "end"] += 1
         ends[2](self, verdict, now)
 

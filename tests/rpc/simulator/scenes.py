@@ -17,7 +17,7 @@ from everyorder.runtime.rpc.protocol.messages import (
     Accept,
     Call,
     MemberJoined,
-    Registered,
+    ReferenceRegistered,
 )
 from tests.rpc.simulator.network import Link, Weather
 from tests.rpc.simulator.program import Request
@@ -170,7 +170,7 @@ def half_listed(world: World, random: Random) -> Iterator[float]:
         one = asks(world, parent, owner, [], creates=True)
         two = asks(world, parent, other, [], creates=True)
         yield 0.5
-        starve(world, other, child, Registered)
+        starve(world, other, child, ReferenceRegistered)
         if one is not None and two is not None:
             within = random.choice((None, None, 0.4, 1.0))
             asks(world, parent, child, [one, two], keep=True, within=within)

@@ -9,9 +9,9 @@ import pytest
 from everyorder.runtime.rpc.protocol.call_machine import Calls
 from everyorder.runtime.rpc.protocol.channel import Channel
 from everyorder.runtime.rpc.protocol.events import Failed, Reason
-from everyorder.runtime.rpc.protocol.membership import Members
+from everyorder.runtime.rpc.protocol.membership import MembershipMachine
 from everyorder.runtime.rpc.protocol.messages import Answer, Delete, MemberLeft
-from everyorder.runtime.rpc.protocol.reference_machine import References
+from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from everyorder.runtime.rpc.protocol.termination import Termination
 from tests.rpc.simulator.pairs import (
     UNREACHABLE,
@@ -116,7 +116,7 @@ def _twice(kept: Callable[..., Any]) -> Callable[..., Any]:
 def _without_expiry(kept: Callable[..., Any]) -> Callable[..., Any]:
     """The owner releases what a user has as soon as it loses the user."""
 
-    def lost(self: References, peer: Any, reason: Reason, now: float) -> None:
+    def lost(self: ReferenceMachine, peer: Any, reason: Reason, now: float) -> None:
         kept(self, peer, reason, now)
         self.owners.expire(peer)
         self._tell_freed()
@@ -127,7 +127,7 @@ def _without_expiry(kept: Callable[..., Any]) -> Callable[..., Any]:
 def _unpinned(kept: Callable[..., Any]) -> Callable[..., Any]:
     """What is dropped is unlisted, whatever it is pinned by."""
 
-    def unpinned(self: References, used: Any) -> None:
+    def unpinned(self: ReferenceMachine, used: Any) -> None:
         used.pins.clear()
         kept(self, used)
 
@@ -137,7 +137,7 @@ def _unpinned(kept: Callable[..., Any]) -> Callable[..., Any]:
 def _undeleted(kept: Callable[..., Any]) -> Callable[..., Any]:
     """What a call was to create is not unlisted when the call fails."""
 
-    def uncreated(self: References, fork: Any, reason: Reason) -> None:
+    def uncreated(self: ReferenceMachine, fork: Any, reason: Reason) -> None:
         kept(self, fork, reason)
         self.out[:] = [step for step in self.out if not isinstance(step[1], Delete)]
 
@@ -172,7 +172,7 @@ def _crossed(kept: Callable[..., Any]) -> Callable[..., Any]:
 def _deaf(kept: Callable[..., Any]) -> Callable[..., Any]:
     """Nobody is told that a member left."""
 
-    def receive(self: Members, peer: Any, message: Any, now: float) -> None:
+    def receive(self: MembershipMachine, peer: Any, message: Any, now: float) -> None:
         if not isinstance(message, MemberLeft):
             kept(self, peer, message, now)
 
@@ -198,14 +198,14 @@ def _unfinished(kept: Callable[..., Any]) -> Callable[..., Any]:
 FAULTS: dict[str, tuple[type, str, Callable[..., Any], str]] = {
     "packets are taken twice": (Channel, "data", _twice, "nothing runs twice"),
     "leases are not kept": (
-        References,
+        ReferenceMachine,
         "lost",
         _without_expiry,
         "An owner lists every reference",
     ),
-    "pins do not pin": (References, "_unpinned", _unpinned, ""),
+    "pins do not pin": (ReferenceMachine, "_unpinned", _unpinned, ""),
     "failed creations stay": (
-        References,
+        ReferenceMachine,
         "uncreated",
         _undeleted,
         "Nothing is kept that nobody needs",
@@ -213,7 +213,12 @@ FAULTS: dict[str, tuple[type, str, Callable[..., Any], str]] = {
     "deadlines pass": (Calls, "tick", _endless, "A call has its end"),
     "calls end twice": (Calls, "_give_up", _hasty, "each call has one end"),
     "answers are mixed up": (Calls, "_answer", _crossed, ""),
-    "nobody hears of who leaves": (Members, "receive", _deaf, "All members of a group"),
+    "nobody hears of who leaves": (
+        MembershipMachine,
+        "receive",
+        _deaf,
+        "All members of a group",
+    ),
     "the end comes early": (Termination, "done", _lonely, "Who is told that all"),
     "the end does not come": (Termination, "_report", _unfinished, "w0 does not end"),
 }
@@ -231,7 +236,9 @@ def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
 def test_a_failing_schedule_is_shrunk_and_played_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(References, "uncreated", _undeleted(References.uncreated))
+    monkeypatch.setattr(
+        ReferenceMachine, "uncreated", _undeleted(ReferenceMachine.uncreated)
+    )
     seed = next(seed for seed in range(400) if broken(drawn(seed)))
     law = (broken(drawn(seed)) or "").split(".")[0]
     small = shrunk(drawn(seed), lambda part: (broken(part) or "").startswith(law))

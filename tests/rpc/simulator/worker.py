@@ -24,7 +24,7 @@ from everyorder.runtime.rpc.protocol.events import (
     Reason,
     Rejected,
 )
-from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, Node, RRefId
+from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, RRefId, WorkerNode
 from everyorder.runtime.rpc.protocol.session import Session
 from tests.rpc.simulator.program import Request, answer_to, read, written
 
@@ -76,16 +76,16 @@ class Agent:
     values: dict[RRefId, Value] = field(default_factory=dict)
     handles: list[RRefId] = field(default_factory=list)
     asked: dict[int, Asked] = field(default_factory=dict)
-    running: dict[tuple[Node, int], Called] = field(default_factory=dict)
-    told: set[tuple[Node, int]] = field(default_factory=set)
-    members: dict[Node, None] = field(default_factory=dict)
+    running: dict[tuple[WorkerNode, int], Called] = field(default_factory=dict)
+    told: set[tuple[WorkerNode, int]] = field(default_factory=set)
+    members: dict[WorkerNode, None] = field(default_factory=dict)
     ended: dict[str, int] = field(default_factory=dict)
     freed: list[RRefId] = field(default_factory=list)
     # In the worker's clock; the world sets it before it asks for anything.
     now: float = 0.0
     finished: bool = False
     # The members when it was told that all are done.
-    last: tuple[Node, ...] = ()
+    last: tuple[WorkerNode, ...] = ()
     admitted: bool = False
     rejected: bool = False
     # It has said so, and asks for nothing any more.
@@ -102,7 +102,7 @@ class Agent:
 
     def call(
         self,
-        peer: Node,
+        peer: WorkerNode,
         request: Request,
         carries: list[Fork | RRefId],
         deadline: float | None,

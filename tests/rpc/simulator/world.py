@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from random import Random
 
 from everyorder.runtime.rpc.protocol.events import Lost, Reason
-from everyorder.runtime.rpc.protocol.identities import Node
+from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.protocol.session import Session
 from tests.rpc.protocol.network import next_time
 from tests.rpc.protocol.times import TIMES
@@ -278,7 +278,7 @@ class World:
         which = number % (4 * self.schedule.workers + 1)
         return self.workers[which % self.schedule.workers if which else -1]
 
-    def _peer(self, agent: Agent, number: int) -> Node | None:
+    def _peer(self, agent: Agent, number: int) -> WorkerNode | None:
         members = list(agent.members)
         if agent.session.node.id < 0:
             return None

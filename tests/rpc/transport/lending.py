@@ -14,12 +14,12 @@ import resource
 import sys
 
 from everyorder.runtime.errors import BlockGone
-from everyorder.runtime.rpc.transport.shared_memory import Blocks, Borrowed
+from everyorder.runtime.rpc.transport.shared_memory import LentBlocks, MappedBlocks
 
 
 def main() -> None:
-    blocks: Blocks[str] = Blocks()
-    borrowed: Borrowed[str] = Borrowed()
+    blocks: LentBlocks[str] = LentBlocks()
+    borrowed: MappedBlocks[str] = MappedBlocks()
     views: list[memoryview] = []
 
     def answer(order: str, *words: str) -> object:

@@ -15,7 +15,11 @@ import pytest
 
 from everyorder.runtime.errors import BlockGone
 from everyorder.runtime.rpc.transport import shared_memory as module
-from everyorder.runtime.rpc.transport.shared_memory import SUPPORTED, Blocks, Borrowed
+from everyorder.runtime.rpc.transport.shared_memory import (
+    SUPPORTED,
+    LentBlocks,
+    MappedBlocks,
+)
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import Process, process
 
@@ -26,23 +30,25 @@ SIZE = 300_000
 
 
 @pytest.fixture
-def blocks() -> Iterator[Blocks[str]]:
-    with closing(Blocks[str](most=64 << 20, idle=8 << 20)) as made:
+def blocks() -> Iterator[LentBlocks[str]]:
+    with closing(LentBlocks[str](most=64 << 20, idle=8 << 20)) as made:
         yield made
 
 
 @pytest.fixture
-def borrowed() -> Borrowed[str]:
-    return Borrowed()
+def borrowed() -> MappedBlocks[str]:
+    return MappedBlocks()
 
 
-def lent(blocks: Blocks[str], *buffers: bytes, peer: str = "peer") -> list[bytes]:
+def lent(blocks: LentBlocks[str], *buffers: bytes, peer: str = "peer") -> list[bytes]:
     tokens = blocks.lend(buffers, peer)
     assert tokens is not None
     return tokens
 
 
-def test_what_is_lent_is_read(blocks: Blocks[str], borrowed: Borrowed[str]) -> None:
+def test_what_is_lent_is_read(
+    blocks: LentBlocks[str], borrowed: MappedBlocks[str]
+) -> None:
     buffers = [bytes([n]) * size for n, size in enumerate([SIZE, 1, 0, PAGE, PAGE + 1])]
     views = [borrowed.open(token, "me") for token in lent(blocks, *buffers)]
     assert [bytes(view) for view in views] == buffers
@@ -50,7 +56,7 @@ def test_what_is_lent_is_read(blocks: Blocks[str], borrowed: Borrowed[str]) -> N
 
 
 def test_what_is_borrowed_may_be_written(
-    blocks: Blocks[str], borrowed: Borrowed[str]
+    blocks: LentBlocks[str], borrowed: MappedBlocks[str]
 ) -> None:
     """Nobody else sees it, not even one who opens it again."""
     (token,) = lent(blocks, b"a" * SIZE)
@@ -61,7 +67,9 @@ def test_what_is_borrowed_may_be_written(
     assert bytes(borrowed.open(token, "me")) == b"a" * SIZE
 
 
-def test_a_block_is_lent_again(blocks: Blocks[str], borrowed: Borrowed[str]) -> None:
+def test_a_block_is_lent_again(
+    blocks: LentBlocks[str], borrowed: MappedBlocks[str]
+) -> None:
     (first,) = lent(blocks, b"a" * SIZE)
     view = borrowed.open(first, "lender")
     part = view[100:200]
@@ -80,7 +88,9 @@ def test_a_block_is_lent_again(blocks: Blocks[str], borrowed: Borrowed[str]) -> 
     assert bytes(borrowed.open(second, "lender")) == b"b" * (SIZE - 5000)
 
 
-def test_a_view_in_a_circle(blocks: Blocks[str], borrowed: Borrowed[str]) -> None:
+def test_a_view_in_a_circle(
+    blocks: LentBlocks[str], borrowed: MappedBlocks[str]
+) -> None:
     """The garbage collector gives it back."""
     circle: list[object] = [borrowed.open(lent(blocks, b"a" * SIZE)[0], "lender")]
     circle.append(circle)
@@ -89,7 +99,7 @@ def test_a_view_in_a_circle(blocks: Blocks[str], borrowed: Borrowed[str]) -> Non
     assert borrowed.take_returns() == [("lender", 1)]
 
 
-def test_only_who_has_a_block_gives_it_back(blocks: Blocks[str]) -> None:
+def test_only_who_has_a_block_gives_it_back(blocks: LentBlocks[str]) -> None:
     lent(blocks, b"a" * SIZE, peer="one")
     assert not blocks.returned(1, "two")
     assert not blocks.returned(2, "one")
@@ -98,7 +108,7 @@ def test_only_who_has_a_block_gives_it_back(blocks: Blocks[str]) -> None:
 
 
 def test_what_a_lost_peer_has_is_closed(
-    blocks: Blocks[str], borrowed: Borrowed[str]
+    blocks: LentBlocks[str], borrowed: MappedBlocks[str]
 ) -> None:
     """And is never lent again: that one may read it still."""
     (mapped, unread), (other,) = (
@@ -117,7 +127,7 @@ def test_what_a_lost_peer_has_is_closed(
     assert not blocks.returned(1, "peer")
 
 
-def test_the_most(blocks: Blocks[str]) -> None:
+def test_the_most(blocks: LentBlocks[str]) -> None:
     """What does not fit is not lent, wholly or in part; the peak is told."""
     buffer = b"x" * (20 << 20)
     lent(blocks, buffer, buffer)
@@ -129,7 +139,7 @@ def test_the_most(blocks: Blocks[str]) -> None:
     assert lent(blocks, buffer)
 
 
-def test_the_idle(blocks: Blocks[str]) -> None:
+def test_the_idle(blocks: LentBlocks[str]) -> None:
     """More than that is not kept for later."""
     for number in range(20):
         lent(blocks, b"x" * (1 << 20))
@@ -144,7 +154,7 @@ def test_the_idle(blocks: Blocks[str]) -> None:
     assert (7 << 20) < counts["bytes"] <= 8 << 20
 
 
-def test_idle_blocks_make_room(blocks: Blocks[str]) -> None:
+def test_idle_blocks_make_room(blocks: LentBlocks[str]) -> None:
     """One that is too small is closed before nothing can be lent."""
     blocks.idle = 64 << 20
     for _ in range(6):
@@ -155,7 +165,7 @@ def test_idle_blocks_make_room(blocks: Blocks[str]) -> None:
     assert blocks.counts()["bytes"] <= 64 << 20
 
 
-def test_idle_blocks_make_room_beside_lent_ones(blocks: Blocks[str]) -> None:
+def test_idle_blocks_make_room_beside_lent_ones(blocks: LentBlocks[str]) -> None:
     blocks.idle = 64 << 20
     lent(blocks, *[b"x" * (5 << 20)] * 6, b"x" * (15 << 20))
     for number in range(6):
@@ -165,7 +175,7 @@ def test_idle_blocks_make_room_beside_lent_ones(blocks: Blocks[str]) -> None:
 
 
 def test_what_could_not_be_copied_is_not_lent(
-    blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch
+    blocks: LentBlocks[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill = module._Block.fill
 
@@ -210,7 +220,7 @@ def test_the_memory_that_a_container_may_have(
         assert found == available
 
 
-def test_no_memory(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_memory(blocks: LentBlocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_available", lambda: 4 * SIZE)
     assert blocks.lend([b"x" * SIZE], "peer") is None
     monkeypatch.setattr(module, "_available", lambda: 8 * SIZE)
@@ -218,7 +228,9 @@ def test_no_memory(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_no_more_files(
-    blocks: Blocks[str], borrowed: Borrowed[str], monkeypatch: pytest.MonkeyPatch
+    blocks: LentBlocks[str],
+    borrowed: MappedBlocks[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Who lends does not; who borrows says so, and gives back what it cannot have."""
     (token,) = lent(blocks, b"x" * SIZE)
@@ -250,7 +262,7 @@ def open_files() -> set[tuple[str, str]]:
     return found
 
 
-def test_full(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full(blocks: LentBlocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the kernel refuses, files or memory, nothing is left open."""
     files = open_files()
 
@@ -261,22 +273,24 @@ def test_full(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(os, name, refuse)
             assert blocks.lend([b"x" * SIZE], "peer") is None
-            assert Blocks[str]().sample() == b""
+            assert LentBlocks[str]().sample() == b""
     assert open_files() <= files
     assert blocks.counts() == {"bytes": 0, "peak": 0, "lent": 0, "free": 0}
 
 
-def test_systems_without(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_without(
+    blocks: LentBlocks[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     sample, token = blocks.sample(), lent(blocks, b"x" * SIZE)[0]
     monkeypatch.setattr(module, "SUPPORTED", False)
-    other = Blocks[str]()
+    other = LentBlocks[str]()
     assert (other.sample(), other.lend([b"x" * SIZE], "peer")) == (b"", None)
-    assert not Borrowed[str]().reaches(sample)
+    assert not MappedBlocks[str]().reaches(sample)
     with pytest.raises(BlockGone):
-        Borrowed[str]().open(token, "lender")
+        MappedBlocks[str]().open(token, "lender")
 
 
-def test_closed(blocks: Blocks[str], borrowed: Borrowed[str]) -> None:
+def test_closed(blocks: LentBlocks[str], borrowed: MappedBlocks[str]) -> None:
     files = open_files()
     token, _ = lent(blocks, b"a" * SIZE, b"b" * SIZE)
     assert blocks.returned(2, "peer")
@@ -297,7 +311,7 @@ FIELDS = ["pid", "file", "lending", "device", "inode", "size", "length", "nonce"
 
 @pytest.mark.parametrize("field", [each for each in FIELDS if each != "lending"])
 def test_a_token_that_was_changed(
-    blocks: Blocks[str], borrowed: Borrowed[str], field: str
+    blocks: LentBlocks[str], borrowed: MappedBlocks[str], field: str
 ) -> None:
     """Each thing that it says is checked."""
     (token,) = lent(blocks, b"a" * SIZE)
@@ -322,7 +336,7 @@ def test_a_token_that_was_changed(
     [b"", b"x", bytes(64), b"\xff" * 64, bytes(65)],
     ids=["empty", "short", "zeros", "ones", "long"],
 )
-def test_what_is_no_token(borrowed: Borrowed[str], token: bytes) -> None:
+def test_what_is_no_token(borrowed: MappedBlocks[str], token: bytes) -> None:
     assert TOKEN.size == 64
     with pytest.raises(BlockGone):
         borrowed.open(token, "lender")
@@ -337,7 +351,7 @@ def forged(file: int, size: int, length: int) -> bytes:
 
 
 def test_files_of_other_kinds(
-    borrowed: Borrowed[str], monkeypatch: pytest.MonkeyPatch
+    borrowed: MappedBlocks[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is opened that is no block: a pipe would wait, a device would act."""
     with ExitStack() as ends:
@@ -359,7 +373,7 @@ def test_files_of_other_kinds(
     "names", [(), ("F_SEAL_GROW", "F_SEAL_SEAL"), ("F_SEAL_SHRINK",)]
 )
 def test_memory_that_could_shrink(
-    borrowed: Borrowed[str], names: tuple[str, ...]
+    borrowed: MappedBlocks[str], names: tuple[str, ...]
 ) -> None:
     """Reading what was cut off would end this process, so it is not mapped."""
     file = os.memfd_create("false", os.MFD_ALLOW_SEALING)
@@ -374,7 +388,7 @@ def test_memory_that_could_shrink(
 
 
 def test_a_plain_file_is_not_mapped(
-    borrowed: Borrowed[str], tmp_path_factory: pytest.TempPathFactory
+    borrowed: MappedBlocks[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("plain") / "file"
     path.write_bytes(bytes(10 * PAGE))
@@ -386,7 +400,7 @@ def test_a_plain_file_is_not_mapped(
         os.close(file)
 
 
-def test_blocks_cannot_be_cut(blocks: Blocks[str]) -> None:
+def test_blocks_cannot_be_cut(blocks: LentBlocks[str]) -> None:
     pid, file, *_ = TOKEN.unpack(lent(blocks, b"a" * SIZE)[0])
     assert pid == os.getpid()
     assert not os.get_inheritable(file)
@@ -396,7 +410,9 @@ def test_blocks_cannot_be_cut(blocks: Blocks[str]) -> None:
 
 
 def test_somebody_elses(
-    blocks: Blocks[str], borrowed: Borrowed[str], monkeypatch: pytest.MonkeyPatch
+    blocks: LentBlocks[str],
+    borrowed: MappedBlocks[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (token,) = lent(blocks, b"a" * SIZE)
     me = os.geteuid()
@@ -418,7 +434,7 @@ def ask(other: Process, line: str) -> str:
 
 
 def test_between_processes(
-    other: Process, blocks: Blocks[str], borrowed: Borrowed[str]
+    other: Process, blocks: LentBlocks[str], borrowed: MappedBlocks[str]
 ) -> None:
     assert ask(other, f"reaches {blocks.sample().hex()}") == "True"
     assert borrowed.reaches(bytes.fromhex(ask(other, "sample")))
@@ -441,7 +457,7 @@ def test_between_processes(
         borrowed.open(late, "other")
 
 
-def test_a_process_without_room(other: Process, borrowed: Borrowed[str]) -> None:
+def test_a_process_without_room(other: Process, borrowed: MappedBlocks[str]) -> None:
     """Where a file of that size cannot be, nothing is lent and nothing dies."""
     assert ask(other, f"limit {1 << 20}") == "limited"
     assert ask(other, f"lend 1 {2 << 20}") == "none"
@@ -451,14 +467,14 @@ def test_a_process_without_room(other: Process, borrowed: Borrowed[str]) -> None
 
 
 @needs_fork
-def test_forked(blocks: Blocks[str], borrowed: Borrowed[str]) -> None:
+def test_forked(blocks: LentBlocks[str], borrowed: MappedBlocks[str]) -> None:
     """A child lends blocks of its own; the parent's stay, and keep what they hold."""
     (token,) = lent(blocks, b"a" * SIZE)
     view = borrowed.open(token, "lender")
 
     def child() -> bool:
         view[:1] = b"c"
-        mine = Blocks[str]()
+        mine = LentBlocks[str]()
         (own,) = lent(mine, b"b" * SIZE)
         return (
             blocks.lend([b"x"], "peer") is None

@@ -13,7 +13,7 @@ import pytest
 
 from everyorder.runtime.rpc.transport import receiver
 from everyorder.runtime.rpc.transport.interface import Buffer
-from everyorder.runtime.rpc.transport.receiver import Turns
+from everyorder.runtime.rpc.transport.receiver import ReceiveLeadership
 from everyorder.runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import SECONDS, Inbox, folder
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-Arm = Callable[[Turns, int], None]
+Arm = Callable[[ReceiveLeadership, int], None]
 Give = Callable[..., None]
 Files = Callable[[int, int], int]
 
@@ -145,19 +145,23 @@ def test_an_interruption_leaves_the_turn_to_others(
             comes()
         return get_ident()
 
-    def arm(self: Turns, events: int, inner: Arm = Turns._arm) -> None:
+    def arm(
+        self: ReceiveLeadership, events: int, inner: Arm = ReceiveLeadership._arm
+    ) -> None:
         if (place, bool(events)) in (("lead", False), ("give", True)):
             comes()
         inner(self, events)
 
-    def give(self: Turns, *, more: bool, inner: Give = Turns.give) -> None:
+    def give(
+        self: ReceiveLeadership, *, more: bool, inner: Give = ReceiveLeadership.give
+    ) -> None:
         if place == "before giving":
             comes()
         inner(self, more=more)
 
     monkeypatch.setattr(receiver, "get_ident", told)
-    monkeypatch.setattr(Turns, "_arm", arm)
-    monkeypatch.setattr(Turns, "give", give)
+    monkeypatch.setattr(ReceiveLeadership, "_arm", arm)
+    monkeypatch.setattr(ReceiveLeadership, "give", give)
 
     def leads() -> None:
         # Another thread may have the turn for a moment.
@@ -364,7 +368,7 @@ def test_a_forked_child_rings_nobody(one: SocketTransport, inbox: Inbox) -> None
 
 def test_turns_are_taken_and_given() -> None:
     reader, writer = os.pipe()
-    made = Turns(reader)
+    made = ReceiveLeadership(reader)
     try:
         assert made.take()
         assert not made.take()

@@ -25,7 +25,7 @@ def members(data: bytes) -> dict[str, bytes]:
 def packed(contents: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
     """An archive of members, by nobody's rules."""
     buffer = BytesIO()
-    with container.Writer(buffer) as writer:
+    with container.ArchiveWriter(buffer) as writer:
         for name, content in contents.items():
             if name.startswith("storages/"):
                 writer.raw(name, memoryview(content))

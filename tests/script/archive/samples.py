@@ -24,7 +24,7 @@ from everyorder.runtime.script.archive import load, save
 from everyorder.runtime.script.ir import Graph, check, parse_graph
 from everyorder.runtime.script.ir.program import Function, declare_objects
 from everyorder.runtime.script.modules import ScriptModule
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 from everyorder.runtime.script.types.python_classes import PythonClasses
 
 NAMES = Namespace()
@@ -59,7 +59,7 @@ def _colour() -> EnumType:
 
 
 COLOUR = _colour()
-POINT = PythonClasses(NAMES)(Point, Scope())
+POINT = PythonClasses(NAMES)(Point, TypeScope())
 
 
 def read(text: str, *objects: Any, **functions: Function) -> Graph:

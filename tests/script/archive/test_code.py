@@ -17,7 +17,11 @@ from everyorder.runtime.script.archive import (
     type_code,
 )
 from everyorder.runtime.script.archive import code as writing
-from everyorder.runtime.script.archive.spelling import Names, constant_text, type_text
+from everyorder.runtime.script.archive.spelling import (
+    FunctionNames,
+    constant_text,
+    type_text,
+)
 from everyorder.runtime.script.ir import Graph, Node, parse_graph
 from tests.script.archive.samples import (
     COLOUR,
@@ -290,7 +294,7 @@ def test_constants(value: Any, text: str) -> None:
 
 
 def test_names_hide_nothing() -> None:
-    names = Names()
+    names = FunctionNames()
     hints = ["x.1", "x", "self.l.0", "print", "if", "ops", "7", "", "é", "x"]
     assert [names.fresh(each) for each in hints] == [
         *("x", "x_0", "self_l", "print_0", "if_0", "ops_0", "_0", "_0_0", "__0", "x_1"),
@@ -417,7 +421,7 @@ def _never_flushed(writer: Any, node: Any, values: Any, order: Any = None) -> li
 
 
 def test_an_order_that_changes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing._Writer, "operands", _never_flushed)
+    monkeypatch.setattr(writing._FunctionWriter, "operands", _never_flushed)
     wrong = 0
     for seed in range(60):
         graph, calls = _steps(Random(seed))

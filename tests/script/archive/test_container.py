@@ -71,7 +71,7 @@ def test_an_interrupted_save_leaves_the_old_file(
 
     for step in ("raw", "text"):
         with monkeypatch.context() as patch:
-            patch.setattr(container.Writer, step, stop)
+            patch.setattr(container.ArchiveWriter, step, stop)
             with pytest.raises(Stopped):
                 save([tensor], path)
     with monkeypatch.context() as patch:
@@ -136,14 +136,14 @@ def test_reading_tensors_would_be_seen(
 ) -> None:
     path = tmp_path / "a.zip"
     save([runtime.ops.core.full([MANY], 1.5)], path)
-    plain = container.Reader.raw
+    plain = container.ArchiveReader.raw
 
-    def eager(self: container.Reader, name: str) -> tuple[int, int]:
+    def eager(self: container.ArchiveReader, name: str) -> tuple[int, int]:
         start, size = plain(self, name)
         self.data[start : start + size]
         return start, size
 
-    monkeypatch.setattr(container.Reader, "raw", eager)
+    monkeypatch.setattr(container.ArchiveReader, "raw", eager)
     load(path)
     assert counted.count > 4 * MANY
 

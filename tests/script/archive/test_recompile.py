@@ -96,12 +96,12 @@ def test_programs_that_shrink_come_back(data: st.DataObject) -> None:
 def test_a_text_that_says_something_else_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plain = code._Writer.ends
+    plain = code._FunctionWriter.ends
 
     def swapped(self: Any, block: Any, names: Any, rest: Any) -> None:
         plain(self, block, names, [*rest][::-1] if len(rest) == 2 else rest)
 
-    monkeypatch.setattr(code._Writer, "ends", swapped)
+    monkeypatch.setattr(code._FunctionWriter, "ends", swapped)
     wrong = 0
     for seed in range(15):
         try:

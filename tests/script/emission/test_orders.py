@@ -8,7 +8,7 @@ all short histories of two steps and two uses, and looks at what compiled functi
 from collections.abc import Callable, Hashable
 
 from everyorder import runtime
-from everyorder.harness.engine import Base, explore
+from everyorder.harness.engine import SystemBase, explore
 from everyorder.runtime import Tensor
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.script.emission import (
@@ -76,7 +76,7 @@ def negated() -> Callable[[], object]:
     return library.close
 
 
-class Programs(Base):
+class Programs(SystemBase):
     """Two things to register, and functions that were compiled before as uses."""
 
     uses = 2

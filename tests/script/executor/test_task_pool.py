@@ -16,7 +16,7 @@ from everyorder.runtime.autograd import is_grad_enabled, no_grad
 from everyorder.runtime.keys import LOCAL, DispatchKey, exclude_keys
 from everyorder.runtime.script.executor import (
     ForkFuture,
-    Pool,
+    TaskPool,
     call,
     executor,
     fork_pool,
@@ -25,7 +25,7 @@ from tests.script.executor.written import written
 
 
 def test_who_waits_first_runs_a_task_that_has_not_begun() -> None:
-    pool = Pool()
+    pool = TaskPool()
     with executor(threads=1):
         held, begun = threading.Event(), threading.Event()
 
@@ -46,13 +46,13 @@ def test_who_waits_first_runs_a_task_that_has_not_begun() -> None:
 
 def test_a_task_runs_though_nobody_waits() -> None:
     done = threading.Event()
-    pool = Pool()
+    pool = TaskPool()
     pool.fork(done.set)
     assert done.wait(60)
 
 
 def test_a_wait_with_a_timeout_runs_nothing_here() -> None:
-    pool = Pool()
+    pool = TaskPool()
     future = pool.fork(threading.get_ident)
     assert future.wait(60) != threading.get_ident()
 
@@ -81,7 +81,7 @@ def test_a_task_runs_once_however_many_wait() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_nested_forks_never_wait_for_each_other(threads: int) -> None:
-    pool = Pool()
+    pool = TaskPool()
 
     def tree(depth: int) -> int:
         if not depth:
@@ -95,7 +95,7 @@ def test_nested_forks_never_wait_for_each_other(threads: int) -> None:
 
 
 def test_threads_are_as_many_as_the_options_say() -> None:
-    pool = Pool()
+    pool = TaskPool()
     held = threading.Event()
     with executor(threads=2):
         tasks = [pool.fork(held.wait) for _ in range(10)]
@@ -131,7 +131,7 @@ def test_what_a_task_raises_is_raised_by_everybody_who_waits() -> None:
 
 def elsewhere(function: Callable[[], Any]) -> Any:
     """What a function gives as a task on another thread."""
-    return Pool().fork(function).wait(60)
+    return TaskPool().fork(function).wait(60)
 
 
 def test_a_task_has_the_state_of_the_thread_that_forked_it() -> None:
@@ -196,7 +196,7 @@ def test_an_interrupt_leaves_the_future_complete(
             task.wait()
     assert task.done()
     # A thread of the pool outlives it.
-    pool = Pool()
+    pool = TaskPool()
     with executor(threads=1):
         lost = pool.fork(stop)
         with pytest.raises(interrupt):
@@ -309,7 +309,7 @@ def test_kernels_run_without_the_interpreter_lock(line: str, goes_on: bool) -> N
     )
     call(program, (runtime.ones(4),))
     x = runtime.ones(1 << 20)
-    pool, seen = Pool(), False
+    pool, seen = TaskPool(), False
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.script.executor import call, fork_pool, run
-from everyorder.runtime.script.executor.python_interop import Run
+from everyorder.runtime.script.executor.python_interop import ProgramRun
 from tests.script.executor.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -145,7 +145,7 @@ with prim::fork_0 = graph(%m : int):
     assert fork_pool.size >= 0
 
 
-class EndsMeanwhile(Run):
+class EndsMeanwhile(ProgramRun):
     """A run that ends in the moment in which a task asks whether it is over."""
 
     ended = False

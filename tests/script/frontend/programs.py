@@ -17,17 +17,17 @@ from everyorder.runtime.script.frontend import (
     RESTRICTIONS,
     Annotations,
     Construct,
-    Definition,
     Exits,
     FunctionSignature,
     Scopes,
+    SourceDefinition,
     absences,
     check,
     not_defined,
     read_signature,
     read_text,
 )
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 
 REFUSED = Path(__file__).parent / "refused"
 # What begins a program that is read as a saved one.
@@ -36,7 +36,7 @@ SAVED = "# saved\n"
 RULE = "-" * 72 + "\n"
 
 ROWS = [row for group in CONSTRUCTS.values() for row in group]
-SCOPE = Scope(vars(typing), {"typing": typing})
+SCOPE = TypeScope(vars(typing), {"typing": typing})
 
 
 def frontend(text: str) -> list[FunctionSignature]:
@@ -47,7 +47,9 @@ def frontend(text: str) -> list[FunctionSignature]:
     for node in text_of.tree.body:
         if not isinstance(node, ast.FunctionDef):
             continue
-        definition: Definition[ast.FunctionDef] = Definition(text_of.source, node)
+        definition: SourceDefinition[ast.FunctionDef] = SourceDefinition(
+            text_of.source, node
+        )
         Exits(node.body)
         Scopes(node)
         annotations = Annotations(definition, SCOPE)

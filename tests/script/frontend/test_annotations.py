@@ -14,7 +14,7 @@ from everyorder.runtime.schema.declared import Namespace
 from everyorder.runtime.schema.types import Type
 from everyorder.runtime.script.frontend import (
     Annotations,
-    Definition,
+    SourceDefinition,
     read_function,
     read_text,
     scope_of,
@@ -198,10 +198,10 @@ def test_any_expression_may_be_a_type() -> None:
     statement = one.tree.body[0]
     assert isinstance(statement, ast.Expr)
     assert isinstance(statement.value, ast.Call)
-    definition: Definition[Any] = Definition(one.source, one.tree)
-    from everyorder.runtime.script.types.annotations import Scope
+    definition: SourceDefinition[Any] = SourceDefinition(one.source, one.tree)
+    from everyorder.runtime.script.types.annotations import TypeScope
 
-    found: Type = Annotations(definition, Scope(vars(typing))).type(
+    found: Type = Annotations(definition, TypeScope(vars(typing))).type(
         statement.value.args[1]
     )
     assert str(found) == "int[]"

@@ -12,7 +12,7 @@ from everyorder.runtime.script.executor import ExecutionPlan, executor_options
 from everyorder.runtime.script.executor.fused_kernel import step_of
 from everyorder.runtime.script.executor.fusion import FusedGroup, fuse
 from everyorder.runtime.script.ir import Graph, Node, check, graph_text, parse_graph
-from everyorder.runtime.script.passes import Facts, facts_of, propagate_shapes
+from everyorder.runtime.script.passes import TensorMeta, facts_of, propagate_shapes
 from everyorder.runtime.tensors.construction import from_numpy
 from everyorder.runtime.tensors.tensor import Tensor
 
@@ -55,10 +55,10 @@ def text_of(lines: Sequence[str], inputs: Sequence[str], results: str) -> str:
     return f"graph({given}):\n" + "".join(f"  {each}\n" for each in lines) + results
 
 
-def facts(dtype: str, shape: int | tuple[int, ...]) -> Facts:
+def facts(dtype: str, shape: int | tuple[int, ...]) -> TensorMeta:
     """What is known of a tensor, or of a row."""
     sizes = (shape,) if isinstance(shape, int) else shape
-    return Facts(DType.named(dtype), sizes)
+    return TensorMeta(DType.named(dtype), sizes)
 
 
 def fused(text: str, inputs: Sequence[Any], least: int = 1) -> tuple[Graph, int]:
@@ -67,7 +67,7 @@ def fused(text: str, inputs: Sequence[Any], least: int = 1) -> tuple[Graph, int]
     Inputs are tensors, or what is known of them; of other parameters nothing is.
     """
     graph = parse_graph(text)
-    given: list[Facts | None] = []
+    given: list[TensorMeta | None] = []
     for at, value in enumerate(graph.block.parameters):
         each = inputs[at] if at < len(inputs) else None
         if value.type is not TensorType:
@@ -168,7 +168,7 @@ def _parameters(dtypes: Sequence[str]) -> list[str]:
 def _fits(text: str, dtypes: Sequence[str]) -> bool:
     """Whether the last operator can be fused with the others."""
     graph = parse_graph(text)
-    facts = [Facts(DType.named(each), (8,)) for each in dtypes]
+    facts = [TensorMeta(DType.named(each), (8,)) for each in dtypes]
     shapes = propagate_shapes(graph, facts)
     (result,) = graph.block.results
     known: dict[Any, Any] = {**shapes}

@@ -6,7 +6,7 @@ import pytest
 
 from everyorder.runtime.script.executor import fusion
 from everyorder.runtime.script.executor.fusion import fuse
-from everyorder.runtime.script.ir import Effect, check, graph_text, parse_graph
+from everyorder.runtime.script.ir import NodeEffect, check, graph_text, parse_graph
 from everyorder.runtime.script.passes import propagate_shapes
 from tests.script.fusion.chains import facts, fused
 
@@ -207,7 +207,7 @@ def test_groups_are_no_longer_than_compilers_like() -> None:
 
 def test_a_group_over_a_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: nothing counts as having an effect."""
-    monkeypatch.setattr(fusion, "effects_of", lambda node: Effect.NONE)
+    monkeypatch.setattr(fusion, "effects_of", lambda node: NodeEffect.NONE)
     text = """\
 graph(%x.1 : Tensor, %l.1 : Tensor[]):
   %a.1 : Tensor = core::neg(%x.1)

@@ -7,7 +7,7 @@ import pytest
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.script.executor.fused_kernel import operators, step_of
 from everyorder.runtime.script.ir import Graph, parse_graph, row_of
-from everyorder.runtime.script.passes import Facts
+from everyorder.runtime.script.passes import TensorMeta
 from tests.opinfo.table import ROWS
 from tests.script.fusion.chains import FLOATS, WHOLE, facts, same, tensor_of, with_plan
 
@@ -52,7 +52,7 @@ def graph_of(lines: list[str]) -> Graph:
 
 def known_of(graph: Graph, dtype: str) -> dict[Any, Any]:
     x, y, m = graph.block.parameters
-    fact: Facts = facts(dtype, 50)
+    fact: TensorMeta = facts(dtype, 50)
     known: dict[Any, Any] = {x: fact, y: fact, m: facts("bool", 50)}
     for node in graph.block:
         if node.kind == "prim::Constant":

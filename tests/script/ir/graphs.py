@@ -39,7 +39,7 @@ from everyorder.runtime.schema.types import (
     Type,
 )
 from everyorder.runtime.script.ir.graph import Block, Graph, Node, Place, Value
-from everyorder.runtime.script.ir.node_kinds import Kind, row_of
+from everyorder.runtime.script.ir.node_kinds import NodeKind, row_of
 from tests.schema.programs import COLOUR, DEEP, LAYER, NODE, PROGRAM, Colour, method
 
 DISPATCHER = Dispatcher()
@@ -60,7 +60,7 @@ LIBRARY.define("unknown(Tensor self) -> ...", "CONSERVATIVE")
 LIBRARY.define("pure(int a, int b) -> int", "PURE_FUNCTION", tags=("total",))
 
 
-def rows(name: str) -> Kind | None:
+def rows(name: str) -> NodeKind | None:
     """The rows of the table, and of the operators above."""
     return row_of(name, DISPATCHER)
 

@@ -7,8 +7,8 @@ from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.script.ir import (
     KINDS,
     Count,
-    Effect,
     Node,
+    NodeEffect,
     Sharing,
     effects_of,
     parse_graph,
@@ -63,10 +63,10 @@ EFFECTS: dict[str, tuple[str, str]] = {
 }
 
 
-def effect(words: str) -> Effect:
-    found = Effect.NONE
+def effect(words: str) -> NodeEffect:
+    found = NodeEffect.NONE
     for word in words.split():
-        found |= Effect[word]
+        found |= NodeEffect[word]
     return found
 
 
@@ -124,7 +124,7 @@ def test_the_row_is_that_of_the_operator_that_is_registered_now() -> None:
 def test_operators_of_the_runtime_are_loaded_and_do_not_count_as_raising() -> None:
     row = row_of("core::neg")
     assert row is not None
-    assert row.effects == Effect.READS
+    assert row.effects == NodeEffect.READS
     row = row_of("core::neg_")
     assert row is not None
     assert row.writes == (0,)
@@ -201,7 +201,7 @@ def test_depth_exhausts_no_stack() -> None:
     for _ in range(20 * DEEPEST):
         inner = inner.add_block().append(Node("prim::If"))
     inner.add_block().append(Node("prim::SetAttr"))
-    assert effects_of(outer) == Effect.RUNS
+    assert effects_of(outer) == NodeEffect.RUNS
     assert [place for _, place in writes_of(outer)] == [0]
 
 

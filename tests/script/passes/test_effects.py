@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.script.ir import KINDS, Kind, Sharing, graph_text
+from everyorder.runtime.script.ir import KINDS, NodeKind, Sharing, graph_text
 from everyorder.runtime.script.passes import (
     Aliases,
     merge_subexpressions,
@@ -51,7 +51,7 @@ def everything() -> dict[str, Any]:
     return found
 
 
-def _flips() -> dict[str, tuple[Kind, Kind]]:
+def _flips() -> dict[str, tuple[NodeKind, NodeKind]]:
     flips = {}
     for kind in KINDS.values():
         for effect in kind.effects:

@@ -13,9 +13,9 @@ from everyorder.runtime.errors.script import BrokenGraph
 from everyorder.runtime.schema.types import FloatType
 from everyorder.runtime.script.ir import (
     KINDS,
-    Effect,
     Graph,
     Node,
+    NodeEffect,
     Sharing,
     copy_graph,
     row_of,
@@ -28,7 +28,11 @@ from everyorder.runtime.script.passes import (
     run_passes,
 )
 from everyorder.runtime.script.passes.inline import splice
-from everyorder.runtime.script.passes.peephole import Call, Known, Rule
+from everyorder.runtime.script.passes.peephole import (
+    PatternCall,
+    PatternConstant,
+    PeepholeRule,
+)
 from tests.script.passes.programs import Outcome, outcome, patched, random_program
 from tests.script.passes.test_programs import LEGS, ROUNDS
 from tests.script.passes.texts import read
@@ -61,7 +65,7 @@ def _row(kind: str, **changes: Any) -> Callable[[], Planting]:
     return plant
 
 
-def _without(kind: str, effect: Effect) -> Callable[[], Planting]:
+def _without(kind: str, effect: NodeEffect) -> Callable[[], Planting]:
     row = row_of(kind)
     assert row is not None
     assert effect in row.effects
@@ -74,7 +78,11 @@ def _instead(target: Any, name: str, value: Any) -> Callable[[], Planting]:
 
 @contextmanager
 def _wrong_rule() -> Iterator[None]:
-    wrong = Rule({"x": FloatType}, Call("script::add.float", ("x", Known(0.0))), "x")
+    wrong = PeepholeRule(
+        {"x": FloatType},
+        PatternCall("script::add.float", ("x", PatternConstant(0.0))),
+        "x",
+    )
     with patched(peephole._BY_KIND, "script::add.float", [wrong]):
         yield
 
@@ -123,16 +131,18 @@ SEEDS: dict[str, int] = {
 }
 DEAD, MERGE = "remove_dead_code", "merge_subexpressions"
 FAULTS: dict[str, Fault] = {
-    "printing is no effect": Fault(DEAD, _row("prim::Print", effects=Effect.READS)),
+    "printing is no effect": Fault(DEAD, _row("prim::Print", effects=NodeEffect.READS)),
     "raising is no effect": Fault(
-        DEAD, _row("prim::RaiseException", effects=Effect.NONE)
+        DEAD, _row("prim::RaiseException", effects=NodeEffect.NONE)
     ),
     "a division does not raise": Fault(
-        DEAD, _without("script::floordiv.int", Effect.MAY_RAISE)
+        DEAD, _without("script::floordiv.int", NodeEffect.MAY_RAISE)
     ),
-    "a call does nothing": Fault(DEAD, _row("prim::CallFunction", effects=Effect.NONE)),
+    "a call does nothing": Fault(
+        DEAD, _row("prim::CallFunction", effects=NodeEffect.NONE)
+    ),
     "a call gives new memory": Fault(
-        DEAD, _row("prim::CallFunction", effects=Effect.IO, sharing=Sharing.NOTHING)
+        DEAD, _row("prim::CallFunction", effects=NodeEffect.IO, sharing=Sharing.NOTHING)
     ),
     "an attribute is set without a write": Fault(
         DEAD, _row("prim::SetAttr", writes=())
@@ -144,7 +154,7 @@ FAULTS: dict[str, Fault] = {
         DEAD, _row("prim::GetAttr", sharing=Sharing.NOTHING)
     ),
     "an attribute is never another": Fault(
-        MERGE, _row("prim::GetAttr", effects=Effect.NONE)
+        MERGE, _row("prim::GetAttr", effects=NodeEffect.NONE)
     ),
     "a list does not hold its elements": Fault(
         MERGE, _row("prim::ListConstruct", sharing=Sharing.NOTHING)
@@ -155,7 +165,7 @@ FAULTS: dict[str, Fault] = {
     "a branch gives new memory": Fault(DEAD, _row("prim::If", sharing=Sharing.NOTHING)),
     "a loop gives new memory": Fault(DEAD, _row("prim::Loop", sharing=Sharing.NOTHING)),
     "a wait does nothing": Fault(
-        DEAD, _row("prim::awaitable_wait", effects=Effect.NONE)
+        DEAD, _row("prim::awaitable_wait", effects=NodeEffect.NONE)
     ),
     "an element is new memory": Fault(
         DEAD, _row("script::getitem.t", sharing=Sharing.NOTHING)
@@ -166,10 +176,10 @@ FAULTS: dict[str, Fault] = {
     ),
     "a view is new memory": Fault(DEAD, _row("core::t", sharing=Sharing.NOTHING)),
     "drawn numbers are always the same": Fault(
-        MERGE, _without("core::rand", Effect.NONDETERMINISTIC)
+        MERGE, _without("core::rand", NodeEffect.NONDETERMINISTIC)
     ),
     "drawing is no effect": Fault(
-        DEAD, _without("core::rand", Effect.NONDETERMINISTIC)
+        DEAD, _without("core::rand", NodeEffect.NONDETERMINISTIC)
     ),
     "what is written to a parameter is lost": Fault(DEAD, _nothing_is_outside),
     "a live value keeps no memory": Fault(

@@ -8,7 +8,12 @@ import pytest
 
 from everyorder.runtime.schema.types import BoolType, FloatType, IntType, StrType
 from everyorder.runtime.script.passes import RULES, simplify
-from everyorder.runtime.script.passes.peephole import Call, Known, Rule, Term
+from everyorder.runtime.script.passes.peephole import (
+    PatternCall,
+    PatternConstant,
+    PeepholeRule,
+    Term,
+)
 from everyorder.runtime.script.primitives import by_name
 from tests.script.passes.texts import changed
 
@@ -212,7 +217,7 @@ VALUES: dict[Any, tuple[Any, ...]] = {
 def words(term: Term) -> str:
     if isinstance(term, str):
         return term
-    if isinstance(term, Known):
+    if isinstance(term, PatternConstant):
         return repr(term.value)
     name = term.kind.removeprefix("script::")
     return f"{name}({', '.join(map(words, term.inputs))})"
@@ -221,7 +226,7 @@ def words(term: Term) -> str:
 def run(term: Term, values: dict[str, Any]) -> Any:
     if isinstance(term, str):
         return values[term]
-    if isinstance(term, Known):
+    if isinstance(term, PatternConstant):
         return term.value
     row = by_name(term.kind)
     assert row is not None, term.kind
@@ -236,7 +241,7 @@ def told(term: Term, values: dict[str, Any]) -> tuple[type, str]:
     return type(value), repr(value)
 
 
-def differs(rule: Rule) -> list[dict[str, Any]]:
+def differs(rule: PeepholeRule) -> list[dict[str, Any]]:
     """The values for which before and after are not the same."""
     names = [*rule.types]
     return [
@@ -250,7 +255,7 @@ def differs(rule: Rule) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "rule", RULES, ids=lambda rule: f"{words(rule.before)} is {words(rule.after)}"
 )
-def test_before_and_after_are_the_same_for_all_values(rule: Rule) -> None:
+def test_before_and_after_are_the_same_for_all_values(rule: PeepholeRule) -> None:
     assert differs(rule) == []
 
 
@@ -262,18 +267,22 @@ def test_no_rule_is_there_twice() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "type_"),
     [
-        (Call("script::add.float", ("x", Known(0.0))), "x", FloatType),
-        (Call("script::mul.float", ("x", Known(0.0))), Known(0.0), FloatType),
-        (Call("script::eq.float", ("x", "x")), Known(True), FloatType),
+        (PatternCall("script::add.float", ("x", PatternConstant(0.0))), "x", FloatType),
         (
-            Call("script::neg.int", (Call("script::neg.int", ("x",)),)),
+            PatternCall("script::mul.float", ("x", PatternConstant(0.0))),
+            PatternConstant(0.0),
+            FloatType,
+        ),
+        (PatternCall("script::eq.float", ("x", "x")), PatternConstant(True), FloatType),
+        (
+            PatternCall("script::neg.int", (PatternCall("script::neg.int", ("x",)),)),
             "x",
             IntType,
         ),
-        (Call("script::floordiv.int", ("x", "x")), Known(1), IntType),
+        (PatternCall("script::floordiv.int", ("x", "x")), PatternConstant(1), IntType),
     ],
 )
 def test_rules_that_look_right_and_are_not_are_found(
-    before: Call, after: Term, type_: Any
+    before: PatternCall, after: Term, type_: Any
 ) -> None:
-    assert differs(Rule({"x": type_}, before, after))
+    assert differs(PeepholeRule({"x": type_}, before, after))

@@ -11,7 +11,7 @@ from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import TensorType
 from everyorder.runtime.script.ir import parse_graph
 from everyorder.runtime.script.passes import (
-    Facts,
+    TensorMeta,
     propagate_shapes,
     shape_propagation,
     shapes_for,
@@ -19,11 +19,11 @@ from everyorder.runtime.script.passes import (
 from everyorder.runtime.tensors.construction import empty_tensor
 
 
-def facts(dtype: str, *shape: int, device: str = "cpu") -> Facts:
-    return Facts(DType.named(dtype), shape, Device(device))
+def facts(dtype: str, *shape: int, device: str = "cpu") -> TensorMeta:
+    return TensorMeta(DType.named(dtype), shape, Device(device))
 
 
-def known(text: str, *given: Facts | None) -> dict[str, str]:
+def known(text: str, *given: TensorMeta | None) -> dict[str, str]:
     """What is known, by the hints of values."""
     graph = parse_graph(text)
     found = propagate_shapes(graph, given)

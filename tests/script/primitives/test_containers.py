@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everyorder.runtime.errors.tensor import ArithmeticRefused
-from everyorder.runtime.script.primitives import ROWS, Row
+from everyorder.runtime.script.primitives import ROWS, PrimitiveRow
 from tests.coded import code
 from tests.script.primitives.trial import canonical, declared, outcome
 
@@ -46,7 +46,7 @@ def operand(draw: Any, formal: str, lists: int, dicts: int) -> Any:
     return draw(PLACES if formal == "int" else VALUES)
 
 
-def python(row: Row, values: list[Any]) -> Any:
+def python(row: PrimitiveRow, values: list[Any]) -> Any:
     """What Python's own expression does with these very objects."""
     names = [f"a{place}" for place in range(len(values))]
     space: dict[str, Any] = dict(zip(names, values, strict=True))

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.script.primitives import Row
+from everyorder.runtime.script.primitives import PrimitiveRow
 from everyorder.runtime.script.primitives.row import OPERATOR_WAYS, Way, call, row
 from tests.script.primitives import test_rows as checks
 
 ITEM = OPERATOR_WAYS["getitem"]
-Check = Callable[[Row], None]
+Check = Callable[[PrimitiveRow], None]
 
 
 def _method(name: str) -> Way:
@@ -41,7 +41,7 @@ def one_less(self: list[Any]) -> None:
     raise IndexError
 
 
-FAULTS: dict[str, tuple[Check, Row]] = {
+FAULTS: dict[str, tuple[Check, PrimitiveRow]] = {
     "another value": (
         checks.test_a_primitive_does_what_python_does,
         row(

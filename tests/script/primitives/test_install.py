@@ -12,7 +12,7 @@ from everyorder.runtime.dispatch import Dispatcher, default_dispatcher
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.errors.registration import Conflict
 from everyorder.runtime.errors.tensor import ArithmeticRefused
-from everyorder.runtime.script.primitives import NAMESPACE, ROWS, Row, install
+from everyorder.runtime.script.primitives import NAMESPACE, ROWS, PrimitiveRow, install
 from everyorder.runtime.script.primitives.primitive_table import install as again
 from tests.coded import code
 from tests.script.primitives.trial import (
@@ -35,7 +35,9 @@ def test_every_row_is_an_operator_with_its_schema_and_tags() -> None:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])
-def test_a_call_through_the_dispatcher_is_a_call_of_the_function(row: Row) -> None:
+def test_a_call_through_the_dispatcher_is_a_call_of_the_function(
+    row: PrimitiveRow,
+) -> None:
     base, _, overload = row.name.partition("::")[2].partition(".")
     call: Any = getattr(getattr(runtime.ops.script, base), overload)
     for sample in row.samples:

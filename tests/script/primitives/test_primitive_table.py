@@ -10,7 +10,7 @@ from everyorder.runtime.schema.parser import parse_type
 from everyorder.runtime.schema.types import AnyType, Type
 from everyorder.runtime.script.primitives import (
     ROWS,
-    Row,
+    PrimitiveRow,
     by_attribute,
     by_form,
     by_function,
@@ -27,7 +27,7 @@ def typed(text: str) -> Type:
     return parse_type(text)
 
 
-def found(row: Row) -> tuple[Row, ...]:
+def found(row: PrimitiveRow) -> tuple[PrimitiveRow, ...]:
     """The rows that emission finds by the way of this one."""
     kind, key, _ = row.way
     first = row.schema.arguments[0].type if row.schema.arguments else AnyType
@@ -38,18 +38,18 @@ def found(row: Row) -> tuple[Row, ...]:
         "attribute": lambda: by_attribute(key, first),
         "form": lambda: by_form(key),
     }
-    rows: tuple[Row, ...] = looks[kind]()
+    rows: tuple[PrimitiveRow, ...] = looks[kind]()
     return rows
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])
-def test_a_row_is_found_by_its_name_and_by_its_way(row: Row) -> None:
+def test_a_row_is_found_by_its_name_and_by_its_way(row: PrimitiveRow) -> None:
     assert by_name(row.name) is row
     assert row in found(row)
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])
-def test_its_own_types_choose_a_row(row: Row) -> None:
+def test_its_own_types_choose_a_row(row: PrimitiveRow) -> None:
     """No row stands behind one that takes all that it takes."""
     required = [a for a in row.schema.arguments if not a.kwarg_only]
     choice = choose(found(row), [each.type for each in required])

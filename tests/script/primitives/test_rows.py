@@ -11,7 +11,7 @@ import pytest
 
 from everyorder.runtime.schema.schema import may_alias, may_contain_alias
 from everyorder.runtime.schema.signature import Argument
-from everyorder.runtime.script.primitives import ROWS, Row
+from everyorder.runtime.script.primitives import ROWS, PrimitiveRow
 from tests.script.primitives.trial import (
     canonical,
     in_order,
@@ -24,13 +24,13 @@ ALL = [pytest.param(row, id=row.name) for row in ROWS]
 
 
 @pytest.mark.parametrize("row", ALL)
-def test_a_primitive_does_what_python_does(row: Row) -> None:
+def test_a_primitive_does_what_python_does(row: PrimitiveRow) -> None:
     for sample in row.samples:
         assert (sample, ours(row, sample)) == (sample, python(row, sample))
 
 
 @pytest.mark.parametrize("row", ALL)
-def test_a_row_is_sampled_and_raises_as_it_says(row: Row) -> None:
+def test_a_row_is_sampled_and_raises_as_it_says(row: PrimitiveRow) -> None:
     came = [ours(row, sample)[0].error for sample in row.samples]
     assert any(error is None for error in came)
     assert any(error is not None for error in came) == row.raises
@@ -66,13 +66,13 @@ def shares(left: Any, right: Any) -> tuple[bool, bool]:
     return same, met
 
 
-def results(row: Row, result: Any) -> list[tuple[Argument, Any]]:
+def results(row: PrimitiveRow, result: Any) -> list[tuple[Argument, Any]]:
     if len(row.schema.returns) == 1:
         return [(row.schema.returns[0], result)]
     return list(zip(row.schema.returns, result or (), strict=True))
 
 
-def told(row: Row, sample: str) -> Iterator[tuple[str, bool, bool]]:
+def told(row: PrimitiveRow, sample: str) -> Iterator[tuple[str, bool, bool]]:
     """Facts of sharing and writing: the name, whether it is told, whether it is so."""
     bound = in_order(row, *sample_arguments(sample))
     before = [canonical(value) for value in bound]
@@ -119,7 +119,7 @@ def told(row: Row, sample: str) -> Iterator[tuple[str, bool, bool]]:
 
 
 @pytest.mark.parametrize("row", ALL)
-def test_what_is_written_and_shared_is_told(row: Row) -> None:
+def test_what_is_written_and_shared_is_told(row: PrimitiveRow) -> None:
     untold = [
         (sample, name)
         for sample in row.samples
@@ -130,7 +130,7 @@ def test_what_is_written_and_shared_is_told(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ALL)
-def test_nothing_is_told_that_no_sample_shows(row: Row) -> None:
+def test_nothing_is_told_that_no_sample_shows(row: PrimitiveRow) -> None:
     facts: dict[str, list[tuple[bool, bool]]] = {}
     for sample in row.samples:
         for name, known, so in told(row, sample):

@@ -25,7 +25,7 @@ from everyorder.runtime.schema.types import (
     Type,
 )
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
-from everyorder.runtime.script.primitives import Row, primitive_table, widened
+from everyorder.runtime.script.primitives import PrimitiveRow, primitive_table, widened
 from tests.coded import coded, kind_of
 
 ResultOfOtherType = coded(RunningError, "ResultOfOtherType")
@@ -77,7 +77,9 @@ def canonical(value: Any) -> Any:
     return (type(value), value)
 
 
-def in_order(row: Row, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def in_order(
+    row: PrimitiveRow, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[Any]:
     """Every argument of the schema by position, defaults filled in."""
     formals = row.schema.arguments
     rest = [kwargs.get(each.name, each.default) for each in formals[len(args) :]]
@@ -91,7 +93,7 @@ def outcome(run: Callable[[], Any]) -> Outcome:
         return Outcome(error=kind_of(error))
 
 
-def ours(row: Row, sample: str) -> tuple[Outcome, Any]:
+def ours(row: PrimitiveRow, sample: str) -> tuple[Outcome, Any]:
     """What the primitive does, and its arguments afterwards."""
     bound = in_order(row, *sample_arguments(sample))
     given = len(sample_arguments(sample)[0])
@@ -99,7 +101,7 @@ def ours(row: Row, sample: str) -> tuple[Outcome, Any]:
     return came, canonical(bound[:given])
 
 
-def python(row: Row, sample: str) -> tuple[Outcome, Any]:
+def python(row: PrimitiveRow, sample: str) -> tuple[Outcome, Any]:
     """What Python does, and its arguments afterwards."""
     args, kwargs = sample_arguments(sample)
     places = {f"a{n}": value for n, value in enumerate(args)}
@@ -127,7 +129,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
 _NUMBERS: dict[Type, type] = {IntType: int, FloatType: float}
 
 
-def declared(row: Row, result: Any) -> Outcome:
+def declared(row: PrimitiveRow, result: Any) -> Outcome:
     """What the primitive owes where Python has this result."""
     values = result if len(row.schema.returns) > 1 else (result,)
     for formal, value in zip(row.schema.returns, values, strict=False):
@@ -169,7 +171,7 @@ def type_of(value: Any) -> Type:
     return _KINDS[type(value)]
 
 
-def perform(rows: Sequence[Row], *values: Any) -> Any:
+def perform(rows: Sequence[PrimitiveRow], *values: Any) -> Any:
     """Choose by the types of the values, convert, and run."""
     choice = choose(rows, [type_of(value) for value in values])
     assert choice is not None, "no row takes these"
@@ -187,12 +189,12 @@ class Choice:
     A conversion is the name of a primitive of one operand, or None.
     """
 
-    row: Row
+    row: PrimitiveRow
     bound: Mapping[str, Type]
     conversions: tuple[str | None, ...]
 
 
-def choose(rows: Iterable[Row], actuals: Sequence[Type]) -> Choice | None:
+def choose(rows: Iterable[PrimitiveRow], actuals: Sequence[Type]) -> Choice | None:
     """The row that positional operands of these types mean, or None.
 
     Raises nothing; which rows there were is known to whoever asked.
@@ -218,7 +220,7 @@ def choose(rows: Iterable[Row], actuals: Sequence[Type]) -> Choice | None:
     return None
 
 
-def _loses_kind(row: Row, actuals: Sequence[Type]) -> bool:
+def _loses_kind(row: PrimitiveRow, actuals: Sequence[Type]) -> bool:
     """Whether a number of a known kind would become a `Scalar`."""
     pairs = zip(row.schema.arguments, actuals, strict=False)
     return any(
@@ -227,7 +229,7 @@ def _loses_kind(row: Row, actuals: Sequence[Type]) -> bool:
     )
 
 
-def _takes(row: Row, count: int) -> bool:
+def _takes(row: PrimitiveRow, count: int) -> bool:
     """Whether the row can be called with so many positional operands."""
     schema = row.schema
     places = [a for a in schema.arguments if not a.kwarg_only]
@@ -235,7 +237,7 @@ def _takes(row: Row, count: int) -> bool:
     return required <= count and (schema.is_vararg or count <= len(places))
 
 
-def _match(row: Row, actuals: Sequence[Type]) -> Mapping[str, Type] | None:
+def _match(row: PrimitiveRow, actuals: Sequence[Type]) -> Mapping[str, Type] | None:
     formals = [argument.type for argument in row.schema.arguments][: len(actuals)]
     found = match(formals, actuals[: len(formals)])
     return None if isinstance(found, Mismatch) else found

@@ -31,7 +31,11 @@ from everyorder.runtime.schema.types import (
     Type,
     UnionType,
 )
-from everyorder.runtime.script.types.annotations import DEEPEST, Reader, Scope
+from everyorder.runtime.script.types.annotations import (
+    DEEPEST,
+    AnnotationReader,
+    TypeScope,
+)
 from everyorder.runtime.script.types.python_classes import PythonClasses
 
 T = TypeVar("T")
@@ -57,20 +61,20 @@ class Plain:
 Int = int
 
 
-def names() -> Scope:
+def names() -> TypeScope:
     """The scope of this file, in which classes mean what they say."""
-    return Scope(globals(), classes=PythonClasses(Namespace()))
+    return TypeScope(globals(), classes=PythonClasses(Namespace()))
 
 
-def read(text: str, scope: Scope | None = None) -> Type:
+def read(text: str, scope: TypeScope | None = None) -> Type:
     """What is written behind the colon of an annotated variable."""
     source = Source(f"x: {text}", "p.py")
     (statement,) = ast.parse(source.text).body
     assert isinstance(statement, ast.AnnAssign)
-    return Reader(scope or names(), source).type(statement.annotation)
+    return AnnotationReader(scope or names(), source).type(statement.annotation)
 
 
-def refused(text: str, scope: Scope | None = None) -> str:
+def refused(text: str, scope: TypeScope | None = None) -> str:
     with pytest.raises(AnnotationError) as caught:
         read(text, scope)
     return str(caught.value)
@@ -301,7 +305,7 @@ x: 'dict[str, Größer]'
               ~~~~~~ <--- HERE"""
     )
     assert (
-        refused("dict['世界', Größer]", Scope({"世界": str}))
+        refused("dict['世界', Größer]", TypeScope({"世界": str}))
         == """\
 `Größer` is not defined here:
   p.py:1:15
@@ -329,9 +333,9 @@ def test_a_name_is_looked_up_where_the_function_was_written() -> None:
         return Alias, Late
 
     with pytest.raises(LookupError):
-        Scope.of(function).find("Late")
+        TypeScope.of(function).find("Late")
     Late = str  # noqa: N806  # has a value only now
-    scope = Scope.of(function, PythonClasses(Namespace()))
+    scope = TypeScope.of(function, PythonClasses(Namespace()))
     assert scope.find("Int") is int
     assert (scope.find("Late"), scope.find("len")) == (str, len)
     assert str(read("Alias", scope)) == f"NamedTuple({HERE}.Local, x: int)"
@@ -350,8 +354,8 @@ def test_a_name_is_looked_up_where_the_function_was_written() -> None:
     ],
 )
 def test_a_name_that_means_itself(meant: dict[str, str], told: str) -> None:
-    assert told in refused("A", Scope(meant))
-    assert told in refused("'A'", Scope(meant))
+    assert told in refused("A", TypeScope(meant))
+    assert told in refused("'A'", TypeScope(meant))
 
 
 class Hostile:
@@ -369,7 +373,7 @@ class Hostile:
 @pytest.mark.parametrize("make", [Hostile, lambda: np.zeros(3), lambda: tensor([1, 2])])
 def test_values_in_the_scope_are_not_asked(make: Callable[[], object]) -> None:
     """A program has arrays and the like beside its types."""
-    scope = Scope({"value": make(), "Values": list})
+    scope = TypeScope({"value": make(), "Values": list})
     assert "`Value` is not defined here" in refused("Value", scope)
     assert "`value` means no type" in refused("value", scope)
     assert "`value` is not made of other types" in refused("value[int]", scope)
@@ -379,12 +383,12 @@ def test_an_object_that_is_nested_too_deeply() -> None:
     deep: Any = int
     for _ in range(3 * sys.getrecursionlimit()):
         deep = list[deep]
-    assert "`Deep` is nested too deeply" in refused("Deep", Scope({"Deep": deep}))
+    assert "`Deep` is nested too deeply" in refused("Deep", TypeScope({"Deep": deep}))
 
 
 def test_a_name_may_mean_another_one() -> None:
-    assert str(read("A", Scope({"A": "list[B]", "B": "int"}))) == "int[]"
-    assert str(read("tuple[A, 'A', A]", Scope({"A": "int"}))) == "(int, int, int)"
+    assert str(read("A", TypeScope({"A": "list[B]", "B": "int"}))) == "int[]"
+    assert str(read("tuple[A, 'A', A]", TypeScope({"A": "int"}))) == "(int, int, int)"
 
 
 def test_objects_of_annotations_mean_the_same() -> None:

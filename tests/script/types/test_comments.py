@@ -7,7 +7,7 @@ import pytest
 
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.source import Source
-from everyorder.runtime.script.types.annotations import Reader
+from everyorder.runtime.script.types.annotations import AnnotationReader
 from tests.script.types.test_annotations import POINT, names
 
 
@@ -16,7 +16,7 @@ def signature(text: str) -> tuple[dict[str, str | None], str | None]:
     tree = ast.increment_lineno(ast.parse(source.text), 4)
     (function,) = tree.body
     assert isinstance(function, ast.FunctionDef)
-    found = Reader(names(), source).signature(function)
+    found = AnnotationReader(names(), source).signature(function)
     arguments = {
         name: None if each is None else str(each)
         for name, each in found.arguments.items()
@@ -217,7 +217,7 @@ c = '# type: int'
 d = [1]  # type: ignore
 e = []  # type: list[Tensr]
 """
-    reader = Reader(names(), Source(text, "p.py"))
+    reader = AnnotationReader(names(), Source(text, "p.py"))
     a, b, c, d, e = ast.parse(text).body
     found = [reader.assignment(each) for each in (a, b, c, d)]
     assert [str(each) for each in found] == ["int[]", "Dict(str, int)", "None", "None"]
@@ -239,7 +239,7 @@ Did you mean Tensor?"""
 
 def test_comments_of_a_part_of_a_file_are_read_up_to_its_end() -> None:
     text = "    a = []  # type: list[int]\n  b = (\n"
-    reader = Reader(names(), Source(text, "p.py", 3))
+    reader = AnnotationReader(names(), Source(text, "p.py", 3))
     assert {line: text[slice(*span)] for line, span in reader.comments.items()} == {
         3: "list[int]"
     }

@@ -18,7 +18,7 @@ from everyorder.runtime.schema.declared import (
     ScriptClassType,
 )
 from everyorder.runtime.schema.types import IntType, OptionalType, StrType
-from everyorder.runtime.script.types.annotations import Scope
+from everyorder.runtime.script.types.annotations import TypeScope
 from everyorder.runtime.script.types.python_classes import PythonClasses
 
 HERE = "__torch__.tests.script.types.test_python_classes"
@@ -108,8 +108,8 @@ class Opaque:
     some: object
 
 
-def names() -> Scope:
-    return Scope(globals(), classes=PythonClasses(Namespace()))
+def names() -> TypeScope:
+    return TypeScope(globals(), classes=PythonClasses(Namespace()))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_dataclass_is_declared_with_its_fields() -> None:
 
 def test_a_class_that_cannot_be_declared_leaves_nothing() -> None:
     classes = PythonClasses(Namespace())
-    scope = Scope(globals(), classes=classes)
+    scope = TypeScope(globals(), classes=classes)
     for _ in range(2):
         with pytest.raises(AnnotationError):
             scope.written("Broken")
@@ -234,7 +234,7 @@ def test_a_class_that_cannot_be_declared_leaves_nothing() -> None:
 @pytest.mark.parametrize("name", ["Titled", "Endless", "Around", "Holder", "Mixed"])
 def test_what_cannot_be_declared_is_refused_again(name: str) -> None:
     classes = PythonClasses(Namespace())
-    scope = Scope(globals(), classes=classes)
+    scope = TypeScope(globals(), classes=classes)
     told = set()
     for _ in range(2):
         with pytest.raises(AnnotationError) as caught:
@@ -248,7 +248,7 @@ def test_what_speaks_of_a_class_that_cannot_be_declared_is_declared_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     classes = PythonClasses(Namespace())
-    scope = Scope(globals(), classes=classes)
+    scope = TypeScope(globals(), classes=classes)
     with pytest.raises(AnnotationError, match="Later"):
         scope.written("Holder")
     monkeypatch.setitem(globals(), "Later", int)
@@ -265,7 +265,7 @@ def test_a_class_is_not_kept_by_what_it_means() -> None:
 
     def use() -> weakref.ref[Any]:
         local: Any = enum.Enum("Local", {"A": 1})  # type: ignore[misc]  # not a variable
-        Scope({"Local": local}, classes=classes).written("Local")
+        TypeScope({"Local": local}, classes=classes).written("Local")
         return weakref.ref(local)
 
     gone = use()
