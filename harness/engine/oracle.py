@@ -300,7 +300,7 @@ class Judge:
         return self._operations.history_to(state) if known is None else known
 
     def replay(self, history: History) -> Replay:
-        """Replay a history; raises `OperationsExhausted` when the allowance is used up."""
+        """Replay a history; raises `OperationsExhausted` at the allowance."""
         if self.left < len(history) or monotonic() > self._ends:
             raise OperationsExhausted
         self.left -= len(history) + 1

@@ -134,7 +134,7 @@ class Relations:
 
 
 class System(Protocol):
-    """A registry under exploration; see the module's rules.  Derive from `SystemBase`."""
+    """A registry under exploration; see the rules above.  Derive from `SystemBase`."""
 
     @property
     def steps(self) -> int:

@@ -23,7 +23,7 @@ Rules:
   definition;
 - a callee (an operator of a dispatcher) keeps its dispatcher; an entry keeps neither;
 - the owner of a callee, a handle or a packet, is a partial object, whose function is
-  changed from `Callee.call` to the call stub: nothing calls faster;
+  changed from `OperatorRef.call` to the call stub: nothing calls faster;
 - a bound kernel takes its keyset as it is, as a redispatch does.  A linked kernel and
   the next ones are of one entry, whatever is registered while it runs;
 - results are converted and checked by the outermost call only, save those of boxed

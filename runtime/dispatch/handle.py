@@ -10,7 +10,7 @@ registration.  `ops.<namespace>.<operator>[.<overload>]` finds both by attribute
 
 Rules:
 - there is one handle of a name, and one packet, as long as somebody keeps it
-  (`runtime.dispatch.registration.Keyring`): `is` compares operators, and a copy is the
+  (`runtime.dispatch.registration.HandleCache`): `is` compares operators, and a copy is the
   operator itself;
 - pickling goes by the name, and only for the default dispatcher;
 - each access of `ops` asks the published state; only the operators of namespaces that

@@ -20,7 +20,7 @@ _slow_call = OperatorRef.call
 
 
 def call_with_stub(callee: OperatorRef, /, *args: Any, **kwargs: Any) -> Any:
-    """What stands for `Callee.call`: make the call stub at once, and call it."""
+    """What stands for `OperatorRef.call`: make the call stub at once, and call it."""
     if _SLOW.callee is callee:
         return _slow_call(callee, *args, **kwargs)
     entry = callee.current_entry()
@@ -42,7 +42,7 @@ _SLOW = _Slow()
 
 
 def _slow(callee: OperatorRef, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What stands for `Callee.slow_path`: it, without another call stub."""
+    """What stands for `OperatorRef.slow_path`: it, without another call stub."""
     before, _SLOW.callee = _SLOW.callee, callee
     try:
         return callee.call(*args, **kwargs)
