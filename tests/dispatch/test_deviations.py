@@ -104,31 +104,31 @@ TESTS: dict[str, str] = {
     ),
     # Remote calls of programs
     "a program with remote calls, saved": (
-        "../rpc/program/test_graphs.py::test_a_program_is_saved_and_loaded"
+        "../rpc/script/test_graphs.py::test_a_program_is_saved_and_loaded"
     ),
     "arguments by name of a program's remote call": (
-        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+        "../rpc/script/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
     ),
     "an argument without default that a program's remote call gives by name": (
-        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+        "../rpc/script/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
     ),
     "an argument of a program's remote call by place and by name": (
-        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+        "../rpc/script/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
     ),
     "a worker of another type, or a timeout that is an int, in a program": (
-        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+        "../rpc/script/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
     ),
     "`to_here()` of a program without a timeout": (
-        "../rpc/program/test_references.py::test_the_timeout_of_to_here"
+        "../rpc/script/test_references.py::test_the_timeout_of_to_here"
     ),
     "what another worker's function gives a program": (
-        "../rpc/program/test_calls.py::test_results_are_held_against_their_types"
+        "../rpc/script/test_calls.py::test_results_are_held_against_their_types"
     ),
     "a reference to a module, passed on by its owner": (
-        "../rpc/program/test_references_in_worlds.py::test_remote_script_module"
+        "../rpc/script/test_references_in_worlds.py::test_remote_script_module"
     ),
     "dictionaries and lists that are annotated with Any": (
-        "../rpc/program/test_calls_in_worlds.py::test_args_and_kwargs_contain_different_types"
+        "../rpc/script/test_calls_in_worlds.py::test_args_and_kwargs_contain_different_types"
     ),
     # Programs
     "the middle of a chain of comparisons": PROGRAMS,
@@ -280,19 +280,19 @@ TESTS: dict[str, str] = {
         "../autograd/test_inplace.py::test_writes_to_tensors_and_to_views"
     ),
     "writes between partly overlapping tensors": (
-        "../operators/test_produce.py::test_a_shifted_array_is_read_as_it_was"
+        "../operators/declare/test_allocate_outputs.py::test_a_shifted_array_is_read_as_it_was"
     ),
     "a tensor compared with a list": (
-        "../operators/test_calling.py::test_comparing_with_a_list_is_refused"
+        "../operators/bindings/test_python_bindings.py::test_comparing_with_a_list_is_refused"
     ),
     "a nested list as a subscript, `x[[[0, 1], [1, 0]]]`": (
         "../operators/test_indexing.py::test_a_nested_list_is_one_index"
     ),
     "complex numbers of NumPy's, alone or in lists, as real elements": (
-        "../tensors/test_data.py::test_complex_numbers_are_no_real_ones"
+        "../tensors/test_from_data.py::test_complex_numbers_are_no_real_ones"
     ),
     "numbers of NumPy's uint16, uint32 and uint64, alone or in lists": (
-        "../tensors/test_data.py::test_data_decides_the_dtype"
+        "../tensors/test_from_data.py::test_data_decides_the_dtype"
     ),
     "None for a tensor that an operator of ours requires": (
         "../opinfo/test_undefined.py::test_none_is_no_tensor"
@@ -323,7 +323,7 @@ TESTS: dict[str, str] = {
         f"{CORE}::test_a_python_bool_is_a_number"
     ),
     "a number as a bound of `clamp` that the elements cannot hold": (
-        "../operators/test_calling.py::test_a_number_as_a_bound_is_never_another"
+        "../operators/bindings/test_python_bindings.py::test_a_number_as_a_bound_is_never_another"
     ),
     "dimensions of a tensor that has none": (
         f"{CORE}::test_dimensions_of_what_has_none"
@@ -417,7 +417,7 @@ TESTS: dict[str, str] = {
         f"{FUTURES}test_future.py::test_a_value_that_is_not_there"
     ),
     "a state that fits a module in part": (
-        "../modules/test_module.py::test_a_state_that_does_not_fit_changes_nothing"
+        "../nn/test_module.py::test_a_state_that_does_not_fit_changes_nothing"
     ),
     "lists and dictionaries that are attributes of a compiled module": (
         f"{MODULES}test_compiled.py::test_lists_are_those_of_the_compiled_module"

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
-    "exploration": ("SECONDS", "ImportOrders", "of_imports"),
-    "observation": ("LEFT_OUT", "OrderDifference"),
-    "processes": ("Isolation", "usual_isolation"),
-    "report": ("OrderFinding", "ImportReport", "SizeRow"),
+    "import_orders": ("SECONDS", "ImportOrders", "of_imports"),
+    "import_observation": ("LEFT_OUT", "OrderDifference"),
+    "order_processes": ("Isolation", "usual_isolation"),
+    "import_report": ("OrderFinding", "ImportReport", "SizeRow"),
 }
 
 __all__ = [

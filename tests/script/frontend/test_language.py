@@ -206,9 +206,9 @@ def test_what_has_no_place_is_at_the_beginning() -> None:
 def test_the_module_prints_the_reference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["frontend", "everyorder.runtime.script.frontend"])
+    monkeypatch.setattr(sys, "argv", ["language", "everyorder.runtime.script.frontend"])
     with added_section():
-        runpy.run_module("everyorder.runtime.script.frontend", run_name="__main__")
+        runpy.run_module("tests.tools.language", run_name="__main__")
         assert capsys.readouterr().out == reference() + sections()
         assert "\n## A plug-in\n\nWords.\n\n| a |\n| --- |\n| b\\|c |\n" in sections()
     assert "A plug-in" not in sections()
