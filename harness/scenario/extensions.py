@@ -37,7 +37,7 @@ from everyorder.harness.scenario.effects import (
 from everyorder.harness.scenario.recorder import LabelRecorder, recorded_kernel
 from everyorder.harness.scenario.registrations import opener, operator_of
 from everyorder.harness.scenario.step import Closable, Perform, Step
-from everyorder.runtime import python_dispatch
+from everyorder.runtime import torch_dispatch
 from everyorder.runtime.base.locks import load
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
@@ -173,14 +173,14 @@ class _Recording(Library):
 
 
 def install_fallbacks() -> Step:
-    """`runtime.python_dispatch.install_fallbacks`: from here on handlers are asked."""
+    """`runtime.torch_dispatch.install_fallbacks`: from here on handlers are asked."""
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
         def perform() -> Closable:
             library = _Recording("_", "IMPL", dispatcher=target, origin=origin)
             library.recorder = effects_of(target).recorder
             try:
-                python_dispatch.install_fallbacks(library)
+                torch_dispatch.install_fallbacks(library)
             except BaseException:
                 library.close()
                 raise

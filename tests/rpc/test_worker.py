@@ -146,7 +146,7 @@ def test_an_interrupt_while_it_joins_ends_it_at_once(
         signal.raise_signal(signal.SIGINT)
         went_on.append(True)
 
-    monkeypatch.setattr("everyorder.runtime.rpc.agent.init_rpc", joins)
+    monkeypatch.setattr("everyorder.runtime.rpc.api.lifecycle.init_rpc", joins)
     command = ["worker", "--name", "a", "--join", f"ipc://{folder}/group"]
     found = CliRunner().invoke(main, command)
     assert (found.exit_code, went_on) == (130, [])

@@ -25,7 +25,7 @@ MODULES = Path(everyorder.runtime.script.modules.__file__).parent
 FILES = [
     # What is a program there raises when it runs.
     *sorted({*EMISSION.glob("*.py")} - {EMISSION / "tensor_programs.py"}),
-    *(MODULES / f"{name}.py" for name in ("compile", "shape", "sugar")),
+    *(MODULES / f"{name}.py" for name in ("build", "module_shape", "module_sugar")),
 ]
 # Functions that do nothing but raise.
 RAISING = {"_lacks", "fail", "no_attribute", "torn"}

@@ -16,7 +16,7 @@ from tests.script.test_raise_sites import Site, sites
 STORED = stored(FILE)
 FOLDER = Path(everyorder.runtime.rpc.script.__file__).parent
 # The chapters that compile; what the others raise, programs raise when they run.
-FILES = (FOLDER / "forms.py",)
+FILES = (FOLDER / "remote_forms.py",)
 
 
 @pytest.mark.parametrize("title", STORED)

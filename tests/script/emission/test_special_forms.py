@@ -245,6 +245,8 @@ def test_sugar_of_a_class_of_a_plug_in() -> None:
     with register_sugar(Wrapper, Number):
         assert script(asks_object)(3) == 7
     with pytest.raises(
-        IllTyped, check=code("IllTyped"), match=r"test_forms\.Wrapper means nothing"
+        IllTyped,
+        check=code("IllTyped"),
+        match=r"_forms\.Wrapper means nothing",
     ):
         compiled(asks_object)
