@@ -1,5 +1,7 @@
 """What a mode sees: everything that a block calls, with numbers that agree."""
 
+import pytest
+
 from everyorder import runtime
 from everyorder.runtime import tensor
 from everyorder.runtime.torch_dispatch import current_modes, no_dispatch
@@ -10,6 +12,7 @@ from tests.examples.logging_mode import (
 from tests.examples.logging_tensor import LoggingTensor, capture_logs
 
 
+@pytest.mark.spec("dispatch 8.4", "test_capture_logs_with_torch_dispatch_mode")
 def test_factories_plain_tensors_and_the_backward_pass() -> None:
     with capture_logs_with_logging_tensor_mode() as lines:
         x = runtime.ones(2, requires_grad=True)
@@ -25,6 +28,7 @@ def test_factories_plain_tensors_and_the_backward_pass() -> None:
     assert x.grad.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_nested_push_logging_tensor_mode")
 def test_nested_modes_agree_about_the_numbers() -> None:
     with capture_logs_with_logging_tensor_mode(types=False) as lines:
         x = runtime.zeros(1)

@@ -16,6 +16,9 @@ def logged(*data: float, requires_grad: bool = False) -> LoggingTensor:
     return LoggingTensor(tensor([*data]), requires_grad=requires_grad)
 
 
+@pytest.mark.spec("dispatch 0.2", "LoggingTensor has a tensor and is none")
+@pytest.mark.spec("dispatch 7.10", "lines and ids")
+@pytest.mark.spec("dispatch 8.4", "test_basic")
 def test_forward_and_backward_to_the_letter() -> None:
     with capture_logs() as lines:
         x = logged(3.0, requires_grad=True)
@@ -49,6 +52,7 @@ def test_without_types_as_it_was_before_they_came() -> None:
     ]
 
 
+@pytest.mark.spec("dispatch 7.10", "dtypes, lists, scalars")
 def test_arguments_by_name_numbers_lists_and_several_results() -> None:
     x = LoggingTensor(tensor([[1.0, 2.0], [3.0, 4.0]]))
     with capture_logs() as lines:
@@ -83,6 +87,7 @@ def test_the_argument_that_was_written_to_is_the_result() -> None:
     assert (x.elem.tolist(), out.elem.tolist()) == ([2.0], [-2.0])
 
 
+@pytest.mark.spec("dispatch 7.10", "short ids for all tensors")
 def test_other_tensors_print_in_full_unless_all_are_numbered() -> None:
     x, other = logged(1.0), tensor([2.0])
     with (
@@ -125,6 +130,7 @@ def test_a_capture_ends_where_the_program_fails() -> None:
     assert lines == []
 
 
+@pytest.mark.spec("dispatch 7.10", "dtypes, lists, scalars")
 @pytest.mark.parametrize(
     ("dtype", "name"),
     [

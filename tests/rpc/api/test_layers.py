@@ -66,6 +66,8 @@ def read(file: str) -> str:
     return (RUNTIME / file).read_text(encoding="utf-8")
 
 
+@pytest.mark.spec("rpc 0.8", "futures hold values, never messages")
+@pytest.mark.spec("rpc 0.11", "messages are seen by no program, profiler or reference")
 @pytest.mark.parametrize("folder", ["protocol.messages", "protocol.wire"])
 def test_messages_are_known_below_the_agent_only(folder: str) -> None:
     known = [file for file in FILES if knows(read(file), folder)]
@@ -73,6 +75,7 @@ def test_messages_are_known_below_the_agent_only(folder: str) -> None:
     assert [file for file in known if not file.startswith(BELOW)] == []
 
 
+@pytest.mark.spec("rpc 0.9", "a profiler needs a future of anything")
 def test_what_programs_see_knows_values_only() -> None:
     assert "rpc/api/rref.py" in SEEN
     for file in SEEN:
@@ -94,6 +97,7 @@ def test_sockets_are_known_by_transports_only() -> None:
     assert [file for file in known if not file.startswith(SOCKETS)] == []
 
 
+@pytest.mark.spec("rpc 0.11", "messages are seen by no program, profiler or reference")
 @pytest.mark.parametrize(
     "source",
     [

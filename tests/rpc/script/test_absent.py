@@ -85,6 +85,7 @@ def run(program: str | Path, **where: Any) -> list[str]:
     return ran.stdout.splitlines()
 
 
+@pytest.mark.spec("rpc 0.5", "remote calls may be absent")
 def test_without_the_package_everything_else_works() -> None:
     """3.9, P14: names of remote calls are unknown names, like any others."""
     assert run(HIDING + PROGRAM) == PRINTED
@@ -144,6 +145,7 @@ ORDERS = (
 )
 
 
+@pytest.mark.spec("rpc 3.9", "taken back")
 @pytest.mark.long
 def test_the_order_of_imports_makes_no_difference() -> None:
     """0.5: whoever is first finds the same in the end."""
