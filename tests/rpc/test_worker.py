@@ -152,7 +152,7 @@ def test_an_interrupt_while_it_joins_ends_it_at_once(
     assert (found.exit_code, went_on) == (130, [])
 
 
-@pytest.mark.parametrize("missing", ["zmq", "everyorder.runtime.rpc.agent"])
+@pytest.mark.parametrize("missing", ["zmq", "everyorder.runtime.rpc.api.lifecycle"])
 def test_without_the_extra_it_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ MEMORY = Memory.read(SESSION.file)
 SOME = 6
 
 # Nobody asks for more than is there in what only sends a payload.
-PROVES = "packets:Lease.prove:condition false:1"
+PROVES = "packets:LeaseTimes.prove:condition false:1"
 BLIND = "protocol/test_parts/test_what_cannot_have_a_payload_is_refused"
 
 
@@ -70,7 +70,7 @@ def test_a_mutant_is_killed_by_the_rest_of_the_run() -> None:
 
 
 def test_what_cannot_be_imported_is_not_killed() -> None:
-    name = "calls:<module>:swap:1"
+    name = "call_machine:<module>:swap:1"
     (found,) = tried(Order(name, (BLIND,), everything=False))
     assert (found.outcome, found.by) == ("discarded", "")
     assert found.how.startswith("NameError: ")
