@@ -33,5 +33,5 @@ def tables_of(package: str, what: str) -> dict[str, Callable[..., Any]]:
     return table
 
 
-KERNELS = tables_of("everyorder.runtime.kernels.cpu", "KERNELS")
-READY = tables_of("everyorder.runtime.kernels.cpu", "READY")
+KERNELS = tables_of(__package__, "KERNELS")
+READY = tables_of(__package__, "READY")

@@ -66,9 +66,10 @@ def plug_in_workers() -> PlugIns:
     """
 
     def install() -> Iterable[Remove]:
-        from everyorder.runtime.rpc.script.remote_execution import install_here
+        from everyorder.runtime.rpc.script import remote_execution
 
-        return install_here()
+        yield plug_in(remote_execution.SURFACE).close
+        yield from remote_execution.install_profiler_scopes()
 
     return PlugIns(
         [register_plug_in("everyorder.runtime.rpc.api.remote_calls", install)]

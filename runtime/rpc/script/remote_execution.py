@@ -47,7 +47,6 @@ from everyorder.runtime.rpc.api.remote_calls import (
 from everyorder.runtime.rpc.api.rref import RRef, handle_of, reference_of
 from everyorder.runtime.rpc.codec.callables import NamedFunction
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
-from everyorder.runtime.rpc.script.plug_in import plug_in
 from everyorder.runtime.rpc.script.remote_nodes import (
     ASYNC,
     METHODS,
@@ -155,6 +154,11 @@ Function = Callable[..., Any]
 Maker = Callable[[Node], Function]
 
 _MODES = {ASYNC: "async", SYNC: "sync", REMOTE: "remote"}
+
+
+def install_profiler_scopes() -> Iterable[Callable[[], None]]:
+    """Let programs use scopes of the profiler; yield the functions that undo it."""
+    yield register_special_form(record_function, Manager(record_function)).close
 
 
 def install(surface: Surface) -> Iterable[Callable[[], None]]:
@@ -345,10 +349,3 @@ SURFACE = Surface(
     _type_of,
     call_program,
 )
-
-
-def install_here() -> Iterable[Callable[[], None]]:
-    """Give programs remote calls by this process's worker; yields what undoes it."""
-    yield plug_in(SURFACE).close
-    # Programs may use scopes of the profiler.
-    yield register_special_form(record_function, Manager(record_function)).close
