@@ -19,8 +19,8 @@ AT_ONCE := $(MAKE) -j$(JOBS) -k --output-sync=target --no-print-directory
 # `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all; the
 # others are run together with what is marked as long, and the gate with them.
 SHARE ?=
-OTHER_SHARE := --thinned -m "long or not long"
-BOTH_SHARES := --both -m "long or not long"
+OTHER_SHARE := --thinned -m "slow or not slow"
+BOTH_SHARES := --both -m "slow or not slow"
 # What is imported is compiled then, and most of what is installed never is.
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 # Which ones; all, unless somebody says otherwise.
@@ -127,7 +127,7 @@ endif
 else
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal \
-		$(if $(strip $(LONG)),-m "long or not long") $(TESTS)
+		$(if $(strip $(LONG)),-m "slow or not slow") $(TESTS)
 endif
 
 # Those that take longest begin first: none is then waited for by all others.
@@ -142,7 +142,7 @@ test-long: $(STAMP)
 	$(MAKE) gate
 else
 test-long: $(STAMP)
-	$(BIN)/python $(RUN) -n auto --dist worksteal -m long $(TESTS)
+	$(BIN)/python $(RUN) -n auto --dist worksteal -m slow $(TESTS)
 endif
 
 gate: $(STAMP)
@@ -151,7 +151,7 @@ gate: $(STAMP)
 # What `make test-long` plays some of: all programs of the generators.  Each takes its
 # minutes, on a busy machine more of them than what hangs is given elsewhere.
 test-whole: $(STAMP)
-	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m whole \
+	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m nightly \
 		tests/script tests/rpc tests/injection tests/opinfo \
 		tests/scenarios/test_verdicts.py
 

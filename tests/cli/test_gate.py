@@ -118,7 +118,7 @@ def test_stale_entries(accepted: Project) -> None:
     assert path.read_text() == text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_stale_files(accepted: Project) -> None:
     accepted.scenarios("sound", SOUND.replace("newest = ", "renamed = "))
     result = accepted.run("gate")

@@ -316,7 +316,7 @@ def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
     assert path.read_text() == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [

@@ -390,7 +390,7 @@ def test_a_stale_cache_is_found_by_what_is_written(registries: Project) -> None:
     assert 'registry.get("a")\n    step_1 = registry.add("a", thing_a)\n' in explored
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_handlers_and_filters_of_a_logger(registries: Project) -> None:
     text, row, _ = run(registries, "logging:Logger", "walk:1")
     assert [each[0] for each in calls(text, "step")] == [
@@ -404,7 +404,7 @@ def test_handlers_and_filters_of_a_logger(registries: Project) -> None:
     assert "holds" in row
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_plugins_of_pluggy(registries: Project) -> None:
     text, row, _ = run(registries, "pluggy:PluginManager", "walk:0")
     assert [
@@ -469,7 +469,7 @@ def test_functions_of_a_module_in_processes_of_their_own(registries: Project) ->
     assert "FAILED" not in row
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_functions_of_codecs(registries: Project) -> None:
     text, row, _ = run(registries, "codecs", "walk:0")
     assert [each[0] for each in calls(text, "step")] == [
@@ -514,7 +514,7 @@ def test_an_object_of_a_module(registries: Project, name: str) -> None:
     assert 'isolation="fork",' in result.output
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_awaited(registries: Project) -> None:
     text, row, _ = run(registries, "registries:Waiting")
     assert calls(text, "step")[0] == [
@@ -841,7 +841,7 @@ class Both:
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
     """Each of ten kinds of arguments was given two seconds."""
     registries.write("hanging.py", HANGING)
@@ -895,7 +895,7 @@ class Slow:
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_slow_does_not_hang(registries: Project) -> None:
     registries.write("slow.py", SLOW)
     text = registries.text("write", "slow:Slow", "--timeout", "120")
@@ -929,7 +929,7 @@ class Two:
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_time_that_is_up_at_any_trial(
     registries: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -407,7 +407,7 @@ def test_where_auto_takes_it() -> None:
     assert "groups" not in chosen(8)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_auto_explores_groups() -> None:
     found = explore(Stale(20, 4))
     assert kinds(found) == ["use"]
@@ -461,7 +461,7 @@ def shelved(put: Callable[[Any, int], object]) -> Scenario:
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_registry_of_python_objects() -> None:
     report = explore_scenario(shelved(Shelves.put), "groups")
     found = report.exploration

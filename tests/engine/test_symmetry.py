@@ -364,7 +364,7 @@ def bags(*named: str, put: Callable[[Any, str], object] = Bag.put) -> Scenario:
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_registry_of_python_objects() -> None:
     report = explore_scenario(bags(*"abcdefgh"), "graph")
     assert report.verdict == "proven"

@@ -34,7 +34,7 @@ def test_damaged_file(project: Project) -> None:
     assert project.files() == whole
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_effort_chosen_by_hand_is_not_compared(project: Project) -> None:
     project.module("test_a.py", PAIR, FIRST)
     project.run("--everyorder-update")
@@ -121,7 +121,7 @@ def test_other_verdicts(project: Project) -> None:
     assert "1 order-dependent, 1 breaking a law, 1 flaky" in text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_junit_properties(project: Project) -> None:
     project.module("test_a.py", PAIR, BROKEN)
     for arguments in ((), ("-n2",)):

@@ -50,8 +50,8 @@ WORDING: Mapping[str, str] = {
     r"\bof (its|their|one's|your|our|somebody's|nobody's) own\b": "its own, separate",
     r"\bof (ours|theirs|others)\b": "name the owner",
     r"\b(nothing|none|no one|nobody|no \w+|anything) but\b": "only",
-    r"\b(likewise|anew|lest|thereof|henceforth|whichever|dear|dearer)\b": "plain words",
-    r"\b(of a kind|at hand|goes by|comes of|comes and goes|come and go)\b": "plain words",
+    r"\b(likewise|anew|lest|thereof|henceforth|whichever|dear|dearer)\b": "plainly",
+    r"\b(of a kind|at hand|goes by|comes of|comes and goes|come and go)\b": "plainly",
 }
 _RULES = [(re.compile(each, re.IGNORECASE), advice) for each, advice in WORDING.items()]
 

@@ -346,7 +346,7 @@ def die() -> None:
 
 
 @pytest.mark.spec("rpc 8 dead peers", "an error at the caller")
-@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_worker_that_died(how: str) -> None:
     """Its callers are told, and whoever refers to its values."""
     with processes(how, ("a", "b"), session=MORTAL) as (_, _others):

@@ -32,7 +32,7 @@ def ask(to: str, function: Any, *args: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "how", ["threads", "fork", pytest.param("spawn", marks=pytest.mark.long)]
+    "how", ["threads", "fork", pytest.param("spawn", marks=pytest.mark.slow)]
 )
 def test_this_thread_is_the_first_of_them(how: Any) -> None:
     with seated():

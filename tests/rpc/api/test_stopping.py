@@ -315,7 +315,7 @@ def shut_down() -> None:
     shutdown(timeout=SECONDS)
 
 
-@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_processes_stop_together(how: str) -> None:
     with processes(how, ["a", "b", "c"]) as (agent, others):
         asked = CallRequest(number)

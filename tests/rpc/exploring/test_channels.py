@@ -42,7 +42,7 @@ MANY = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_every_state_of_a_channel_that_talks_more(name: str) -> None:
     limits, states = MANY[name]
@@ -58,7 +58,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_state_of_a_channel_with_all_faults(name: str) -> None:
     found = explore_to_rest(Wire(WHOLE[name]))

@@ -35,7 +35,7 @@ MANY = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_every_world_of_more_faults(name: str) -> None:
     limits, states = MANY[name]
@@ -43,7 +43,7 @@ def test_every_world_of_more_faults(name: str) -> None:
     assert (found.fault, found.history, found.states) == (None, (), states)
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_every_world_of_two_losses_a_doubled_packet_and_a_crash() -> None:
     found = explore(lost=2, doubled=1, crashes=1)
     print(f"two sessions: {found.states:,} states, {found.steps:,} steps")

@@ -181,7 +181,7 @@ def test_stopped_for_a_moment() -> None:
         assert rpc.rpc_sync("w1", bodies.double, args=(7,)) == 14
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_stopped_for_too_long() -> None:
     """It is given up, and its answers come too late to change anything."""
     with processes("spawn", ["w0", "w1", "w2"], session=HASTY) as (_, others):
@@ -275,7 +275,7 @@ def _seated(agent: Any, run: Any) -> None:
         run()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_memory_stays_as_it_is() -> None:
     """Many calls, and many that fail, leave nothing behind on either side."""
     with processes("spawn", ["w0", "w1"]) as (_, others):
@@ -295,7 +295,7 @@ def test_memory_stays_as_it_is() -> None:
         assert (bodies.files(), others[0].do(bodies.files)) == files
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_24_workers_of_which_some_are_killed() -> None:
     names = [f"w{number}" for number in range(24)]
     with processes("fork", names, session=HASTY) as (_, others):
@@ -309,7 +309,7 @@ def test_24_workers_of_which_some_are_killed() -> None:
                 assert results == {number: 2 * number for number in range(100)}
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_100_000_calls_in_flight() -> None:
     """A kilobyte each, and they all end."""
     with processes("spawn", ["w0", "w1"]) as (_, others):

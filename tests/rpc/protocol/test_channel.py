@@ -142,7 +142,7 @@ def test_whatever_becomes_of_the_first_packets_all_comes_once_and_in_order(
         assert once_and_in_order(meddle((first, *rest))), (first, *rest)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("first", list(product([LOST, ONCE, TWICE, LATE], repeat=2)))
 def test_whatever_becomes_of_the_first_eight_packets(first: tuple[str, str]) -> None:
     for rest in product([LOST, ONCE, LATE], repeat=6):
