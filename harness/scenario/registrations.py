@@ -174,14 +174,14 @@ def merges_alias_kinds() -> Step:
     return Step("merges_alias_kinds()", prepare, owner="dispatcher")
 
 
-class RefusingListener(Exception):
+class Refused(Exception):
     """A listener does not want the operator that it is told of."""
 
 
 class KnowingListener:
     """A listener that knows the operators that it was told of, and not untold.
 
-    Told of one that it `refuses`, it raises `RefusingListener`, which abandons the
+    Told of one that it `refuses`, it raises `Refused`, which abandons the
     step.
     """
 
@@ -192,7 +192,7 @@ class KnowingListener:
     def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
         """Remember the schema, unless it is refused."""
         if str(name) in self.refuses:
-            raise RefusingListener(str(name))
+            raise Refused(str(name))
         self.names.append(str(schema))
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
