@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no module": (
         lambda: ModuleList([1]),  # type: ignore[list-item]  # refused
         ModuleError,
-        "`0` cannot be a member of `ModuleList`: an object of type int is no module.",
+        "`0` cannot be a member of `ModuleList`: an object of type int is not a module.",
     ),
     "another in its place": (
         lambda: setattr(Scale(1.0), "by", 1),
@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no pair": (
         lambda: ModuleDict([3]),
         ModuleError,
-        "`?` cannot be a member of `ModuleDict`: an object of type int is no pair of a "
+        "`?` cannot be a member of `ModuleDict`: an object of type int is not a pair of a "
         "key and a module.",
     ),
     "no attribute": (
