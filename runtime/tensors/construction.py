@@ -6,7 +6,7 @@ any kind, is in `runtime.tensors.from_data`.
 Rules:
 - a view has the storage, the device and the keys of its base; a new tensor has the keys
   of its device, without those of autograd in inference mode;
-- this module does not know autograd: a new view does not have a history; operators add one;
+- this module does not know autograd: a new view lacks a history; operators add one;
 - `runtime.tensors.shape.check_bounds` checks the bounds of a shape from outside; a view
   of a checked tensor cannot leave its storage;
 - an array on a CUDA device is adopted through the CUDA array interface, version 3

@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no tensor": (
         lambda: Scale(1.0).register_buffer("w", 1),  # type: ignore[arg-type]  # refused
         ModuleError,
-        "`w` cannot be a member of `Scale`: an object of type int is no tensor.",
+        "`w` cannot be a member of `Scale`: an object of type int is not a tensor.",
     ),
     "no module": (
         lambda: ModuleList([1]),  # type: ignore[list-item]  # refused
@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: setattr(Scale(1.0), "by", 1),
         ModuleError,
         "`by` cannot be a member of `Scale`: only a `Parameter` or None replaces "
-        "the one that is there, not an object of type int.",
+        "the existing one, not an object of type int.",
     ),
     "no mode": (
         lambda: Scale(1.0).train(1),
