@@ -247,10 +247,10 @@ _BITS = same(INTEGERS | {BOOL})
 SCALED: dict[str, Pointwise] = {
     "add": Pointwise(
         {**same(ALL), **_by(_either, same(_BOOL))},
-        "The sum of both sides, the right one times `alpha`.",
+        "Return the sum of both sides, the right one times `alpha`.",
     ),
     "sub": Pointwise(
-        same(NUMBERS), "The difference of both sides, the right one times `alpha`."
+        same(NUMBERS), "Return the difference, the right side times `alpha`."
     ),
 }
 

@@ -341,7 +341,7 @@ OPERATORS = (
         "Tensor self, *, MemoryFormat? memory_format=None",
         plan_clone,
         saves_plans=True,
-        says="A copy.",
+        says="Return a copy.",
     ),
     Unstructured(
         "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)",

@@ -263,7 +263,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
     out=True,
 )
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
-    """Return the sum of matrices and the products of two batches of matrices."""
+    """Return the sum of matrices and of products of two batches."""
     return _added(self, core.bmm(batch1, batch2), beta, alpha)
 
 

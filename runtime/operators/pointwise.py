@@ -159,7 +159,7 @@ def nan_to_num(
     posinf: float | None,
     neginf: float | None,
 ) -> Any:
-    """Replace NaN and infinities, by default with 0 and the greatest numbers."""
+    """Replace NaN and infinities, by default by 0 and the largest numbers."""
     if self.dtype.is_complex:
         pairs = core.nan_to_num(core.view_as_real(self), nan, posinf, neginf)
         return core.view_as_complex(pairs)

@@ -437,8 +437,8 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         says="Return the standard deviation of the elements.",
         autocast="float32",
     ),
-    _reducing("max", "Tensor self", plan_extreme, "The greatest element."),
-    _reducing("min", "Tensor self", plan_extreme, "The least element."),
+    _reducing("max", "Tensor self", plan_extreme, "Return the greatest element."),
+    _reducing("min", "Tensor self", plan_extreme, "Return the least element."),
     *(
         Structured(
             f"{name}.dim",

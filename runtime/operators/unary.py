@@ -256,6 +256,6 @@ OPERATORS = (
         plan_gelu,
         in_place=True,
         tags=("pointwise",),
-        says="The Gaussian error linear unit.",
+        says="Return the Gaussian error linear unit.",
     ),
 )

@@ -332,7 +332,6 @@ def _pool(
             at = (plane * rows + row) * columns
             top = row * stride_y - pad_y
             bottom = min(top + (window_y - 1) * step_y + 1, height)
-            # The first row on the image; in one step, for padding may be large.
             # The first row inside of the image; in one step, as padding may be large.
             top = top if top >= 0 else top % step_y
             for j in range(columns):

@@ -165,7 +165,6 @@ def few(
     entry(keys, words, values, places, room, length, count, flip, ordered)
 
 
-# What moves as it is, without a view.
 # Dtypes that are moved without a view.
 OWN = frozenset(("float32", "float64", "int64"))
 

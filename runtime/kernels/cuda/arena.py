@@ -24,19 +24,15 @@ does not know CUDA: `DeviceAllocator` is the device's own allocator.
 import threading
 from bisect import bisect_left, insort
 from collections import deque
-
-# The driver's alignment, which suffices for every vector load.
 from dataclasses import dataclass
 from typing import Any, Protocol
-# Requests up to SMALL use segments of SMALL_SEGMENT, those up to LARGE segments of
-# LARGE_SEGMENT (sizes as in PyTorch's allocator: many small ones share).
 
 from everyorder.runtime.errors.tensor import OutOfMemory
 
-# What the driver aligns to, and enough for every vector load.
+# The driver's alignment, which suffices for every vector load.
 GRAIN = 512
-# Requests up to SMALL come from segments of SMALL_SEGMENT, those up to LARGE from
-# segments of LARGE_SEGMENT (sizes as in PyTorch's allocator: many small ones share).
+# Requests up to SMALL use segments of SMALL_SEGMENT, those up to LARGE segments of
+# LARGE_SEGMENT (sizes as in PyTorch's allocator: many small ones share).
 SMALL, SMALL_SEGMENT = 1 << 20, 2 << 20
 LARGE, LARGE_SEGMENT = 10 << 20, 20 << 20
 # Larger segments are multiples of this, the driver's page size for device memory.

@@ -131,20 +131,24 @@ def full_like(self: Tensor, fill_value: Any, **options: Any) -> Tensor:
 CREATING: dict[str, Function] = {
     each.__name__: each
     for each in (
-        _sized("zeros", "Zeros; options: dtype, device, pin_memory, requires_grad."),
-        _sized("ones", "Ones; options as for `zeros`."),
-        _sized("empty", "Uninitialized elements; options as for `zeros`."),
         _sized(
-            "rand", "Uniform numbers from 0 to 1; options as of `zeros`, generator."
+            "zeros", "Return zeros; options: dtype, device, pin_memory, requires_grad."
         ),
-        _sized("randn", "Normal numbers, mean 0, deviation 1; options as for `rand`."),
-        _like(
-            "zeros_like", "Zeros like `self`; options: dtype, device, requires_grad."
+        _sized("ones", "Return ones; options as for `zeros`."),
+        _sized("empty", "Return uninitialized elements; options as for `zeros`."),
+        _sized(
+            "rand",
+            "Return uniform numbers in [0, 1); options as of `zeros`, generator.",
         ),
-        _like("ones_like", "Ones in the shape of `self`."),
-        _like("empty_like", "Uninitialized elements in the shape of `self`."),
-        _like("rand_like", "Uniform numbers in the shape of `self`."),
-        _like("randn_like", "Normal numbers in the shape of `self`."),
+        _sized(
+            "randn",
+            "Return normal numbers, mean 0, deviation 1; options as for `rand`.",
+        ),
+        _like("zeros_like", "Return zeros like `self`; options as for `zeros`."),
+        _like("ones_like", "Return ones in the shape of `self`."),
+        _like("empty_like", "Return uninitialized elements in the shape of `self`."),
+        _like("rand_like", "Return uniform numbers in the shape of `self`."),
+        _like("randn_like", "Return normal numbers in the shape of `self`."),
         *(full, arange, randint, randperm, eye, linspace, full_like),
     )
 }
