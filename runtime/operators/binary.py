@@ -399,7 +399,7 @@ OPERATORS = (
         tags=TAGS,
         fast=_true_division(fast_binary),
         fast_in_place=_true_division(fast_in_place),
-        says="Return the quotient of both sides, rounded if asked for.",
+        says="Return the quotient of both sides, rounded on request.",
     ),
 )
 

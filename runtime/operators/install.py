@@ -67,7 +67,7 @@ TAGS = (DEFINED_TENSORS, INTEGERS_ONLY)
 ORIGIN = "core operators"
 
 _LOCK = waited_for()
-_KEPT: dict[str, tuple[Library, ...]] = {}
+_LIBRARIES: dict[str, tuple[Library, ...]] = {}
 
 
 def install(dispatcher: Dispatcher | None = None) -> tuple[Library, ...]:
@@ -81,9 +81,9 @@ def install(dispatcher: Dispatcher | None = None) -> tuple[Library, ...]:
     if dispatcher is not None and dispatcher is not default_dispatcher():
         return _installed(dispatcher)
     with _LOCK:
-        if NAMESPACE not in _KEPT:
-            _KEPT[NAMESPACE] = _installed(default_dispatcher())
-        return _KEPT[NAMESPACE]
+        if NAMESPACE not in _LIBRARIES:
+            _LIBRARIES[NAMESPACE] = _installed(default_dispatcher())
+        return _LIBRARIES[NAMESPACE]
 
 
 def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:

@@ -230,7 +230,7 @@ def _soft(
         target = core.mul(target, _along(weight, logs))
     each = core.neg(core.sum(core.mul(logs, target), [dim]))
     if reduction == "none":
-        return each  # type: ignore[no-any-return]  # an operator gives a tensor
+        return each  # type: ignore[no-any-return]  # an operator returns a tensor
     total: Tensor = core.sum(each)
     lines = max(each.numel(), 1)
     return core.div(total, lines) if reduction == "mean" else total

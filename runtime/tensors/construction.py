@@ -288,7 +288,7 @@ def too_large(number: int, dtype: DType) -> ArithmeticRefused:
 
 
 def resize_empty(tensor: Tensor, shape: Ints) -> None:
-    """Give a tensor without elements another shape, uninitialized; for `out=`.
+    """Resize a tensor without elements, uninitialized; for `out=`.
 
     Raises:
         BadSize: the tensor has elements.

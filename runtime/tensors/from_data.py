@@ -412,7 +412,7 @@ def fill(target: Tensor, *arguments: Any, device: Device | str = "cpu") -> None:
             arguments are not all sizes; also as in `tensor`.
     """
     if len(arguments) > 1 and isinstance(arguments[-1], (str, Device)):
-        *arguments, device = arguments  # read, not kept
+        *arguments, device = arguments  # type: ignore[assignment]  # only read
     if all(type(size) is int for size in arguments):
         source = empty_tensor(tuple(arguments) or (0,), FLOAT32, resolve_device(device))
     elif len(arguments) > 1 or isinstance(arguments[0], (bool, int, float, complex)):

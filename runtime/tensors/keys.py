@@ -15,7 +15,7 @@ Rules:
   once for each tensor, at its creation;
 - an operator reads the elements of a handled tensor, so that the handler sees the
   access; they never leave as an array;
-- accesses to a tensor that bypass all operators are reported to the tracer (`tell`);
+- accesses to a tensor that bypass all operators are reported to the tracer (`report_read`);
 - every call needs to know if a mode is active, and few processes have one: the shared
   sets `INFERRING` and `MODED` answer at a fifth of the cost of a thread local.
 """
@@ -99,7 +99,7 @@ def _autocast(key: DispatchKey) -> tuple[DispatchKey, ...]:
 TRACER = DispatchKey.Tracer.bits
 
 
-def tell(tensor: Any, operation: str) -> None:
+def report_read(tensor: Any, operation: str) -> None:
     """Report an access that bypasses all operators to the tracer, if any."""
     observer = trace_observer()
     if observer is not None:
@@ -257,7 +257,7 @@ def check_unhandled(tensor: Keyed, operation: str) -> None:
     Raises:
         SubclassError: the class of the tensor has a handler.
     """
-    tell(tensor, operation)
+    report_read(tensor, operation)
     if tensor.key_bits & PYTHON:
         raise SubclassError(
             code="NotForSubclasses", cls=type(tensor).__name__, asked=operation

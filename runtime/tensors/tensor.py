@@ -60,7 +60,7 @@ from everyorder.runtime.tensors.keys import (
     fresh_key_bits,
     init_from_data,
     keys_of,
-    tell,
+    report_read,
 )
 from everyorder.runtime.tensors.shape import check_bounds
 from everyorder.runtime.tensors.storage import Storage, WrapperStorage
@@ -126,7 +126,7 @@ class Tensor(TensorBase):
         super().__init_subclass__(**options)
         if cls.__init__ is Tensor.__init__:
             # `__new__` creates its tensors; Python calls this `__init__` after it.
-            cls.__init__ = init_from_data  # type: ignore[method-assign,assignment]  # takes whatever `__new__` takes
+            cls.__init__ = init_from_data  # type: ignore[method-assign,assignment]  # takes the arguments of `__new__`
 
     def with_keyset(self, keyset: KeySet) -> "Tensor":
         """Return a tensor with these keys on the same data, for sparse and others."""
@@ -226,13 +226,13 @@ class Tensor(TensorBase):
     def __len__(self) -> int:
         if not self.shape:
             raise UnfitValue(code="NoLength", asked="len()")
-        tell(self, "len()")
+        report_read(self, "len()")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise UnfitValue(code="NoLength", asked="iter()")
-        tell(self, "iter()")
+        report_read(self, "iter()")
         return (self[index] for index in range(self.shape[0]))
 
     def __contains__(self, value: object) -> bool:

@@ -47,7 +47,7 @@ from everyorder.runtime.tensors.keys import (
     STATE,
     handler_bits,
     is_handled,
-    tell,
+    report_read,
 )
 from everyorder.runtime.tensors.shape import (
     contiguous_strides,
@@ -249,7 +249,7 @@ class TensorBase(Declared):
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension.  Raises `IndexOutOfRange`."""
-        tell(self, "size()")
+        report_read(self, "size()")
         shape = self.shape
         return shape if dim is None else shape[real_dim(dim, len(shape))]
 
@@ -262,7 +262,7 @@ class TensorBase(Declared):
         return self.dtype.is_complex
 
 
-# Held during the creation of a storage, so that a fresh tensor gets only one.
+# Held during the creation of a storage, so that a fresh tensor has only one.
 _PLACE_LOCK = reentered()
 
 
@@ -498,4 +498,4 @@ def instance_of(
         tensor._context = context = STATE.context
         if context.noted.get(id(kind)) is not ref(kind):
             context.note(kind)
-    return tensor  # an instance of `kind`
+    return tensor  # type: ignore[no-any-return]  # an instance of `kind`

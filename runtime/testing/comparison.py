@@ -234,11 +234,11 @@ def assert_close(
     Raises:
         NotClose: elements differ by more than the tolerances.
         NotAlike: structure, length, keys, shape, dtype, device or strides differ.
-        ValueError: one tolerance is given without the other.
+        ValueError: one tolerance is passed without the other.
         UnfitValue: a leaf is neither a number nor an array of numbers.
     """
     if (rtol is None) != (atol is None):
-        raise ValueError("give both rtol and atol, or neither")
+        raise ValueError("pass both rtol and atol, or neither")
     checks = (equal_nan, check_dtype, check_device, check_stride)
     _PairComparison(rtol, atol, *checks, msg or "").compare(actual, expected, "")
 

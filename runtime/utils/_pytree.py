@@ -191,7 +191,7 @@ def tree_map_only(
 
     def changed(leaf: Any) -> Any:
         classes = isinstance(kinds, (type, tuple))
-        chosen = isinstance(leaf, kinds) if classes else kinds(leaf)  # type: ignore[arg-type,operator]  # as said
+        chosen = isinstance(leaf, kinds) if classes else kinds(leaf)  # type: ignore[arg-type,operator]  # by `kinds`
         return func(leaf) if chosen else leaf
 
     return tree_map(changed, tree, is_leaf=is_leaf)

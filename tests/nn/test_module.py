@@ -160,7 +160,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no module": (
         lambda: ModuleList([1]),  # type: ignore[list-item]  # refused
         ModuleError,
-        "`0` cannot be a member of `ModuleList`: an object of type int is not a module.",
+        "`0` cannot be a member of `ModuleList`: an object of type int is not a "
+        "module.",
     ),
     "another in its place": (
         lambda: setattr(Scale(1.0), "by", 1),
@@ -177,8 +178,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no pair": (
         lambda: ModuleDict([3]),
         ModuleError,
-        "`?` cannot be a member of `ModuleDict`: an object of type int is not a pair of a "
-        "key and a module.",
+        "`?` cannot be a member of `ModuleDict`: an object of type int is not a pair "
+        "of a key and a module.",
     ),
     "no attribute": (
         lambda: Scale(1.0).sen,

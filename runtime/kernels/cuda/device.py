@@ -67,15 +67,15 @@ class SharedArrays(dict[Any, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked: set[Any] = set()
+        self._creating: set[Any] = set()
         self._settled = threading.Condition()
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the array; or the default, once, to the thread that must create it."""
         with self._settled:
             while key not in self:
-                if key not in self._asked:
-                    self._asked.add(key)
+                if key not in self._creating:
+                    self._creating.add(key)
                     return default
                 self._settled.wait()
             return self[key]

@@ -239,7 +239,7 @@ class LaunchFamily:
     def __getitem__(self, key: str | Key) -> LaunchedKernel:
         whole = (key,) if isinstance(key, str) else key
         kernel = self._kernels.get(whole)
-        return self._made(whole) if kernel is None else kernel
+        return self._compile_key(whole) if kernel is None else kernel
 
     def body(self, key: Key) -> Body:
         """Return a fresh body for a key, named after the family and the key."""
@@ -254,7 +254,7 @@ class LaunchFamily:
         names["W"], names["V"] = WIDE[key[0]], WIDE[key[-1]]
         return tuple(_type(word.strip(), names) for word in self.signature.split(","))
 
-    def _made(self, key: Key) -> LaunchedKernel:
+    def _compile_key(self, key: Key) -> LaunchedKernel:
         if key not in self.keys:
             raise KeyError(f"{self.name} has no kernel for {', '.join(key)}")
         with _LOCK:

@@ -138,7 +138,7 @@ def clamp(out: Tensor, x: Operand, low: Operand | None, high: Operand | None) ->
     name = out.dtype.name
     if high is None or low is None:
         bound = low if high is None else high
-        assert bound is not None, "the operator asks for one bound at least"
+        assert bound is not None, "the operator requires a bound"
         _LOOPS["maximum" if high is None else "minimum"](out, x, bound)
         return
     run(_CLAMP, (name,), out, (x, name), (low, name), (high, name))

@@ -34,7 +34,9 @@ from everyorder.runtime.tensors.tensor import Tensor
 Function = Callable[..., Any]
 
 
-def _made(run: Any, *args: Any, requires_grad: bool = False, **options: Any) -> Tensor:
+def _create(
+    run: Any, *args: Any, requires_grad: bool = False, **options: Any
+) -> Tensor:
     """Return a new tensor from an operator, a leaf with gradient if `requires_grad`.
 
     Options that are None are left to the operator.
@@ -58,7 +60,7 @@ def _sized(name: str, says: str) -> Function:
     run = handle_of(name)
 
     def make(*size: Any, **options: Any) -> Tensor:
-        return _made(run, sizes(size), **options)
+        return _create(run, sizes(size), **options)
 
     return _described(make, name, says)
 
@@ -68,7 +70,7 @@ def _like(name: str, says: str) -> Function:
     run = handle_of(name)
 
     def make(self: Tensor, **options: Any) -> Tensor:
-        return _made(run, self, **options)
+        return _create(run, self, **options)
 
     return checked(_described(make, name, says))
 
@@ -82,7 +84,7 @@ def _described(make: Function, name: str, says: str) -> Function:
 @checked
 def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
     """Return a tensor filled with one number, whose kind is the default dtype."""
-    return _made(core.full, sizes((size,)), fill_value, **options)
+    return _create(core.full, sizes((size,)), fill_value, **options)
 
 
 @checked
@@ -90,9 +92,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor
     """Return `arange(end)`, or the numbers from `start` to before `end` by `step`."""
     if end is None:
         if step == 1:
-            return _made(core.arange, start, **options)
+            return _create(core.arange, start, **options)
         start, end = 0, start
-    return _made(core.arange_start, start, end, step, **options)
+    return _create(core.arange_start, start, end, step, **options)
 
 
 @checked
@@ -100,31 +102,31 @@ def randint(low: int, high: Any, size: Any = None, **options: Any) -> Tensor:
     """Return integers from `low` to before `high`; `randint(high, size)`: from 0."""
     if size is None:
         low, high, size = 0, low, high
-    return _made(core.randint, low, high, sizes((size,)), **options)
+    return _create(core.randint, low, high, sizes((size,)), **options)
 
 
 @checked
 def randperm(n: int, **options: Any) -> Tensor:
     """Return the numbers below `n` in random order; options as for `rand`."""
-    return _made(core.randperm, n, **options)
+    return _create(core.randperm, n, **options)
 
 
 @checked
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
     """Return a matrix with ones on its diagonal; options as for `zeros`."""
-    return _made(core.eye, n, m, **options)
+    return _create(core.eye, n, m, **options)
 
 
 @checked
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     """Return `steps` equally spaced numbers from `start` to `end`, both included."""
-    return _made(core.linspace, start, end, steps, **options)
+    return _create(core.linspace, start, end, steps, **options)
 
 
 @checked
 def full_like(self: Tensor, fill_value: Any, **options: Any) -> Tensor:
     """Return a tensor filled with one number in the shape of `self`."""
-    return _made(core.full_like, self, fill_value, **options)
+    return _create(core.full_like, self, fill_value, **options)
 
 
 # Factories of tensors: by sizes, and like others.
@@ -301,9 +303,9 @@ def convolution(name: str, ndim: int) -> Function:
     convolve.__name__ = convolve.__qualname__ = name
     convolve.__doc__ = f"""{public()[name].says}
 
-    `padding` may be "valid", none, or "same": as much as keeps the size, of which the
-    odd place comes last.  Raises `WrongOption` for another word, and for "same" with a
-    stride.
+    `padding` may be "valid" (no padding) or "same", which preserves the size; an odd
+    place is added at the end.  Raises `WrongOption` for another word, and for "same"
+    with a stride.
     """
     return checked(convolve)
 

@@ -37,7 +37,7 @@ from everyorder.runtime.operators.bindings import python_api, python_bindings
 from everyorder.runtime.operators.bindings.python_bindings import (
     public,
     read_operand,
-    reread,
+    normalize_torch_call,
 )
 from everyorder.runtime.operators.declare.handles import NAMESPACE, core, handle_of
 from everyorder.runtime.operators.declare.plan import bad_shapes
@@ -253,7 +253,7 @@ def _listed(name: str) -> Method:
             try:
                 return run(self, *values, **kwargs)
             except CallError as error:
-                return reread(run, (self, *values), kwargs, error)
+                return normalize_torch_call(run, (self, *values), kwargs, error)
         return run(self, python_bindings.sizes(values))
 
     return python_bindings.describe(name, method)

@@ -219,7 +219,7 @@ def extreme(name: str, pair: str) -> Function:
     `{name}(x)` is one number; `{name}(x, dim, keepdim=False)` the values and the first
     place of each, as `.values` and `.indices`; `{name}(x, other)` is `{pair}`.
     """
-    del call.__signature__  # set by `describe`
+    del call.__signature__  # type: ignore[attr-defined]  # set by `describe`
     return call
 
 

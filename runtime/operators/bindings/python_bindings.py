@@ -6,7 +6,7 @@ function, and a method if its first argument is the tensor `self`, or one of bot
 the function.  An overload adds no name, and a name that starts with `_` is not public.
 
 A call is tried unchanged first; only if it does not match its schema, its arguments are
-translated (`reread`), so that a call in the schema's terms costs nothing extra:
+translated (`normalize_torch_call`), so that a call in the schema's terms costs nothing extra:
 
 =================== ============================= ==============================
 written             where the schema has          becomes
@@ -102,7 +102,7 @@ UNSAID = frozenset({"out", "dtype"})
 ACTIVATIONS = frozenset({"relu", "silu", "elu", "leaky_relu"})
 
 
-def reread(
+def normalize_torch_call(
     run: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: CallError
 ) -> Any:
     """Call the operator with torch-style arguments translated to the schema's.
@@ -214,7 +214,7 @@ def plain(name: str) -> Function:
         try:
             return run(*args, **kwargs)
         except CallError as error:
-            return reread(run, args, kwargs, error)
+            return normalize_torch_call(run, args, kwargs, error)
 
     return call
 
@@ -247,8 +247,8 @@ def unary(name: str) -> Function:
             return run(self) if out is None else into(self, out=out)
         except CallError as error:
             if out is None:
-                return reread(run, (self,), {}, error)
-            return reread(into, (self,), {"out": out}, error)
+                return normalize_torch_call(run, (self,), {}, error)
+            return normalize_torch_call(into, (self,), {"out": out}, error)
 
     return call
 
@@ -267,7 +267,7 @@ def with_out(name: str) -> Function:
         try:
             return ready(*args, **kwargs)
         except CallError as error:
-            return reread(ready, args, kwargs, error)
+            return normalize_torch_call(ready, args, kwargs, error)
 
     return call
 

@@ -63,20 +63,20 @@ class Entries:
     `find(dtype)` is called once for each dtype; it raises KeyError without an entry.
     """
 
-    __slots__ = ("_asked", "_find", "_rows", "by_code", "numbers")
+    __slots__ = ("_attempted", "_find", "_rows", "by_code", "numbers")
 
     def __init__(self, rows: Rows, find: Callable[[DType], Any]) -> None:
         self.by_code: list[Entry | None] = [None] * CODES
         self.numbers: list[frozenset[type]] = [_NONE] * CODES
         self._rows = rows
         self._find = find
-        self._asked: set[DType] = set()
+        self._attempted: set[DType] = set()
 
     def load(self, dtype: DType) -> None:
         """Store the entry of a dtype, if the operator keeps it and has an entry."""
-        if dtype in self._asked:
+        if dtype in self._attempted:
             return
-        self._asked.add(dtype)
+        self._attempted.add(dtype)
         result, compute, kernel = self._rows.get(dtype, (None, None, None))
         if compute is not dtype or kernel is not None or result not in (dtype, BOOL):
             return
@@ -196,7 +196,7 @@ def layouts(name: str, rows: Rows) -> Function:
         entry, form, result_dtype = compiled
         if number is None:
             x, at_x, steps = _elements(self)
-        elif type(number) in fitting[dtype.code] and -LARGE < number < LARGE:  # type: ignore[operator]  # what fits is real
+        elif type(number) in fitting[dtype.code] and -LARGE < number < LARGE:  # type: ignore[operator]  # a fitting number is real
             x, at_x, steps = array([number], numpy_dtype(dtype)), 0, None
         else:
             return None
@@ -402,6 +402,6 @@ def fast_fill(self: Tensor, number: Any) -> bool:
 def disjoint(target: Tensor, read: Tensor) -> bool:
     """Return True if writing `target`, by element, changes nothing of `read`."""
     x, y = target._flat, read._flat
-    if x is not y and x.base is None and y.base is None:  # both have a flat array
+    if x is not y and x.base is None and y.base is None:  # type: ignore[union-attr]  # both have a flat array
         return True
     return target is read or not overlap(target, read)

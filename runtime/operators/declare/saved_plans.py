@@ -141,7 +141,7 @@ def ready_for(
     if ready is None or None in places:
         return NEVER
     outputs = [each for each in planned.outputs if each is not None]
-    parts = [_shown(each, geometry) for each in values]
+    parts = [_geometry_of(each, geometry) for each in values]
     run = ready(*(geometry(*each, None) for each in outputs), *parts)
     if run is None:
         return NEVER
@@ -221,10 +221,10 @@ def _place(value: Any, tensors: Sequence[Any]) -> int | None:
     return None
 
 
-def _shown(value: Any, geometry: Function) -> Any:
+def _geometry_of(value: Any, geometry: Function) -> Any:
     """Return a tensor's geometry, or any other value itself, to prepare a kernel."""
     if isinstance(value, list):
-        return [_shown(each, geometry) for each in value]
+        return [_geometry_of(each, geometry) for each in value]
     if not isinstance(value, Tensor):
         return value
     place = value._place
