@@ -117,26 +117,26 @@ def outlives(watch: "ref[Any]") -> bool:
 
     Garbage is to be collected before.
     """
-    held = [watch()]
-    if held[0] is None:
+    objects = [watch()]
+    if objects[0] is None:
         return False
-    seen = {id(held[0])}
-    for each in held:
-        if sys.getrefcount(each) - _OWN_REFERENCES > _accounted(each, held, seen):
+    visited = {id(objects[0])}
+    for each in objects:
+        if sys.getrefcount(each) - _OWN_REFERENCES > _accounted(each, objects, visited):
             return True
     return False
 
 
-def _accounted(held: Any, calls: list[Any], seen: set[int]) -> int:
+def _accounted(target: Any, calls: list[Any], visited: set[int]) -> int:
     """How many references frames and calls hold; the calls are looked at next."""
     count = 0
-    for holder in gc.get_referrers(held):
+    for holder in gc.get_referrers(target):
         called = type(holder) in _OF_CALLS
         own = type(holder) is FrameType and holder.f_code in _OWN
         if (called or type(holder) is FrameType) and not own:
-            count += sum(each is held for each in gc.get_referents(holder))
-            if called and id(holder) not in seen:
-                seen.add(id(holder))
+            count += sum(each is target for each in gc.get_referents(holder))
+            if called and id(holder) not in visited:
+                visited.add(id(holder))
                 calls.append(holder)
     return count
 
@@ -181,7 +181,7 @@ class Player:
         "_steps",
         "_system",
         "adds",
-        "asked",
+        "contradicted",
         "collect_operation",
         "failing",
         "handles",
@@ -233,7 +233,7 @@ class Player:
         self._cyclic: set[type] = set()
         self._failed_at = -1
         # The key and the operation that a report contradicts what is known of.
-        self.asked: tuple[Key, int] | None = None
+        self.contradicted: tuple[Key, int] | None = None
         # Who watches this process knows what is being played.
         self._pulse = progress.current()
         self.look_operation = operations.look
@@ -364,20 +364,22 @@ class Player:
     def _do(self, step: int) -> Hashable:
         key = self.key
         passed = self._passed.get(key, 0)
-        known = passed >> step & 1
-        before = None if known or not self.printed else self.state()
+        succeeded = passed >> step & 1
+        before = None if succeeded or not self.printed else self.state()
         try:
             self.handles[step] = self._system.do(step)
         except HarnessError:
             # No transition: the question itself is wrong.
             raise
         except Exception as error:
-            return self._failed(step, self._fields(error), before, known=bool(known))
+            return self._failed(
+                step, self._fields(error), before, succeeded=bool(succeeded)
+            )
         self.adds += 1
         if not self.mask >> step & 1:
             self.mask |= 1 << step
             self.key = self.mask if self._plain else self._ordering.toggled(key, step)
-        if not known:
+        if not succeeded:
             fields = self._record.failures.get((key, step), MISSING)
             if fields is MISSING:
                 self._passed[key] = passed | 1 << step
@@ -387,16 +389,16 @@ class Player:
         return None
 
     def _failed(
-        self, step: int, fields: Hashable, before: Hashable, *, known: bool
+        self, step: int, fields: Hashable, before: Hashable, *, succeeded: bool
     ) -> Hashable:
         self.failing += 1
         self._failed_at = len(self.trace)
-        if not known:
+        if not succeeded:
             self._record.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
                 self._report("wedged", self.key, before, after, True)
         expected = self._record.failures.setdefault((self.key, step), fields)
-        if known:
+        if succeeded:
             self._contradict("error", self.key, step, None, fields)
         elif expected != fields:
             self._contradict("error", self.key, step, expected, fields)
@@ -440,13 +442,13 @@ class Player:
         """An undo that may be refused was: the step stays active."""
         self.failing += 1
         self._failed_at = len(self.trace)
-        known = self._record.retired.get(self.key, 0) >> step & 1
-        if not known:
+        undone_before = self._record.retired.get(self.key, 0) >> step & 1
+        if not undone_before:
             self._record.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
                 self._report("wedged", self.key, before, after, True)
         expected = self._record.refusals.setdefault((self.key, step), fields)
-        if known:
+        if undone_before:
             self._contradict("error", self.key, step, None, fields)
         elif expected != fields:
             self._contradict("error", self.key, step, expected, fields)
@@ -455,12 +457,12 @@ class Player:
     def _retired(self, step: int) -> None:
         """An undo that may be refused was not."""
         retired = self._record.retired
-        known = retired.get(self.key, 0)
-        if known >> step & 1:
+        undone_steps = retired.get(self.key, 0)
+        if undone_steps >> step & 1:
             return
         fields = self._record.refusals.get((self.key, step), MISSING)
         if fields is MISSING:
-            retired[self.key] = known | 1 << step
+            retired[self.key] = undone_steps | 1 << step
             self._record.note(self.key, step, self.trace)
         else:
             self._contradict("error", self.key, step, fields, None)
@@ -477,43 +479,45 @@ class Player:
         self.uses += 1
         if self.printed and (after := self.state()) != before:
             self._report("use", self.key, before, after, True)
-        known = self._record.answers.get((self.key, use), MISSING)
-        if known is MISSING:
+        first_answer = self._record.answers.get((self.key, use), MISSING)
+        if first_answer is MISSING:
             self._record.answers[self.key, use] = answer
             self._record.note(self.key, self._steps + use, self.trace)
-        elif known != answer:
-            self._contradict("use", self.key, self._steps + use, known, answer)
+        elif first_answer != answer:
+            self._contradict("use", self.key, self._steps + use, first_answer, answer)
         return answer
 
     def _look(self) -> Hashable:
         before = self._prove(looked=False) if self.proving else None
-        seen = self._observe()
+        observation = self._observe()
         self.observations += 1
-        known = self._seen.get(self.key, MISSING)
-        if known is not seen and known != seen:
-            if known is MISSING:
-                self._seen[self.key] = self._record.interned(seen)
+        reference = self._seen.get(self.key, MISSING)
+        if reference is not observation and reference != observation:
+            if reference is MISSING:
+                self._seen[self.key] = self._record.interned(observation)
                 self._record.note(self.key, self.look_operation, self.trace)
             else:
                 operation = self.look_operation
-                self._contradict(self._suspect(), self.key, operation, known, seen)
+                self._contradict(
+                    self._suspect(), self.key, operation, reference, observation
+                )
         self._check_laws()
         # What is the very same was compared just now.
         if self.proving and self.state() is not before:
             self._prove(looked=True)
-        return seen
+        return observation
 
     def _prove(self, *, looked: bool) -> Hashable:
         """Compare the state with the one that is known; returns it."""
-        found = self.state()
+        current = self.state()
         expected = self._record.prints.get(self.key, MISSING)
         if expected is MISSING:
-            self._record.prints[self.key] = found
+            self._record.prints[self.key] = current
             self._record.note(self.key, STATE, self.trace)
-        elif expected != found:
+        elif expected != current:
             kind = "cold" if looked else self._suspect()
-            self._contradict(kind, self.key, STATE, expected, found, hidden=True)
-        return found
+            self._contradict(kind, self.key, STATE, expected, current, hidden=True)
+        return current
 
     def _contradict(
         self,
@@ -521,16 +525,16 @@ class Player:
         key: Key,
         operation: int,
         expected: Hashable,
-        found: Hashable,
+        actual: Hashable,
         *,
         hidden: bool = False,
     ) -> None:
         """Report that an operation gave something else than the first time."""
-        self.asked = (key, operation)
+        self.contradicted = (key, operation)
         try:
-            self._report(kind, self.key, expected, found, hidden)
+            self._report(kind, self.key, expected, actual, hidden)
         finally:
-            self.asked = None
+            self.contradicted = None
 
     def _suspect(self) -> Kind:
         """What a look that differs points at: the last operation before it."""

@@ -95,10 +95,10 @@ def _refute(session: ExplorationSession) -> None:
     """Look for states that a complete fingerprint would tell apart."""
     record = session.record
     met: dict[Hashable, Key] = {}
-    for key, found in record.prints.items():
-        if found is None:
+    for key, state in record.prints.items():
+        if state is None:
             raise BadScenario(code="NoFingerprint", strategy="graph")
-        other = met.setdefault(checked(found), key)
+        other = met.setdefault(checked(state), key)
         looks = [record.seen.get(each) for each in (other, key)]
         uses = range(session.operations.uses)
         answers = [
@@ -119,16 +119,16 @@ def _refute(session: ExplorationSession) -> None:
         )
 
 
-def checked(found: Hashable) -> Hashable:
+def checked(state: Hashable) -> Hashable:
     """The state; raises `BadScenario` where it could change in our hands."""
     try:
-        hash(found)
+        hash(state)
     except TypeError:
-        kind = type(found).__name__
+        kind = type(state).__name__
         raise BadScenario(
             code="BadFingerprint", reason=f"this {kind} is not hashable"
         ) from None
-    return found
+    return state
 
 
 def _search(session: ExplorationSession) -> None:
@@ -291,15 +291,15 @@ def orders_unread(
 ) -> tuple[str, ...]:
     """Where the order of a dict differs between histories to the same state."""
     total = session.ordering.total
-    found: list[str] = []
+    differences: list[str] = []
     for one, other in variants:
         left, right = (
             portrait(session.system, each, order_dependent=total)
             for each in (one, other)
         )
         if left is not None and right is not None:
-            found += session.system.paths(left, right)
+            differences += session.system.paths(left, right)
     paths = dict.fromkeys(
-        line.partition(": ")[0].removeprefix("order of ") for line in found
+        line.partition(": ")[0].removeprefix("order of ") for line in differences
     )
     return tuple(paths) or ("a dict",)

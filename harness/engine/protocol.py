@@ -295,7 +295,7 @@ class Operations:
         What a step comes after is done before it, and undone at the end if it is none
         of them.
         """
-        wanted = tuple(active)
+        targets = tuple(active)
         done: dict[int, None] = {}
         begun: set[int] = set()
 
@@ -308,10 +308,10 @@ class Operations:
                     add(needed)
             done[step] = None
 
-        for step in wanted:
+        for step in targets:
             add(step)
-        beside = (step for step in reversed(done) if step not in wanted)
-        return (*done, *beside)
+        helpers = (step for step in reversed(done) if step not in targets)
+        return (*done, *helpers)
 
     def check(self, history: History) -> None:
         """Raise `CannotReplay` when the history has one from elsewhere."""

@@ -97,13 +97,13 @@ def check(session: ExplorationSession) -> bool:
     if not session.system.settled:
         single = [(), *((each,) for each in range(operations.actions))]
     try:
-        known: dict[History, Replay] = {}
+        replays: dict[History, Replay] = {}
         for history in (*single, *rehearsal(operations) * 2, *single):
             played = _played(session, history)
-            before = known.setdefault(history, played)
+            before = replays.setdefault(history, played)
             _check_form(session)
             if before != played:
-                session.findings.append(_judged(session, history, known, played))
+                session.findings.append(_judged(session, history, replays, played))
                 return False
         for history in single:
             _check_after(session, history)
@@ -142,9 +142,9 @@ def recheck_findings(session: ExplorationSession) -> None:
     """
     if not _is_followed(session):
         return
-    found = tuple(session.findings)
+    findings = tuple(session.findings)
     try:
-        for finding in found:
+        for finding in findings:
             if finding.kind in FINAL:
                 continue
             for history in (finding.first_history, finding.other, finding.history):
@@ -153,16 +153,16 @@ def recheck_findings(session: ExplorationSession) -> None:
                     _check_form(session)
     except Halt:
         if session.findings[-1].kind in FINAL:
-            found = (session.findings[-1],)
-    session.findings[:] = found
+            findings = (session.findings[-1],)
+    session.findings[:] = findings
 
 
 def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
     """What is assumed, where states were too many."""
     if not session.unchecked:
         return ()
-    seen = len(session.state_histories) - session.unchecked
-    states = f"{session.unchecked:,} states, as it is after {seen:,}"
+    checked = len(session.state_histories) - session.unchecked
+    states = f"{session.unchecked:,} states, as it is after {checked:,}"
     return (Caveat("assumed", f"what create makes is fresh after {states}"),)
 
 
@@ -198,16 +198,16 @@ def _played(session: ExplorationSession, history: History) -> Replay:
 def _judged(
     session: ExplorationSession,
     history: History,
-    known: dict[History, Replay],
+    replays: dict[History, Replay],
     now: Replay,
 ) -> RawViolation:
-    finding = _finding(session, history, known[history], now)
+    finding = _finding(session, history, replays[history], now)
     if _is_new(session, history, now):
-        for other, before in known.items():
+        for other, before in replays.items():
             after = before if other == history else _played(session, other)
             if after != before and _is_new(session, other, after):
                 return replace(finding, kind="not fresh")
-    if _is_left(session, known):
+    if _is_left(session, replays):
         return replace(finding, kind="not fresh")
     return finding
 
@@ -218,15 +218,15 @@ def _is_left(session: ExplorationSession, histories: Iterable[History]) -> bool:
     It may be undone there by the next, so that no history has changed for good.
     """
     operations = session.operations
-    asked = (*range(operations.steps, operations.actions), operations.look)
-    before = _played(session, asked)
-    if not _is_new(session, asked, before):
+    probe = (*range(operations.steps, operations.actions), operations.look)
+    before = _played(session, probe)
+    if not _is_new(session, probe, before):
         return False
     for history in histories:
         _played(session, history)
-        after = _played(session, asked)
+        after = _played(session, probe)
         if after != before:
-            return _is_new(session, asked, after)
+            return _is_new(session, probe, after)
     return False
 
 
@@ -253,15 +253,15 @@ def _finding(
 def _difference(
     session: ExplorationSession, history: History, left: Action, right: Action
 ) -> RawViolation:
-    expected, found = left.value, right.value
-    hidden = expected == found
+    expected, actual = left.value, right.value
+    hidden = expected == actual
     if hidden:
-        expected, found = left.fingerprint, right.fingerprint
+        expected, actual = left.fingerprint, right.fingerprint
         if history and history[-1] == session.operations.look:
             # It is not the look that differs; one is implied at the end.
             history = history[:-1]
     key = session.ordering.key(right.state)
-    return RawViolation("nondeterminism", key, expected, found, history, hidden)
+    return RawViolation("nondeterminism", key, expected, actual, history, hidden)
 
 
 # 2^13 fresh histories of six adds are five seconds at 100 microseconds a step; a
@@ -298,16 +298,16 @@ def canonical_histories(
     What is found on the way is left to the session's findings; where it ends the
     search, or time does, the histories known by then are returned.
     """
-    wanted = frozenset(map(session.ordering.key, states))
+    targets = frozenset(map(session.ordering.key, states))
     with suppress(Halt, Broken, Incomplete):
         if _is_large(session):
             _corners(session)
         else:
-            map_states(session, wanted)
+            map_states(session, targets)
     return session.record.canonical
 
 
-def map_states(session: ExplorationSession, wanted: Set[Key] | None = None) -> None:
+def map_states(session: ExplorationSession, targets: Set[Key] | None = None) -> None:
     """Find the canonical history of every reachable state, and look there cold.
 
     With `wanted` it ends as soon as these are found.
@@ -319,7 +319,7 @@ def map_states(session: ExplorationSession, wanted: Set[Key] | None = None) -> N
     _visit(session, ())
     queue: list[Key] = [session.ordering.root]
     for key in queue:
-        if wanted is not None and wanted <= canonical.keys():
+        if targets is not None and targets <= canonical.keys():
             return
         history = canonical[key]
         session.meter.check_time()

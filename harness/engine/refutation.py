@@ -74,10 +74,10 @@ def find_flake(judge: Judge, history: History, first: Replay) -> Flake | int:
     wrong = [each for each in replays if each != first]
     if not wrong:
         return times
-    expected, found = _difference(first, wrong[0])
+    expected, actual = _difference(first, wrong[0])
     most = Counter(each == first for each in replays)
     rare = min(most[True] + 1, most[False])
-    return Flake(history, expected, found, rare, times + 1)
+    return Flake(history, expected, actual, rare, times + 1)
 
 
 def is_reproducible(judge: Judge, history: History, fault: HistoryFault) -> bool:
@@ -155,16 +155,16 @@ def refutations(session: ExplorationSession, *, proving: bool) -> tuple[Violatio
     """
     cases = [_case(session, finding, proving=proving) for finding in session.findings]
     own = {case.shrunk.history for case in cases if case.shrunk is not None}
-    told: dict[tuple[Kind, History], Violation] = {}
+    violations: dict[tuple[Kind, History], Violation] = {}
     for case in cases:
         shorter = None if case.shrunk is None else case.shrunk.shorter
         if shorter is not None and shorter.history not in own:
             case.shrunk = shorter
         violation = _violation(session, case)
-        told.setdefault(
+        violations.setdefault(
             (violation.kind, violation.shortest or violation.history), violation
         )
-    return _count_hidden(without_unreliable(tuple(told.values())))
+    return _count_hidden(without_unreliable(tuple(violations.values())))
 
 
 def without_unreliable(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
@@ -272,11 +272,11 @@ def _from_fork(
     if _future(one, two) == _future(two, one):
         flake = Flake(plain.history, None, None, 1, FORKED + 1)
         return _with_own_paths(session, _flaky(plain, flake))
-    told = replace(plain, replayed=FORKED, other=_without_look(session, other))
+    violation = replace(plain, replayed=FORKED, other=_without_look(session, other))
     if one is None or two is None or one[1] == two[1]:
         # Only the states that follow differ: their paths say where.
-        return told
-    return replace(told, expected=one[1], found=two[1], hidden=False)
+        return violation
+    return replace(violation, expected=one[1], found=two[1], hidden=False)
 
 
 def _with_own_paths(session: ExplorationSession, violation: Violation) -> Violation:
@@ -325,14 +325,14 @@ def _from_long_history(
         return plain
     total = judge.ordering.total
     played = replay(judge.system, finding.history, order_dependent=total)
-    told = find_flake(judge, finding.history, played)
-    if isinstance(told, Flake):
-        return _flaky(plain, told)
+    outcome = find_flake(judge, finding.history, played)
+    if isinstance(outcome, Flake):
+        return _flaky(plain, outcome)
     if not _shows(judge, finding, played):
         value = played.actions[-1].value if played.actions else None
-        once = Flake(finding.history, value, finding.found, 1, told + 1)
+        once = Flake(finding.history, value, finding.found, 1, outcome + 1)
         return _flaky(plain, once)
-    return replace(plain, replayed=told)
+    return replace(plain, replayed=outcome)
 
 
 def _shows(judge: Judge, finding: RawViolation, played: Replay) -> bool:
@@ -387,13 +387,13 @@ def _from_shrunk(
             continue
         total = judge.ordering.total
         first = replay(judge.system, each, order_dependent=total)
-        told = find_flake(judge, each, first)
-        if isinstance(told, Flake):
-            return _flaky(violation, told)
-        times = told
+        outcome = find_flake(judge, each, first)
+        if isinstance(outcome, Flake):
+            return _flaky(violation, outcome)
+        times = outcome
     if not is_reproducible(judge, shrunk.history, fault):
-        found = Flake(shrunk.history, fault.expected, fault.found, 1, times + 1)
-        return _flaky(violation, found)
+        flake = Flake(shrunk.history, fault.expected, fault.found, 1, times + 1)
+        return _flaky(violation, flake)
     judge.extend(len(shrunk.history))
     square = find_square(judge, shrunk.history, fault.kind, session.operations)
     paths = None if inner is None else _paths(session, *inner)

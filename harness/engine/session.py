@@ -172,11 +172,11 @@ def _reporting(session: "ExplorationSession") -> Report:
     method = WeakMethod(session._report)
 
     def report(
-        kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+        kind: Kind, key: Key, expected: Hashable, actual: Hashable, hidden: bool
     ) -> None:
         receive = method()
         assert receive is not None, "a session outlives the calls of its player"
-        receive(kind, key, expected, found, hidden)
+        receive(kind, key, expected, actual, hidden)
 
     return report
 
@@ -274,9 +274,9 @@ class ExplorationSession:
             for each in (before, after)
         )
         key, paths = self.player.key, self._paths(one, other)
-        shown = after[:-1] if after[-1] == self.operations.look else after
+        history = after[:-1] if after[-1] == self.operations.look else after
         self._end_with(
-            RawViolation("hidden", key, None, None, shown, True, paths, before)
+            RawViolation("hidden", key, None, None, history, True, paths, before)
         )
 
     def _paths(self, one: object, other: object) -> tuple[str, ...]:
@@ -290,20 +290,22 @@ class ExplorationSession:
 
     def _first_history(self) -> History | None:
         """The history that first gave the value that is contradicted now."""
-        asked = self.player.asked
-        trace = b"" if asked is None else self.record.firsts.get(asked, b"")
+        contradicted = self.player.contradicted
+        trace = (
+            b"" if contradicted is None else self.record.firsts.get(contradicted, b"")
+        )
         if trace and trace[-1] == self.operations.look:
             trace = trace[:-1]
         return tuple(trace) or None
 
     def _report(
-        self, kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+        self, kind: Kind, key: Key, expected: Hashable, actual: Hashable, hidden: bool
     ) -> None:
         history = self.player.history()
-        asked = self.player.asked
+        contradicted = self.player.contradicted
         # What a look shows is named by what came before it.
-        what = kind if asked is None else asked[1]
-        mark = (what, key, expected, found)
+        what = kind if contradicted is None else contradicted[1]
+        mark = (what, key, expected, actual)
         places = self._places.setdefault((kind, what), [])
         steps = frozenset(state_of(key))
         if mark in self._known or any(other < steps for other in places):
@@ -314,7 +316,7 @@ class ExplorationSession:
         first = self._first_history()
         self.findings.append(
             RawViolation(
-                kind, key, expected, found, history, hidden, first_history=first
+                kind, key, expected, actual, history, hidden, first_history=first
             )
         )
         if kind == "undo" or len(self.findings) >= self.stop_after:

@@ -233,16 +233,19 @@ class Search:
         out, mark, cover = self._out[self._at], self._mark, self._part.cover
         variant, turning = _variant(self._form), self._turns(self._at)
         for operation in self._possible(self._at):
-            taken = out.get(operation)
-            if taken is None or (
-                mark not in taken.marks
+            transition = out.get(operation)
+            if transition is None or (
+                mark not in transition.marks
                 and (
-                    len(taken.marks) < self._round
-                    or (variant not in taken.variants and len(taken.variants) < cover)
+                    len(transition.marks) < self._round
+                    or (
+                        variant not in transition.variants
+                        and len(transition.variants) < cover
+                    )
                     or (
                         turning
-                        and self._turn not in taken.turns
-                        and _has_one_turn(taken)
+                        and self._turn not in transition.turns
+                        and _has_one_turn(transition)
                     )
                 )
             ):
@@ -252,10 +255,10 @@ class Search:
         """Whether an operation is open at the state, whatever the history."""
         out, number, turning = self._out[state], self._round, self._turns(state)
         for operation in self._possible(state):
-            taken = out.get(operation)
-            if taken is None or len(taken.marks) < number:
+            transition = out.get(operation)
+            if transition is None or len(transition.marks) < number:
                 return True
-            if turning and _has_one_turn(taken):
+            if turning and _has_one_turn(transition):
                 return True
         return False
 
@@ -325,8 +328,8 @@ class Search:
             if form.exact not in exacts and len(exacts) < 2 * COVER:
                 exacts.add(form.exact)
                 if len(self.variants) < COVER:
-                    found = self._player.trace
-                    self.variants.append((self.history(state), tuple(found)))
+                    trace = self._player.trace
+                    self.variants.append((self.history(state), tuple(trace)))
         return state
 
     def _take(self, operation: int) -> None:
@@ -338,13 +341,13 @@ class Search:
         session.meter.count()
         source, form = self._at, self._form
         mark, turn = self._mark, self._turn
-        taken = self._out[source].get(operation)
-        found = len(session.findings)
+        transition = self._out[source].get(operation)
+        count = len(session.findings)
         try:
             value = player.play(operation)
         finally:
-            if len(session.findings) > found:
-                self._name(taken, form)
+            if len(session.findings) > count:
+                self._name(transition, form)
         after = player.state()
         assert isinstance(after, StateForm), "the fresh system had one"
         self._form = after
@@ -352,38 +355,38 @@ class Search:
         if operation < session.operations.steps:
             self._turn = hash((turn, operation, _MARK))
         self._at = target = self._enter((source, operation))
-        if taken is None:
+        if transition is None:
             place = len(self._lives), len(player.trace)
             self._out[source][operation] = _Transition(
                 *(target, value, *place), {form.exact}, {_variant(form)}, {mark}, {turn}
             )
             return
-        if (target, value) != (taken.target, taken.value):
-            self._report_difference(taken, form)
-        taken.marks.add(mark)
-        taken.turns.add(turn)
-        taken.exacts.add(form.exact)
-        taken.variants.add(_variant(form))
+        if (target, value) != (transition.target, transition.value):
+            self._report_difference(transition, form)
+        transition.marks.add(mark)
+        transition.turns.add(turn)
+        transition.exacts.add(form.exact)
+        transition.variants.add(_variant(form))
 
-    def _name(self, taken: _Transition | None, form: StateForm) -> None:
+    def _name(self, transition: _Transition | None, form: StateForm) -> None:
         """Call the last finding hidden state where it contradicts an equal state."""
         findings = self._session.findings
-        if taken is not None and _variant(form) in taken.variants:
+        if transition is not None and _variant(form) in transition.variants:
             finding = findings[-1]
             if finding.kind in ("order", "use", "cold", "wedged", "error"):
                 findings[-1] = replace(finding, kind="hidden")
 
-    def _report_difference(self, taken: _Transition, form: StateForm) -> None:
+    def _report_difference(self, transition: _Transition, form: StateForm) -> None:
         """Equal forms have two futures: an order is read, or state is hidden."""
-        if not self.exact and form.exact not in taken.exacts:
+        if not self.exact and form.exact not in transition.exacts:
             raise OrderRead
-        if _variant(form) not in taken.variants:
+        if _variant(form) not in transition.variants:
             self.variant_read = True
             self.closed = False
             raise VariantRead
         trace = bytes(self._player.trace)
-        life = (*self._lives, trace)[taken.life]
-        self._session.report_hidden(tuple(life[: taken.length]), tuple(trace))
+        life = (*self._lives, trace)[transition.life]
+        self._session.report_hidden(tuple(life[: transition.length]), tuple(trace))
 
     def _path_to_open(self, most: int) -> list[int] | None:
         """Operations that lead to the nearest state where something is left."""
@@ -398,10 +401,10 @@ class Search:
                     state, operation = came[state]
                     way.append(operation)
                 return way[::-1]
-            for operation, taken in self._out[state].items():
-                if taken.target not in came:
-                    came[taken.target] = (state, operation)
-                    queue.append(taken.target)
+            for operation, transition in self._out[state].items():
+                if transition.target not in came:
+                    came[transition.target] = (state, operation)
+                    queue.append(transition.target)
         return None
 
     def _restart(self) -> bool:
@@ -426,10 +429,10 @@ class Search:
     def _is_new(self, state: int, mark: int) -> bool:
         out, number = self._out[state], self._round
         for operation in self._possible(state):
-            taken = out.get(operation)
-            if taken is None:
+            transition = out.get(operation)
+            if transition is None:
                 return True
-            if len(taken.marks) < number and mark not in taken.marks:
+            if len(transition.marks) < number and mark not in transition.marks:
                 return True
         return False
 
@@ -461,10 +464,10 @@ class Search:
                 turns = 2
             new = 0
             for _ in range(GROWTH):
-                known = self.states
+                states = self.states
                 for _ in range(turns):
                     self._take(operation)
-                new += self.states - known == turns
+                new += self.states - states == turns
             if new == GROWTH:
                 return True
             self._reset()
@@ -475,8 +478,8 @@ def _variant(form: StateForm) -> bytes:
     return form.variant or form.exact
 
 
-def _has_one_turn(taken: _Transition) -> bool:
-    return len(taken.turns) < LEAST
+def _has_one_turn(transition: _Transition) -> bool:
+    return len(transition.turns) < LEAST
 
 
 def _mark_of(history: History) -> int:

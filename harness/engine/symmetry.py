@@ -213,15 +213,15 @@ class _Check:
                         reason="their relations to other steps differ",
                     )
             for depth in (DEPTH, DEPTH - 1):
-                asked = [
+                checks = [
                     (other, self._histories((first, other, third), depth))
                     for other, third in zip(
                         others, others[1:] + others[:1], strict=True
                     )
                 ]
-                if sum(len(each) for _, each in asked) <= MOST_CHECKED:
+                if sum(len(each) for _, each in checks) <= MOST_CHECKED:
                     break
-            for other, histories in asked:
+            for other, histories in checks:
                 for history in histories:
                     self._compare(symmetry, history, first, other)
         self._session.symmetry_checks = len(self._known)
@@ -268,15 +268,15 @@ class _Check:
         return ""
 
     def _results(self, history: History) -> list[Hashable]:
-        known = self._known.get(history)
-        if known is None:
+        results = self._known.get(history)
+        if results is None:
             played = _play(self._session, (*history, self._operations.look))
-            known = self._known[history] = played
-        return known
+            results = self._known[history] = played
+        return results
 
     def _histories(self, steps: tuple[int, int, int], depth: int) -> list[History]:
-        found = _histories(self._operations, *steps, depth=depth)
-        return list(islice(found, MOST_CHECKED + 1))
+        histories = _histories(self._operations, *steps, depth=depth)
+        return list(islice(histories, MOST_CHECKED + 1))
 
     def _line(self, symmetry: Symmetry, history: History, value: Hashable) -> str:
         """A history, and what its last operation gave."""
@@ -291,8 +291,8 @@ class _Check:
                 words.append(f"use {operation - operations.steps + 1}")
             else:
                 words.append("observe()")
-        shown = " / ".join(lines_of(value)) or "nothing"
-        return f"{', '.join(words)} gives {shown}"
+        result = " / ".join(lines_of(value)) or "nothing"
+        return f"{', '.join(words)} gives {result}"
 
 
 class Exchange:
@@ -310,8 +310,8 @@ class Exchange:
             lines = [self._pattern.sub(self._partner, line) for line in lines]
         return sorted(sorted(_WORD.findall(line)) for line in lines)
 
-    def _partner(self, found: re.Match[str]) -> str:
-        return self._partners[found[0]]
+    def _partner(self, match: re.Match[str]) -> str:
+        return self._partners[match[0]]
 
 
 def occurs_in(text: str, other: str) -> bool:
@@ -340,15 +340,15 @@ def _histories(
     operations: Operations, one: int, other: int, third: int, *, depth: int
 ) -> Iterator[History]:
     """The histories of the check, in which the two steps occur."""
-    asked = range(operations.steps, operations.look + 1)
+    uses = range(operations.steps, operations.look + 1)
     members = dict.fromkeys((one, other, third))
     both = {one, other}
     besides = [step for step in range(operations.steps) if step not in members]
     for length in range(1, depth + 1):
-        for history in product((*members, *asked), repeat=length):
+        for history in product((*members, *uses), repeat=length):
             if both.intersection(history):
                 yield history
-        for history in product((one, other, *asked), repeat=length - 1):
+        for history in product((one, other, *uses), repeat=length - 1):
             if both.intersection(history):
                 yield from ((step, *history) for step in besides)
 

@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_read(accepted: Project) -> None:
     result = accepted.run("gate")
     assert result.exit_code == exits.CHANGED
     assert (
-        "expect/scenarios/test_sound/sound.txt is there and cannot be read: Is a "
+        "expect/scenarios/test_sound/sound.txt exists but cannot be read: Is a "
         "directory."
     ) in result.output
     assert "gate: 2 scenarios, 1 as expected; exit code 12\n" in result.output

@@ -317,7 +317,7 @@ def test_packages_of_handles_are_followed() -> None:
     with pytest.raises(ExplorationRestart, check=code("ScopeGrown")) as caught:
         system.do(0)
     assert str(caught.value) == (
-        "undo handles come from far: the exploration has to begin again"
+        "undo handles come from far: the exploration must be restarted"
     )
     system.reset()
     fresh = portrait(system)
