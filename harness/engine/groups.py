@@ -254,7 +254,7 @@ class _Groups:
                 second,
                 *self._probes,
                 first,
-                *self._asked,
+                *self._probes,
                 second,
             )
             self._player.reset()
@@ -290,7 +290,7 @@ class _Groups:
         return forms, results
 
     def _writes_alike(self, lead: History, step: int, other: int) -> bool:
-        """Return True if a step writes the same with and without another step active."""
+        """Return True if a step writes the same with and without the other active."""
         before = self._stage((*lead, other))
         self._play((step,))
         return self._paths(before, self._portrait()) == self._writes[step].do

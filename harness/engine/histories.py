@@ -285,7 +285,7 @@ class SuiteWalk:
         if resume:
             for _ in range(2):
                 for step in reversed(range(self._steps)):
-                    session.lead(step)
+                    session.play_setup(step)
             session.player.clear()
         else:
             session.player.reset()
@@ -293,14 +293,14 @@ class SuiteWalk:
         if not self._operations:
             return
         for _ in range(self._depth):
-            session.lead(0)
+            session.play_setup(0)
         self._follow()
         futile = 0
         while self._open:
             left = self._open
             for operation in self._path_to_open():
                 before = session.player.mask
-                session.lead(operation)
+                session.play_setup(operation)
                 self._moved(operation, before)
             self._follow()
             futile = futile + 1 if self._open == left else 0

@@ -374,7 +374,7 @@ class Speechless(Tables):
 def test_a_system_without_portraits() -> None:
     found = explore(Speechless(6, 2), "groups")
     assert found.skipped[-1] == (
-        "groups: all steps are one group: the system does not tell what they write"
+        "groups: all steps are one group: the system does not show their writes"
     )
 
 

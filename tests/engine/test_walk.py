@@ -44,10 +44,10 @@ class Spy(ExplorationSession):
         self.taken[self.note(operation)] += 1
         super().transition(operation)
 
-    def lead(self, operation: int) -> None:
+    def play_setup(self, operation: int) -> None:
         self.note(operation)
         self.leads += 1
-        super().lead(operation)
+        super().play_setup(operation)
 
 
 def spied(system: Toy, depth: int) -> Spy:
