@@ -35,7 +35,7 @@ from everyorder.harness.engine.protocol import History, Relations
 from everyorder.harness.engine.session import ExplorationSession
 
 Precedence: TypeAlias = frozenset[tuple[int, int]]
-"""Pairs of steps of which the first comes before the second, transitively closed."""
+"""Pairs of steps of which the first precedes the second, transitively closed."""
 
 # Candidates a row: more make the array shorter by less than a row from here on.
 CANDIDATES = 30
@@ -165,8 +165,8 @@ def _report_missing(
     if any(left):
         session.skipped.append(
             f"sca:{strength}: of {every:,} orders of {size} steps, {left[0]:,} of "
-            f"adding and {left[1]:,} of removing did not come about: a step fails, "
-            "cannot be undone, or has to come before another"
+            f"adding and {left[1]:,} of removing did not occur: a step fails, cannot "
+            "be undone, or has to precede another"
         )
 
 

@@ -326,7 +326,7 @@ def _assumptions(
                 yield f"graph: the order of {', '.join(closure.unread)} is never read"
         if part.family == "groups":
             apart = describe(session.groups)
-            yield f"groups: these have nothing to do with each other: {apart}"
+            yield f"groups: these are independent: {apart}"
     if session.ordering.total:
         yield ORDERED
     elif session.ordering.counts:
@@ -471,7 +471,7 @@ def _unpinned(session: ExplorationSession) -> Iterator[Violation]:
         if not _differ_within(record, _by_orders(pairs - {pair})):
             both = [k for k in record.seen if is_active(k, one) and is_active(k, other)]
             text = (
-                f"two orders of steps {one + 1} and {other + 1} that can be told apart"
+                f"two orders of steps {one + 1} and {other + 1} with different results"
             )
             yield _unpinned_at(session, both or list(record.seen), text)
 

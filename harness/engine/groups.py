@@ -80,8 +80,8 @@ def run(session: ExplorationSession) -> None:
     """
     if session.system.settled:
         session.skipped.append(
-            "groups: only where steps may leave more than one state behind; each set "
-            "of active steps has one here, which walks compare"
+            "groups: only for systems with several states for one set of active "
+            "steps; here each set has one, which walks compare"
         )
         return
     player = session.player

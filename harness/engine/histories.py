@@ -153,7 +153,7 @@ def arrangements_size(steps: int, uses: int) -> int:
 
 
 def run_arrangements(session: ExplorationSession) -> None:
-    """Play every operation from every arrangement that has a key of its own."""
+    """Play every operation from every arrangement with a distinct key."""
     player = session.player
     session.play_history(())
     queue: list[tuple[Key, History]] = [((), ())]
@@ -206,7 +206,7 @@ def run_depth(session: ExplorationSession, hidden: int) -> None:
     if looks < states:
         session.skipped.append(
             f"kA:{hidden}: {states} states show {looks} observations; states that "
-            "look alike are not told apart"
+            "look alike are not distinguished"
         )
 
 
@@ -371,8 +371,7 @@ class SuiteWalk:
         if not self._session.operations.reversible:
             why = "some steps cannot be undone"
         return Incomplete(
-            f"walk:{self._depth} cannot come back to {self._open} transitions, because "
-            f"{why}"
+            f"walk:{self._depth} cannot reach {self._open} transitions, because {why}"
         )
 
     def _target(self, recent: int, mask: int, operation: int) -> tuple[int, int]:

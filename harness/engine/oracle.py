@@ -411,7 +411,7 @@ def _with_precise_kind(fault: HistoryFault, played: Replay) -> HistoryFault:
     return replace(fault, kind=next(names, "order"))
 
 
-# Operations that raise what is compared.
+# Kinds of operations whose errors are compared.
 _RAISING: Final = frozenset[OperationKind]({"failing", "refused"})
 
 # Every operation of a minimal history is to blame; the rarest kind among its operations

@@ -106,14 +106,14 @@ class ObservationRecord:
         return self._pool.setdefault(value, value)
 
 
-# Objects, besides frames, that a call creates for its arguments.
+# Objects that a call creates for its arguments, in addition to frames.
 _OF_CALLS = (tuple, MethodType, partial)
 # The list below, the variable of its loop, and the argument of `getrefcount`.
 _OWN_REFERENCES = 3
 
 
 def outlives(watch: "ref[Any]") -> bool:
-    """Return True if anything but the frames of a stored traceback holds a handle.
+    """Return True if a handle has holders other than frames of a stored traceback.
 
     The caller collects garbage before.
     """

@@ -33,7 +33,7 @@ PLANNED = TAIL + 2
 CELLS = TAIL + 3
 BYTES = 8 * CELLS
 
-# Added to the number of a step that gets undone; operations are below 256.
+# Added to the number of a step that is undone; operations are below 256.
 UNDO = 1 << 8
 
 # Beats that are not operations of the system.

@@ -199,7 +199,7 @@ def _explored(session: ExplorationSession) -> Search:
         _conclude(session, blind, order_read=order_read)
         return blind
     exact_too = None
-    # A refuted scenario needs no weaker assumption: other strategies seek other faults.
+    # After a refutation a weaker assumption is useless: seek other faults instead.
     whole = blind.closed and not session.findings
     if whole and blind.variants and _is_cheap(session, blind):
         exact_too = Search(session, exact=True, most=MOST_EXACT)
@@ -248,8 +248,8 @@ def not_closed(session: ExplorationSession, search: Search, where: str) -> str:
     """Return why a search did not end, as far as known, and the advice to the user."""
     if search.variant_read:
         return (
-            f"{where}: what follows from a state depends on what is no part of it, the "
-            "order of a set or how often a cache was hit: sort what is read, or use a "
+            f"{where}: results depend on the order of a set or on the hits of a "
+            "cache, which are not part of the state: sort before reading, or use a "
             "dict"
         )
     text = (

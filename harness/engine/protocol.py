@@ -82,7 +82,7 @@ class StateForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """A limit to what the states of a system prove.
+    """A limit of the proof by the states of a system.
 
     `assumed`: an assumption ("the order of sets is not read"); a proof remains valid,
     and names it.  `opaque`: state that cannot be read.  `outside`: state that changed
@@ -214,7 +214,7 @@ class System(Protocol):
         ...
 
     def caveats(self) -> Sequence[Caveat]:
-        """Return the limits to what the states seen so far prove."""
+        """Return the limits of a proof by the states seen so far."""
         ...
 
 

@@ -164,7 +164,7 @@ def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
         return ()
     checked = len(session.state_histories) - session.unchecked
     states = f"{session.unchecked:,} states, as it is after {checked:,}"
-    return (Caveat("assumed", f"what create makes is fresh after {states}"),)
+    return (Caveat("assumed", f"create makes a fresh system after {states}"),)
 
 
 def _is_followed(session: ExplorationSession) -> bool:
@@ -232,7 +232,7 @@ def _is_left(session: ExplorationSession, histories: Iterable[History]) -> bool:
 
 
 def _is_new(session: ExplorationSession, history: History, now: Replay) -> bool:
-    """Return True if the history now always gives this result."""
+    """Return True if the history now always has this result."""
     return all(_played(session, history) == now for _ in range(REPEATS))
 
 

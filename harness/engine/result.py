@@ -12,7 +12,7 @@ Rules:
   included, except the final look, which every history implies;
 - for hidden state both histories are reported, because either one may be right;
 - a violation's kind, state, expected and found are those at the end of `shortest` if
-  there is one (a short history shows better what is wrong), else of `history`.
+  there is one (a short history shows the fault more clearly), else of `history`.
 
 When you add a kind of violation, add it to `KINDS` and say in its comment who acts.
 """
@@ -42,15 +42,15 @@ Kind: TypeAlias = Literal[
 KINDS: Mapping[Kind, str] = {
     "law": "a law of the system is broken after an action",
     "order": "the observation depends on more than the active steps",
-    "unpinned": "the order was said to matter, and no two orders look different",
+    "unpinned": "the order is declared to matter, but no two orders look different",
     "wedged": "a step that raised left something behind",
     "error": "the same step at the same state fails differently, or only sometimes",
     "undo": "undoing a step raised",
     "leak": "an undo handle outlives its registration",
-    "use": "a use changed what is registered, or its answer depends on history",
-    "cold": "looking earlier changes what is seen later",
+    "use": "a use changed the registrations, or its answer depends on history",
+    "cold": "looking earlier changes later observations",
     "hidden": "equal states, the same operation, and two futures",
-    "not fresh": "what create makes is not fresh: something of before is still there",
+    "not fresh": "create does not make a fresh system: earlier state is still there",
     "nondeterminism": "the same history, played twice, gave two results",
 }
 

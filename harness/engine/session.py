@@ -1,16 +1,17 @@
 """One exploration in progress: its plays, findings and budget.
 
 It separates the operations that a strategy plans (`transition`, `play_history`: counted
-against plan and budget) from additional ones (`play_setup`, `check_history`: executed with the
-same checks, not counted as transitions of the plan).
+against plan and budget) from additional ones (`play_setup`, `check_history`: executed
+with the same checks, not counted as transitions of the plan).
 
 Rules:
-- a look follows every operation of `transition` and `play_setup` (warm), and only the last
-  operation of `play_history` and `check_history`, which start from a fresh system (cold);
+- a look follows every operation of `transition` and `play_setup` (warm), and only the
+  last operation of `play_history` and `check_history`, which start from a fresh system
+  (cold);
 - violations are collected; `Halt` ends the run when there are enough, or when the
   active steps are unknown;
 - a fault that was reported at some active steps is not reported again at a superset of
-  them: one fault shows in many places, and others are to be found, too;
+  them: one fault shows in many places, and further faults should be found, too;
 - a budget ends a run between two operations, never during one; the explored part
   remains valid, and the exploration reports that it is not complete;
 - the clock is read only every `STRIDE` operations, and only if it is needed (a limit in
@@ -212,7 +213,7 @@ class ExplorationSession:
         self.closure: Closure | None = None
         # Independent groups of steps that were explored apart.
         self.groups: tuple[tuple[int, ...], ...] = ()
-        # Classes of steps that may stand for each other, and what checked it.
+        # Classes of interchangeable steps, and the number of checked histories.
         self.symmetries: tuple[Symmetry, ...] = ()
         self.symmetry_checks = 0
         self.symmetry_used = False

@@ -142,13 +142,13 @@ GUARANTEES: Mapping[str, str] = {
 
 # The claim of a search for complete states that did not become a proof.
 OPEN = (
-    "nothing beyond the histories that were played, as states were left that nobody "
-    "found, or can see"
+    "nothing beyond the histories that were played: some states were not found, or "
+    "cannot be read"
 )
 
 # What every proof assumes (assumption E), and its scope.
 EQUAL_STATES = (
-    "no operation tells equal states apart: by id, the hash of an address, the order "
+    "no operation distinguishes equal states: by id, the hash of an address, the order "
     "of a set, `is` between equal values, a clock or the hash seed"
 )
 SCOPE = "one thread, one process; undo handles are kept, and closed once"
@@ -156,18 +156,18 @@ SCOPE = "one thread, one process; undo handles are kept, and closed once"
 # What the claim assumes in addition to the run.
 ASSUMPTIONS: Mapping[str, str] = {
     "graph": EQUAL_STATES,
-    "stale": "a cache that goes stale does so by one change, beside one other step",
-    "random": "nothing follows for what was not played",
+    "stale": "a cache becomes stale by one change, with one other step active",
+    "random": "nothing follows for operations that were not played",
     "walk": (
-        "what matters of a history are the active steps and its last {k} operations"
+        "only these of a history matter: the active steps and its last {k} operations"
     ),
-    "walk:0": "what matters of a history are the active steps",
+    "walk:0": "only the active steps of a history matter",
     "histories": "longer histories behave like their parts of at most {k} operations",
     "groups": (
-        "what groups do to each other shows in what they write, between two steps, or "
-        "with all others active; what a step reads does not show, so this is no proof"
+        "effects between groups show in their writes, between two steps, or with all "
+        "others active; reads do not show, so this is not a proof"
     ),
-    "arrangements": "what matters of a history is the order of what is active",
+    "arrangements": "only the order of the active steps matters",
     "kA": (
         "every state is reached by a canonical history and at most {k} operations "
         "more, and a look changes nothing"

@@ -74,7 +74,7 @@ def caveats(session: ExplorationSession) -> Iterator[Caveat]:
             names[1:-1] = ["..."]
         yield Caveat(
             "assumed",
-            f"{', '.join(names)} can stand for each other, as told; it was checked by "
+            f"{', '.join(names)} are interchangeable, as declared; this was checked by "
             f"{session.symmetry_checks:,} histories",
         )
 
@@ -264,9 +264,9 @@ class _Check:
                     for line in lines_of(value)
                 ):
                     return (
-                        f"{symmetry.members[step][0]} is seen without "
-                        f"{symmetry.text(step)}, so that nobody can tell what it "
-                        f"stands for ({self._line(symmetry, history, value)})"
+                        f"{symmetry.members[step][0]} occurs without "
+                        f"{symmetry.text(step)}, so its meaning is ambiguous "
+                        f"({self._line(symmetry, history, value)})"
                     )
         return ""
 

@@ -489,7 +489,7 @@ def _import(file: Path, source: str, root: Path) -> ModuleType:
     name = source.removesuffix(".py").replace("/", ".")
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{source} is no Python file")
+        raise ImportError(f"{source} is not a Python file")
     module = module_from_spec(spec)
     before, writes = sys.modules.get(name), sys.dont_write_bytecode
     sys.modules[name] = module

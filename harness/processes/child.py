@@ -170,7 +170,7 @@ class ForkedChild:
     def _fork(
         self, main: Main, arguments: tuple[Any, ...], ends: "_Ends", mask: set[int]
     ) -> None:
-        """Fork; return in the parent only.  `mask` are the signals to block after it."""
+        """Fork; return in the parent only.  `mask` are the signals to block later."""
         drawn = _random_state()
         parent = os.getpid()
         with without_fork_warning():
@@ -224,7 +224,7 @@ class ForkedChild:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:  # another caller has waited for it
-                self._termination = "how is not known: its exit status was taken"
+                self._termination = "exit status unknown: another process read it"
             else:
                 if pid:
                     self._termination = _exit_text(os.waitstatus_to_exitcode(status))

@@ -1,4 +1,4 @@
-"""How to read the contents of instances of built-in types: the table of known types.
+"""The table of known types: accessors for the contents of built-in types' instances.
 
 The table maps a type to an `Accessor`: `body` is the kind of its contents (a sequence,
 a dict, a set or none of these), and `parts` returns further labelled values.
@@ -191,10 +191,7 @@ def _array(o: Any) -> Parts:
         ("writable", o.flags.writeable),
         ("base", base),
         ("offset", offset),
-        (
-            "items" if has_objects else "bytes",
-            o.tolist() if has_objects else o.tobytes(),
-        ),
+        ("items", o.tolist()) if has_objects else ("bytes", o.tobytes()),
     ]
 
 

@@ -180,10 +180,10 @@ def _remaining(iterator: Any) -> Hashable:
 
 
 def _accessor_token(accessor: Accessor) -> Callable[[Any], Hashable]:
-    """Return a reader of what the canonical form reads, limited to plain values."""
+    """Return a reader by the accessor of the canonical form, for plain values only."""
 
     def token(iterator: Any) -> Hashable:
-        assert accessor.parts is not None, "iterators have nothing but parts"
+        assert accessor.parts is not None, "iterators have only parts"
         return _plain(accessor.parts(iterator))
 
     return token

@@ -7,7 +7,7 @@ Names (`.name`, `[3]`, `['key']`) are for people.  They are found by identity, b
 descriptors of base classes and without user code; if there is none, the name is
 `.<Type>`.  A module, class, function or instance that refers to its own namespace names
 it "", and the namespace names its values `.name`, so that steps join to a path.  An
-instance without a dict for its attributes gets one when its names are read, which is
+instance without a dict for its attributes receives one when its names are read; this is
 not observable.
 
 The contents of a module that only caches, like `re`, are noise.  Its functions are not:

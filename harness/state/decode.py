@@ -4,7 +4,7 @@ This is the inverse of `encode.py` and `encoders.py`, record by record.  It sees
 only, never an object.  A record becomes an `ObjectNode`: its kind, a value for all that
 is not an edge, and its edges, each with a label that is appended to the path of the
 node: `.name`, `['key']`, `[0]`.  A label that begins with `@` is a whole path: globals
-are named by their module, whichever object refers to them first.
+are named by their module, not by the first object that refers to them.
 
 A *portrait* is a state as an immutable value: it can be pickled, refers to no object,
 and does not change with the state.  Two portraits are compared by walking both in

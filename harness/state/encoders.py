@@ -9,7 +9,7 @@ function returns all referents of a frame, in the order of its variables and its
 but leaves out unset variables.  `f_locals` shows which variables are set; the height of
 the stack follows from the instruction.  Reading leaves no traces: until Python 3.12
 `f_locals` makes a copy of the variables that stays with the frame; it is emptied again,
-or restored to what a call of `locals()` had put there before.
+or restored to the result of an earlier call of `locals()`.
 
 *Weak proxies*: every operation on a proxy applies to its target; only its repr is its
 own, and shows an address.  The target is searched among all objects of the collector.

@@ -1,9 +1,9 @@
 """States as forms and portraits, their caveats, and the cached walk of constant parts.
 
-Most of what a registry reaches are classes, functions, their code and the globals that
-these read.  In most scenarios no operation changes them, so the walk through them from
-the roots that every state has is cached (`BaseForm`), and the next walk continues from
-its end: "base containers" are not described again as long as a scan finds the same
+Most objects that a registry reaches are classes, functions, their code and the globals
+that these read.  In most scenarios no operation changes them, so the walk through them
+from the roots that every state has is cached (`BaseForm`), and the next walk continues
+from its end: "base containers" are not described again as long as a scan finds the same
 references.
 
 That cache is the one place that keeps objects of a program alive between two scans.  It
@@ -16,8 +16,8 @@ Rules:
   (`tests/state/test_base.py` compares both over all registries of the zoo);
 - kinds of which the scan might miss state are not cached: `_KEPT` and `_KEPT_BASES`
   list the others.  If any other kind is reachable, there is no base;
-- what is read by name, without a reference (globals, `sys.modules`, the resolution of a
-  name), is read again each time.
+- objects that are read by name, without a reference (globals, `sys.modules`, the
+  resolution of a name), are read again each time.
 """
 
 import gc
@@ -99,7 +99,7 @@ _KEPT_BASES = frozenset(
         # Values, which never change, and their subclasses.
         *(int, str, float, complex, bytes, range, slice, re.Pattern),
         *(date, datetime, time, timedelta, timezone),
-        # Nothing but references.
+        # References only.
         *(list, tuple, dict, defaultdict, deque, OrderedDict, frozenset, set),
         *(types.MappingProxyType, types.SimpleNamespace, types.MethodType),
         *(partial, property, classmethod, staticmethod),

@@ -224,7 +224,7 @@ class Absent:
 
 
 ABSENT = Absent()
-"""Stands for a slot that is not set, an empty cell, a dead target."""
+"""The value of a slot that is not set, an empty cell, a dead target."""
 
 
 class Unreadable(Exception):
@@ -232,7 +232,7 @@ class Unreadable(Exception):
 
 
 class Accessor(NamedTuple):
-    """How to read instances of a type: the kind of body, and labelled parts.
+    """The reader of a type's instances: the kind of body, and labelled parts.
 
     `ignores_attributes` means that the parts are the whole state.
     """

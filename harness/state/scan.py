@@ -13,8 +13,8 @@ Rules:
 How it works: one call of `gc.get_referents` returns the referents of a whole level of a
 breadth-first scan; a mark between any two containers separates them.  It leaves out
 keys of dictionaries that are texts, so keys are read separately.  An integer or text
-that is kept alive is alone at its address, so equal ids mean equal values.  Most of a
-scan's time goes into finding the new objects among the references of a level; a second
+that is kept alive is alone at its address, so equal ids mean equal values.  A scan
+spends most of its time on finding new objects among the references of a level; a second
 scan that meets the same references reuses the result of the first (`rescan`).  Ids are
 stored as machine words: CPython's id of an object is its address, so the items of a
 tuple, as they are in memory, are their ids, and no integer is created (`_ids`).

@@ -2,7 +2,7 @@
 
 Tokens of a value: an `int` is the number of an object; `(5,)` is the integer 5; `[5]`
 is the address of object 5; a tuple of two texts is the name of an object outside;
-`StopIteration` is no value (an empty cell); every other token is the value itself.
+`StopIteration` marks a missing value (an empty cell); other tokens are plain values.
 `marshal` writes all of them, version 2 of it the same in every process.  A number that
 is unequal to itself (NaN) is an object: containers find it by its identity.
 
@@ -68,7 +68,7 @@ PLACEHOLDER = Placeholder()
 
 
 class InstancePlan(NamedTuple):
-    """How to read instances of one type during one walk."""
+    """The plan for reading instances of one type during one walk."""
 
     kind: type
     slots: tuple[tuple[str, Getter], ...]

@@ -279,7 +279,7 @@ def caveats(changes: tuple[str, ...]) -> tuple[Caveat, ...]:
     if len(changes) > _MOST_CAVEATS:
         more = len(changes) - _MOST_CAVEATS
         caveats.append(
-            Caveat("outside", f"{more} more changed outside of what is followed")
+            Caveat("outside", f"{more} more changed outside of the followed state")
         )
     return tuple(caveats)
 
@@ -291,7 +291,7 @@ def _sentence(change: str) -> str:
         # A process for each fresh system would not help: the state is not visible
         # there.
         return f"{change} changed, which no object shows; let each operation restore it"
-    return f"{change} changed outside of what is followed; name it in watch="
+    return f"{change} changed outside of the followed state; name it in watch="
 
 
 def _is_at_or_below(path: str, place: str) -> bool:

@@ -292,7 +292,7 @@ class _Digest:
             return form.blind if self.unordered else form.exact
 
     def _of(self, root: Any) -> bytes:
-        """Iterative: a container is pushed twice, before and after its contents."""
+        """Return the token of a value; visit containers before and after contents."""
         numbered = not self.unordered
         pending: list[tuple[Any, bool, bool]] = [(root, numbered, False)]
         open_: set[tuple[int, bool]] = set()

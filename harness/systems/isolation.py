@@ -95,7 +95,7 @@ class ChildServer:
             return "mistake", (*name_and_text(error), format_exc())
 
     def reset(self, memory: LearnedState) -> None:
-        """Create the system; `memory` is what earlier systems have learnt."""
+        """Create the system; `memory` is the learned state of earlier ones."""
         self._system.remember(memory)
         self._system.reset()
 
@@ -127,13 +127,13 @@ class ChildServer:
         return self._system.portrait(self._handles_of(numbers))
 
     def memory(self) -> LearnedState:
-        """Return what was learnt and outlives the system."""
+        """Return the learned state, which outlives the system."""
         with suppress(ExplorationRestart):  # the memory reports it
             self._system.check_garbage()
         return self._system.memory()
 
     def end(self) -> LearnedState:
-        """Close the system, and return what it learnt."""
+        """Close the system, and return its learned state."""
         self._system.check_outside(self._active())
         memory = self.memory()
         self._handles.clear()
@@ -299,7 +299,7 @@ class IsolatedSystem(ScenarioSystem):
         return portrait
 
     def caveats(self) -> Sequence[Caveat]:
-        """Return the limits to what the states seen so far prove.
+        """Return the limits of a proof by the states seen so far.
 
         Raises:
             ExplorationRestart: an operation requires it.
@@ -367,7 +367,7 @@ class IsolatedSystem(ScenarioSystem):
         )
 
     def _end_child(self) -> None:
-        """End the child, after it has sent what it learnt."""
+        """End the child, after it has sent its learned state."""
         if self._channel is None:
             return
         pid = self._pid

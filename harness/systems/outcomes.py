@@ -197,7 +197,7 @@ def check_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable
     if isinstance(answer, (Iterator, AsyncIterator)) or isawaitable(answer):
         raise NotAScenario(
             found=f"{kind_of(answer)}, returned by the use {use.text!r}",
-            wanted="what it gives: list(...), or the result that is awaited",
+            wanted="its items: list(...), or the awaited result",
         )
     return canonical(answer, unordered=use.unordered, registry=registry)
 

@@ -84,7 +84,7 @@ class RegistrySystem(ScenarioSystem):
     """A scenario with `create`, in the form that the engine explores."""
 
     def __init__(self, scenario: Scenario) -> None:
-        assert scenario.create is not None, "the dispatcher has a system of its own"
+        assert scenario.create is not None, "the dispatcher has another system"
         super().__init__(scenario)
         self._create = scenario.create
         self._performs: list[Perform] = []
@@ -141,7 +141,7 @@ class RegistrySystem(ScenarioSystem):
         self._complete.begin(self._target, self._loop, self._performs, self._given)
 
     def close(self) -> None:
-        """End the setup, the loop, and what the registry left in the process."""
+        """End the setup, the loop, and the registry's leftovers in the process."""
         self._end()
         self._complete.forget()
 
@@ -308,7 +308,7 @@ class RegistrySystem(ScenarioSystem):
         return self._complete.portrait(handles)
 
     def caveats(self) -> Sequence[Caveat]:
-        """Return the limits to what the states seen so far prove.
+        """Return the limits of a proof by the states seen so far.
 
         Raises:
             ExplorationRestart: an operation requires it.
@@ -321,12 +321,12 @@ class RegistrySystem(ScenarioSystem):
         self._complete.check_outside(handles)
 
     def memory(self) -> LearnedState:
-        """Return what this system learnt."""
+        """Return the learned state of this system."""
         declared = self.scenario.relations.declared
         return self._complete.memory(declared - self.relations.declared)
 
     def remember(self, memory: LearnedState) -> None:
-        """Start from what another system learnt; call it before the first reset."""
+        """Start from another system's learned state; call it before the first reset."""
         self._complete.remember(memory)
         self.retract(memory.undeclared)
 

@@ -166,7 +166,7 @@ class GarbageCollector:
         return self.thorough
 
     def learn(self, checks: Mapping[Hashable, int], *, thorough: bool) -> None:
-        """Start from what another collector learnt, in a process without garbage."""
+        """Start from another collector's results, in a process without garbage."""
         self._clean = True
         self.checks.update(checks)
         self.thorough = thorough
@@ -294,7 +294,7 @@ _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
 
 @dataclass(frozen=True, slots=True)
 class LearnedState:
-    """What a system learnt, for the next one in another process.
+    """The knowledge of a system, for the next one in another process.
 
     `performances` counts how often operations were audited; `packages` are followed;
     `undeclared` are operations that raised an undeclared error; `checks_outside` means
@@ -378,8 +378,8 @@ class StateReader:
         """Empty caches of abstract classes for the first registry, as for later ones.
 
         Raises:
-            ExplorationRestart: there were cached answers, and the registry was made with
-                them.
+            ExplorationRestart: there were cached answers, and the registry was
+                made with them.
         """
         if self._scenario.isolation is None and not self._cold:
             self._cold = True
@@ -466,7 +466,7 @@ class StateReader:
         return self.audit.pause(self._all_roots(()))
 
     def caveats(self) -> tuple[Caveat, ...]:
-        """Return the limits to what the states seen so far prove."""
+        """Return the limits of a proof by the states seen so far."""
         scenario = self._scenario
         caveats = [
             Caveat("assumed", f"the order of what {use.text} answers does not count")
@@ -478,9 +478,9 @@ class StateReader:
                 Caveat("assumed", "the order of observed lines does not count")
             )
         if scenario.fingerprint is not None:
-            caveats.append(Caveat("assumed", "fingerprint= tells the whole state"))
+            caveats.append(Caveat("assumed", "fingerprint= returns the whole state"))
             if argument_count(scenario.fingerprint) == 1:
-                text = "the undo handles hold no state of their own"
+                text = "the undo handles have no state"
                 caveats.append(Caveat("assumed", text))
         elif self._heap is not None:
             caveats += self._heap.caveats()
@@ -492,7 +492,7 @@ class StateReader:
     def note_loop(self) -> None:
         """Record the pending work of the event loop after an operation.
 
-        Not at the end: what is dropped there is dropped by the harness.
+        Not at the end: work that is dropped there is dropped by the harness.
         """
         loop = self._loop
         for each in loop.pending:
@@ -505,7 +505,7 @@ class StateReader:
             self._seen[Caveat("outside", failure)] = None
 
     def memory(self, undeclared: Iterable[int]) -> LearnedState:
-        """Return what was learnt, and the operations with an undeclared error."""
+        """Return the learned state, with the operations of undeclared errors."""
         return LearnedState(
             performances=dict(self.audit.performances),
             packages=self._packages,
@@ -517,7 +517,7 @@ class StateReader:
         )
 
     def remember(self, memory: LearnedState) -> None:
-        """Start from what another reader learnt."""
+        """Start from another reader's learned state."""
         self.audit.performances.update(memory.performances)
         self.audit.checks_outside = memory.checks_outside
         self.collector.learn(memory.garbage_checks, thorough=memory.thorough)

@@ -395,8 +395,8 @@ def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
         ),
         (
             ("plain", "core", "--use", "core."),
-            "'core.' is not an expression: invalid syntax. A use is evaluated after all "
-            "imports, as in --use 'shop.formats()'.",
+            "'core.' is not an expression: invalid syntax. A use is evaluated after "
+            "all imports, as in --use 'shop.formats()'.",
         ),
         (
             ("plain", "core", "--watch", "jsn"),

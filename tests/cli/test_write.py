@@ -862,8 +862,8 @@ def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
         "parameters that creates one, as in package.module:make."
     )
     assert adding.partition(" alone. ")[2] == (
-        "These calls did not return: add (it did not return in 4 s). These have such names: "
-        "hanging:Both."
+        "These calls did not return: add (it did not return in 4 s). These have "
+        "such names: hanging:Both."
     )
     assert [each[0] for each in calls(text, "step")] == [
         "'registry.add(\"a\")'",
@@ -1013,7 +1013,8 @@ def test_a_call_that_does_not_come_back_is_told(registries: Project) -> None:
     result = registries.run("write", "odd:Ending")
     told = result.output.partition(" alone. ")[2]
     assert (told, result.exit_code) == (
-        "These calls did not return: add. These have such names: odd:Weird, odd:Both.\n",
+        "These calls did not return: add. These have such names: odd:Weird, "
+        "odd:Both.\n",
         exits.REFUSED,
     )
     text = registries.text("write", "odd:Both")

@@ -180,7 +180,7 @@ def test_sets_become_numbers(
     for members, text in zip(classes, caveats, strict=True):
         first, last = f"add({members[0]})", f"add({members[-1]})"
         names = f"{first}, {last}" if len(members) == 2 else f"{first}, ..., {last}"
-        start = f"{names} can stand for each other, as told; it was checked by "
+        start = f"{names} are interchangeable, as declared; this was checked by "
         assert text.startswith(start)
         number = text.removeprefix(start).removesuffix(" histories")
         assert int(number.replace(",", "")) > 100
@@ -280,7 +280,7 @@ def test_a_parameter_that_is_seen_as_something_else() -> None:
     with pytest.raises(BadScenario, check=code("NotSymmetric")) as caught:
         explore(symmetric(Popping(4), (0, 1, 2, 3)), "graph")
     assert caught.value.reason == (
-        "1 is seen without add(1), so that nobody can tell what it stands for (add(0), "
+        "1 occurs without add(1), so its meaning is ambiguous (add(0), "
         "observe() gives int 1)"
     )
 

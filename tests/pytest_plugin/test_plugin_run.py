@@ -143,8 +143,8 @@ def test_junit_properties(project: Project) -> None:
             "strategy": "walk:1",
             "states": "4",
             "transitions": "16",
-            "assumes": "walk:1: what matters of a history are the active steps and its "
-            "last 1 operation",
+            "assumes": "walk:1: only these of a history matter: the active steps and "
+            "its last 1 operation",
         }
         assert broken["verdict"] == "order"
         assert broken["replay id"] == "28n00-9c"
