@@ -373,7 +373,7 @@ def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
     [
         (
             ("plain",),
-            "plain has no order to be imported in; name two modules at least.",
+            "cannot order plain: name at least two modules.",
         ),
         (
             ("plain", "core", "plain"),
@@ -392,8 +392,8 @@ def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
         ),
         (
             ("plain", "core", "--use", "core."),
-            "'core.' is no expression: invalid syntax. A use is evaluated when all is "
-            "imported, as in --use 'shop.formats()'.",
+            "'core.' is not an expression: invalid syntax. A use is evaluated after "
+            "all imports, as in --use 'shop.formats()'.",
         ),
         (
             ("plain", "core", "--watch", "jsn"),
@@ -402,8 +402,8 @@ def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
         ),
         (
             ("--order", "plain,core", "--order", "plain,red"),
-            "plain,core and plain,red are no orders of the same modules; only those "
-            "can be compared.",
+            "plain,core and plain,red do not order the same modules; only orders of "
+            "the same modules can be compared.",
         ),
     ],
 )

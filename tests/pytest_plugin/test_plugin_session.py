@@ -256,16 +256,15 @@ ASSUMED = """\
 proven: for histories of any length, in one thread and one process, if nothing
   tells equal states apart (ids, addresses, orders of sets, hashes that changed,
   clocks, caches of the standard library)
-* assumes: fingerprint= tells the whole state (needy)
-* assumes: the undo handles hold no state of their own (needy)
+* assumes: fingerprint= returns the whole state (needy)
+* assumes: the undo handles have no state (needy)
 """
 
 COVERED = """\
 guarantee: sca:2: every 2 steps were added, and removed, in every order of those
   2 (needy, pair, last)
 skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
-  come about: a step fails, cannot be undone, or has to come before another
-  (needy)
+  occur: a step fails, cannot be undone, or has to precede another (needy)
 """
 
 
