@@ -215,8 +215,8 @@ class FunctionNode(Node):
         """Call `backward` and return a gradient for each tensor argument.
 
         Raises:
-            AutogradMisuse: `backward` returns another number of gradients than `forward`
-                has arguments, or a value that is neither a tensor nor None.
+            AutogradMisuse: `backward` returns another number of gradients than
+                `forward` has arguments, or a value that is neither a tensor nor None.
             BackwardRefused: the graph was freed.
 
         Exceptions of `backward` propagate.

@@ -35,9 +35,9 @@ no other kernel here; `runtime.autograd.inplace` does not handle operators that 
 through; the default dispatcher is installed on once, when this module is imported.
 
 Rules of the fallback: arguments that are not tensors are not examined; the kernel that
-runs next is below all Autograd keys,  no matter which of them was called, and runs with these
-keys excluded, as below every recorded call; the schema lists the arguments that an
-operator writes to, tensors or lists of them.
+runs next is below all Autograd keys, no matter which of them was called, and runs with
+these keys excluded, as below every recorded call; the schema lists the arguments that
+an operator writes to, tensors or lists of them.
 """
 
 import warnings

@@ -126,7 +126,7 @@ class OperatorNode(Node):
         """Run the formulas.
 
         Raises:
-            BackwardRefused: the graph was freed, or a saved tensor was modified in place.
+            BackwardRefused: the graph was freed, or a tensor was modified in place.
         """
         found: Gradients = self.plan.run(self, gradients)
         return found
