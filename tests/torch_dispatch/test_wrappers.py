@@ -174,8 +174,11 @@ def test_a_class_without_the_protocol() -> None:
         (("inner", None, None), "a tuple of 3"),
         (("inner", None), "a str for the names"),
         (([3], None), "a int for the name of an attribute"),
-        ((["outer"], None), "the name 'outer', which is no attribute with a tensor"),
-        ((["word"], None), "the name 'word', which is no attribute with a tensor"),
+        (
+            (["outer"], None),
+            "the name 'outer', which is not an attribute with a tensor",
+        ),
+        ((["word"], None), "the name 'word', which is not an attribute with a tensor"),
         ((["me"], None), "the name 'me', which is itself"),
     ],
 )
