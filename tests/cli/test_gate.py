@@ -335,7 +335,7 @@ def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
     result = accepted.run("gate")
     told, _, counts = result.output.partition("\n\n")
     assert told.startswith(
-        "steps that fail whatever is active, so nothing is shown but that:\n"
+        "steps that fail whatever is active, so only their failure is shown:\n"
     )
     assert "mistyped step 2: UnknownKey CPUU" in told
     assert counts == f"{PROVEN}gate: 3 scenarios, 3 as expected; exit code 0\n"
