@@ -33,7 +33,8 @@ Rules:
 - a digest is computed from the lines, so it changes only when they do;
 - entries are in the order of their keys, each key once: by size, then by steps, the
   failing steps of a state after it;
-- above `MOST_IN_FULL` states only the corners (the empty state, single steps, pairs, all) are stored in full, the others as digests;
+- above `MOST_IN_FULL` states only the corners (the empty state, single steps, pairs,
+  all steps) are stored in full, the others as digests;
 - the content does not depend on time, place or the number of processes.
 
 When you add a field to the header, add it to `render`, `parse` and `compare`.

@@ -325,7 +325,7 @@ ADVICE = [
         ),
         (
             Violation("hidden", (), None, None, (0,), hidden=True),
-            ["what differs cannot be seen from outside"],
+            ["the difference is not visible from outside"],
         ),
         (
             Violation("nondeterminism", (), "a", "b", (0,), frequency=(1, 21)),
@@ -518,7 +518,7 @@ def test_what_closed_and_where_the_operations_went() -> None:
     assert "  assumes   Random.random is called" in lines
     one = replace(found, closure=Closure(1, 1, 2, closed=True), spent=spent[:1])
     text = render(replace(PROVEN, exploration=one))
-    assert "1 complete state, 1 transition, each taken from 2 different" in text
+    assert "1 complete state, 1 transition, each taken from up to 2 different" in text
     assert "spent" not in text
     # States that did not close are told as skipped, by the engine.
     open_ = replace(found, closure=Closure(9, 99, 0, closed=False))
