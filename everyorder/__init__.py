@@ -9,28 +9,37 @@ three packages are folders at the top, and links in this folder.
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from everyorder import harness
-
 _PACKAGES = ("harness", "invariants", "runtime")
-
-__all__ = [*harness.__all__, *_PACKAGES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name == "__version__":
-        try:
-            return version(__name__)
-        except PackageNotFoundError:  # a checkout that is not installed
-            return "0+unknown"
+        return _version()
+    if name == "__all__":
+        return __dir__()
+    # The harness is imported here, so that programs of the runtime do without it.
+    from everyorder import harness
+
     if name not in harness.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(harness, name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from everyorder import harness
+
+    return sorted([*harness.__all__, *_PACKAGES, "__version__"])
+
+
+def _version() -> str:
+    # It loads sockets and mail, which an import of this package should not do.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(__name__)
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "0+unknown"

@@ -47,6 +47,8 @@ def test_every_row_names_files_that_are_there() -> None:
     assert {layer_of(file) for file in FILES} == set(range(len(ROWS)))
 
 
+@pytest.mark.spec("script 0.14", "one direction")
+@pytest.mark.spec("boundary", "**Imports point one way**")
 def test_a_file_imports_its_own_layer_and_those_above_it() -> None:
     layers = {file: layer_of(file) for file in FILES}
     lower = [
@@ -80,6 +82,7 @@ def test_areas_keep_apart(area: str) -> None:
         assert {path.partition("/")[0] for path in imports(file)} <= AREAS[area], file
 
 
+@pytest.mark.spec("script 0.14", "one direction")
 def test_futures_know_of_nothing_but_errors_and_locks() -> None:
     """0.13, 4.9: no messages, no sockets, no tensors."""
     allowed = ("runtime/errors/", "runtime/futures/", "runtime/base/locks.py")

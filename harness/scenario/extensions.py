@@ -40,7 +40,7 @@ from everyorder.harness.scenario.effects import (
 from everyorder.harness.scenario.recorder import LabelRecorder, recorded_kernel
 from everyorder.harness.scenario.registrations import opener, operator_of
 from everyorder.harness.scenario.step import Closable, Perform, Step
-from everyorder.runtime import python_dispatch
+from everyorder.runtime import torch_dispatch
 from everyorder.runtime.base.locks import load
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
@@ -183,7 +183,7 @@ class _Recording(Library):
 
 
 def install_fallbacks() -> Step:
-    """Return a step that calls `runtime.python_dispatch.install_fallbacks`.
+    """Return a step that calls `runtime.torch_dispatch.install_fallbacks`.
 
     While it is active, handlers intercept calls.
     """
@@ -193,7 +193,7 @@ def install_fallbacks() -> Step:
             library = _Recording("_", "IMPL", dispatcher=target, origin=origin)
             library.recorder = effects_of(target).recorder
             try:
-                python_dispatch.install_fallbacks(library)
+                torch_dispatch.install_fallbacks(library)
             except BaseException:
                 library.close()
                 raise

@@ -10,8 +10,8 @@ registration.  `ops.<namespace>.<operator>[.<overload>]` finds both by attribute
 
 Rules:
 - there is one handle of a name, and one packet, as long as somebody keeps it
-  (`runtime.dispatch.registration.HandleCache`): `is` compares operators, and a copy is the
-  operator itself;
+  (`HandleCache` in `runtime.dispatch.registration`): `is` compares operators, and a
+  copy is the operator itself;
 - pickling goes by the name, and only for the default dispatcher;
 - each access of `ops` asks the published state; only the operators of namespaces that
   the runtime itself provides are remembered there, as nobody takes them away;

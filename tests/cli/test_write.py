@@ -281,7 +281,7 @@ thing_c = Thing("thing_c")
 
 
 def observe(registry: registries.Plugins) -> str:
-    """What must depend on nothing but the active steps."""
+    """Return the text that must depend on the active steps only."""
     # TODO: this follows the order of the steps; if it must not, delete sorted().
     return str(sorted(registry.names()))
 

@@ -120,7 +120,8 @@ def test_every_sentence_tells_fields_or_properties_only() -> None:
 def test_a_look_that_was_interrupted_leaves_the_next_one_whole() -> None:
     """Threads look at once, and Ctrl-C comes at any time: all names, or none yet."""
     text = """
-from everyorder.runtime import errors, locks
+from everyorder.runtime import errors
+from everyorder.runtime.base import locks
 whole = locks.load
 def load(name):
     if name.endswith("rpc"):
@@ -146,7 +147,8 @@ print(errors.RpcError.__name__, len(errors.__all__))
 def test_who_looks_while_another_thread_loads_finds_it() -> None:
     text = """
 import threading
-from everyorder.runtime import errors, locks
+from everyorder.runtime import errors
+from everyorder.runtime.base import locks
 whole, looked, failed, threads = locks.load, threading.Event(), [], []
 def look():
     try:

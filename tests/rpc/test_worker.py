@@ -146,13 +146,13 @@ def test_an_interrupt_while_it_joins_ends_it_at_once(
         signal.raise_signal(signal.SIGINT)
         went_on.append(True)
 
-    monkeypatch.setattr("everyorder.runtime.rpc.agent.init_rpc", joins)
+    monkeypatch.setattr("everyorder.runtime.rpc.api.lifecycle.init_rpc", joins)
     command = ["worker", "--name", "a", "--join", f"ipc://{folder}/group"]
     found = CliRunner().invoke(main, command)
     assert (found.exit_code, went_on) == (130, [])
 
 
-@pytest.mark.parametrize("missing", ["zmq", "everyorder.runtime.rpc.agent"])
+@pytest.mark.parametrize("missing", ["zmq", "everyorder.runtime.rpc.api.lifecycle"])
 def test_without_the_extra_it_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def live() -> list[str]:
     return [each.debug for entry in entries for each in entry.rules]
 
 
+@pytest.mark.spec("dispatch 7.6", "rules for one operator and class")
 def test_a_rule_of_modes_gets_the_mode(world: Ours) -> None:
     """7.6: it stands before the method, for that operator and that class alone."""
     op, mode, other = unary(world), world.mode("M"), world.mode("N")

@@ -306,7 +306,7 @@ def draft_of(name: str, folder: str, seconds: float) -> Draft:
     began = time.monotonic()
     until = began + STEPS_SHARE * seconds
     sandbox = Sandbox(target.name, packages, (target.module.__name__,), until)
-    sandbox.create, sandbox.given = create(target, sandbox)
+    sandbox.create, sandbox.create_arguments = create(target, sandbox)
     sandbox.measure()
     names = sandbox.run(MEMBERS, partial(candidates, target, sandbox))
     if names is None:
@@ -371,7 +371,7 @@ def _draft(
     lines = [look.use for look in accepted if look.plain]
     uses = _uses([look for look in accepted if not look.plain] or accepted[:1])
     arguments = [
-        *sandbox.given,
+        *sandbox.create_arguments,
         *(each for working in chosen for each in working.arguments),
         *(each for look in uses for each in look.arguments),
     ]
@@ -388,7 +388,7 @@ def _draft(
         kind=target.kind,
         registry=target.text,
         own=is_own(target.module),
-        guessed=bool(sandbox.given),
+        guessed=bool(sandbox.create_arguments),
         imports=tuple(sorted(imports)),
         definitions=tuple(_definitions_for(definitions(arguments), texts)),
         steps=steps,

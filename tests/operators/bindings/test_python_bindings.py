@@ -67,7 +67,9 @@ def test_out_chooses_the_overload(make: object) -> None:
 
 def test_making_functions_looks_for_no_names_like_theirs() -> None:
     """Half a second, when what has no `out=` was asked for as an operator."""
-    program = "import sys, runtime.bootstrap; print('difflib' in sys.modules)"
+    program = (
+        "import sys, everyorder.runtime.bootstrap\nprint('difflib' in sys.modules)"
+    )
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"

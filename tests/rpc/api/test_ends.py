@@ -83,6 +83,7 @@ def nothing() -> None:
     return None
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "before the start")
 def test_before_the_start_nothing_is_called() -> None:
     with seated():
         for ask in (
@@ -99,6 +100,7 @@ def test_before_the_start_nothing_is_called() -> None:
                 ask()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "after the end")
 def test_after_the_end_nothing_is_called() -> None:
     with seated():
         joined("a", 0, 1, f"ends{next(_GROUPS)}")
@@ -109,6 +111,7 @@ def test_after_the_end_nothing_is_called() -> None:
             rpc.rpc_sync("a", remote.nothing)
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "started again")
 def test_a_worker_starts_again() -> None:
     group = f"ends{next(_GROUPS)}"
     with seated():
@@ -118,6 +121,7 @@ def test_a_worker_starts_again() -> None:
             rpc.shutdown()
 
 
+@pytest.mark.spec("rpc 8 identity", "names that no worker has")
 def test_names_that_no_worker_has() -> None:
     with seated():
         for name in ("", "a b", "é", "x" * 128, 3):
@@ -126,6 +130,7 @@ def test_names_that_no_worker_has() -> None:
         assert not rpc.is_initialized()
 
 
+@pytest.mark.spec("rpc 10", "D20 names with hyphens")
 def test_names_with_hyphens() -> None:
     group = f"ends{next(_GROUPS)}"
     with seated():
@@ -138,6 +143,7 @@ def test_names_with_hyphens() -> None:
         rpc.shutdown()
 
 
+@pytest.mark.spec("rpc 8 identity", "names that are not unique")
 def test_a_name_that_is_taken() -> None:
     group = f"ends{next(_GROUPS)}"
     with seated():
@@ -166,6 +172,7 @@ def slow(number: int) -> int:
     return number
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "uneven work")
 def test_the_end_waits_for_what_others_still_do() -> None:
     def first() -> list[Any]:
         # Begun, and not waited for before the end.
@@ -178,6 +185,7 @@ def test_the_end_waits_for_what_others_still_do() -> None:
     DONE.clear()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "at once")
 def test_the_end_at_once() -> None:
     def body() -> None:
         rpc.api._barrier({"worker0", "worker1"})
@@ -186,6 +194,7 @@ def test_the_end_at_once() -> None:
     together(body, body, ends=False)
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "who is missing")
 def test_who_never_comes_to_the_end_is_named() -> None:
     left = threading.Event()
 
@@ -218,6 +227,7 @@ def test_calls_of_a_worker_that_left() -> None:
     remote.open_gate("never")
 
 
+@pytest.mark.spec("rpc 8 references", "after the end")
 def test_a_reference_after_the_end() -> None:
     kept: list[Any] = []
 
@@ -233,6 +243,8 @@ def test_a_reference_after_the_end() -> None:
     assert "UserRRef" in repr(user)
 
 
+@pytest.mark.spec("rpc 8 references", "leaks")
+@pytest.mark.spec("rpc 11.5", "the end with references under way")
 def test_references_that_are_left_at_the_end() -> None:
     """They are told, and keep nobody from ending."""
     kept: list[Any] = []
@@ -257,6 +269,7 @@ def test_references_that_are_left_at_the_end() -> None:
     kept.clear()
 
 
+@pytest.mark.spec("rpc 8 references", "leaks")
 def test_a_reference_that_is_never_given_up_is_told() -> None:
     """Its owner ends all the same; in an open group nobody is waited for."""
     group = f"ends{next(_GROUPS)}"
@@ -275,6 +288,7 @@ def test_a_reference_that_is_never_given_up_is_told() -> None:
         rpc.shutdown(graceful=False)
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "an error of the end")
 def test_an_error_of_the_end_is_raised_by_a_worker_that_has_ended() -> None:
     group = f"ends{next(_GROUPS)}"
 
@@ -292,6 +306,7 @@ def test_an_error_of_the_end_is_raised_by_a_worker_that_has_ended() -> None:
         rpc.shutdown()
 
 
+@pytest.mark.spec("rpc 11.4", "lost messages")
 def test_lost_packets_delay_and_lose_nothing() -> None:
     """11.4: references that are shared and dropped while packets get lost."""
     group = f"ends{next(_GROUPS)}"
@@ -330,6 +345,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.spec("rpc 8 dead peers", "an error at the caller")
 @pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_a_worker_that_died(how: str) -> None:
     """Its callers are told, and whoever refers to its values."""

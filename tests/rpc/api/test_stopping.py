@@ -243,7 +243,7 @@ def test_an_interrupt_while_it_waits_stops_all_the_same() -> None:
 
 AT_EXIT = """
 import threading
-from everyorder.runtime.rpc.agent import RpcBackendOptions, init_rpc
+from everyorder.runtime.rpc import RpcBackendOptions, init_rpc
 init_rpc("a", rpc_backend_options=RpcBackendOptions(init_method="ipc://{folder}/g"))
 print("there", flush=True)
 """
@@ -266,7 +266,7 @@ def test_a_process_that_just_ends_does_not_hang(tmp_path: Path) -> None:
 ENDS_AT_A_LINE = """
 import sys
 import everyorder.runtime.rpc
-from everyorder.runtime.rpc.agent import RpcBackendOptions, init_rpc
+from everyorder.runtime.rpc import RpcBackendOptions, init_rpc
 init_rpc("a", rpc_backend_options=RpcBackendOptions(init_method=sys.argv[1]))
 print("there", flush=True)
 sys.stdin.readline()

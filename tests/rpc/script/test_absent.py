@@ -42,7 +42,7 @@ PROGRAM = """
 import io, sys
 from everyorder import runtime
 from everyorder.runtime import jit
-from everyorder.runtime.script.ir import kinds
+from everyorder.runtime.script.ir import node_kinds as kinds
 
 unit = jit.CompilationUnit({plain!r})
 print(unit.plain(runtime.tensor([1.0, 2.0]), 3).tolist())
@@ -85,6 +85,7 @@ def run(program: str | Path, **where: Any) -> list[str]:
     return ran.stdout.splitlines()
 
 
+@pytest.mark.spec("rpc 0.5", "remote calls may be absent")
 def test_without_the_package_everything_else_works() -> None:
     """3.9, P14: names of remote calls are unknown names, like any others."""
     assert run(HIDING + PROGRAM) == PRINTED
@@ -122,10 +123,11 @@ from everyorder.runtime.rpc import RRef, rpc_sync
 from everyorder.runtime import jit
 from everyorder.runtime.schema import annotation
 from everyorder.runtime.script.emission import sugar
-from everyorder.runtime.script.ir import kinds
-from everyorder.runtime.script import program
-from everyorder.runtime.script.executor import boundary, steps
-from everyorder.runtime.script.archive import expressions
+from everyorder.runtime.script.ir import node_kinds as kinds
+from everyorder.runtime.script.ir import program
+from everyorder.runtime.script.executor import node_kernels as steps
+from everyorder.runtime.script.executor import python_interop as boundary
+from everyorder.runtime.script.archive import spelling as expressions
 from everyorder.runtime.script.frontend import sections
 print(sorted(kinds._PLUG_IN_KINDS), sorted(expressions.PLUG_IN_WORDS),
       len(boundary._PLUG_IN_TESTS))
@@ -143,6 +145,7 @@ ORDERS = (
 )
 
 
+@pytest.mark.spec("rpc 3.9", "taken back")
 @pytest.mark.long
 def test_the_order_of_imports_makes_no_difference() -> None:
     """0.5: whoever is first finds the same in the end."""
@@ -162,7 +165,7 @@ import everyorder.runtime.rpc
 root = "everyorder.runtime."
 print(*(root + n in sys.modules for n in ("script.emission", "rpc.api")))
 import everyorder.runtime.jit
-from everyorder.runtime.script.ir import kinds
+from everyorder.runtime.script.ir import node_kinds as kinds
 print(len(kinds._PLUG_IN_KINDS), root + "rpc.api" in sys.modules)
 runtime.rpc.rpc_sync
 print(len(kinds._PLUG_IN_KINDS))

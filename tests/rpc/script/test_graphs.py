@@ -77,6 +77,9 @@ def remote_kinds(function: Any) -> list[str]:
     return [kind for kind in optimized(function) if "rpc" in kind or "rref" in kind]
 
 
+@pytest.mark.spec("rpc 0.4", "a kind, a form, what runs")
+@pytest.mark.spec("rpc 3.3", "the callee's schema decides")
+@pytest.mark.spec("rpc 3.5", "nodes and types")
 @pytest.mark.usefixtures("fake")
 def test_the_full_form() -> None:
     """3.5: the worker, the name, the arguments, those by name, the timeout."""
@@ -101,6 +104,8 @@ def test_the_full_form() -> None:
     )
 
 
+@pytest.mark.spec("rpc 0.3", "a variable list of inputs")
+@pytest.mark.spec("rpc 3.5", "nodes and types")
 @pytest.mark.usefixtures("fake")
 def test_what_is_left_out_is_not_there() -> None:
     """3.5: inputs at the end are absent; each form gives a type of its own."""
@@ -136,6 +141,7 @@ EFFECTS = {
 }
 
 
+@pytest.mark.spec("rpc 0.4", "a kind, a form, what runs")
 def test_effects_and_sharing() -> None:
     assert {
         row.name: (" ".join(each.name or "" for each in row.effects), row.sharing.name)
@@ -144,6 +150,7 @@ def test_effects_and_sharing() -> None:
     assert not {row.name for row in ROWS} & {*KINDS}
 
 
+@pytest.mark.spec("rpc 3.5", "effects")
 @pytest.mark.usefixtures("fake")
 def test_calls_are_neither_left_out_nor_merged() -> None:
     """3.5: what nobody uses is called, and what is written twice is called twice."""
@@ -217,6 +224,7 @@ def test_what_is_known_of_a_reference_is_asked_once() -> None:
     ]
 
 
+@pytest.mark.spec("rpc 3.5", "wildcards")
 @pytest.mark.usefixtures("fake")
 def test_results_may_be_anybodys() -> None:
     """3.5, 3.7: every input is a wildcard; the value of a reference is its owner's."""
@@ -241,6 +249,7 @@ def test_results_may_be_anybodys() -> None:
     assert known.may_alias(made, value)
 
 
+@pytest.mark.spec("rpc 3.2", "by the object")
 @pytest.mark.usefixtures("fake")
 def test_a_form_is_found_by_its_object() -> None:
     """3.2: whatever it is called; what only looks like it is not one."""
@@ -261,6 +270,7 @@ def test_a_form_is_found_by_its_object() -> None:
         compiled(g)
 
 
+@pytest.mark.spec("rpc 3.9", "taken back")
 def test_handles_take_all_of_it_back() -> None:
     """3.9: then the names are those of ordinary functions of Python."""
 
@@ -422,6 +432,11 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, Tensor) else value
 
 
+@pytest.mark.spec("rpc 3.5", "text and archives")
+@pytest.mark.spec("rpc 10", "D8 what is printed is whole")
+@pytest.mark.spec(
+    "rpc 10", "D10 what has no default is given by place, or in the very call"
+)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_program_is_saved_and_loaded(name: str, fake: World) -> None:
     """D8: what is printed is whole; text, code and archive come back as they were."""
@@ -450,6 +465,7 @@ def test_a_program_is_saved_and_loaded(name: str, fake: World) -> None:
     assert len(fake.calls) == len(calls)
 
 
+@pytest.mark.spec("rpc 3.5", "text and archives")
 def test_the_text_of_a_program(fake: World) -> None:
     """D8: upstream's has no operands."""
     path = "__torch__.tests.rpc.script.test_graphs"
@@ -466,6 +482,7 @@ def test_the_text_of_a_program(fake: World) -> None:
     assert fake.calls == []
 
 
+@pytest.mark.spec("rpc 3.5", "text and archives")
 def test_an_archive_is_not_loaded_where_remote_calls_are_not() -> None:
     buffer = io.BytesIO()
     with World().plugged():
@@ -501,6 +518,7 @@ def test_a_module_is_frozen(fake: World) -> None:
     ] * 2
 
 
+@pytest.mark.spec("rpc 3.5", "effects")
 def test_calls_stay_in_their_order(fake: World) -> None:
     def f(to: str, xs: list[int]) -> int:
         rpc.rpc_async(to, one, (xs[0],))
@@ -538,6 +556,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.spec("rpc 3.5", "nodes and types")
 @pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_no_program_is_compiled_to_is_refused_in_a_text(call: str) -> None:

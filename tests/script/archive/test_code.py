@@ -338,6 +338,7 @@ def test_a_kind_that_nobody_describes_has_all_operands() -> None:
     )
 
 
+@pytest.mark.spec("script 0.4", "a symbol, a form, an operator of a plug-in")
 def test_a_plug_in_describes_its_own() -> None:
     remove = register_form(
         Rows.REMOTE, lambda node, operands, constants: f"rpc.remote({operands[0]})"

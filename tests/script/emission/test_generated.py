@@ -83,6 +83,7 @@ def forms_of(seeds: range) -> Counter[str]:
     return forms
 
 
+@pytest.mark.spec("script 6.2", "each form, by chance")
 def test_some_programs_do_what_python_does() -> None:
     """Of some programs none differs, and nearly every form is among them."""
     forms = forms_of(range(FEW))
@@ -95,6 +96,7 @@ def test_more_programs_do_what_python_does() -> None:
     forms_of(range(FEW, FEW + MORE))
 
 
+@pytest.mark.spec("script 6.2", "each form, by chance")
 @pytest.mark.whole
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many_programs_do_what_python_does(part: int) -> None:

@@ -173,6 +173,7 @@ def asks(n: int) -> int:
     return doubled(n)
 
 
+@pytest.mark.spec("script 0.4", "a symbol, a form, an operator of a plug-in")
 def test_a_form_of_a_plug_in_is_registered_and_taken_back() -> None:
     assert script(asks)(5) == 10
     with register_special_form(doubled, SpecialForm("doubled", tripled, doubled)):
@@ -183,6 +184,7 @@ def test_a_form_of_a_plug_in_is_registered_and_taken_back() -> None:
     assert kept(5) == 15
 
 
+@pytest.mark.spec("script 0.4", "a symbol, a form, an operator of a plug-in")
 def test_registrations_are_taken_back_in_any_order() -> None:
     def other(e: Emitter, arguments: Arguments) -> Sugared:
         return sugar_of_value(e.constant(7))
@@ -201,6 +203,7 @@ def asks_operator(x: Tensor) -> Tensor:
     return runtime.ops.plugged.scaled(x, 3)
 
 
+@pytest.mark.spec("script 0.4", "a symbol, a form, an operator of a plug-in")
 def test_an_operator_of_a_plug_in_is_registered_and_taken_back() -> None:
     def kernel(x: Tensor, by: int) -> Tensor:
         return x * by
@@ -234,6 +237,7 @@ def asks_object(n: int) -> int:
     return n + WRAPPED  # type: ignore[operator]  # a script knows what it is
 
 
+@pytest.mark.spec("script 0.4", "a symbol, a form, an operator of a plug-in")
 def test_sugar_of_a_class_of_a_plug_in() -> None:
     class Number(Sugared):
         def __init__(self, wrapped: Wrapper) -> None:
@@ -245,6 +249,8 @@ def test_sugar_of_a_class_of_a_plug_in() -> None:
     with register_sugar(Wrapper, Number):
         assert script(asks_object)(3) == 7
     with pytest.raises(
-        IllTyped, check=code("IllTyped"), match=r"test_forms\.Wrapper means nothing"
+        IllTyped,
+        check=code("IllTyped"),
+        match=r"_forms\.Wrapper means nothing",
     ):
         compiled(asks_object)

@@ -48,6 +48,7 @@ COLLATZ = """\
 """
 
 
+@pytest.mark.spec("script 6.8", "control, numbers and containers")
 def test_loops_and_branches() -> None:
     collatz = written("collatz(int n) -> int", COLLATZ)
     assert [call(collatz, (each,)) for each in (1, 2, 3, 7, 27)] == [0, 1, 7, 16, 111]
@@ -168,6 +169,7 @@ def test_a_named_tuple_whose_class_is_gone_has_one_like_it() -> None:
     assert (made.x, type(made).__name__) == (1, "Gone")
 
 
+@pytest.mark.spec("script 6.8", "calls")
 def test_functions_call_each_other_and_themselves() -> None:
     functions: dict[str, Any] = {}
     lines = """\

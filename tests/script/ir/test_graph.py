@@ -43,6 +43,7 @@ class Line:
         return nodes
 
 
+@pytest.mark.spec("script 6.5", "graphs")
 def test_what_a_graph_is_made_of() -> None:
     line = Line()
     assert line.order == [line.first, line.second, line.third]

@@ -66,6 +66,8 @@ TYPES: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.spec("script 0.7", "types of values")
+@pytest.mark.spec("script 6.4", "values")
 @pytest.mark.parametrize(("value", "text"), TYPES, ids=[text for _, text in TYPES])
 def test_types(value: Any, text: str) -> None:
     assert str(inferred_type(value, Program())) == text
@@ -94,6 +96,8 @@ REASONS: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.spec("script 0.7", "types of values")
+@pytest.mark.spec("script 6.4", "values")
 @pytest.mark.parametrize(("value", "reason"), REASONS)
 def test_reasons(value: Any, reason: str) -> None:
     assert inferred_type(value, Program()) == NotInferred(reason)

@@ -456,6 +456,7 @@ def test_an_operator_that_takes_numbers_for_tensors() -> None:
         assert len(told(graph)) == count
 
 
+@pytest.mark.spec("script 6.5", "the rules of kinds")
 @pytest.mark.parametrize("kind", SOUND)
 def test_sound_lines(kind: str) -> None:
     graph = graph_of(SOUND[kind])
@@ -474,6 +475,7 @@ def test_every_kind_has_lines() -> None:
     assert {*SOUND} == {*KINDS} - ends | {"operators"}
 
 
+@pytest.mark.spec("script 6.5", "the rules of kinds")
 @pytest.mark.parametrize(("lines", "fault"), UNSOUND)
 def test_unsound_lines(lines: str, fault: str) -> None:
     assert [each.partition(": ")[0] for each in told(graph_of(lines))] == [

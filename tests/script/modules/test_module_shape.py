@@ -86,7 +86,7 @@ def test_what_each_attribute_is() -> None:
         "seen": "Tensor",
         "spare": "NoneType",
         "leaf": f"{NAME}Leaf",
-        "rest": "__torch__.runtime.modules.containers.ModuleList",
+        "rest": "__torch__.everyorder.runtime.nn.containers.ModuleList",
         "none": "NoneType",
         "training": "bool",
         "gone": "NoneType",

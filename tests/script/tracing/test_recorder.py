@@ -435,6 +435,8 @@ def test_an_error_in_a_fork_is_that_of_the_fork() -> None:
     assert CURRENT.recorder is None
 
 
+@pytest.mark.spec("futures 1.8", "tracing")
+@pytest.mark.spec("script 1.9", "15 jit_trace")
 def test_an_await_is_recorded_where_it_is_waited_for() -> None:
     def f(x: Any) -> Any:
         later = awaitable(lambda y: y.exp(), x)
