@@ -215,7 +215,7 @@ def write(
     module is the registry. Steps are made of the registry's functions whose names are
     pairs (add and remove, connect and disconnect, push and pop, ...) or say that they
     register, and uses of those whose names say that they look something up. Arguments
-    are found by trial, on fresh registries in processes of their own, in an empty
+    are found by trial, on fresh registries in separate processes, in an empty
     folder; no other function is called. What could not be found out is marked TODO.
 
     \b

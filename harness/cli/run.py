@@ -182,7 +182,7 @@ def run(
     FAILED   the scenario could not be explored
     CRASHED  a step ended the process
     HUNG     an operation, or the scenario, was not over in time
-    skipped  the scenario skips itself (pytest.skip); this is no failure
+    skipped  the scenario skips itself (pytest.skip); this is not a failure
 
     \b
     Examples:
@@ -199,7 +199,7 @@ def run(
         if system == "torch":
             if paths:
                 raise click.UsageError(
-                    "--system torch has a scenario of its own; no PATHS"
+                    "--system torch explores a fixed scenario; omit PATHS"
                 )
             listing = _of_torch()
         else:
@@ -294,7 +294,7 @@ def gate(runner: Runner, paths: tuple[str, ...]) -> None:
     """Explore scenarios and compare them with their expect files.
 
     For continuous integration: nothing is written, and the exit code says what is
-    wrong. Without PATHS, expect files that belong to no scenario are reported too.
+    wrong. Without PATHS, expect files without a scenario are reported too.
     A scenario that skips itself (pytest.skip in a step or in create) is listed and
     counted, and does not change the exit code. With --strategy, --budget or --steps,
     it is not compared how much was explored.

@@ -430,8 +430,8 @@ def _paths(violation: Violation) -> list[str]:
     if violation.kind == "not fresh":
         head = "differs from the first fresh system (first / now):"
         advice = [
-            "make all of that anew in create=, undo it in reset= (empty caches there),",
-            'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
+            "create all of it in create=, undo it in reset= (empty caches there), or",
+            'explore with isolation="fork"; ignore= varying values, such as ids of',
             "processes and seeds of random numbers, which differ in each child",
         ]
         listed = _indented("\n".join(violation.paths)) if violation.paths else []
@@ -443,7 +443,7 @@ def _paths(violation: Violation) -> list[str]:
         return [
             "differs between two plays of it (one / the other):",
             *_indented("\n".join(violation.paths)),
-            "ignore= it if it is no matter: a time, a number drawn",
+            "ignore= it if it may differ: a time, a random number",
         ]
     return [
         "where the history hides (expected / found):",

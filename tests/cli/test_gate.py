@@ -125,7 +125,8 @@ def test_stale_files(accepted: Project) -> None:
     assert result.exit_code == exits.MISSING
     assert (
         "[14] an expectation is stale: scenarios/test_sound/newest\n"
-        "expect/scenarios/test_sound/newest.txt does not belong to any scenario; delete it: "
+        "expect/scenarios/test_sound/newest.txt does not belong to any scenario; "
+        "delete it: "
         "everyorder review --accept scenarios/test_sound/newest\n"
     ) in result.output
     (accepted.root / "expect/scenarios/test_sound/sound.txt").unlink()

@@ -194,7 +194,7 @@ def test_torch_takes_no_paths(project: Project) -> None:
     result = project.run("run", "--system", "torch", "sound")
     assert result.exit_code == exits.REFUSED
     assert result.output.endswith(
-        "--system torch has a scenario of its own; no PATHS\n"
+        "--system torch explores a fixed scenario; omit PATHS\n"
     )
 
 

@@ -143,8 +143,8 @@ class Look(NamedTuple):
 
 OWN_DOTS = canonical(["..."])
 ADVICE = [
-    "make all of that anew in create=, undo it in reset= (empty caches there),",
-    'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
+    "create all of it in create=, undo it in reset= (empty caches there), or",
+    'explore with isolation="fork"; ignore= varying values, such as ids of',
     "processes and seeds of random numbers, which differ in each child",
 ]
 
@@ -479,8 +479,8 @@ not fresh: what create makes is not fresh: something of before is still there
 at {}, before any operation:
 differs from the first fresh system (first / now):
     Registry.made: 0 / 1
-make all of that anew in create=, undo it in reset= (empty caches there),
-or explore with isolation="fork"; ignore= if it is no matter, as ids of
+create all of it in create=, undo it in reset= (empty caches there), or
+explore with isolation="fork"; ignore= varying values, such as ids of
 processes and seeds of random numbers, which differ in each child
 replay id: {id}
     everyorder replay {id} scenarios/test_broken/not_fresh

@@ -120,7 +120,7 @@ class Observation:
 
 def unpack(packed: bytes) -> Observation:
     """Return the observation of packed bytes."""
-    values: Any = marshal.loads(packed)  # noqa: S302  # of a child of ours
+    values: Any = marshal.loads(packed)  # noqa: S302  # from our own child
     raised, answers, *others, state = values
     observation = Observation(
         tuple(ImportFailure(*each) for each in raised),

@@ -157,8 +157,8 @@ MISTYPED = frozenset({"NameError", "AttributeError", "TypeError"})
 MOST_TOLD = 8
 
 MEANS = {
-    "fork": "a child forked before anything of theirs is imported",
-    "spawn": "an interpreter of its own",
+    "fork": "a child forked before the modules are imported",
+    "spawn": "a new interpreter",
 }
 
 

@@ -147,7 +147,7 @@ class _Finder:
         file, is_package, _code = self._codes[name]
         spec = ModuleSpec(
             name,
-            self,  # type: ignore[arg-type]  # a loader by what it does
+            self,  # type: ignore[arg-type]  # it has the methods of a loader
             origin=file,
             is_package=is_package,
         )

@@ -313,7 +313,7 @@ def _start(request: OrderRequest, errors: IO[bytes] | int) -> subprocess.Popen[b
     environment = dict(os.environ)
     seeded = "" if "PYTHONHASHSEED" in environment else "seeded"
     environment.setdefault("PYTHONHASHSEED", "0")
-    return subprocess.Popen(  # noqa: S603  # this interpreter and a file of ours
+    return subprocess.Popen(  # noqa: S603  # this interpreter and our script
         [sys.executable, str(SCRIPT), request.path, request.isolation, seeded],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -334,7 +334,7 @@ def _request(
         zygote.stdin.flush()
         head = zygote.stdout.read(8)
         body = zygote.stdout.read(int.from_bytes(head, "little"))
-        reply = marshal.loads(body)  # noqa: S302  # of a process of ours
+        reply = marshal.loads(body)  # noqa: S302  # from our own child
     except (OSError, ValueError, EOFError):
         return "died", zygote.poll() or 0, b"", b""
     return reply  # type: ignore[no-any-return]  # as the zygote sends it

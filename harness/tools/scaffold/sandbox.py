@@ -323,7 +323,7 @@ def _run_in_child(trial: Callable[[], T], seconds: float) -> T | None:
         os.kill(child, SIGKILL)
     _, status = os.waitpid(child, 0)
     try:
-        result: T = pickle.loads(data)  # noqa: S301  # of a child of ours
+        result: T = pickle.loads(data)  # noqa: S301  # from our own child
     except (EOFError, pickle.UnpicklingError):
         if is_late or os.waitstatus_to_exitcode(status) == -signal.SIGALRM:
             raise TimeoutError from None

@@ -48,7 +48,7 @@ MOST_KEPT = 3
 NO_UNDO = "nothing was found that takes this back; undo=None says that it stays"
 INCOMPLETE_UNDO = "its undo does not give back the state before; is it the right one?"
 NEWEST_UNDONE = (
-    "its undo takes back the newest, whichever step that is of; is that meant?"
+    "its undo removes the newest registration of any step; is that intended?"
 )
 
 # The subjects of the trials that create a registry, and that list its members.
