@@ -1,11 +1,11 @@
-"""everyorder: prove that a registry does not care about the order of registrations.
+"""everyorder: prove that a registry does not depend on the order of registrations.
 
     from everyorder import Scenario, step, use, explore
 
-The names of this module are those of `everyorder.harness`, and load when they are first
-used.  `everyorder.runtime` is the operator dispatcher with its runtime, and
-`everyorder.invariants` holds the laws of the dispatcher's state.  The three packages
-are folders at the top of the repository; here they are links.
+The names of this module are those of `everyorder.harness`, and load on first access.
+`everyorder.runtime` is the operator dispatcher with its runtime, and
+`everyorder.invariants` holds the laws of the dispatcher's state. In the repository the
+three packages are folders at the top, and links in this folder.
 """
 
 from importlib import import_module

@@ -124,7 +124,8 @@ def test_stale_files(accepted: Project) -> None:
     assert result.exit_code == exits.MISSING
     assert (
         "[14] an expectation is stale: scenarios/test_sound/newest\n"
-        "expect/scenarios/test_sound/newest.txt belongs to no scenario; give it up: "
+        "expect/scenarios/test_sound/newest.txt does not belong to any scenario; "
+        "delete it: "
         "everyorder review --accept scenarios/test_sound/newest\n"
     ) in result.output
     (accepted.root / "expect/scenarios/test_sound/sound.txt").unlink()
@@ -334,7 +335,7 @@ def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
     result = accepted.run("gate")
     told, _, counts = result.output.partition("\n\n")
     assert told.startswith(
-        "steps that fail whatever is active, so nothing is shown but that:\n"
+        "steps that fail whatever is active, so only their failure is shown:\n"
     )
     assert "mistyped step 2: UnknownKey CPUU" in told
     assert counts == f"{PROVEN}gate: 3 scenarios, 3 as expected; exit code 0\n"

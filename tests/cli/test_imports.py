@@ -31,7 +31,7 @@ imported   sets  orders  of  verdict
 core, red, blue: holds: the orders that were played make no difference
 
   played    15 orders of 15: every subset in every order; for each, a child
-            forked before anything of theirs is imported
+            forked before the modules are imported
   compared  what is raised, 1 use, and the globals of blue, core, red
   left out  the order of core.NAMES, that of the imports
 
@@ -65,7 +65,7 @@ again:
     {command}
 
   played    4 orders of 4: every subset in every order; for each, a child forked
-            before anything of theirs is imported
+            before the modules are imported
   compared  what is raised, 1 use, and the globals of answers, patching, using
 
 3 sets of 2 modules, 4 of 4 orders: 1 refuted
@@ -288,7 +288,7 @@ def test_an_import_that_fails_at_random(modules: Project) -> None:
     modules.write("drawn.py", "import os\nraise KeyError(os.urandom(9).hex())\n")
     result = modules.run("imports", "drawn", "plain")
     assert result.exit_code == exits.FAILED
-    assert "one order, played twice, did not come to the same:\n" in result.output
+    assert "one order, played twice, gave two results:\n" in result.output
 
 
 def test_a_module_that_ends_its_process(modules: Project) -> None:
@@ -334,10 +334,10 @@ def test_what_shows_nothing_does_not_pass(modules: Project) -> None:
     assert result.exit_code == exits.FAILED
     assert (
         "broken, plain: nothing could have differed\n\n"
-        "import broken raises in every order, so nothing is shown of it: ValueError:\n"
+        "import broken raises in every order, so its order is untested: ValueError: "
         "never\n\n"
-        "plian.VALUE raises in every order with all imported: NameError: name 'plian' "
-        "is\nnot defined\n"
+        "plian.VALUE raises in every order with all modules imported: NameError: name\n"
+        "'plian' is not defined\n"
     ) in result.output
 
 

@@ -281,7 +281,7 @@ thing_c = Thing("thing_c")
 
 
 def observe(registry: registries.Plugins) -> str:
-    """What must depend on nothing but the active steps."""
+    """Return the text that must depend on the active steps only."""
     # TODO: this follows the order of the steps; if it must not, delete sorted().
     return str(sorted(registry.names()))
 
@@ -528,7 +528,7 @@ def test_what_is_awaited(registries: Project) -> None:
 def test_an_undo_of_the_newest_is_told(registries: Project) -> None:
     text = registries.run("write", "registries:Stack").output
     assert remarks(text) == [
-        "its undo takes back the newest, whichever step that is of; is that meant?",
+        "its undo removes the newest registration of any step; is that intended?",
         "this follows the order of the steps; if it must not, delete unordered=True.",
         "what it is made with is a guess; is it right?",
     ]

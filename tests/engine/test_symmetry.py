@@ -396,7 +396,7 @@ def test_a_registry_with_a_favourite() -> None:
 def test_parameters_that_nobody_can_tell_apart(named: Sequence[str]) -> None:
     with pytest.raises(NotAScenario) as caught:
         bags(*named)
-    assert "with symmetric=True, whose parameter stands in that of another step" in str(
+    assert "with symmetric=True, whose parameter occurs in that of another step" in str(
         caught.value
     )
 

@@ -284,7 +284,7 @@ def test_bad_paths(tmp_path: Path, path: str) -> None:
             b"everyorder expect file, format 1\nscen\xffario",
             f"expect/{NAME}.txt:2: this is not UTF-8; the line reads 'scen\\\\xff",
         ),
-        (b"", f"expect/{NAME}.txt:1: the file ends, but here belongs"),
+        (b"", f"expect/{NAME}.txt:1: the file ends; expected"),
         (
             render(document(scenario="other")).encode(),
             f"expect/{NAME}.txt:2: the file belongs to the scenario '{NAME}' by its",

@@ -135,7 +135,7 @@ collected 1 item
 
 tests/test_a.py .                                                        [100%]
 
-stale: expect/test_a/test_three.txt belongs to no scenario
+stale: expect/test_a/test_three.txt does not belong to any scenario
   delete them: pytest --everyorder-update=all
 everyorder: 1 scenario, 4 states, 16 transitions: 1 as expected
 guarantee: walk:1: every operation was taken from every reachable state after

@@ -222,7 +222,7 @@ def test_what_a_scenario_raises_is_shown_without_the_harness(project: Project) -
     assert "explore(*steps(" in parts["test_it"]
     assert "ZeroDivisionError: division by zero" in parts["test_it"]
     assert "without create; it wants" in parts["test_wrong"]
-    assert "--full-trace shows by whom" in parts["bare"]
+    assert "--full-trace shows all frames" in parts["bare"]
     assert parts["bare"].count("Error") == 2
 
 

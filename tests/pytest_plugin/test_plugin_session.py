@@ -143,7 +143,10 @@ def test_new_adds_and_replaces_nothing(project: Project) -> None:
     project.module("test_a.py", PAIR.replace('"a", "b"', '"a", "b", "c"'), FIRST)
     grown = project.run("--everyorder-update=new")
     assert "2 accepted; 2 expect files written" in grown.stdout.str()
-    assert "stale: expect/test_a/last.txt belongs to no scenario" in grown.outlines
+    assert (
+        "stale: expect/test_a/last.txt does not belong to any scenario"
+        in grown.outlines
+    )
     after = project.files()
     assert list(after) == ["test_a/first.txt", "test_a/last.txt", "test_a/pair.txt"]
     assert after["test_a/last.txt"] == before["test_a/last.txt"]
@@ -369,7 +372,7 @@ def test_paths_that_cover_everything_are_no_selection(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
     project.module("test_a.py", PAIR)
-    stale = "stale: expect/test_a/last.txt belongs to no scenario"
+    stale = "stale: expect/test_a/last.txt does not belong to any scenario"
     paths = (("tests",), (".",), ("tests", "toy.py"))
     for arguments, more in product(paths, ((), ("-n1",))):
         result = project.run(*arguments, *more)
@@ -462,7 +465,10 @@ def test_what_was_written_before_a_failure_counts(project: Project) -> None:
     result = project.run("--everyorder-update")
     assert result.ret == 1
     assert summary(result).endswith("2 not written")
-    assert "stale: expect/test_a/last.txt belongs to no scenario" in result.outlines
+    assert (
+        "stale: expect/test_a/last.txt does not belong to any scenario"
+        in result.outlines
+    )
 
 
 @pytest.mark.slow
@@ -471,7 +477,7 @@ def test_without_testpaths_the_root_is_everything(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
     project.module("test_a.py", PAIR)
-    stale = "stale: expect/test_a/last.txt belongs to no scenario"
+    stale = "stale: expect/test_a/last.txt does not belong to any scenario"
     assert stale in project.run().outlines
     assert stale in project.run(".").outlines
     assert stale not in project.run("tests").outlines

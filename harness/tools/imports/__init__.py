@@ -1,8 +1,7 @@
-"""The order of imports: played in fresh processes, compared, told.
+"""The order of imports: played in fresh processes, compared, and reported.
 
-Names load when they are first asked for: the process that looks at what was imported
-imports `harness.tools.imports.import_observation` and must not import what it does not
-need.
+Names load on first access: the process that observes the imported modules imports
+`harness.tools.imports.import_observation` and must not import anything else.
 """
 
 from importlib import import_module
