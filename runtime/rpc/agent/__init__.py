@@ -1,4 +1,4 @@
-"""Agents: workers that call and are called; values on their surface."""
+"""Agents: workers that make calls and serve the calls of other workers."""
 
 from everyorder.runtime.errors.rpc import RpcError
 from everyorder.runtime.rpc.agent.agent import (
