@@ -172,7 +172,7 @@ def serve(job: Job) -> None:
         return
     if called.target is not None:
         fetch(job)
-    elif job.agent.lending.is_asked(called.payload):
+    elif job.agent.lending.is_request(called.payload):
         answer = job.agent.lending.answer(called.peer, called.payload)
         job.agent.reply(job, (answer,), (), failed=False)
     elif job.cancelled and called.creates is None:

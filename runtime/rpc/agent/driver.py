@@ -201,7 +201,7 @@ class Driver:
         return result
 
     def report_dropped(self) -> None:
-        """Report dropped handles to the session now; the calling thread may take time."""
+        """Report dropped handles to the session now; may take time."""
         if self.dropped:
             self.do(lambda _: None, "drop")
 

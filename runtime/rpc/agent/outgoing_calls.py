@@ -352,7 +352,7 @@ class Client(ReferenceHolder):
         return -1 if call is None else call
 
     def ask_raw(self, to: WorkerNode, request: bytes) -> Future[Payload]:
-        """Return a future of the payload that answers an internal request about memory."""
+        """Return a future of the payload that answers a request about memory."""
         pending = PendingCall(to, lambda: "a request about memory", None, raw=True)
         try:
             return self._ask_later(pending, (request,), ())
@@ -394,7 +394,7 @@ class Client(ReferenceHolder):
     def _receive(
         self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
     ) -> None:
-        """Receive on this thread until its answer arrives, unless another thread does."""
+        """Receive on this thread until the answer arrives, unless another one does."""
         main = get_ident() == main_thread().ident
         nudge, lead = self.transport.nudge, self.transport.lead
         while waiter.empty():
@@ -486,7 +486,7 @@ class Client(ReferenceHolder):
     def _complete_creation(
         self, handle: ReferenceHandle, event: Answered | Failed
     ) -> bool:
-        """Complete the future of a creation; return False if callbacks need a thread."""
+        """Complete the future of a creation; False if callbacks need a thread."""
         if isinstance(event, Failed) or event.failed or event.carries:
             return False
         handle.confirmed = True

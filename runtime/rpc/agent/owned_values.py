@@ -325,7 +325,7 @@ class ReferenceHolder(Driver):
 
     @property
     def node(self) -> WorkerNode:
-        """Return the identity of this life of the worker; its id is -1 before it joins."""
+        """Return the identity of this worker's life; its id is -1 before it joins."""
         return self.session.node
 
     def own(self, value: Future[Any], type: str = "") -> ReferenceHandle:  # noqa: A002

@@ -214,7 +214,7 @@ class RequestPool:
                         return
 
     def _replace(self) -> None:
-        """Start threads to replace waiting ones, at most one for each queued request."""
+        """Start threads to replace waiting ones, at most one per queued request."""
         frames = sys._current_frames()
         with self._lock:
             waiting = 0

@@ -235,7 +235,7 @@ class call_scope(record_function):  # noqa: N801  # as its base
         self._remote = tuple(tuple(each) for each in events)
 
     def split(self, both: Future[Any]) -> Future[Any]:
-        """Return a future of the value in the result of `run_profiled`; add its events."""
+        """Return a future of the value in a `run_profiled` result; add its events."""
 
         def take(future: Future[Any]) -> Any:
             value, events = future.value()
@@ -288,7 +288,7 @@ class CalleeProfiler(profile):
         return value
 
     def as_tuples(self) -> tuple[tuple[Any, ...], ...]:
-        """Return the events as plain values, for `call_scope.add_remote` at the caller."""
+        """Return the events as plain values, for `call_scope.add_remote`."""
         return tuple((e.name, e.start, e.end, e.thread, e.worker) for e in self.events)
 
 
@@ -341,10 +341,10 @@ def _rows(events: Sequence[ProfileEvent]) -> list[_Row]:
     for each in events:
         if each.whole:
             continue
-        known = rows.get(each.name, _Row(each.name, 0, 0, None))
-        ran = known.ran if each.ran is None else (known.ran or 0) + each.ran
-        waited = known.waited + each.duration
-        rows[each.name] = _Row(each.name, known.times + 1, waited, ran)
+        last = rows.get(each.name, _Row(each.name, 0, 0, None))
+        ran = last.ran if each.ran is None else (last.ran or 0) + each.ran
+        waited = last.waited + each.duration
+        rows[each.name] = _Row(each.name, last.times + 1, waited, ran)
     return sorted(rows.values(), key=lambda row: (-row.waited, row.name))
 
 

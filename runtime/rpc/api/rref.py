@@ -152,15 +152,15 @@ class RRef(Unmovable, Generic[T]):
     # Calls on the value ---------------------------------------------------------------
 
     def rpc_sync(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Any]":
-        """Return the value's methods: each runs on the owner and returns its result."""
+        """Return the value's methods, called on the owner, which return results."""
         return Proxy(self, _sync, timeout)
 
     def rpc_async(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Future[Any]]":
-        """Return the value's methods: each runs on the owner and returns a future."""
+        """Return the value's methods, called on the owner, which return futures."""
         return Proxy(self, _async, timeout)
 
     def remote(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[RRef[Any]]":
-        """Return the value's methods: each runs on the owner and returns a reference."""
+        """Return the value's methods, called on the owner, which return references."""
         return Proxy(self, _remote, timeout)
 
     @overload

@@ -105,7 +105,9 @@ def call_of(
         # Only the name is known on this worker, so the arguments cannot be checked.
         return Invocation(SCRIPT, function.name, function, positional, keywords)
     if isinstance(function, Registered):
-        return Invocation(REGISTERED, function.name, function.function, positional, keywords)
+        return Invocation(
+            REGISTERED, function.name, function.function, positional, keywords
+        )
     name = REGISTRY.name_of(function)
     if name is not None:
         return Invocation(REGISTERED, name, function, positional, keywords)
@@ -113,10 +115,14 @@ def call_of(
         function.bind(positional, keywords)
         return _operator(function, positional, keywords)
     if isinstance(function, OperatorPacket):
-        return _operator(_overload(function, positional, keywords), positional, keywords)
+        return _operator(
+            _overload(function, positional, keywords), positional, keywords
+        )
     if is_compiled(function):
         binder_of(function)(positional, keywords)
-        return Invocation(SCRIPT, function.qualified_name, function, positional, keywords)
+        return Invocation(
+            SCRIPT, function.qualified_name, function, positional, keywords
+        )
     public = _public(function)
     if public is not None:
         return _rephrased(public, positional, keywords)
@@ -251,8 +257,7 @@ class _OperatorBinding:
 
 
 def _rephrased(name: str, args: Args, kwargs: Kwargs) -> Invocation:
-    """Return the call of a function of `runtime`, whose arguments may be torch-style.
-    """
+    """Return the call of a function of `runtime`; arguments may be torch-style."""
     core = _operators()
     writes = kwargs.get("out") is not None
     binding = _OperatorBinding(core.handle_of(f"{name}_out" if writes else name))
@@ -378,7 +383,7 @@ def unpack_call(
 
 
 def _no_call() -> Undecodable:
-    return Undecodable(found="A call", reason="it does not hold a function and its arguments")
+    return Undecodable(found="A call", reason="it is not a function and its arguments")
 
 
 def _find_operator(name: str, schema: str) -> OperatorHandle:

@@ -48,7 +48,7 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
         raise RpcMisuse(
             call="async_execution",
             found=describe_type(fn),
-            wanted="a function that returns a future; under staticmethod and classmethod",
+            wanted="a function that returns a future; inside staticmethod or classmethod",
         )
 
     @wraps(fn)
@@ -171,8 +171,7 @@ class FunctionRegistry:
         return name in self._handles
 
     def name_of(self, function: Any) -> str | None:
-        """Return the first name of a function in sorted order; None if it has no name.
-        """
+        """Return the first name of a function in sorted order; None without a name."""
         names = self._names.get(id(function))
         return min(names) if names else None
 

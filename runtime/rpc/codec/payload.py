@@ -213,8 +213,7 @@ def _compact(
 
 
 def _bytes_of(part: _StoragePart) -> memoryview:
-    """Return the bytes to send: of host memory without a copy, else copied to the host.
-    """
+    """Return the bytes to send: a view of host memory, else a copy on the host."""
     storage = part.storage
     array, kind = storage.array, storage.device.type
     if array is None or part.start == part.end:
@@ -334,7 +333,9 @@ class TensorReader:
             raise _damaged(f"a tensor of {dtype} cannot require gradients")
         device = storage.device
         bits = fresh_key_bits(device.type)
-        tensor = instance_of(kind, shape, dtype, device, bits, (storage, offset, strides))
+        tensor = instance_of(
+            kind, shape, dtype, device, bits, (storage, offset, strides)
+        )
         tensor._requires_grad = bool(requires_grad)
         return tensor
 
@@ -411,8 +412,7 @@ class ReferenceCodec(Protocol):
 
 
 class SilentReferences:
-    """References of the same classes without effects: to test if a value is sendable.
-    """
+    """References of the same classes without effects, to test values."""
 
     def __init__(self, kinds: tuple[type, ...] = ()) -> None:
         self.kinds = kinds
@@ -531,7 +531,9 @@ class PayloadReader:
             Undecodable: the message has no such reference.
         """
         if not 0 <= place < len(self.carries):
-            raise Undecodable(found="A reference", reason="the message does not carry it")
+            raise Undecodable(
+                found="A reference", reason="the message does not carry it"
+            )
         return self.carries[place]
 
 
@@ -562,5 +564,5 @@ def current_reader() -> PayloadReader:
     """
     reader = CURRENT.reader
     if reader is None:
-        raise Undecodable(found="A part of a message", reason="it is read outside of a message")
+        raise Undecodable(found="A part of a message", reason="it is read outside")
     return reader

@@ -259,8 +259,7 @@ def _packed(file: BytesIO, message: PayloadWriter) -> Packed:
 
 
 def _keeps_in_band(buffer: pickle.PickleBuffer) -> bool:
-    """Return True for a small buffer, kept in the pickle; add a large one as a frame.
-    """
+    """Return True to keep a small buffer in the pickle; else add it as a frame."""
     raw = buffer.raw()
     if raw.nbytes <= SMALL:
         return True
@@ -273,7 +272,9 @@ def _read(
 ) -> Any:
     before = CURRENT.reader
     if kind == PLAIN:
-        raise Undecodable(found="A payload", reason="a plain payload cannot carry references")
+        raise Undecodable(
+            found="A payload", reason="a plain payload cannot carry references"
+        )
     message = CURRENT.reader = PayloadReader(payload, references, carries)
     try:
         buffers = [writable_bytes(each).data for each in message.buffers]
@@ -328,7 +329,9 @@ def _reduce_tensor(tensor: Any) -> Any:
 
 def _plain_tensor(kind: type[Tensor], place: int, requires_grad: bool) -> Tensor:
     if not issubclass(kind, Tensor):
-        raise Undecodable(found="A tensor", reason="its class is not a subclass of Tensor")
+        raise Undecodable(
+            found="A tensor", reason="its class is not a subclass of Tensor"
+        )
     return current_reader().tensors.plain(kind, place, requires_grad)
 
 

@@ -111,8 +111,7 @@ def pack_error(error: BaseException, worker: WorkerInfo) -> Packed:
 def _record(
     error: BaseException, who: str | None, visited: set[int], depth: int
 ) -> _Record:
-    """Return the record of an exception; `who` is the worker that has it now, if any.
-    """
+    """Return the record of an exception; `who` is the worker that has it, if any."""
     visited.add(id(error))
     hops = () if who is None else ((who, _frames(error.__traceback__)),)
     if isinstance(error, RemoteError):
@@ -129,7 +128,9 @@ def _record(
     members = None
     if isinstance(error, BaseExceptionGroup) and depth <= _DEEPEST:
         exceptions = error.exceptions[:_MOST_MEMBERS]
-        members = tuple(tuple(_record(each, who, visited, depth + 1)) for each in exceptions)
+        members = tuple(
+            tuple(_record(each, who, visited, depth + 1)) for each in exceptions
+        )
     return _Record(
         module=names[0],
         qualname=names[1],
