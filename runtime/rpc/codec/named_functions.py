@@ -48,7 +48,9 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
         raise RpcMisuse(
             call="async_execution",
             found=describe_type(fn),
-            wanted="a function that returns a future; inside staticmethod or classmethod",
+            wanted=(
+                "a function that returns a future; under staticmethod and classmethod"
+            ),
         )
 
     @wraps(fn)

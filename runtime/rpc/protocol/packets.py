@@ -115,7 +115,7 @@ class Outbox:
         )
 
     def number(self, message: Sent, now: float) -> None:
-        """Number a message that is sent for the first time."""
+        """Assign a number to a message that is sent for the first time."""
         message.sequence = self.following
         message.time = now
         self.following += 1

@@ -203,7 +203,7 @@ def several(most: int, each: Field) -> Field:
 
 
 def record(kind: Callable[..., Any], **parts: Field) -> Field:
-    """Return the field of an object of `kind`; `parts` are in the order of the bytes."""
+    """Return the field of an object of `kind`; `parts` are in the order of bytes."""
     fields = [(name, *part) for name, part in parts.items()]
 
     def read(reader: FieldReader) -> Any:

@@ -273,7 +273,7 @@ def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
     both = at_once(lambda: begun(where, "a", 0, 2), lambda: begun(where, "b", 1, 2))
     for agent in both:
         ending(agent)
-    with pytest.raises(NotAdmitted, match="all 2 workers of the group"):
+    with pytest.raises(NotAdmitted, match="the group has all of its 2"):
         begun(where, "c", -1, 2)
 
 

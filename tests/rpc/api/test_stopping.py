@@ -149,7 +149,7 @@ def test_those_who_are_missing_are_told_while_one_waits(
 ) -> None:
     """Who is there to wait for them does not tell everybody."""
     caplog.set_level("INFO", "everyorder.runtime.rpc")
-    monkeypatch.setattr(chapter, "_TELL_SECONDS", 0.05)
+    monkeypatch.setattr(chapter, "_LOG_SECONDS", 0.05)
     with threads("a", "b") as (a, b):
         thread = threading.Thread(target=stop, args=(a,), kwargs={"serves": serves})
         thread.start()
