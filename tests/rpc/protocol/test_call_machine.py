@@ -532,7 +532,9 @@ def test_more_references_than_are_taken_are_not_sent(count: int) -> None:
     network.run(1.0)
     told_ = network.told("a", Answered, Failed)
     assert told_ == [
-        Failed(call, Reason.TOO_LARGE, f"{count} references; at most 1024 are accepted"),
+        Failed(
+            call, Reason.TOO_LARGE, f"{count} references; at most 1024 are accepted"
+        ),
         Answered(after, (b"echo x",)),
     ]
     assert network.sessions["a"].counts()["forks"] == 0
