@@ -5,9 +5,9 @@ from everyorder.runtime.rpc.agent.agent import (
     Agent,
     WorkerSlot,
     current_agent,
+    in_worker_slot,
     is_initialized,
-    seat,
-    seated,
+    worker_slot,
 )
 from everyorder.runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
@@ -41,11 +41,11 @@ __all__ = [
     "backend_type",
     "construct_rpc_backend_options",
     "current_agent",
+    "in_worker_slot",
     "init_backend",
     "is_initialized",
     "register_backend",
-    "seat",
-    "seated",
     "set_reference_class",
     "timeout_seconds",
+    "worker_slot",
 ]

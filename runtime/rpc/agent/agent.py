@@ -89,18 +89,18 @@ class WorkerSlot:
         # Name of the worker that held this slot when the process was forked.
         self.parent = ""
 
-    def sit(self) -> None:
+    def activate(self) -> None:
         """Make this thread speak for the worker of this slot from now on."""
         _OWN.set(self)
 
 
 _PROCESS = WorkerSlot()
 _OWN: ContextVar[WorkerSlot | None] = ContextVar(
-    "everyorder.runtime.rpc.seat", default=None
+    "everyorder.runtime.rpc.slot", default=None
 )
 
 
-def seat() -> WorkerSlot:
+def worker_slot() -> WorkerSlot:
     """Return the slot of this thread."""
     return _OWN.get() or _PROCESS
 
@@ -120,11 +120,11 @@ def current_agent(call: str) -> "Agent":
 
 def is_initialized() -> bool:
     """Return True if this thread speaks for a worker."""
-    return seat().agent is not None
+    return worker_slot().agent is not None
 
 
 @contextmanager
-def seated(own: WorkerSlot | None = None) -> Iterator[WorkerSlot]:
+def in_worker_slot(own: WorkerSlot | None = None) -> Iterator[WorkerSlot]:
     """Make this thread speak for another slot, by default a new one, in a block."""
     own = own or WorkerSlot()
     before = _OWN.set(own)
@@ -135,7 +135,7 @@ def seated(own: WorkerSlot | None = None) -> Iterator[WorkerSlot]:
 
 
 def _in_child() -> None:
-    for own in (seat(), _PROCESS):
+    for own in (worker_slot(), _PROCESS):
         if own.agent is not None:
             own.parent = own.agent.name
             own.agent = None
@@ -321,7 +321,7 @@ def _answer_error(job: Job, error: BaseException) -> None:
 class Agent(Client):
     """A worker: it calls other workers and runs their requests.
 
-    `node` identifies this life of the worker once it is a member; `seat` is the slot of
+    `node` identifies this life of the worker once it is a member; `slot` is that of
     its request threads.
     """
 
@@ -330,10 +330,10 @@ class Agent(Client):
         session: Session,
         transport: Transport,
         options: RpcBackendOptions,
-        seat: WorkerSlot,
+        slot: WorkerSlot,
     ) -> None:
-        super().__init__(Components(session, transport, options, seat.sit))
-        self.seat = seat
+        super().__init__(Components(session, transport, options, slot.activate))
+        self.slot = slot
         # In seconds, for calls without a timeout.
         self.rpc_timeout = options.rpc_timeout
         # Endpoints that refused this worker's key, and reasons of dropped packets.

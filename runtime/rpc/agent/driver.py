@@ -108,19 +108,19 @@ DRIVERS: "WeakSet[Driver]" = WeakSet()
 
 
 class Components(NamedTuple):
-    """The parts of an agent; `sit` makes the current thread speak for it."""
+    """The parts of an agent; `activate` makes the current thread speak for it."""
 
     session: Session
     transport: Transport
     options: RpcBackendOptions
-    sit: Callable[[], object]
+    activate: Callable[[], object]
 
 
 class Driver:
     """A session with its transport and threads; `handlers` maps event classes."""
 
     def __init__(self, parts: Components) -> None:
-        self.session, self.transport, self.options, self._sit = parts
+        self.session, self.transport, self.options, self._activate = parts
         self.name = self.session.node.name
         # Dropped handles, appended by finalizers.
         self.dropped: deque[Any] = deque()
@@ -167,13 +167,13 @@ class Driver:
 
         Raises:
             RpcMisuse: the caller is a finalizer or signal handler that interrupted the
-              session.
+                session.
         """
         if self.holds_session() or self.transport.leads():
             raise RpcMisuse(
                 call=call,
                 found="a finalizer or a signal handler that interrupts this worker",
-                wanted="any other code: there, `rpc_async` is sent a little later",
+                wanted="other code; here use `rpc_async`, which is sent a little later",
             )
 
     # The one lock --------------------------------------------------------------------
@@ -331,7 +331,7 @@ class Driver:
 
     def _enter(self) -> None:
         """Mark this thread as a request thread of this worker."""
-        self._sit()
+        self._activate()
         self._own.here = True
 
     def _handle_events(self) -> None:

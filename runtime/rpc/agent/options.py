@@ -88,7 +88,7 @@ _CHECKS: tuple[tuple[str, Callable[[object], bool], str, str], ...] = (
         "host",
         _is_text,
         "the host {value!r}",
-        "a name or number of this machine, as others know it",
+        "a host name or an address of this machine",
     ),
     (
         "keys",
@@ -227,8 +227,8 @@ def register_backend(
     if backend_name in _BACKENDS:
         raise RpcMisuse(
             call="register_backend",
-            found=f"a taken name: RPC backend {backend_name}: already registered",
-            wanted="a name of its own for each backend",
+            found=f"a name in use: RPC backend {backend_name}: already registered",
+            wanted="a different name for each backend",
         )
     _BACKENDS[backend_name] = Backend(
         construct_rpc_backend_options_handler, init_backend_handler

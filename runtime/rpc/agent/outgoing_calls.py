@@ -183,7 +183,7 @@ class Client(ReferenceHolder):
         self.lending = BufferSharing(
             self.node.incarnation,
             self.ask_raw,
-            wanted=options.shared_memory and not near,
+            enabled=options.shared_memory and not near,
             largest=options.settings.largest,
         )
         # Calls without an answer, and the queues of threads that wait for fewer.
@@ -381,7 +381,7 @@ class Client(ReferenceHolder):
 
         Raises:
             BlockGone, Undecodable: the payload is not available; its references are
-              released.
+                released.
         """
         try:
             return self.lending.incoming(peer, payload)

@@ -215,7 +215,7 @@ class MessageReferences:
         self._left.clear()
 
 
-_PICKLED = "The answer of a worker that does not take registered functions only"
+_PICKLED = "The answer of a worker without `registered_only`"
 
 
 class Codec:
@@ -233,7 +233,7 @@ class Codec:
 
         Raises:
             RpcError, CallError: the call does not match the function, or cannot be
-              sent.
+                sent.
         """
         call = call_of(function, args, kwargs)
         return pack_call(call, self._references, registered_only=self._registered_only)
@@ -243,7 +243,7 @@ class Codec:
 
         Raises:
             RpcError, Exception: the call cannot be read, or this worker lacks the
-              function.
+                function.
         """
         only = self._registered_only
         return self._read(unpack_call, payload, carries, registered_only=only)

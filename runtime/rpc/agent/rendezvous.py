@@ -64,14 +64,14 @@ Wrap = Callable[[Transport], Transport]
 
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
-    """Where workers meet: `endpoint` is the keeper's address.
+    """The place where workers meet: `endpoint` is the keeper's address.
 
-    The other workers listen at `beside`.  `rank` is -1 for any rank, `world_size` None
-    for an open group.
+    The other workers listen at `listen`, an address without a fixed port or name.
+    `rank` is -1 for any rank, `world_size` None for an open group.
     """
 
     endpoint: str
-    beside: str
+    listen: str
     rank: int = -1
     world_size: int | None = None
 
@@ -114,7 +114,7 @@ def parse_init_method(
         return Rendezvous(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
     if scheme == "local" and url.netloc:
         return Rendezvous(f"local://{url.netloc}", "local://", rank, size)
-    raise _no_address(init_method, "it names no way to meet, or no place")
+    raise _no_address(init_method, "unknown scheme, or missing place")
 
 
 def _of_environment(
@@ -204,7 +204,7 @@ def join(
     name: str,
     where: Rendezvous,
     options: RpcBackendOptions,
-    sits: WorkerSlot,
+    slot: WorkerSlot,
     over: Callable[[], bool] = lambda: False,
     make: Make = Agent,
     wrap: Wrap = lambda transport: transport,
@@ -225,19 +225,19 @@ def join(
     while True:
         keeps, bare = _listening(where, options, min(until, began + _TAKEN))
         transport = wrap(bare)
-        agent = make(_session(name, transport, options), transport, options, sits)
-        sits.agent = agent
+        agent = make(_session(name, transport, options), transport, options, slot)
+        slot.agent = agent
         try:
             agent.start()
             if _become_member(agent, where, keeps, until, over):
                 return agent
         except BaseException:
-            sits.agent = None
+            slot.agent = None
             agent.close()
             raise
         # The keeper may have ended: this worker may become the keeper in the next
         # round.
-        sits.agent = None
+        slot.agent = None
         agent.close()
 
 
@@ -262,7 +262,7 @@ def _listening(
                 raise
             Event().wait(_AGAIN)
     try:
-        return False, _transport(where.beside, options)
+        return False, _transport(where.listen, options)
     except UnsafeKeys as error:
         if error.code != "KeysNeeded":
             raise
@@ -310,7 +310,7 @@ def _keeper_endpoint(where: Rendezvous, options: RpcBackendOptions) -> str:
     """Return the endpoint of the keeper, with its key if there are keys."""
     if where.endpoint.startswith("local://"):
         return where.endpoint
-    keys = _keys(where.beside, options)
+    keys = _keys(where.listen, options)
     return where.endpoint if keys is None else f"{where.endpoint}#{keys.keeper}"
 
 
@@ -363,9 +363,9 @@ def _become_member(
     if whole and not ended:
         return True
     if keeper in agent.refused:
-        why = "the two do not trust each other's keys"
+        why = "the two workers do not accept each other's keys"
         if agent.options.keys is None:
-            why += ", and this one was given no folder of keys"
+            why += ", and this one has no folder of keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     timeout = agent.options.join_timeout
     # Joining may have ended early, by `over`.
@@ -386,7 +386,7 @@ def _rejected(name: str, where: Rendezvous, event: Rejected) -> RpcError:
 
 def _missing(agent: Agent) -> tuple[str, ...]:
     if agent.admitted is None:
-        return ("an answer of the worker that keeps the address", *agent.complaints)
+        return ("an answer of the keeper of the address", *agent.complaints)
     there = {node.id for node in agent.nodes()}
     size = agent.admitted.world_size or 0
     return tuple(f"the worker of rank {n}" for n in range(size) if n not in there)

@@ -43,7 +43,12 @@ from weakref import WeakSet
 
 from everyorder.runtime.base.locks import load, renewed
 from everyorder.runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
-from everyorder.runtime.rpc.agent.agent import Agent, WorkerSlot, current_agent, seat
+from everyorder.runtime.rpc.agent.agent import (
+    Agent,
+    WorkerSlot,
+    current_agent,
+    worker_slot,
+)
 from everyorder.runtime.rpc.agent.driver import DRIVERS
 from everyorder.runtime.rpc.agent.options import (
     DEFAULT_SHUTDOWN_TIMEOUT,
@@ -91,7 +96,7 @@ def init_rpc(
         JoinTimeout, NotAdmitted: the worker did not become a member.
         AddressUnusable, UnsafeKeys: the worker cannot listen at its address.
     """
-    own = seat()
+    own = worker_slot()
     kind, options = choose_backend(backend, rpc_backend_options, DEFAULT_BACKEND)
     check_name(name)
     number, size = check_rank(rank, world_size)
@@ -116,7 +121,7 @@ def start(
 ) -> Agent:
     """Start a worker of the default backend."""
     where = parse_init_method(rpc_backend_options.init_method, rank, world_size)
-    return join(name, where, rpc_backend_options, seat())
+    return join(name, where, rpc_backend_options, worker_slot())
 
 
 for _name in (DEFAULT_BACKEND, "TENSORPIPE"):
@@ -137,7 +142,7 @@ def shutdown(
         NotInitialized: this thread has no worker.
         RpcTimeout: a member did not finish in time; the worker has stopped.
         ReferenceDead: references leaked, unless leaks are ignored; the worker has
-          stopped.
+            stopped.
     """
     stop(current_agent("shutdown"), graceful, timeout, ignore_leaks=ignore_leaks)
 
@@ -198,7 +203,7 @@ def stop(
     Raises:
         RpcTimeout: a member did not finish in time; the worker has stopped.
         ReferenceDead: references leaked, unless leaks are ignored; the worker has
-          stopped.
+            stopped.
         RpcMisuse: `timeout` is not a number of seconds.
     """
     seconds = timeout_seconds(timeout, 0.0, "shutdown")
@@ -212,8 +217,8 @@ def stop(
         try:
             agent.close()
         finally:
-            if agent.seat.agent is agent:
-                agent.seat.agent = None
+            if agent.slot.agent is agent:
+                agent.slot.agent = None
     if leaks:
         error = ReferenceDead(code="ReferencesLeaked", name=agent.name, lines=leaks)
         LOG.warning("Detected RRef Leaks during shutdown: %s", error)
@@ -322,7 +327,7 @@ def local_workers(
             found=f"how={how!r}",
             wanted=", ".join(map(repr, get_args(How))),
         )
-    own = seat()
+    own = worker_slot()
     if own.agent is not None:
         raise RpcMisuse(code="AlreadyInitialized", name=own.agent.name)
     options = options or RpcBackendOptions(session=_NEAR)
@@ -346,7 +351,7 @@ def local_workers(
             if os.getpid() == process:
                 group.end(agent)
         except BaseException:
-            started = seat().agent
+            started = worker_slot().agent
             if started is not None and os.getpid() == process:
                 stop(started, graceful=False)
             raise
@@ -368,7 +373,7 @@ def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
         raise RpcMisuse(
             call="local_workers",
             found=f"the workers {workers!r}",
-            wanted="one name at least, and each of them once; or how many there are",
+            wanted="at least one name, without duplicates; or the number of workers",
         )
     return names
 

@@ -118,8 +118,7 @@ def rpc_sync(
         RpcTimeout: no answer arrived in time; the other worker may continue.
         WorkerLost: the other worker ended, or was cut off.
         Exception: the exception of the function, also a RuntimeError, with the message
-          and
-            the frames of the other worker.
+            and the frames of the other worker.
     """
     return call_and_wait(*prepared("rpc_sync", to, func, args, kwargs, timeout))
 
@@ -394,7 +393,7 @@ def _barrier(worker_names: Iterable[str]) -> None:
     except TimeoutError as error:
         from logging import getLogger
 
-        getLogger("everyorder.runtime.rpc").error("a barrier was given up: %s", error)
+        getLogger("everyorder.runtime.rpc").error("a barrier timed out: %s", error)
 
 
 ready(__name__)

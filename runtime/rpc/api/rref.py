@@ -240,9 +240,7 @@ class RRef(Unmovable, Generic[T]):
         Raises:
             RpcMisuse: always.
         """
-        raise RpcMisuse(
-            code="ReferenceNotSent", asked="made of what somebody serialized"
-        )
+        raise RpcMisuse(code="ReferenceNotSent", asked="deserialized")
 
     def __repr__(self) -> str:
         fork = self._handle.fork

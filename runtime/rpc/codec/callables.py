@@ -351,8 +351,7 @@ def unpack_call(
     Raises:
         UnknownCallable: `registered_only`, and the function is not registered.
         UnknownCallable, OperatorGone: this worker lacks the function, or has another
-          one
-            of that name.
+            one of that name.
         Undecodable, RpcError: the payload cannot be read; see `pickling.unpack`.
     """
     value = pickling.unpack(

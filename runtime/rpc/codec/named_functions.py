@@ -112,7 +112,7 @@ class FunctionRegistry:
 
         Raises:
             RpcMisuse: the function is not callable, or the name belongs to another
-              function.
+                function.
         """
         if not callable(function):
             raise RpcMisuse(

@@ -168,7 +168,7 @@ def unpack(
 
     Raises:
         UnknownCallable: it could run code, or this worker lacks an object that it
-          names.
+            names.
         Undecodable: it cannot be read; the `__cause__` has the details.
         DeviceUnavailable: this machine lacks the device of a tensor.
         RpcError: a reference cannot be received.

@@ -6,8 +6,7 @@ arguments and attributes are included if they can be sent.
 
 Rules:
 - the class at the caller derives from RuntimeError (it is a `RemoteError`), and from
-  the
-  class of the exception if it is available there; constructors of that class do not
+  the class of the exception if it is available there; constructors of that class do not
   run.  The class is created once for each original, and kept while an exception of it
   lives;
 - exceptions that end a process or a loop (`SystemExit`, `KeyboardInterrupt`,

@@ -73,7 +73,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Outgoing:
-    """A carrier that is to be sent: `carries` as the agent passed them.
+    """An outgoing carrier: `carries` as the agent passed them.
 
     `via` is the reference through which a call fetches a value of `peer`.  While the
     carrier waits, it pins the agent's references by fork, and its own values by id.

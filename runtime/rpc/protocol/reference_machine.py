@@ -11,10 +11,9 @@ sender:
 - owner to user: the owner lists the fork when it sends it; no other message is needed;
 - user to user: the receiver asks the owner to list it (`Register`,
   `ReferenceRegistered`), then lets the sender release its own (`Accept`); until then
-  the
-  sender's reference stays listed;
-- user to owner: the owner lists a reference of its own, and lets the sender release its
-  reference;
+  the sender's reference stays listed;
+- user to owner: the owner lists the new fork for itself, and lets the sender release
+  its reference;
 - owner to itself: as owner to user, with the owner as the user;
 - `remote`: the call that creates a value lists the caller's reference; its answer
   confirms the reference; without an answer the reference is dead, and is unlisted after

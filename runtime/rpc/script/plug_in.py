@@ -4,7 +4,7 @@
     plug_in_workers    the same for the worker of this process
 
 The plug-in does not load the compiler: an area that is not loaded yet receives its part
-at the end of its own import (`runtime.base.hooks`).
+at the end of its import (`runtime.base.hooks`).
 """
 
 from collections.abc import Iterable

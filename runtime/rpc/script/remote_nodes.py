@@ -14,8 +14,7 @@ Rules:
   checked against it;
 - a call has unknown effects: it is never removed, never merged with an equal one, and
   its results may alias any value.  On its owner a reference returns the value itself,
-  so
-  writes to it are visible;
+  so writes to it are visible;
 - the owner of a reference is known on creation; the owner's confirmation is not.
 
 Rules of types: a Python reference with a known type is an `RRef[T]` of that type, and

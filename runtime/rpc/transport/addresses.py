@@ -174,8 +174,7 @@ def private_folder(path: str | os.PathLike[str], *, create: bool = False) -> str
 
     Raises:
         UnsafeKeys: it is missing or not a folder, other users may open or replace it,
-          or it
-            is a link.
+            or it is a link.
     """
     absolute = os.path.abspath(path)
     folder = os.path.join(

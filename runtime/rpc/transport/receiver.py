@@ -216,7 +216,7 @@ class Receiver:
 
     Args:
         file: file descriptor of the socket; it is readable when a packet may be
-          present.
+            present.
         packet: returns the next packet; None for garbage; raises `Empty` without one.
         has_more: returns True if a packet is present.
         name: of the transport, for messages.

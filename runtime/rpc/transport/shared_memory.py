@@ -19,11 +19,9 @@ Rules of blocks:
 - a block is lent to one peer at a time; a block that was lent to a lost peer is closed,
   and never lent again, as that peer may be alive and still read it;
 - all blocks together have at most `most` bytes, and free ones at most `idle`; if a
-  block
-  cannot be allocated, buffers are sent as frames instead;
+  block cannot be allocated, buffers are sent as frames instead;
 - when the last view of a block dies, its token is put into a queue, and no other work
-  is
-  done, as that happens inside of arbitrary code; the token of a block that cannot be
+  is done, as that happens inside of arbitrary code; the token of a block that cannot be
   mapped is queued too, as it would never be returned otherwise;
 - without `memfd` and `/proc` (systems other than Linux) blocks are not lent.
 
@@ -358,7 +356,7 @@ class MappedBlocks(Generic[PeerT]):
 
         Raises:
             BlockGone: the block does not exist any more, never did, or cannot be
-              opened.
+                opened.
         """
         try:
             return self._map(token, lender)
@@ -460,14 +458,14 @@ class BufferSharing:
     """Lending and borrowing of one worker; `largest` limits a payload, in bytes.
 
     `me` is its incarnation; `ask` sends a request, whose answer is a payload.  Without
-    `wanted` it does not lend.
+    `enabled` it does not lend.
     """
 
-    def __init__(self, me: int, ask: Ask, *, wanted: bool, largest: int) -> None:
+    def __init__(self, me: int, ask: Ask, *, enabled: bool, largest: int) -> None:
         self._me = me
         self._ask = ask
         self._largest = largest
-        self._wanted = wanted
+        self._enabled = enabled
         self._blocks: LentBlocks[WorkerNode] = LentBlocks()
         self._borrowed: MappedBlocks[WorkerNode] = MappedBlocks()
         # True if a peer can open blocks of this worker; None until it has answered.
@@ -479,7 +477,7 @@ class BufferSharing:
             return payload
         # Return borrowed blocks first, so that peers can reuse theirs.
         self.give_back()
-        if not self._wanted or to.incarnation == self._me:
+        if not self._enabled or to.incarnation == self._me:
             return [*payload, _NONE]
         places = [n for n, each in enumerate(payload) if n and _bytes(each) >= WORTH]
         if not places or not self._may_lend(to):

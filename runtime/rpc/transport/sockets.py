@@ -128,17 +128,14 @@ class SocketTransport:
         keys: its key pair and the allowed keys; required for `tcp`.
         advertise: the host in its endpoint, if it listens on all interfaces.
         largest: bytes of one frame; a larger frame is not sent, and a peer that
-          announces
-            one is disconnected.
+            announces one is disconnected.
         unprotected: listen at the loopback address without keys: every user of this
-          machine
-            may send.
+            machine may send.
 
     Raises:
         AddressUnusable: the address is in use, or not an address of this machine.
         UnsafeKeys: other users could reach it, and there are no keys; or the folder of
-          the
-            socket is open to other users.
+            the socket is open to other users.
     """
 
     def __init__(
