@@ -69,7 +69,7 @@ def test_every_state_of_a_channel_with_all_faults(name: str) -> None:
 def test_packets_that_are_not_sent_again_are_missed_where_one_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Channel, "_lost_ones", lambda self, beat, now: None)
+    monkeypatch.setattr(Channel, "_resend_missing", lambda self, beat, now: None)
     assert explore((1, 0)).fault is None
     assert explore((1, 0), lost=1).fault == "not everything can come to rest"
 

@@ -53,7 +53,7 @@ def test_every_world_of_two_losses_a_doubled_packet_and_a_crash() -> None:
 def test_packets_that_are_not_sent_again_are_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Channel, "_lost_ones", lambda self, beat, now: None)
+    monkeypatch.setattr(Channel, "_resend_missing", lambda self, beat, now: None)
     assert explore().fault is None
     assert explore(lost=1).fault == "not everything can come to rest"
 

@@ -20,8 +20,8 @@ from everyorder.runtime.rpc.agent import (
     Agent,
     WorkerSlot,
     current_agent,
+    in_worker_slot,
     rendezvous,
-    seated,
 )
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
 from everyorder.runtime.rpc.api.lifecycle import stop
@@ -132,7 +132,7 @@ def die_when_admitted(address: str) -> None:
 def test_who_dies_when_it_has_just_joined_is_found_out_by_its_link() -> None:
     """Though no channel was open, and nobody has called it."""
     told: list[str] = []
-    with folder() as home, seated():
+    with folder() as home, in_worker_slot():
         address = f"ipc://{home}/w"
         chosen = options(settings=LASTING, init_method=address)
         rpc.init_rpc("w0", rpc_backend_options=chosen)
@@ -226,7 +226,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
         agents = at_once(lambda: joined(0), lambda: joined(1))
         for agent in agents:
             ends.callback(stop, agent, graceful=False)
-        ends.enter_context(seated(seats[0]))
+        ends.enter_context(in_worker_slot(seats[0]))
         yield proxies
 
 
@@ -271,7 +271,7 @@ def test_calls_in_flight_are_held_back() -> None:
 
 
 def _seated(agent: Any, run: Any) -> None:
-    with seated(agent.seat):
+    with in_worker_slot(agent.slot):
         run()
 
 

@@ -619,8 +619,8 @@ def test_the_numbers_of_kinds_are_a_part_of_the_format() -> None:
         3: "Decline",
         4: "Cancel",
         5: "Register",
-        6: "Registered",
-        7: "Refused",
+        6: "ReferenceRegistered",
+        7: "ReferenceRefused",
         8: "Accept",
         9: "Delete",
         10: "MemberJoined",
@@ -629,5 +629,5 @@ def test_the_numbers_of_kinds_are_a_part_of_the_format() -> None:
         13: "Survey",
         14: "Waiting",
         15: "Finish",
-        16: "Part",
+        16: "FramePart",
     }

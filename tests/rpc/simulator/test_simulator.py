@@ -119,7 +119,7 @@ def _without_expiry(kept: Callable[..., Any]) -> Callable[..., Any]:
     def lost(self: ReferenceMachine, peer: Any, reason: Reason, now: float) -> None:
         kept(self, peer, reason, now)
         self.owners.expire(peer)
-        self._tell_freed()
+        self._report_freed()
 
     return lost
 
