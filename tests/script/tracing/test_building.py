@@ -189,9 +189,9 @@ def test_a_graph_that_is_none_is_found_at_the_end() -> None:
         (
             lambda b, x: b.node("prim::TupleUnpack", [x]),
             "prim::TupleUnpack",
-            "Tensor is no tuple",
+            "Tensor is not a tuple",
         ),
-        (lambda b, x: b.unpack(x), "prim::TupleUnpack", "Tensor is no tuple"),
+        (lambda b, x: b.unpack(x), "prim::TupleUnpack", "Tensor is not a tuple"),
     ],
     ids=range(13),
 )
