@@ -267,9 +267,7 @@ def outputs_know_their_nodes(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def uses_have_two_ends(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """Check that each use of a value is an input of a node of the graph, and vice
-    versa.
-    """
+    """Check that the uses of values and the inputs of nodes agree."""
     nodes = _all_nodes(walk)
     inside = {id(node) for node in nodes}
     uses: dict[tuple[int, int], Value] = {}

@@ -221,8 +221,9 @@ class Node:
         return self
 
     def destroy(self) -> None:
-        """Remove the node and its blocks for good; an assertion fails if an output is
-        used.
+        """Remove the node and its blocks for good.
+
+        An assertion fails if an output is used.
         """
         self._unused()
         nodes = [self, *self.nodes_within()]
@@ -357,9 +358,7 @@ Nested = Iterator["Nested"]
 
 
 def run_nested(outermost: Nested) -> None:
-    """Run a generator and those that it yields without recursion, however deep they
-    are.
-    """
+    """Run a generator and all generators that it yields, without recursion."""
     running = [outermost]
     while running:
         inner = next(running[-1], None)

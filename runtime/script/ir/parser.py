@@ -192,9 +192,7 @@ class _GraphParser:
         cursor.end_line()
 
     def line(self) -> None:
-        """Parse one line of the innermost block, its end, or the start of a nested
-        block.
-        """
+        """Parse a line of the innermost block, its end, or the start of a new block."""
         cursor, frame = self.cursor, self.frames[-1]
         kind = cursor.kind
         if kind == "name" and cursor.following == "(":

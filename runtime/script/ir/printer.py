@@ -149,9 +149,7 @@ class _Printer:
         self.nodes.append(node)
 
     def node(self, node: Node) -> str:
-        """Return the line of a node: outputs '=' kind [attributes] '(' inputs ')' ['#'
-        place].
-        """
+        """Return outputs '=' kind [attributes] '(' inputs ')' ['#' place]."""
         # Inputs first: in a sound graph they have names already.
         inputs = self.values(node.inputs)
         kind, attributes = self.kind(node)
@@ -184,9 +182,7 @@ class _Printer:
         return name
 
     def kind(self, node: Node) -> tuple[str, str]:
-        """Return the kind, and attributes := ['[' name '=' form (',' name '=' form)*
-        ']'].
-        """
+        """Return kind, attributes := ['[' name '=' form (',' name '=' form)* ']']."""
         kind, left = node.kind, dict(node.attributes)
         row = known_kind(kind)
         fields: list[str] = []

@@ -435,8 +435,7 @@ INTERFACE_BASES: list[type] = [object]
 
 
 def interface(cls: C) -> C:
-    """Declare a class as the interface of all classes and modules that have its
-    methods.
+    """Declare a class as an interface of classes and modules with its methods.
 
     Raises:
         NotScriptable: `cls` is not a class, or derives from another class.
@@ -478,8 +477,7 @@ def is_scripting() -> bool:
 
 
 def is_of_type(obj: Any, target_type: Any) -> bool:
-    """Return True if an object and all that it holds are of a type, such as
-    `list[int]`.
+    """Return True if an object, with its elements, is of a type like `list[int]`.
 
     `target_type` may be a tuple of types; a class is tested by Python's `isinstance`.
 

@@ -228,9 +228,7 @@ def loop(node: Node) -> Outcome:
 
 
 def with_block(node: Node) -> Outcome:
-    """Return the declared types; the block takes the entered value, its results must
-    fit.
-    """
+    """Return the declared types; the results of the block must fit them."""
     (manager,) = node.inputs
     (body,) = node.blocks
     if len(body.parameters) != 1:
@@ -350,8 +348,7 @@ def set_attribute(node: Node) -> Outcome:
 
 
 def call(schema: Schema, actuals: Sequence[Type], outputs: int = 0) -> Outcome:
-    """Return the types of a call; `outputs` is their number if the schema leaves it
-    open.
+    """Return the types of a call; `outputs` is their number for a vararg return.
 
     `actuals` has a type for every argument, in the order of the schema.
     """
@@ -391,9 +388,7 @@ def operator(schema: Schema, numbers: bool) -> Rule:
 
 
 def called(node: Node) -> Any | None:
-    """Return the function that `prim::CallFunction` calls, or None if it is not
-    visible.
-    """
+    """Return the function that a node calls, or None if it is not a constant."""
     source = node.inputs[0].node
     return source.attributes.get("function") if source.kind == CONSTANT else None
 
@@ -522,9 +517,7 @@ def raises(node: Node) -> Outcome:
 
 
 def cast(node: Node) -> Outcome:
-    """Return the declared type; it must be a subtype or a supertype of the input's
-    type.
-    """
+    """Return the declared type; it or the input's type must be the wider one."""
     (operand,), declared = types_of(node.inputs), _own_type(node)
     if not (is_subtype(declared, operand) or is_subtype(operand, declared)):
         return f"no {operand} is a {declared}"

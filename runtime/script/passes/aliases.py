@@ -357,9 +357,7 @@ class Aliases:
         self._store(bit, contents)
 
     def _inside(self, value: Value) -> int:
-        """Return the memory that a value holds, at any depth, as far as its type
-        allows.
-        """
+        """Return the memory that a value of its type may hold, at any depth."""
         allowed = self._sorts(value.type)[1]
         if not allowed:
             return 0

@@ -133,9 +133,7 @@ def identity(value: Any) -> Hashable:
 
 
 def work_key(node: Node) -> Hashable:
-    """Return a key that two nodes without blocks share exactly if they compute the
-    same.
-    """
+    """Return a key that nodes without blocks share if they compute the same."""
     attributes = node.attributes
     return (
         node.kind,

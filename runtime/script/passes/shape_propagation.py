@@ -80,8 +80,7 @@ def facts_of(tensor: Tensor) -> TensorMeta:
 def propagate_shapes(
     graph: Graph, facts: Mapping[Value, TensorMeta | Any] | Sequence[TensorMeta | None]
 ) -> dict[Value, TensorMeta]:
-    """Return dtype, shape and device of all tensors of a graph as far as they are
-    known.
+    """Return dtype, shape and device of all tensors of a graph, if known.
 
     `facts` describes the parameters in their order, with None for unknown ones; or it
     maps any values, including constants, to their facts.

@@ -127,9 +127,7 @@ def power(a: int, b: int) -> int:
 
 
 def shift_left(a: int, b: int) -> int:
-    """Return `a << b`; raises `ArithmeticRefused`, and `ValueError` for a negative
-    count.
-    """
+    """Return `a << b`; raises `ArithmeticRefused`, or `ValueError` if `b < 0`."""
     if b >= BITS:
         if a:
             raise overflow("<<", a, b)

@@ -159,8 +159,9 @@ def _careful(kernel: BoundKernel, reading: OperatorSpec) -> BoundKernel:
 
 
 def _maker_of(reading: OperatorSpec, trusts: bool) -> Function | None:
-    """Compile `make(dispatcher, key, resolve, plain)`; None if only `plain` is
-    possible.
+    """Compile `make(dispatcher, key, resolve, plain)`.
+
+    Returns None for an operator that only `plain` can call.
     """
     if reading.maker is None:
         return None
@@ -272,8 +273,6 @@ def is_own(kind: str, state: DispatcherState) -> bool:
 
 
 def is_plain(bits: int, view: View) -> bool:
-    """Return True if a call with these keys reaches a kernel of the CPU and nothing
-    else.
-    """
+    """Return True if a call with these keys reaches only a kernel of the CPU."""
     active = (bits | view.included) & (BACKEND_BITS | ~view.excluded)
     return not active & ~_PLAIN

@@ -104,9 +104,7 @@ class TypeScope:
         return named
 
     def near(self, name: str) -> tuple[str, ...]:
-        """Return the names of classes, modules and the like that resemble an unknown
-        name.
-        """
+        """Return the names of types and modules that resemble an unknown name."""
         candidates = {
             each
             for names in (*self._names, vars(builtins))
@@ -165,9 +163,7 @@ class AnnotationReader:
         return self._expression(text, span, self._places(span))
 
     def escaped(self, text: str, span: Span) -> Type:
-        """Return the type in a text that the source spells differently; raises as
-        `type`.
-        """
+        """Return the type in an escaped or split text; raises as `type`."""
         return self._expression(text, span, lambda node: span)
 
     def _expression(self, text: str, span: Span, place: Place) -> Type:
@@ -176,16 +172,12 @@ class AnnotationReader:
         return _AnnotationWalk(self, place).type(tree.body)
 
     def assignment(self, node: ast.stmt) -> Type | None:
-        """Return the type in the comment after an assignment, or None; raises as
-        `type`.
-        """
+        """Return the type in an assignment's comment, or None; raises as `type`."""
         span = self.comments.get(node.end_lineno or node.lineno)
         return None if span is None else self.text(span)
 
     def signature(self, node: Function) -> FunctionTypes:
-        """Return the types of a function by its annotations and comments; raises as
-        `type`.
-        """
+        """Return a function's types by annotations and comments; raises as `type`."""
         every = node.args
         arguments = [*every.posonlyargs, *every.args, *every.kwonlyargs]
         types_by_name = {
@@ -233,12 +225,10 @@ class AnnotationReader:
             return ast.parse(text.strip(), mode=mode)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             reason = getattr(error, "msg", None) or "it is nested too deeply"
-            return self.fail(span, f"this is not an annotation: {reason}", hint=_FORMS)
+            return self.fail(span, f"invalid annotation: {reason}", hint=_FORMS)
 
     def _places(self, span: Span) -> Place:
-        """Return a function from nodes of the tree of a part of the source to their
-        spans.
-        """
+        """Return a function that maps nodes of a part of the source to spans."""
         text = self.source.text[slice(*span)]
         inner, at = Source(text.strip()), span[0] + len(text) - len(text.lstrip())
 

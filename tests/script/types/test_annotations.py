@@ -267,7 +267,7 @@ Annotations are names, `A | B`, and subscripts such as list[int].""",
         (
             "'int) | (str'",
             """\
-this is not an annotation: unmatched ')':
+invalid annotation: unmatched ')':
   p.py:1:5
 x: 'int) | (str'
     ~~~~~~~~~~~ <--- HERE
@@ -319,7 +319,7 @@ def test_an_annotation_may_be_nested_as_deeply_as_a_schema() -> None:
     assert str(read(deep)) == "int" + "[]" * (DEEPEST - 1)
     assert refused(f"list[{deep}]").startswith("this annotation is nested too deeply:")
     assert str(read(" | ".join(["int", "str"] * 400))) == "Union(int, str)"
-    assert refused("'" + "(" * 5000 + "'").startswith("this is not an annotation: ")
+    assert refused("'" + "(" * 5000 + "'").startswith("invalid annotation: ")
     assert "is not an annotation" in refused("-" * 80 + "1")
 
 
