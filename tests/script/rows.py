@@ -374,7 +374,7 @@ STATED: Rows = (
     ),
     (
         "runtime/script/executor/python_interop.py",
-        "what programs warn of within it is collected",
+        "the warnings of programs within it are collected",
         f"{RUN}/test_warnings::test_a_node_warns_once_in_a_run_when_all_is_done",
     ),
     (
