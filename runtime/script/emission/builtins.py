@@ -112,7 +112,7 @@ class IterableSugar(Sugared):
     def value(self, e: Emitter) -> Value:
         e.fail(
             f"{self.describe()} is used as a value",
-            "It can be gone through in a loop; `list(...)` makes a list of it.",
+            "Iterate over it in a loop, or convert it by `list(...)`.",
         )
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
@@ -483,7 +483,9 @@ def _get_attribute(e: Emitter, arguments: Arguments) -> Sugared:
 def _name(e: Emitter, name: Sugared, what: str) -> str:
     is_constant_name, text = constant_of(name)
     if not is_constant_name or not isinstance(text, str):
-        e.fail(f"the name that `{what}` asks for is no constant", "Write it in quotes.")
+        e.fail(
+            f"the name that `{what}` asks for is not a constant", "Write it in quotes."
+        )
     return text
 
 

@@ -471,7 +471,7 @@ class Sugared(Holder):
 
     def iterate(self, e: Emitter) -> Any:
         """Return the `Iteration` of a loop over it."""
-        e.fail(f"{self.describe()} cannot be gone through", self.hint or ITERABLES)
+        e.fail(f"{self.describe()} is not iterable", self.hint or ITERABLES)
 
     def binary(
         self, e: Emitter, symbol: str, other: "Sugared", reflected: bool

@@ -113,7 +113,7 @@ def subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
         part = part_of(e, items, index)
         if part is None:
             e.fail(
-                f"an element of {kind} is picked by what is no constant",
+                f"an element of {kind} is picked by what is not a constant",
                 "The elements of a tuple are of types of their own: write a number.",
             )
         return SugaredTuple(part) if isinstance(part, list) else part

@@ -278,7 +278,7 @@ class Static(Iteration):
     def trips(self, e: Emitter) -> Value:
         """Refuse to iterate it together with an iterable of unknown length."""
         e.fail(
-            "a tuple is gone through together with something of unknown length",
+            "cannot iterate a tuple together with an iterable of unknown length",
             "Make a list of the tuple.",
         )
 
@@ -333,7 +333,7 @@ def iterate(e: Emitter, container: Sugared) -> Iteration:
     hint = ITERABLES
     if isinstance(kind, OptionalType):
         hint = "It may be None: ask with `is not None` first."
-    return e.fail(f"{container.describe()} cannot be gone through", hint)
+    return e.fail(f"{container.describe()} is not iterable", hint)
 
 
 values.VALUE_ITERATE = iterate

@@ -225,7 +225,7 @@ class ObjectValue(SimpleValue):
 
     def iterate(self, e: Emitter) -> Any:
         hint = "Give it a method that returns a list."
-        e.fail(f"an object of {self.declared} cannot be gone through", hint)
+        e.fail(f"an object of {self.declared} is not iterable", hint)
 
     def truth(self, e: Emitter) -> Value | bool:
         """Return the truth by `__bool__` or `__len__`; without both it is true."""
@@ -440,7 +440,7 @@ class EnumClass(Sugared):
         is_literal, name = constant_of(index)
         if not is_literal or not isinstance(name, str):
             hint = "Write the name in quotes, or go through the members."
-            e.fail(f"the name of a member of {self.describe()} is no constant", hint)
+            e.fail(f"the name of a member of {self.describe()} is not a constant", hint)
         return self.attribute(e, name)
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:

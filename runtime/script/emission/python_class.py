@@ -196,7 +196,7 @@ def _take(members: ClassMembers, name: str, member: Any) -> None:
         members.constants[name] = member
     elif not (name.startswith("__") and name.endswith("__")):
         kind = type(member).__name__
-        message = f"has `{name}`, a {kind}, which is no constant of scripts"
+        message = f"has `{name}`, a {kind}, which is not a constant of scripts"
         hint = "Constants are numbers, texts, enum members, None, and tuples of these."
         raise members.fault(message, hint, members.place(name))
 

@@ -428,7 +428,7 @@ def _entered(e: Emitter, manager: Value) -> Type:
     if isinstance(kind, DeclaredType):
         return kind.declaration.methods["__enter__"].returns[0].fake_type
     if kind is not PyObjectType:
-        e.fail(f"a value of type {kind} is no context manager")
+        e.fail(f"a value of type {kind} is not a context manager")
     return PyObjectType
 
 

@@ -389,7 +389,7 @@ class _Defaults:
                 source=self._source,
                 span=self._source.span(node),
                 parameter=name,
-                message="has a default that is no constant",
+                message="has a default that is not a constant",
                 hint="Nothing of a text is run: write the value.",
             ) from None
 

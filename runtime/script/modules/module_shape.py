@@ -309,7 +309,7 @@ class _ModuleReader:
         if _is_constant(value):
             self._facts.constants[name] = value
         else:
-            self._facts.failures[name] = f"{describe_value(value)} is no constant"
+            self._facts.failures[name] = f"{describe_value(value)} is not a constant"
 
     def _value(self, name: str, value: Any) -> None:
         facts = self._facts

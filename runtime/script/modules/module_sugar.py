@@ -264,7 +264,7 @@ class ModuleValue(SimpleValue):
     def iterate(self, e: Emitter) -> Any:
         elements = self.elements(e)
         if elements is None:
-            e.fail(f"{self.describe()} cannot be gone through", _CONTAINERS)
+            e.fail(f"{self.describe()} is not iterable", _CONTAINERS)
         return SugaredTuple(elements).iterate(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
@@ -274,7 +274,7 @@ class ModuleValue(SimpleValue):
         if self.container is ModuleDict:
             is_constant, key = constant_of(index)
             if not is_constant or not isinstance(key, str):
-                e.fail(f"the key of {self.describe()} is no literal", _LITERALS)
+                e.fail(f"the key of {self.describe()} is not a literal", _LITERALS)
             if key not in names:
                 choices = ", ".join(map(repr, names)) or "none"
                 e.fail(f"{self.describe()} has no module {key!r}", f"It has {choices}.")
@@ -287,7 +287,7 @@ class ModuleValue(SimpleValue):
             return attribute_value(e, self.node_value, names[place])
         part = part_of(e, self._modules(e), index)
         if not isinstance(part, list):
-            e.fail(f"the index of {self.describe()} is no literal", _LITERALS)
+            e.fail(f"the index of {self.describe()} is not a literal", _LITERALS)
         return SugaredTuple(part)
 
     def select(self, e: Emitter, index: Sugared, interface: Any) -> Sugared:
@@ -323,7 +323,7 @@ class ModuleValue(SimpleValue):
             e.fail(f"`in` does not look into {self.describe()}")
         is_constant, key = constant_of(other)
         if not is_constant:
-            e.fail(f"the key of {self.describe()} is no literal", _LITERALS)
+            e.fail(f"the key of {self.describe()} is not a literal", _LITERALS)
         return SimpleValue(e.constant(key in self._names()))
 
     def truth(self, e: Emitter) -> Value | bool:

@@ -135,7 +135,7 @@ class GraphBuilder:
         if plain is None and is_tensor(value):
             plain = value, TensorType
         if plain is None:
-            reason = f"{describe_value(value)} is no constant of a graph"
+            reason = f"{describe_value(value)} is not a constant of a graph"
             raise Untraceable(code="BuildRefused", kind=CONSTANT, reason=reason)
         constant, of = plain
         return self._put(CONSTANT, (), [of], {"value": constant}).output

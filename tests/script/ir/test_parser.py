@@ -321,7 +321,12 @@ WRONG: list[tuple[str, str, str, str]] = [
         "Tuples may be nested 64 deep.",
     ),
     (constant("abc"), "`abc` is not a constant", "abc", ""),
-    (constant("__torch__.a.B"), "`__torch__.a.B` is no constant", "__torch__.a.B", ""),
+    (
+        constant("__torch__.a.B"),
+        "`__torch__.a.B` is not a constant",
+        "__torch__.a.B",
+        "",
+    ),
     (
         constant("__torch__.paint.Colour.PINK"),
         "__torch__.paint.Colour has no member PINK",

@@ -150,7 +150,7 @@ def test_a_graph_that_is_none_is_found_at_the_end() -> None:
         (
             lambda b, x: b.value(object()),
             "prim::Constant",
-            "an object is no constant of a graph",
+            "an object is not a constant of a graph",
         ),
         (lambda b, x: b.value([]), "prim::ListConstruct", "nothing says what it holds"),
         (lambda b, x: b.value({}), "prim::DictConstruct", "nothing says what it holds"),
@@ -169,7 +169,7 @@ def test_a_graph_that_is_none_is_found_at_the_end() -> None:
         (
             lambda b, x: b.insert("core::neg", object()),
             "core::neg",
-            "an object is no constant of a graph",
+            "an object is not a constant of a graph",
         ),
         (
             lambda b, x: b.insert("core::neg", "a"),
