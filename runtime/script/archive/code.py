@@ -9,13 +9,16 @@ Nodes become statements:
         y = y_0
       return y
 
-Rules: - effects happen in the order of the graph. A value that is used once is written
-where it is used, but only if Python then evaluates in the same order; all others have a
-variable, and constants are written at each use; - a branch assigns its outputs at the
-ends of both blocks, a loop its carried values at the end of its block, in one
-assignment; - the graph of a fork or of an await is a nested function without parameters
-before it, which uses the enclosing variables; - types are written at parameters, and
-where the text does not determine them (`annotate`).
+Rules:
+- effects happen in the order of the graph. A value that is used once is written where
+  it is used, but only if Python then evaluates in the same order; all others have a
+  variable, and constants are written at each use;
+- a branch assigns its outputs at the ends of both blocks, a loop its carried values at
+  the end of its block, in one assignment;
+- the graph of a fork or of an await is a nested function without parameters before it,
+  which uses the enclosing variables;
+- types are written at parameters, and where the text does not determine them
+  (`annotate`).
 
 Nodes are written one after another.  Expressions that wait for their one use are in
 `pending`, in the order of evaluation; a node takes its operands from the end of it, and

@@ -261,7 +261,7 @@ class ArchiveReader:
         try:
             return self.unpacked(name).decode("utf-8", _HALVES)
         except UnicodeDecodeError:
-            self.damaged(name, "the text is no UTF-8")
+            self.damaged(name, "the text is not UTF-8")
 
     def unpacked(self, name: str) -> bytes:
         """Return the bytes of a compressed member, verified by its checksum."""

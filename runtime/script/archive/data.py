@@ -314,25 +314,25 @@ class Decoder:
                 raise MalformedArchive("an int has more than 64 bits")
             return text
         if kind is not dict or not text:
-            raise MalformedArchive(f"{_shown(text)} is not a value")
+            raise MalformedArchive(f"{_excerpt(text)} is not a value")
         word = next(iter(text))
         content = text[word]
         if word == "ref":
             return self._shared(content)
         read = getattr(self, f"_read_{word}", None) if word in _WORDS else None
         if read is None and word not in CODES:
-            raise MalformedArchive(f"{_shown(word)} is not a kind of value")
+            raise MalformedArchive(f"{_excerpt(word)} is not a kind of value")
         allowed = _WORDS.get(word, {word})
         for key in text:
             if key not in allowed:
-                raise MalformedArchive(f"{_shown(key)} is not a part of a {word}")
+                raise MalformedArchive(f"{_excerpt(key)} is not a part of a {word}")
         if read is None:
             return CODES[word].named(_text(content))
         return read(text, content, depth)
 
     def _read_float(self, text: Any, content: Any, depth: int) -> float:
         if content not in ("nan", "inf", "-inf"):
-            raise MalformedArchive(f"{_shown(content)} is not a float")
+            raise MalformedArchive(f"{_excerpt(content)} is not a float")
         return float(content)
 
     def _read_complex(self, text: Any, content: Any, depth: int) -> complex:
@@ -357,9 +357,11 @@ class Decoder:
         python: Any = self.find_type(_text(content)).declaration.python
         member = _text(text.get("member"))
         if not (isinstance(python, type) and issubclass(python, Enum)):
-            raise MalformedArchive(f"{_shown(content)} is not an enum")
+            raise MalformedArchive(f"{_excerpt(content)} is not an enum")
         if member not in python.__members__:
-            raise MalformedArchive(f"{_shown(content)} has no member {_shown(member)}")
+            raise MalformedArchive(
+                f"{_excerpt(content)} has no member {_excerpt(member)}"
+            )
         return python.__members__[member]
 
     def _read_device(self, text: Any, content: Any, depth: int) -> Device:
@@ -367,7 +369,7 @@ class Decoder:
 
     def _read_manager(self, text: Any, content: Any, depth: int) -> Any:
         if content not in MANAGERS:
-            raise MalformedArchive(f"{_shown(content)} is not a manager")
+            raise MalformedArchive(f"{_excerpt(content)} is not a manager")
         return getattr(autograd, content)
 
     def _read_function(self, text: Any, content: Any, depth: int) -> Function:
@@ -378,7 +380,7 @@ class Decoder:
     def _shared(self, number: Any) -> Any:
         count = len(self._texts)
         if number.__class__ is not int or not 0 <= number < count:
-            raise MalformedArchive(f"there is no value {_shown(number)} in the table")
+            raise MalformedArchive(f"there is no value {_excerpt(number)} in the table")
         if not self._made[number]:
             self._made[number] = True
             self._values[number] = self._begin(self._texts[number])
@@ -388,16 +390,16 @@ class Decoder:
     def _begin(self, text: Any) -> Any:
         """Create a value of the table, still empty where it may refer to itself."""
         if text.__class__ is not dict or not text:
-            raise MalformedArchive(f"{_shown(text)} is not a value of the table")
+            raise MalformedArchive(f"{_excerpt(text)} is not a value of the table")
         word = next(iter(text))
         allowed = _SHARED.get(word)
         if allowed is None:
             raise MalformedArchive(
-                f"{_shown(word)} is not a kind of value of the table"
+                f"{_excerpt(word)} is not a kind of value of the table"
             )
         for key in text:
             if key not in allowed:
-                raise MalformedArchive(f"{_shown(key)} is not a part of a {word}")
+                raise MalformedArchive(f"{_excerpt(key)} is not a part of a {word}")
         if word == "list":
             return []
         if word == "dict":
@@ -441,7 +443,7 @@ class Decoder:
         declared = of.declaration.attributes
         for name, each in _dict(text.get("attributes"), "attributes").items():
             if name not in declared:
-                raise MalformedArchive(f"{of} has no attribute {_shown(name)}")
+                raise MalformedArchive(f"{of} has no attribute {_excerpt(name)}")
             yield name, self._one(each, 0)
 
     def _fill_module(self, value: ScriptModule, text: Any) -> None:
@@ -451,18 +453,18 @@ class Decoder:
         for word, role in (("parameters", "parameter"), ("buffers", "buffer")):
             for name in _list(text.get(word), word):
                 if name not in values or name in roles:
-                    raise MalformedArchive(f"{_shown(name)} is none of the {word}")
+                    raise MalformedArchive(f"{_excerpt(name)} is none of the {word}")
                 each = values[name]
                 fits = Parameter if role == "parameter" else Tensor
                 if each is not None and not isinstance(each, fits):
-                    raise MalformedArchive(f"{_shown(name)} is not a {role}")
+                    raise MalformedArchive(f"{_excerpt(name)} is not a {role}")
                 roles[name] = role
         hooks = []
         for word in ("before", "behind"):
             names = tuple(map(_text, _list(text.get(word), word)))
             for name in names:
                 if name not in of.declaration.methods:
-                    raise MalformedArchive(f"{of} has no method {_shown(name)}")
+                    raise MalformedArchive(f"{of} has no method {_excerpt(name)}")
             hooks.append(names)
         ScriptModule.__init__(value, of, values, roles, (hooks[0], hooks[1]))
         passing = map(_text, _list(text.get("passing"), "passing"))
@@ -525,28 +527,28 @@ _SHARED: Mapping[str, frozenset[str]] = {
 
 def _list(value: Any, what: str, count: int | None = None) -> list[Any]:
     if value.__class__ is not list or (count is not None and len(value) != count):
-        raise MalformedArchive(f"{_shown(value)} is not {what}")
+        raise MalformedArchive(f"{_excerpt(value)} is not {what}")
     result: list[Any] = value
     return result
 
 
 def _dict(value: Any, what: str) -> dict[str, Any]:
     if value.__class__ is not dict:
-        raise MalformedArchive(f"{_shown(value)} is not {what}")
+        raise MalformedArchive(f"{_excerpt(value)} is not {what}")
     result: dict[str, Any] = value
     return result
 
 
 def _text(value: Any) -> str:
     if value.__class__ is not str or len(value) > container.NAME_LENGTH:
-        raise MalformedArchive(f"{_shown(value)} is not a name")
+        raise MalformedArchive(f"{_excerpt(value)} is not a name")
     result: str = value
     return result
 
 
 def _size(value: Any) -> int:
     if value.__class__ is not int or not 0 <= value < INT_END:
-        raise MalformedArchive(f"{_shown(value)} is not a size")
+        raise MalformedArchive(f"{_excerpt(value)} is not a size")
     result: int = value
     return result
 
@@ -557,7 +559,7 @@ def identifier(value: Any) -> str:
 
     name = _text(value)
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-        raise MalformedArchive(f"{_shown(name)} is not a name of a part")
+        raise MalformedArchive(f"{_excerpt(name)} is not a name of a part")
     return name
 
 
@@ -566,11 +568,11 @@ def qualname(value: Any) -> str:
     name = _text(value)
     parts = name.split(".")
     if parts[0] != "__torch__" or not all(map(str.isidentifier, parts[1:] or [""])):
-        raise MalformedArchive(f"{_shown(name)} is not a full name")
+        raise MalformedArchive(f"{_excerpt(name)} is not a full name")
     return name
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = (
         ascii(value) if isinstance(value, str | int | float) else type(value).__name__
     )

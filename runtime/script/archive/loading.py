@@ -164,7 +164,7 @@ class _Loader:
     def check_version(self) -> None:
         reader = self.reader
         if "version" not in reader:
-            reason = "it has no member `version`"
+            reason = "the member `version` is missing"
             raise ArchiveError(code="NotAnArchive", archive=reader.label, reason=reason)
         text = reader.text("version").strip()
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
@@ -307,7 +307,7 @@ class _Loader:
         pairs = [(identifier(key), self.values.decode(value)) for key, value in members]
         if not pairs or any(not isinstance(v, int | float | str) for _, v in pairs):
             raise MalformedArchive(
-                f"the members of {name} are no numbers and no strings"
+                f"the members of {name} are neither numbers nor strings"
             )
         if any(key.startswith("_") or key == "mro" for key, _ in pairs):
             raise MalformedArchive(f"a member of {name} cannot be called so")

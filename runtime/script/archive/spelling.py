@@ -13,7 +13,7 @@ Rules of words:
 - a name is used for one variable in a function, and hides no name that the text uses.
 
 Rules of nodes:
-- every operand of a node is in its text, even if its kind has no form:
+- every operand of a node is in its text, even if its kind is without a form:
   `ops.namespace.name(operand, ..., attribute=...)`;
 - an expression can be used anywhere without added parentheses; therefore an expression
   with a Python operator includes them (`ParenthesizedExpression`);
@@ -208,14 +208,14 @@ def register_word(word: str, python: Any) -> Callable[[], None]:
 class FunctionNames:
     """The names of one function."""
 
-    __slots__ = ("_given",)
+    __slots__ = ("_used",)
 
     def __init__(self) -> None:
-        self._given: dict[str, int] = {}
+        self._used: dict[str, int] = {}
 
     def take(self, name: str) -> str:
         """Reserve and return this very name."""
-        self._given.setdefault(name, 0)
+        self._used.setdefault(name, 0)
         return name
 
     def fresh(self, hint: str) -> str:
@@ -224,15 +224,15 @@ class FunctionNames:
         plain = f"_{plain}" if plain[0].isdecimal() else plain
         free = plain
         while (
-            free in self._given
+            free in self._used
             or free in _TAKEN
             or free in PLUG_IN_WORDS
             or free == "__torch__"
         ):
-            number = self._given.get(plain, 0)
-            self._given[plain] = number + 1
+            number = self._used.get(plain, 0)
+            self._used[plain] = number + 1
             free = f"{plain}_{number}"
-        self._given.setdefault(free, 0)
+        self._used.setdefault(free, 0)
         return free
 
 
@@ -267,7 +267,7 @@ class Spelling(NamedTuple):
     """The spelling of a primitive.
 
     `order` has the indexes of operands in the order of Python's evaluation; a
-    `statement` has no value.
+    `statement` is without value.
     """
 
     way: Way
@@ -440,10 +440,11 @@ def _function(node: Node, operands: Sequence[str], constants: Constants) -> str:
     if function is None:
         return f"{operands[0]}({comma_list(operands[1:])})"
     arguments = function.schema.arguments
-    return f"{function_name(function, constants)}({_given(operands[1:], arguments)})"
+    inputs = _arguments_text(operands[1:], arguments)
+    return f"{function_name(function, constants)}({inputs})"
 
 
-def _given(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
+def _arguments_text(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
     """Return the arguments of a call, keyword-only ones by name."""
     parts: list[str] = []
     for text, argument in zip(operands, arguments, strict=False):
@@ -464,7 +465,7 @@ def _method(node: Node, operands: Sequence[str], constants: Constants) -> str:
     methods = owner.declaration.methods if isinstance(owner, DeclaredType) else {}
     arguments = methods[name].arguments[1:] if name in methods else ()
     method = attribute_text(operands[0], name)
-    return f"{method}({_given(operands[1:], arguments)})"
+    return f"{method}({_arguments_text(operands[1:], arguments)})"
 
 
 def _python(node: Node, operands: Sequence[str], constants: Constants) -> str:

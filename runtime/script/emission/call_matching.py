@@ -185,7 +185,7 @@ def _choose(
             binding = _bind(form, call_values, exact)
             if isinstance(binding, str):
                 if not exact:
-                    reasons.append((_shown(form, callee), binding))
+                    reasons.append((_signature_text(form, callee), binding))
                 continue
             values = [
                 each if isinstance(each, Value) else each.make(e)
@@ -343,7 +343,7 @@ def _result(returned: Argument) -> Type:
     return returned.fake_type
 
 
-def _shown(form: CalleeForm, callee: str) -> str:
+def _signature_text(form: CalleeForm, callee: str) -> str:
     text = str(form.schema)
     name, _, rest = text.partition("(")
     return text if form.loose else f"{name.partition('::')[2] or name}({rest}"

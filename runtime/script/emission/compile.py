@@ -106,7 +106,7 @@ def compile_function(
 ) -> Function:
     """Compile a Python function, and all functions that it calls.
 
-    `types` are those of parameters that have no annotation.
+    `types` are those of parameters without annotation.
 
     Raises:
         NotScriptable: the source is not available. ProgramError: the function, or a
@@ -201,7 +201,7 @@ def _text_functions(
             raise IllTyped(
                 source=text.source,
                 span=place_of(node, text.source),
-                message="a class stands in a text",
+                message="a text contains a class",
                 hint="Write functions.",
             )
     return [each.compiled(compiler) for each in functions]
@@ -235,7 +235,7 @@ class InitValue(ObjectValue):
             e.fail(f"{message}, and is annotated as {type}")
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        """Set an attribute; declare it if there is no member of the name."""
+        """Set an attribute; declare it if it is new."""
         declaration = self.declared.declaration
         is_other_member = name in declaration.constants or name in declaration.functions
         if name not in declaration.attributes and not is_other_member:

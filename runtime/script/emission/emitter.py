@@ -1,9 +1,9 @@
 """The emitter: the state of a function's compilation, and the base class of sugar.
 
-Emitter    one function: its source, its graph, its variables, its exits so far Sugared
-the meaning of an expression, and the operations on it; the base class refuses every
-operation with an error Branch     a block that has been emitted, with its variables at
-its end
+    Emitter    one function: its source, its graph, its variables, its exits so far
+    Sugared    the meaning of an expression, and the operations on it; the base class
+               refuses every operation with an error
+    Branch     a block that has been emitted, with its variables at its end
 
 Rules:
 - a `Sugared` becomes a value of the graph only by `value`, and is immutable: an

@@ -360,7 +360,7 @@ def _common_type(
     """Return the common type of all values; `wide` if they have none and fit it.
 
     Raises:
-        IllTyped: there is no common type.
+        IllTyped: the types differ.
     """
     if not values:
         return TensorType

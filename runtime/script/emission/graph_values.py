@@ -113,8 +113,8 @@ def subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
         part = part_of(e, items, index)
         if part is None:
             e.fail(
-                f"an element of {kind} is picked by what is not a constant",
-                "The elements of a tuple are of types of their own: write a number.",
+                f"an element of {kind} is selected by an index that is not a constant",
+                "The elements of a tuple have different types: write a number.",
             )
         return SugaredTuple(part) if isinstance(part, list) else part
     if kind is TensorType:
@@ -242,7 +242,7 @@ def _view(
     rest = parts[split + 1 :]
     if any(type_of(each) is TensorType for each in rest):
         e.fail(
-            "an index tensor stands behind `...`",
+            "an index tensor follows `...`",
             "Write the dimensions before it as `:`.",
         )
     # From the end: each step leaves the following dimensions unchanged.

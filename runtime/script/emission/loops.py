@@ -196,7 +196,7 @@ def _narrowly(
         if name in e.declared and type_of(e.names[name]) is not e.declared[name]
     )
     while narrow:
-        forget = _kept(e)
+        forget = _checkpoint(e)
         try:
             emit(names, narrow)
         except _TooNarrow as found:
@@ -207,7 +207,7 @@ def _narrowly(
     emit(names, narrow)
 
 
-def _kept(e: Emitter) -> Callable[[], None]:
+def _checkpoint(e: Emitter) -> Callable[[], None]:
     """Return a function that removes all nodes emitted from now on."""
     block, anchor, depth, at, exits = e.block, e.anchor, e.depth, e.place, e.exits
     names, declared, memo = dict(e.names), dict(e.declared), dict(e.memo)

@@ -5,16 +5,17 @@
     EnumClass, EnumValue    an enum, and its members
     NamedTupleClass   a class of named tuples; a call creates a tuple
 
-Rules: - an operator is a call of the method that Python would call; Python's defaults
-without a method (`==` is `is`, an object is true) apply here, too; - a property is a
-call of its getter, or setter; a method is compiled on first use; - an interface
-annotates all types: its methods have annotated results and no bodies; inherited methods
-do not count; objects of an interface type have only its methods; - members of an enum
-are constants, and a loop over the class is unrolled. Members are compared by identity,
-and are true; members that are also numbers or texts (IntEnum, StrEnum) are compared by
-value, and have the operators of values; - fields of a named tuple are passed by
-position, by name, or have constant defaults; methods that the class adds are not
-supported.
+Rules:
+- an operator is a call of the method that Python would call; Python's defaults without
+  a method (`==` is `is`, an object is true) apply here, too;
+- a property is a call of its getter, or setter; a method is compiled on first use;
+- an interface annotates all types: its methods have annotated results and no bodies;
+  inherited methods do not count; objects of an interface type have only its methods;
+- members of an enum are constants, and a loop over the class is unrolled. Members are
+  compared by identity, and are true; members that are also numbers or texts (IntEnum,
+  StrEnum) are compared by value, and have the operators of values;
+- fields of a named tuple are passed by position, by name, or have constant defaults;
+  methods that the class adds are not supported.
 """
 
 import ast
@@ -318,7 +319,7 @@ def member(e: Emitter, declared: DeclaredType, name: str) -> Sugared:
     """Return a constant, or a static method, of the class itself.
 
     Raises:
-        UnknownAttribute: the class has no member of that name.
+        UnknownAttribute: the class does not have the member.
     """
     declaration = declared.declaration
     if name in declaration.constants:
@@ -405,7 +406,7 @@ class InterfaceSugar(PythonObject):
 
     def call(self, e: Emitter, arguments: Arguments) -> Any:
         hint = "Make an object of a class that has its methods."
-        e.fail(f"{self.describe()} has no objects of its own", hint)
+        e.fail(f"{self.describe()} cannot be instantiated", hint)
 
 
 # Enums

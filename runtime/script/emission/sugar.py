@@ -215,7 +215,7 @@ def type_of_class(e: Emitter, python: Any) -> Type:
     """Return the type of the objects of a Python class.
 
     Raises:
-        IllTyped: programs have no type for them.
+        IllTyped: programs do not support the class.
     """
     type_ = annotated_type(python, TypeScope(classes=e.compiler.classes))
     if type_ is None:
@@ -245,7 +245,7 @@ class FormRegistration:
         self._close = close
 
     def close(self) -> None:
-        """Remove the registration; repeated calls have no effect."""
+        """Remove the registration; repeated calls are ignored."""
         self._close()
 
     remove = close

@@ -547,7 +547,7 @@ def _is_tensorial(step: PlanStep) -> bool:
     schema, node = step.bound.reading.schema, step.node
     if step.bound.reading.maker is None or schema.is_varret:
         return False
-    # Namespaces with few operators have no cache of bound kernels.
+    # Namespaces with few operators do not cache bound kernels.
     state, namespace = default_dispatcher().state, step.bound.reading.namespace
     if not isinstance(state.namespaces.get(namespace), OperatorMap):
         return False

@@ -127,7 +127,7 @@ def step_of(node: Node, facts: Mapping[Value, Any]) -> FusedStep | None:
             return None
         fact = facts[value]
         if isinstance(fact, TensorMeta):
-            # The compiler has no arithmetic for these dtypes.
+            # The compiler does not support arithmetic on these dtypes.
             if fact.dtype in COMPLEXES or compute_dtype(fact.dtype) is not fact.dtype:
                 return None
             operand: Any = host_tensor(None, fact.shape, fact.dtype)

@@ -4,13 +4,14 @@
     run(function, arguments)    runs with arguments of the declared types
     call(function, args, ...)   calls from Python: binds and converts the arguments
 
-Rules: - a plan is built from a copy of the graph, optimized if the options say so, on
-the first run; the function stores it (`memo["plan"]`), until the options change; - a
-call that does not fit the schema is refused before anything runs, by the errors of
-calls (`runtime.errors.call`); lists and dictionaries are passed uncopied; - there are
-no locks: an interrupted run leaves no inconsistent state. Two threads that run a
-function for the first time may both plan it, and either plan is valid; - recursion that
-is too deep raises `RunningError`, which names the function.
+Rules:
+- a plan is built from a copy of the graph, optimized if the options say so, on the
+  first run; the function stores it (`memo["plan"]`), until the options change;
+- a call that does not fit the schema is refused before anything runs, by the errors of
+  calls (`runtime.errors.call`); lists and dictionaries are passed uncopied;
+- there are no locks: an interrupted run leaves no inconsistent state. Two threads that
+  run a function for the first time may both plan it, and either plan is valid;
+- recursion that is too deep raises `RunningError`, which names the function.
 """
 
 import sys

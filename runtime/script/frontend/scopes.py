@@ -1,10 +1,12 @@
 """Scopes: variables of a function, its exits, and uses that may come before a value.
 
-Exits     for each statement: the ways in which it may end: normally, or by `return`,
-`break`, `continue` or `raise` ScopeNames     the variables that a part reads, assigns,
-and deletes, each with its first place Absence   the reason why a variable may be
-unassigned where it is used: Python detects it at run time; a graph must know before
-mangled   Python's mangling of a private name in a class
+    Exits         for each statement: the ways in which it may end: normally, or by
+                  `return`, `break`, `continue` or `raise`
+    ScopeNames    the variables that a part reads, assigns, and deletes, each with its
+                  first place
+    Absence       the reason why a variable may be unassigned where it is used: Python
+                  detects it at run time; a graph must know before
+    mangled       Python's mangling of a private name in a class
 
 Rules of exits:
 - the result is every exit that is possible for some values; only conditions that are

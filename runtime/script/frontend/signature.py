@@ -62,7 +62,7 @@ from everyorder.runtime.script.types.annotations import (
 # The origins that `get_origin` returns for the two spellings of a union.
 _UNIONS = (Union, PythonUnion)
 _NO_NAMES: Mapping[str, Any] = {}
-_MISPLACED = "Such comments stand behind assignments, and below or behind parameters."
+_MISPLACED = "Such comments follow assignments, or are below or after parameters."
 
 
 def scope_of(
@@ -432,7 +432,7 @@ def _stored(value: Any, type: Type) -> Any:  # noqa: A002  # the field's own wor
     if isinstance(type, UnionType):
         stored = [_stored(value, each) for each in type.members]
         fitting = [each for each in stored if each is not MISMATCH]
-        # A member of the value's class comes first, as it needs no conversion.
+        # A member of the value's class is preferred, as it is not converted.
         fitting.sort(key=lambda each: each.__class__ is not value.__class__)
         return fitting[0] if fitting else MISMATCH
     if isinstance(type, ListType):

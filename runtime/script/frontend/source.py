@@ -64,7 +64,7 @@ def read_function(function: Any) -> SourceDefinition[Function]:
         function = function.__func__
     if not isinstance(function, FunctionType):
         kind = f"an object of type {type(function).__name__}"
-        reason = "it is no function that is written in Python"
+        reason = "it is not a function written in Python"
         raise NotScriptable(code="NoSource", found=kind, reason=reason, hint=_WRITTEN)
     code = function.__code__
     name = f"the function `{function.__qualname__}`"
@@ -252,7 +252,7 @@ def _methods(python: type) -> list[FunctionType]:
         if isinstance(each, FunctionType)
         and each.__qualname__.startswith(inside)
         and each.__module__ == python.__module__
-        # Generated methods, as those of dataclasses, have no file.
+        # Generated methods, as those of dataclasses, are not in a file.
         and not each.__code__.co_filename.startswith("<string>")
     ]
 
@@ -327,7 +327,7 @@ def _malformed(
 def _changed(name: str, path: str) -> NoReturn:
     reason = f"{path} does not have it; it may have changed since it was run"
     raise NotScriptable(
-        code="NoSource", found=name, reason=reason, hint="Run the file anew."
+        code="NoSource", found=name, reason=reason, hint="Run the file again."
     )
 
 

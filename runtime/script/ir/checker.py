@@ -429,7 +429,7 @@ def types_are_inferred(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def types_can_be_written(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """Check that the type of a value has no variable and parses back from its text."""
+    """Check that the type of a value is closed and parses back from its text."""
     faults: dict[Type, str | None] = {}
     for node in _all_nodes(walk):
         for value in node.outputs:
@@ -465,7 +465,7 @@ _COMPUTES = NodeEffect.RUNS | NodeEffect.READS | NodeEffect.FRESH
 
 
 def fused_graphs_only_compute(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """Check that a fused graph has no effects: it may run in any order, or never."""
+    """Check that a fused graph is pure: it may run in any order, or never."""
     for node in walk.nodes:
         if node.kind != "prim::FusionGroup" or not _is_graph(node):
             continue

@@ -104,7 +104,7 @@ class AttributeForm(Enum):
 
 
 class NodeAttribute(NamedTuple):
-    """An attribute of a kind."""
+    """An attribute of the nodes of a kind."""
 
     name: str
     form: AttributeForm
@@ -197,7 +197,7 @@ _ROWS = (
           effects=NodeEffect.FRESH, sharing=Sharing.HOLDS),
     _kind("ListUnpack", ONE, ANY, rules.list_unpack,
           effects=NodeEffect.READS | NodeEffect.MAY_RAISE, sharing=Sharing.PARTS),
-    # A key of type Any may have no hash.
+    # A key of type Any may be unhashable.
     _kind("DictConstruct", ANY, ONE, rules.dict_construct,
           effects=NodeEffect.FRESH | NodeEffect.MAY_RAISE, sharing=Sharing.HOLDS),
 
@@ -248,7 +248,7 @@ KINDS: Mapping[str, NodeKind] = {each.name: each for each in _ROWS}
 # Name -> row of a plug-in.
 _PLUG_IN_KINDS: dict[str, NodeKind] = {}
 
-# Returns the row of a kind, or None if there is no such kind.
+# Returns the row of a kind, or None for an unknown kind.
 Rows = Callable[[str], NodeKind | None]
 
 
@@ -260,7 +260,7 @@ def register_kind(row: NodeKind) -> Callable[[], None]:
 
 
 def known_kind(name: str) -> NodeKind | None:
-    """Return the row of a kind in the table or of a plug-in; operators have none."""
+    """Return the row of a kind, built-in or of a plug-in, but not of an operator."""
     return KINDS.get(name) or _PLUG_IN_KINDS.get(name)
 
 
@@ -270,7 +270,7 @@ def kind_names() -> tuple[str, ...]:
 
 
 def row_of(name: str, dispatcher: Dispatcher | None = None) -> NodeKind | None:
-    """Return the row of a kind, or None if there is none.
+    """Return the row of a kind, or None for an unknown kind.
 
     An operator is looked up as registered now, in the default dispatcher unless another
     is passed; the library that provides its namespace is loaded. An operator without a

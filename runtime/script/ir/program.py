@@ -17,17 +17,18 @@ Rules of functions:
 - `memo` holds data that other modules derive from the graph to run, print or fuse it,
   by the names of the modules.
 
-Rules of programs: - the name of a function is unique in its program, by the smallest
-free number, as the names of types are; these are owned by the namespace
-(`runtime.schema.declared`), and methods are stored in the declaration of their class:
-`declaration.functions`; - functions and types live as long as their program, unless
-they are discarded; but the functions of `SHARED_PROGRAM`, the default, live as long as
-something refers to them (the Python function that was passed to `jit.script`, a graph
-that calls them), and their names are free again then; its types live as long as the
-process; - `compiled` is for the compiler: it maps a Python function to its compiled
-function and keeps neither alive. Other data about a program, or a declaration, is
-stored in its `memo`: in a table with weak keys, a value that refers to its key would
-keep both alive.
+Rules of programs:
+- the name of a function is unique in its program, by the smallest free number, as the
+  names of types are; these are owned by the namespace (`runtime.schema.declared`), and
+  methods are stored in the declaration of their class: `declaration.functions`;
+- functions and types live as long as their program, unless they are discarded; but the
+  functions of `SHARED_PROGRAM`, the default, live as long as something refers to them
+  (the Python function that was passed to `jit.script`, a graph that calls them), and
+  their names are free again then; its types live as long as the process;
+- `compiled` is for the compiler: it maps a Python function to its compiled function and
+  keeps neither alive. Other data about a program, or a declaration, is stored in its
+  `memo`: in a table with weak keys, a value that refers to its key would keep both
+  alive.
 
 Rules of types of values:
 - an object of a class of a program is an object of the declared Python class; a class
@@ -35,9 +36,9 @@ Rules of types of values:
   because modules of one class may have different types; none of this keeps a class
   alive;
 - a list, and the keys and values of a dictionary, have the one type into which all of
-  them fit; an empty container has no inferred type; a class that can be declared (a
-  named tuple, an enum, a dataclass) is declared; the type of a future follows from its
-  value;
+  them fit; the type of an empty container is not inferred; a class that can be declared
+  (a named tuple, an enum, a dataclass) is declared; the type of a future follows from
+  its value;
 - an object that is not a value of programs has no type, and the reason names the part.
 
 Rules of marks, functions that have another meaning in a script, recognized by identity:
@@ -189,7 +190,7 @@ class Program:
         assert registered is function, "a free name is used once"
 
     def discard(self, function: Function) -> None:
-        """Release the name of a function; repeated calls have no effect."""
+        """Release the name of a function; repeated calls are ignored."""
         if self._functions.get(function.qualname) is function:
             del self._functions[function.qualname]
 
@@ -448,7 +449,7 @@ def interface(cls: C) -> C:
         )
     if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES:
         description = f"{cls.__name__}, which derives from {cls.__bases__[0].__name__}"
-        expected = "a class of its own, with all of the methods"
+        expected = "a class without bases, with all of the methods"
         raise NotScriptable(
             code="MarkMisuse", call="interface", found=description, wanted=expected
         )

@@ -91,7 +91,7 @@ def own(node: Node) -> Outcome:
 
 
 def nothing(node: Node) -> Outcome:
-    """Return no types: the node has no outputs."""
+    """Return no types: the node is without outputs."""
     return ()
 
 
@@ -238,7 +238,7 @@ def with_block(node: Node) -> Outcome:
         for name in ("__enter__", "__exit__"):
             if name not in methods:
                 return f"{manager.type} is not a context manager: it has no `{name}`"
-        entered = _given(methods["__enter__"])
+        entered = _call_result(methods["__enter__"])
         if not is_subtype(entered, body.parameters[0].type):
             parameter = body.parameters[0].type
             return f"{entered} is entered, the parameter is of type {parameter}"
@@ -421,7 +421,7 @@ def _call_method(node: Node, kinds: tuple[type, ...]) -> Outcome:
     return call(schema, types_of(node.inputs), len(node.outputs))
 
 
-def _given(schema: Signature) -> Type:
+def _call_result(schema: Signature) -> Type:
     """Return the type of the result of a call."""
     return _together([each.fake_type for each in schema.returns])
 

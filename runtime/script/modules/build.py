@@ -100,7 +100,7 @@ def method_of(
     """
     member: Any = inspect.getattr_static(shape.python, name)
     if member is vars(Sequential)["forward"]:
-        member, types = _through, {"input": _taken(shape), **types}
+        member, types = _through, {"input": _chain_argument_type(shape), **types}
     return begin_method(shape, name, member, compiler, since, types)
 
 
@@ -111,7 +111,7 @@ def _through(self, input):  # type: ignore[no-untyped-def]  # noqa: A002  # comp
     return value
 
 
-def _taken(shape: ModuleShape) -> Type:
+def _chain_argument_type(shape: ModuleShape) -> Type:
     """Return the type of the argument of a chain: that of its first module."""
     first = next(iter(shape.type.declaration.attributes.values()))
     forward = None
@@ -285,7 +285,7 @@ class _ModuleCompiler:
 def uncompiled_module(
     module: Module, program: Program = SHARED_PROGRAM
 ) -> ScriptModule:
-    """Return a module with new types, which have no methods yet.
+    """Return a module with new types, still without methods.
 
     Raises:
         NotScriptable: the module contains itself.

@@ -90,7 +90,7 @@ _SHAPE = "shape"
 
 
 def shape_of(of: ModuleType) -> ModuleShape | None:
-    """Return the shape of a module type; None if it has no Python class."""
+    """Return the shape of a module type; None without a Python class."""
     shape: ModuleShape | None = of.declaration.memo.get(_SHAPE)
     return shape
 
@@ -132,7 +132,7 @@ class Shaping:
         self._new: list[tuple[Any, ModuleShape]] = []
 
     def undo(self) -> None:
-        """Remove the types that were created here; they have no objects."""
+        """Remove the types that were created here; they do not have objects yet."""
         for key, shape in self._new:
             self._program.memo[_KNOWN][shape.python].pop(key, None)
             shape.type.declaration.memo.pop(_SHAPE, None)

@@ -496,7 +496,7 @@ class Super(Sugared):
         except LookupError:
             python = None
         if not isinstance(owner, ModuleValue) or not isinstance(python, type):
-            e.fail("`super()` stands in a method of a module only")
+            e.fail("`super()` is allowed only in a method of a module")
         if arguments.positional or arguments.named:
             e.fail("`super` takes no arguments in a program")
         return _SuperModule(owner, python)

@@ -370,7 +370,7 @@ class Aliases:
             union |= self.memory(value)
         return union
 
-    # What nodes add, by what they share
+    # The constraints of nodes, by the kind of sharing
 
     def _shares_nothing(self, node: Node) -> None:
         for value in node.outputs:

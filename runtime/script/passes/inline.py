@@ -106,7 +106,7 @@ def replace_node(node: Node, values: Sequence[Value]) -> None:
 
 
 def splice(node: Node, block: Block) -> None:
-    """Replace a node by the contents of one of its blocks, which has no parameters."""
+    """Replace a node by the contents of one of its blocks, without parameters."""
     assert not block.parameters, "the caller has replaced the parameters"
     results = [*block.results]
     block.exit.set_inputs(())

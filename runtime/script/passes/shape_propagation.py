@@ -264,7 +264,7 @@ class _ShapeWalk:
         if primitive is not None:
             if node.kind in _VIEWS:
                 (pretended,) = operands
-                result = _tried(primitive.function, [_shown(pretended)])
+                result = _tried(primitive.function, [_meta_argument(pretended)])
                 return _wrapped(result, pretended.device)
             if row.writes or any(_has_tensors(each) for each in operands):
                 raise _UnknownShape
@@ -278,7 +278,7 @@ class _ShapeWalk:
         bound = bound_call(
             default_dispatcher(), row.schema.name, entry.definitions[0].reading
         )
-        meta_operands = [_shown(each) for each in operands]
+        meta_operands = [_meta_argument(each) for each in operands]
         if not _tensors(operands):
             # A factory operator creates a `meta` tensor only if `device` says so.
             names = [each.name for each in row.schema.arguments]
@@ -300,14 +300,14 @@ def _tried(function: Any, operands: list[Any]) -> Any:
         raise _UnknownShape from error
 
 
-def _shown(value: Any) -> Any:
+def _meta_argument(value: Any) -> Any:
     """Return a value as an argument of an operator on `meta`."""
     if isinstance(value, _MetaTensor):
         return value.tensor
     if isinstance(value, Device):
         return META
     if isinstance(value, list):
-        return [_shown(each) for each in value]
+        return [_meta_argument(each) for each in value]
     return value
 
 

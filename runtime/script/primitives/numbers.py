@@ -262,7 +262,7 @@ def _comparison(name: str, pairs: Sequence[tuple[str, str, str, str]]) -> str:
 
 
 def _ordering(name: str) -> str:
-    # Complex numbers have no order.
+    # Complex numbers are not ordered.
     any_kind = f"{name}.Scalar(Scalar a, Scalar b) -> bool  raises\n    {_SCALARS}"
     return f"{_comparison(name, _ORDERED)}\n{any_kind}"
 
@@ -407,7 +407,7 @@ def _extremes(name: str) -> str:
 
 
 def _parts(kind: str, part: str, samples: str) -> tuple[str, str]:
-    """Return the tables of attributes and of methods of a kind of numbers."""
+    """Return the tables of attributes and methods of numbers of one kind."""
     attributes = f"""
 real.{kind}({kind} self) -> {part}
     {samples}

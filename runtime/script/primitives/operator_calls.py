@@ -1,7 +1,7 @@
 """Calls of operators by compiled programs: by position, with arguments known to fit.
 
     bound_call    calls an operator with every argument in the order of the schema
-                  that the program was compiled with, converts none but codes, copies
+                  that the program was compiled with, converts only codes, copies
                   the lists that kernels get fresh, and finds the bound kernel on the
                   published entry, at every call
     KernelLookup, PrimitiveCheck    lookups of generated programs, once in a run: the

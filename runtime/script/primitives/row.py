@@ -148,7 +148,7 @@ _BINARY = {
 }
 # Function -> its prefix symbol; the key has an `x` to separate it from binary ones.
 _PREFIX = {"neg": "-", "pos": "+", "invert": "~", "not_": "not "}
-# Function -> its key and its pattern; slices have no function in `operator`.
+# Function -> its key and its pattern; slices are not in `operator`.
 _SPECIAL = {
     "contains": ("in", "{1} in {0}"),
     "getitem": ("[]", "{0}[{1}]"),

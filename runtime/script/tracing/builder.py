@@ -150,7 +150,7 @@ class GraphBuilder:
         """Append a list of values; `of` is the element type if not inferred.
 
         Raises:
-            Untraceable: there are no elements, or they are of several types.
+            Untraceable: the elements are missing, or of several types.
         """
         values = [self.value(each) for each in elements]
         kind = "prim::ListConstruct"
@@ -163,7 +163,7 @@ class GraphBuilder:
         """Append a dictionary of values by constant keys; for `of` see `list_of`.
 
         Raises:
-            Untraceable: there are no elements, or they are of several types.
+            Untraceable: the elements are missing, or of several types.
         """
         values = [self.value(each) for pair in pairs.items() for each in pair]
         kind = "prim::DictConstruct"
@@ -174,7 +174,9 @@ class GraphBuilder:
     def _one(self, kind: str, values: Sequence[Value]) -> Type:
         if not values:
             raise Untraceable(
-                code="BuildRefused", kind=kind, reason="nothing says what it holds"
+                code="BuildRefused",
+                kind=kind,
+                reason="the type of its elements is not known",
             )
         element = unify(*dict.fromkeys(each.type for each in values))
         if isinstance(element, Mismatch):
@@ -350,7 +352,7 @@ def _overloads(operator: str) -> list[NodeKind]:
         names = [str(each.name) for each in entries]
         others = [row_of(each) for each in names if each != operator]
         rows += [each for each in others if each is not None]
-    # Kinds of the table have no schema: `node` creates those.
+    # Kinds of the table are without schema: `node` creates those.
     operators = [each for each in rows if each.schema is not None]
     return sorted(operators, key=_takes_any_number)
 

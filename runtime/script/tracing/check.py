@@ -93,7 +93,7 @@ def type_of(value: Any, path: str, classes: PythonClasses, depth: int = 0) -> Ty
         return ListType(_one(types, path, "elements of a list"))
     if type(value) in _DICTS:
         return _dict(value, path, classes, depth)
-    raise TypeFault(path, f"{describe_value(value)} is no tensor")
+    raise TypeFault(path, f"{describe_value(value)} is not a tensor")
 
 
 def _tuple(

@@ -247,7 +247,9 @@ class GraphRecorder:
                 return self.builder.node(
                     "prim::DictConstruct", pairs, [expected]
                 ).output
-        raise self._refused(call, f"{describe_value(argument)} is no value of a graph")
+        raise self._refused(
+            call, f"{describe_value(argument)} is not a value of a graph"
+        )
 
     def _sequence(self, elements: Any, expected: Type | None, call: str) -> Value:
         if isinstance(expected, ListType) or isinstance(elements, list):
@@ -311,7 +313,7 @@ class GraphRecorder:
             self._grad = None
             self._warn_of_grad()
         values = [
-            self.value(self._shown(each, of, numbers), of, kind)
+            self.value(self._unwrapped(each, of, numbers), of, kind)
             for each, of in zip(arguments, formals, strict=True)
         ]
         result = run(*arguments)
@@ -321,7 +323,7 @@ class GraphRecorder:
             self._keep(node, result)
         return result
 
-    def _shown(self, argument: Any, of: Type, numbers: bool) -> Any:
+    def _unwrapped(self, argument: Any, of: Type, numbers: bool) -> Any:
         """Return an argument for a tensor parameter: the number, if it wraps one."""
         if numbers and of is TensorType and is_tensor(argument):
             number = argument.number
@@ -419,7 +421,7 @@ class GraphRecorder:
         if not self.keeps_results:
             message = (
                 f"While a function was traced, it set grad mode to {GRAD.enabled}. The "
-                "trace does not: it runs in the mode of whoever runs it."
+                "trace does not: it runs in the mode of its caller."
             )
             warn(page(message), self.builder.place)
 

@@ -249,7 +249,7 @@ class AnnotationReader:
         types = [walk.type(each) for each in tree.argtypes]
         names = [each.arg for each in arguments]
         if len(names) == len(types) + 1 and names[0] == "self":
-            # The object of a method needs no type.
+            # The object of a method is not annotated.
             del names[0]
         if len(names) != len(types):
             message = f"the comment has {len(types)} types for {len(names)} arguments"

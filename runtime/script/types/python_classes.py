@@ -97,7 +97,7 @@ class PythonClasses:
         """Return the type of a class, or None; annotations may use names of the scope.
 
         Raises:
-            AnnotationError: a field has no type, or the values of an enum have
+            AnnotationError: a field is not typed, or the values of an enum have
             different types.
         """
         declared = self._known.get(python)

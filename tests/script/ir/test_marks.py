@@ -104,7 +104,7 @@ MISUSED = [
     (
         lambda: interface(bool),
         "`interface` was given bool, which derives from int.\n"
-        "  it takes: a class of its own, with all of the methods",
+        "  it takes: a class without bases, with all of the methods",
     ),
     (
         lambda: is_of_type(3, 4),

@@ -152,8 +152,16 @@ def test_a_graph_that_is_none_is_found_at_the_end() -> None:
             "prim::Constant",
             "an object is not a constant of a graph",
         ),
-        (lambda b, x: b.value([]), "prim::ListConstruct", "nothing says what it holds"),
-        (lambda b, x: b.value({}), "prim::DictConstruct", "nothing says what it holds"),
+        (
+            lambda b, x: b.value([]),
+            "prim::ListConstruct",
+            "the type of its elements is not known",
+        ),
+        (
+            lambda b, x: b.value({}),
+            "prim::DictConstruct",
+            "the type of its elements is not known",
+        ),
         (
             lambda b, x: b.insert("core::missing", x),
             "core::missing",
