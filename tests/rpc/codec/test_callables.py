@@ -406,10 +406,12 @@ def test_the_text_of_a_refusal() -> None:
     with pytest.raises(UnknownCallable, check=code("OnlyRegistered")) as caught:
         unpack_call(payload, registered_only=True)
     assert str(caught.value) == (
-        "The function `__torch__.tests.rpc.codec.programs.added` was refused: this\n"
-        "worker takes registered functions only.\n"
+        "The function `__torch__.tests.rpc.codec.programs.added` was refused: this "
+        "worker\n"
+        "accepts only registered functions.\n"
         "  to do: register a function there by `rpc.register`, and call it with "
-        "numbers,\n         texts, tensors, references and containers of these"
+        "numbers,\n"
+        "         texts, tensors, references and containers of these"
     )
 
 
