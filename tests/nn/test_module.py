@@ -127,7 +127,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "early": (
         Early,
         ModuleNotInitialized,
-        "`by` was given to a `Early` that has no place for it.\n"
+        "`by` was assigned to a `Early` that is not initialized.\n"
         "  to do: call `super().__init__()` first",
     ),
     "a dot": (

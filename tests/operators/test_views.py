@@ -123,7 +123,7 @@ WRONG: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "view impossible": (
         lambda x: core.view(core.transpose(x, 0, 1), [24]),
         ViewImpossible,
-        "`core::view` cannot show shape (3, 2, 4) as (24,) without a copy.\n"
+        "`core::view` cannot view shape (3, 2, 4) as (24,) without a copy.\n"
         "  strides: (4, 12, 1)\n"
         "  to do:   use reshape(...), which copies where it must",
     ),

@@ -407,9 +407,11 @@ def test_the_text_of_a_refusal() -> None:
         unpack_call(payload, registered_only=True)
     assert str(caught.value) == (
         "The function `__torch__.tests.rpc.codec.programs.added` was refused: this "
-        "worker\ntakes registered functions only.\n"
+        "worker\n"
+        "accepts only registered functions.\n"
         "  to do: register a function there by `rpc.register`, and call it with "
-        "numbers,\n         texts, tensors, references and containers of these"
+        "numbers,\n"
+        "         texts, tensors, references and containers of these"
     )
 
 

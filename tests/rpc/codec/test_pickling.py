@@ -225,10 +225,11 @@ def test_the_text_of_a_refusal() -> None:
     with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack((double, (), {"lock": LOCK}), root=ROOT)
     assert str(caught.value) == (
-        "`kwargs['lock']`, an object of `_thread.lock`, cannot be sent: it cannot be\n"
+        "`kwargs['lock']`, an object of `_thread.lock`, cannot be sent: it cannot "
+        "be\n"
         "pickled.\n"
         "  reason: TypeError: cannot pickle '_thread.lock' object\n"
-        "  to do:  send what it is made of, or a reference to it"
+        "  to do:  send its parts, or a reference to it"
     )
 
 

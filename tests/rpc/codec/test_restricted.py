@@ -177,7 +177,7 @@ def test_the_text_of_a_refusal() -> None:
     assert str(caught.value) == (
         "`result`, a set, cannot be sent: it cannot be pickled.\n"
         "  reason: TypeError: the restricted codec does not support its class\n"
-        "  to do:  send what it is made of, or a reference to it"
+        "  to do:  send its parts, or a reference to it"
     )
 
 

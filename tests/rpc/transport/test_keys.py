@@ -152,7 +152,7 @@ def test_a_folder_without_keys(home: Path) -> None:
     with pytest.raises(UnsafeKeys, check=code("NotAKey")) as raised:
         Keys.load(home)
     assert " ".join(str(raised.value).split()) == (
-        f"`{home}/secret.key` holds no key: there is no such file; "
+        f"`{home}/secret.key` does not hold a key: there is no such file; "
         "`rpc.Keys.create(folder)` makes it."
     )
 

@@ -212,9 +212,10 @@ def test_operators_that_are_not_here() -> None:
         loaded(packed(contents | {name: text}))
     assert (
         str(raised.value)
-        == """in the buffer needs the operator mine::add, which is not here.
+        == """\
+in the buffer needs the operator mine::add, which is not registered.
   called in: graphs/__torch__.demo.loop.txt
-  to do:     Import what registers it, and load again."""
+  to do:     Import the module that registers it, and load again."""
     )
 
 
@@ -467,7 +468,8 @@ def test_no_object_of_python_is_looked_into(lines: str, way: Any) -> None:
     ):
         liar.more(victim)
     assert str(raised.value).startswith(
-        "A program of an archive gave no `__torch__.tree.Node`, but "
+        "A program of an archive returned a SimpleNamespace, expected\n"
+        "`__torch__.tree.Node`."
     )
     assert victim == SimpleNamespace(function=print)
 

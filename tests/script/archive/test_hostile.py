@@ -127,8 +127,8 @@ def test_a_newer_format() -> None:
         loaded(packed(members(SAMPLE) | {"version": b"7\n"}))
     assert (
         str(raised.value)
-        == "in the buffer: format 7, this reader knows up to 1: it may mean something "
-        "else.\n  to do: Load it with a newer version, or save it again with this one."
+        == "in the buffer has format 7; this reader supports up to 1.\n"
+        "  to do: Load it with a newer version, or save it again with this one."
     )
 
 

@@ -198,7 +198,7 @@ def test_the_text_of_a_refused_example() -> None:
         == """\
 `_lambda_` cannot be traced with `n`: an int is not a tensor.
   it takes: tensors, and tuples, lists and dictionaries of them
-  to do:    give everything else to the function before it is traced"""
+  to do:    bind everything else to the function before it is traced"""
     )
 
 
