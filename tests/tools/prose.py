@@ -118,8 +118,8 @@ def findings_in(text: str, *, docstring: bool = False) -> Iterator[tuple[str, st
         for match in pattern.finditer(text):
             yield match[0], advice
     for pattern in OPENINGS if docstring else ():
-        if (match := pattern.match(text)) is not None:
-            yield match[0], "begin with an imperative verb"
+        if (opening := pattern.match(text)) is not None:
+            yield opening[0], "begin with an imperative verb"
 
 
 def bindings_of(source: str) -> Iterator[str]:
