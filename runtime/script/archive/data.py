@@ -10,7 +10,7 @@ Every value that an archive can hold has one form:
     {"device": "cpu"}, {"dtype": "float32"}, {"layout": ...}, {"memory_format": ...}
     {"function": name}             a function of the archive
     {"manager": "no_grad"}         one of the few classes that a graph may call
-    {"ref": n} the n-th entry of the table of shared values:
+    {"ref": n}                     the n-th entry of the table of shared values:
     {"list": [...]}, {"dict": [[key, value], ...]}
     {"object": class, "attributes": {...}}, {"module": type, "attributes": {...}, ...}
     {"tensor": storage, "dtype": ..., "shape": ..., "strides": ..., "offset": ...}

@@ -3,14 +3,14 @@
 An archive has these members:
 
     version                  the number of the format
-    data.json the root, the shared values, the storages; objects that
+    data.json                the root, the shared values, the storages; objects that
                              graphs and, as CONSTANTS, the code refer to
     types.json               classes, modules, interfaces, enums; functions
-    graphs/NAME.txt the graph of a function, which is loaded
-    code/__torch__/a/b.py the definitions of a.b as Python, for people, not loaded
-    debug.json the source lines of nodes
+    graphs/NAME.txt          the graph of a function, which is loaded
+    code/__torch__/a/b.py    the definitions of a.b as Python, for people, not loaded
+    debug.json               the source lines of nodes
     storages/N               the bytes of a storage
-    extra/NAME extra files of the caller
+    extra/NAME               extra files of the caller
 
 Rules:
 - the archive holds exactly the objects reachable from the root, in the order of

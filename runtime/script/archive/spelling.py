@@ -1,8 +1,9 @@
 """Spelling: types, constants, names and nodes as Python expressions.
 
-    type_text, constant_text types and constants as expressions
-    FORMS           kind -> function of a node, its operands as texts, and the constants
-    register_form, register_word add a kind, or a name, of a plug-in
+    type_text, constant_text        types and constants as expressions
+    FORMS                           kind -> function that writes a node from the texts
+                                    of its operands and the table of constants
+    register_form, register_word    add a kind, or a name, of a plug-in
 
 Rules of words:
 - the text is Python's grammar; types are written as annotations (`Dict[str, Tensor]`),

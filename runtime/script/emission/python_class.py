@@ -1,7 +1,7 @@
 """Python classes in programs: supported classes, and the roles of their members.
 
-    class_members    a class: its source, declared attributes, constants, functions
-    Role             the role of a function: method, getter, setter, static
+    class_members        a class: its source, declared attributes, constants, functions
+    Role                 the role of a function: method, getter, setter, static
     dataclass_methods    the methods generated for a dataclass, as compiled texts
 
 Rules:

@@ -370,8 +370,7 @@ def _wait(node: Node) -> Run:
     element = type_.element
 
     def wait(future: Any) -> Any:
-        # Duck typing is not enough: the wait must be recorded by the future's own
-        # method.
+        # A cast may pass any object as a future, and its method is called below.
         if not isinstance(future, Future):
             check_value(future, type_, "A program")
         try:

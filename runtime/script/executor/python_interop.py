@@ -3,7 +3,7 @@
     test_of, check_value    type tests of values at run time
     taker, binder_of        conversion of arguments of a call from Python
     exception, Frame, add_frame, script_frames, note    exceptions of programs
-    ProgramRun, warn               warnings, collected in a call from Python
+    ProgramRun, warn        warnings, collected in a call from Python
 
 Rules of types:
 - `isinstance` agrees with Python where Python can decide: True is an int; a list is of

@@ -1,6 +1,6 @@
 """Sources of programs: find the text and the syntax tree of a definition.
 
-    SourceDefinition       a function, class or text: its source and its tree
+    SourceDefinition                        a function, class or text: source and tree
     read_function, read_class, read_text    find it, with its lines unchanged
 
 The file of a function is parsed once. A function is found by the first line of its code

@@ -3,11 +3,11 @@
 The checker, alias analysis, passes, printer, parser and plans learn about a kind only
 from this table.
 
-    NodeKind    a row: counts, attributes, type rule, effects, what is shared
-    KINDS       the rows by name, `prim::...`
-    register_kind    adds a kind of a plug-in
-    known_kind  the row of a kind that is not an operator
-    row_of      the row of any kind: of the table, or of an operator of the dispatcher
+    NodeKind         a row: counts, attributes, type rule, effects, shared memory
+    KINDS            the rows by name, `prim::...`
+    register_kind    adds a row for a plug-in
+    known_kind       the row of a name, except operators
+    row_of           the row of a name: of the table, or of an operator
 
 Rules:
 - a kind is `prim::Name`, or the full name of an operator with its overload

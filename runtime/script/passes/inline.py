@@ -2,10 +2,10 @@
 
     splice, replace_node, replace_output    replacements of nodes and outputs
     identity, work_key                      keys of equal constants, or nodes
-    lift_closures    bodies of forks and awaits become graphs, which are given what they
-                     use
-    inline_calls     the body of a function, or method, in place of a call of it
-    unroll_loops     the trips of a short loop, one after another
+    lift_closures    moves bodies of forks and awaits into graphs, whose inputs are the
+                     captured values
+    inline_calls     replaces calls by the bodies of functions and methods
+    unroll_loops     replaces short loops by their trips, one after another
 
 Rules of values:
 - a value that replaces one of a wider type is cast to that type, because inferred types

@@ -1,7 +1,7 @@
 """The pass pipeline: run passes in rounds until nothing changes, with optional checks.
 
     CLEANUP    after emission: produces the graph that is printed, saved and called
-    OPTIMIZE   of a copy, before it runs
+    OPTIMIZE   before the first run: produces the copy that runs
 
 Rules:
 - a pass is a function that changes a graph and returns the number of changes; if it

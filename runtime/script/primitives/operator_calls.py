@@ -1,9 +1,9 @@
 """Calls of operators by compiled programs: by position, with arguments known to fit.
 
     bound_call    calls an operator with every argument in the order of the schema
-                  that the program was compiled with, converts only codes, copies
-                  the lists that kernels get fresh, and finds the bound kernel on the
-                  published entry, at every call
+                  that the program was compiled with; it converts only enum
+                  constants, copies lists for kernels, and looks up the bound kernel
+                  on the published entry at every call
     KernelLookup, PrimitiveCheck    lookups of generated programs, once in a run: the
                   bound kernels of operators, and True if primitives run their functions
     is_own, is_plain    conditions for a fused kernel to replace operators that

@@ -3,8 +3,8 @@
 A row is the complete description of a primitive, including its spelling in programs.
 
     PrimitiveRow    a schema, its spelling, its function, samples for its test
-    Way       the spelling in a program: by an operator, a function, a method, ...
-    row       one row with an explicit `Way`
+    Way             the spelling in a program: an operator, a function, a method, ...
+    row             one row with an explicit `Way`
     operators, functions, methods, attributes    the rows of a table in text
 
 A row of a table is a line with the schema, and lines below it with the samples:
