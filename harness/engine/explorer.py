@@ -148,7 +148,7 @@ def _explored(
     # Handles of the player would still be alive.
     reference.recheck_findings(session)
     session.player.drop()
-    meter.tell()
+    meter.report_progress()
     proving = any(part.family == "graph" for part in parts)
     violations = refutations(session, proving=proving and session.system.settled)
     if complete and session.ordered and not violations:

@@ -208,12 +208,12 @@ def _judged(
             after = before if other == history else _played(session, other)
             if after != before and _is_new(session, other, after):
                 return replace(finding, kind="not fresh")
-    if _is_left(session, replays):
+    if _carries_over(session, replays):
         return replace(finding, kind="not fresh")
     return finding
 
 
-def _is_left(session: ExplorationSession, histories: Iterable[History]) -> bool:
+def _carries_over(session: ExplorationSession, histories: Iterable[History]) -> bool:
     """Return True if a fresh system shows effects of an earlier history.
 
     The next system may undo them, so that no history has changed for good.

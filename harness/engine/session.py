@@ -130,7 +130,7 @@ class Meter:
         if self._ends is not None and monotonic() > self._ends:
             raise Incomplete(f"the budget of {self._budget.seconds} seconds is spent")
 
-    def tell(self) -> None:
+    def report_progress(self) -> None:
         """Call the progress callback, if there is one."""
         if self._progress is not None:
             self._progress(self.transitions, self.planned)
@@ -142,7 +142,7 @@ class Meter:
         if limit is not None and self.transitions + operations > limit:
             raise Incomplete(f"the budget of {limit:,} steps is spent")
         self.check_time()
-        self.tell()
+        self.report_progress()
         self._next = self.transitions + operations + STRIDE
         for end in (limit, self._halts):
             if end is not None:

@@ -100,7 +100,7 @@ def _exceptions() -> dict[type, Accessor]:
 EXCEPTIONS = _exceptions()
 
 
-def _left(kind: type) -> Accessor:
+def _rest_of(kind: type) -> Accessor:
     """Return the accessor of an iterator over a dict or a set: rest and source."""
     reduce: Any = kind.__reduce__
 
@@ -145,7 +145,7 @@ def _others() -> list[Any]:
 
 
 def _table() -> dict[type, Accessor]:
-    table = {type(each): _left(type(each)) for each in _over_tables()}
+    table = {type(each): _rest_of(type(each)) for each in _over_tables()}
     for kind in [*map(type, _others()), *vars(itertools).values()]:
         if type(kind) is type and "__reduce__" in namespace_of(kind):
             table[kind] = reduction(kind)

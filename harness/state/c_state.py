@@ -65,7 +65,7 @@ class ClassToken(NamedTuple):
     name: str
 
 
-_NOBODY: frozenset[int] = frozenset()
+_NO_IDS: frozenset[int] = frozenset()
 _subclasses_of: Callable[[type], list[type]] = type.__subclasses__
 
 
@@ -82,8 +82,8 @@ def class_reader(kind: type) -> Callable[[type], Hashable]:
 
 def _class_reader(registers: bool, standard: bool) -> Callable[[type], Hashable]:
     def read(kind: type) -> Hashable:
-        registered: frozenset[int] | None = _NOBODY
-        below = _NOBODY
+        registered: frozenset[int] | None = _NO_IDS
+        below = _NO_IDS
         if registers:
             try:
                 registered = frozenset(map(id, _abc._get_dump(kind)[0]))

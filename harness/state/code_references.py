@@ -441,7 +441,7 @@ def _global(stream: Tokens, space: Space, name: str, builtin_space: Any) -> None
             stream.emit(value)
         return
     out += (space.number, name)
-    if stream.ignoring and stream.ignores_path(f"{_told(space)}.{name}"):
+    if stream.ignoring and stream.ignores_path(f"{_module_name(space)}.{name}"):
         out.append(IGNORED)
     elif issubclass(type(value), types.ModuleType):
         # Its attributes are written one by one; see `_chain`.
@@ -469,7 +469,7 @@ def _of_library(stream: Tokens, function: Any) -> str:
     return f"{module}.{name}"
 
 
-def _told(space: Space) -> object:
+def _module_name(space: Space) -> object:
     return space.values.get("__name__")
 
 

@@ -145,7 +145,7 @@ def proxy_target(o: Any, address: int) -> Any:
     target = _target_at(address)
     if target is None and (id(o), address) not in _unknown:
         # The search is slow in a large process, so all targets are searched at once.
-        _look_for_all()
+        _find_all_targets()
         target = _target_at(address)
         if target is None:
             _unknown.add((id(o), address))
@@ -162,7 +162,7 @@ def _target_at(address: int) -> Any:
     return None if reference is None else reference()
 
 
-def _look_for_all() -> None:
+def _find_all_targets() -> None:
     global _thaws
     if gc.get_freeze_count():
         _thaws += 1
@@ -200,7 +200,7 @@ _ANNOTATIONS = "__annotations__"
 _STATIC = "__static_attributes__"
 
 
-def _written(stream: Tokens, _o: Any) -> None:
+def _write_placeholder(stream: Tokens, _o: Any) -> None:
     stream.out.append("written")
 
 
@@ -308,15 +308,15 @@ def name_of(stream: Tokens, o: Any, kind: type) -> str:
         return ""
     plan = stream.plan(kind)
     own = plan.dict_of(o) if plan.dict_of is not None else {}
-    module = _told(o, kind, "__module__", own) or module_of(kind)
+    module = _text_attribute(o, kind, "__module__", own) or module_of(kind)
     for label in ("__qualname__", "__name__"):
-        name = _told(o, kind, label, own)
+        name = _text_attribute(o, kind, label, own)
         if name and not stream.follows(module) and stream.resolve(module, name) is o:
             return f"{module}.{name}"
     return ""
 
 
-def _told(o: Any, kind: type, label: str, own: dict[str, Any]) -> str:
+def _text_attribute(o: Any, kind: type, label: str, own: dict[str, Any]) -> str:
     """Return a text attribute of an object that C, or a wrapper, defines."""
     value = dict.get(own, label)
     for level in mro_of(kind):
@@ -435,7 +435,7 @@ def _table(kinds: dict[type | tuple[type, ...], Handler]) -> dict[int, Handler]:
 
 HANDLERS: dict[int, Handler] = _table(
     {
-        Placeholder: _written,
+        Placeholder: _write_placeholder,
         (set, frozenset): _set,
         type: write_class,
         types.FunctionType: write_function,

@@ -92,9 +92,9 @@ class Tokens:
     `out` are the tokens; `order` the objects by number, and `seen` their numbers by id;
     `number` is that of the object that is being written.
 
-    Not part of any form, because equal states may differ in them: `orders`, the orders
-    of dicts (in the exact form only), and `variants`, the orders of sets and the
-    counters of caches.
+    Stored separately: `orders`, the orders of dicts, which only the exact form
+    contains, and `variants`, the orders of sets and the counters of caches, which no
+    form contains, because states that differ in them may have different futures.
 
     Lists of numbers: `opaque` objects; `sets` of two or more; `counters`, caches that
     count; `traces`, tracebacks; `frames` with a caller, without the `traced` ones,

@@ -141,18 +141,20 @@ class DispatcherSystem(ScenarioSystem):
         self._upstream = view == "upstream"
         self._checks = laws
         self._performs: list[Perform] = []
-        self._given: list[Perform] = []
-        self._held: list[Closable] = []
+        self._setup: list[Perform] = []
+        self._setup_handles: list[Closable] = []
         self._recorder = LabelRecorder(watching=laws)
-        self._left = Leftovers(self._recorder)
+        self._leftovers = Leftovers(self._recorder)
         # The state of the thread while no step is active.
         self._thread: Moment | None = None
         # The steps with effects outside of the state; such effects of the setup are
         # repeated for each fresh dispatcher.
         steps = enumerate(scenario.steps)
-        self._others = frozenset(number for number, step in steps if step.has_effects)
-        self._anew = any(step.has_effects for step in scenario.given)
-        self._affects = self._anew or bool(self._others)
+        self._effect_steps = frozenset(
+            number for number, step in steps if step.has_effects
+        )
+        self._repeats_setup = any(step.has_effects for step in scenario.given)
+        self._affects = self._repeats_setup or bool(self._effect_steps)
         self._base: DispatcherState | None = None
         self.dispatcher = RecordingDispatcher(self._recorder)
         self._lock = self.dispatcher.lock
@@ -179,15 +181,15 @@ class DispatcherSystem(ScenarioSystem):
         if self._thread is None or not self._thread.is_of_this_thread():
             self._thread = Moment()
         if self._checks:
-            self._left.end_system(("the dispatcher", ref(self.dispatcher)))
+            self._leftovers.end_system(("the dispatcher", ref(self.dispatcher)))
         self.dispatcher = dispatcher = RecordingDispatcher(self._recorder)
         self._lock = dispatcher.lock
         self._recorder.is_locked = self._lock.locked
-        if self._anew:
-            self._give(dispatcher)
+        if self._repeats_setup:
+            self._apply_setup(dispatcher)
         else:
             if self._base is None or self._base.subscriptions:
-                self._base = self._give(RecordingDispatcher(self._recorder))
+                self._base = self._apply_setup(RecordingDispatcher(self._recorder))
             dispatcher.state = self._cold(self._base)
         self._handles = [OperatorHandle(dispatcher, name) for name in self._names]
         self._performs = [
@@ -197,7 +199,7 @@ class DispatcherSystem(ScenarioSystem):
         self._note(None)
         self._start = dispatcher.state
         self._open.clear()
-        self._left.begin_system(given=self._anew)
+        self._leftovers.begin_system(given=self._repeats_setup)
 
     def close(self) -> None:
         """End the effects outside of the state, as a reset does."""
@@ -205,23 +207,23 @@ class DispatcherSystem(ScenarioSystem):
         if self._thread is not None and self._thread.is_of_this_thread():
             self._thread.restore()
 
-    def _give(self, giver: RecordingDispatcher) -> DispatcherState:
+    def _apply_setup(self, giver: RecordingDispatcher) -> DispatcherState:
         """Return the state that every fresh dispatcher starts from.
 
         It is a value, so it is computed once, but see `_cold`; a listener of the setup
         receives events, so it is created for each dispatcher.
         """
         # A library ends with its last reference, so the setup must be kept alive.
-        self._given = [
+        self._setup = [
             setup.prepare(giver, f"given {number}")
             for number, setup in enumerate(self.scenario.given, 1)
         ]
-        self._held = [perform() for perform in self._given]
+        self._setup_handles = [perform() for perform in self._setup]
         return giver.state
 
     def _cold(self, base: DispatcherState) -> DispatcherState:
         """Return the setup's state, without what earlier runs cached for calls."""
-        if not self._given:
+        if not self._setup:
             return base
         namespaces = {**base.namespaces}
         for namespace, text in self._places:
@@ -239,12 +241,12 @@ class DispatcherSystem(ScenarioSystem):
         try:
             handle: Closable = self._call(("do", step), self._performs[step])
         except BaseException:
-            self._left.note_refusal()
+            self._leftovers.note_refusal()
             raise
         self._change = "add"
         if self._checks:
             if self._recorder.objects:
-                self._left.note_done(step)
+                self._leftovers.note_done(step)
             tokens = getattr(handle, "tokens", None)
             if tokens is not None:
                 self._open[step] = self._tokens = tokens
@@ -262,7 +264,7 @@ class DispatcherSystem(ScenarioSystem):
             if self.dispatcher.state is not after:
                 now = self.dispatcher.state
                 self._again += check_step(after, now, "again", ())
-            self._left.note_undone(step)
+            self._leftovers.note_undone(step)
 
     def use(self, use: int) -> Hashable:
         """Perform a use, a call or a look-up, and return its answer."""
@@ -309,7 +311,7 @@ class DispatcherSystem(ScenarioSystem):
             )
             if entry is not None and entry.rules:
                 rules += _rules(entry)
-        effects = reading_text(self._beside_the_state()) if self._affects else ""
+        effects = reading_text(self._outside_effects()) if self._affects else ""
         titled = list(zip(self._titles, texts, strict=False))
         if rules:
             titled.append(("rules", rules))
@@ -366,7 +368,7 @@ class DispatcherSystem(ScenarioSystem):
         """Return the laws that the last action, or the last look, broke."""
         if not self._checks:
             return ()
-        left, recorder = self._left, self._recorder
+        left, recorder = self._leftovers, self._recorder
         if self._looked:
             violations, self._broken, self._looked = self._broken, [], False
             # Calls were checked one by one; `observe` may have any effect.
@@ -388,7 +390,7 @@ class DispatcherSystem(ScenarioSystem):
             broken += left.thread_violations(
                 self._change or "reset",
                 self._lock,
-                modes_may_change=self._stepped in self._others,
+                modes_may_change=self._stepped in self._effect_steps,
             )
         if left.garbage and not broken:
             self._forget()
@@ -401,11 +403,11 @@ class DispatcherSystem(ScenarioSystem):
         To be called when the exploration is over; see `recorder.Leftovers`.
         """
         self._forget()
-        return self._left.final_violations()
+        return self._leftovers.final_violations()
 
     def collect_always(self) -> None:
         """Let `laws` report every leak from now on; see `recorder.Leftovers`."""
-        self._left.hurry()
+        self._leftovers.hurry()
 
     def _forget(self) -> None:
         """Drop the cached states and records: they keep kernels alive."""
@@ -427,14 +429,14 @@ class DispatcherSystem(ScenarioSystem):
     def state(self, handles: Sequence[object] = ()) -> Hashable:
         """Return the whole state, with listeners' knowledge and outside effects."""
         state = self.dispatcher.state
-        effects = self._beside_the_state() if self._affects else ()
+        effects = self._outside_effects() if self._affects else ()
         if state.subscriptions or effects:
             return (fingerprint(state), _holders(state), effects)
         if self._printed[0] is not state:
             self._printed = (state, fingerprint(state))
         return self._printed[1]
 
-    def _beside_the_state(self) -> tuple[Row, ...]:
+    def _outside_effects(self) -> tuple[Row, ...]:
         """Return effects of steps outside of the state; the thread has its own law."""
         return self.dispatcher.effects.reading(self.dispatcher)
 

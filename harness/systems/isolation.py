@@ -216,7 +216,7 @@ class IsolatedSystem(ScenarioSystem):
         self._ended: list[int] = []
         self._kinds: dict[str, type[RemoteHandle]] = {}
         # Tokens of handles that were not freed: the engine must find them alive.
-        self._kept: list[object] = []
+        self._leaked: list[object] = []
         self._children = 0
         # A look may break a law, even without a `check`.
         self._looked = False
@@ -231,7 +231,7 @@ class IsolatedSystem(ScenarioSystem):
         self._end_child()
         if self._memory.thorough > thorough:
             raise ExplorationRestart(code="OlderGarbage")
-        self._kept.clear()
+        self._leaked.clear()
         if self._source is None:
             spawns = self.scenario.isolation == "spawn"
             self._source = source = (
@@ -244,12 +244,12 @@ class IsolatedSystem(ScenarioSystem):
         self._ended = []
         self._children += 1
         looks = self._children in CHECKING_CHILDREN
-        self._ask("reset", "reset", replace(self._memory, checks_outside=looks))
+        self._request("reset", "reset", replace(self._memory, checks_outside=looks))
 
     def do(self, step: int) -> RemoteHandle:
         """Do a step in the child."""
         text = self.scenario.steps[step].text
-        number, name = self._ask(text, "do", step)
+        number, name = self._request(text, "do", step)
         kind = self._kinds.get(name)
         if kind is None:
             # The engine reports leaks by the name of the handle's type.
@@ -260,18 +260,18 @@ class IsolatedSystem(ScenarioSystem):
     def undo(self, step: int, handle: Any) -> None:
         """Undo a step in the child."""
         text = f"the undo of {self.scenario.steps[step].text}"
-        if not self._ask(text, "undo", step, handle.number):
-            self._kept.append(handle)
+        if not self._request(text, "undo", step, handle.number):
+            self._leaked.append(handle)
 
     def use(self, use: int) -> Hashable:
         """Perform a use in the child; an exception is an answer."""
-        answer: Hashable = self._ask(self.scenario.uses[use].text, "use", use)
+        answer: Hashable = self._request(self.scenario.uses[use].text, "use", use)
         return answer
 
     def observe(self) -> Hashable:
         """Return the observation of the child."""
         self._looked = True
-        observation: Hashable = self._ask("observe", "observe")
+        observation: Hashable = self._request("observe", "observe")
         return observation
 
     def laws(self) -> Sequence[Hashable]:
@@ -279,23 +279,23 @@ class IsolatedSystem(ScenarioSystem):
         looked, self._looked = self._looked, False
         if self.scenario.check is None and not looked:
             return ()
-        broken: Sequence[Hashable] = self._ask("check", "laws")
+        broken: Sequence[Hashable] = self._request("check", "laws")
         return broken
 
     def collect(self) -> None:
         """Collect the child's garbage."""
-        self._ask("a collection of garbage", "collect")
+        self._request("a collection of garbage", "collect")
 
     def state(self, handles: Sequence[object]) -> Hashable | None:
         """Return the complete state of the child's registry."""
         state: Hashable | None
-        state = self._ask("reading the state", "state", _numbers(handles))
+        state = self._request("reading the state", "state", _numbers(handles))
         return state
 
     def portrait(self, handles: Sequence[object]) -> object | None:
         """Return the state in a form that `paths` can compare."""
         portrait: object
-        portrait = self._ask("reading the state", "portrait", _numbers(handles))
+        portrait = self._request("reading the state", "portrait", _numbers(handles))
         return portrait
 
     def caveats(self) -> Sequence[Caveat]:
@@ -306,7 +306,7 @@ class IsolatedSystem(ScenarioSystem):
         """
         thorough = self._memory.thorough
         if self._channel is not None:
-            self._learn(self._ask("reading the state", "memory"))
+            self._learn(self._request("reading the state", "memory"))
         if self._memory.thorough > thorough:
             raise ExplorationRestart(code="OlderGarbage")
         return self._memory.caveats
@@ -324,7 +324,7 @@ class IsolatedSystem(ScenarioSystem):
             self._closing()
             self._source = None
 
-    def _ask(self, operation: str, name: str, *arguments: Any) -> Any:
+    def _request(self, operation: str, name: str, *arguments: Any) -> Any:
         """Send a request to the child; return its answer, or raise its error."""
         assert self._channel is not None, "a system is reset before it is asked"
         try:
@@ -373,7 +373,7 @@ class IsolatedSystem(ScenarioSystem):
         pid = self._pid
         # A child that cannot end in order has nothing to report.
         with suppress(HarnessError):
-            self._learn(self._ask("the end", "end"))
+            self._learn(self._request("the end", "end"))
         if self._channel is not None:
             self._ended.append(pid)
         self._forget()

@@ -88,8 +88,8 @@ class RegistrySystem(ScenarioSystem):
         super().__init__(scenario)
         self._create = scenario.create
         self._performs: list[Perform] = []
-        self._given: list[Perform] = []
-        self._given_handles: list[Closable] = []
+        self._setup: list[Perform] = []
+        self._setup_handles: list[Closable] = []
         self._target: Any = None
         self._loop = ScenarioLoop()
         self._started = False
@@ -129,16 +129,16 @@ class RegistrySystem(ScenarioSystem):
                 "them, or no create",
             )
         with as_current_loop(self._loop):
-            self._given = [
+            self._setup = [
                 setup.prepare(self._target, f"given {number}")
                 for number, setup in enumerate(self.scenario.given, 1)
             ]
-            self._given_handles = [perform() for perform in self._given]
+            self._setup_handles = [perform() for perform in self._setup]
             self._performs = [
                 step.prepare(self._target, f"step {number}")
                 for number, step in enumerate(self.scenario.steps, 1)
             ]
-        self._complete.begin(self._target, self._loop, self._performs, self._given)
+        self._complete.begin(self._target, self._loop, self._performs, self._setup)
 
     def close(self) -> None:
         """End the setup, the loop, and the registry's leftovers in the process."""
@@ -147,14 +147,14 @@ class RegistrySystem(ScenarioSystem):
 
     def _end(self) -> None:
         self._broken.clear()
-        while self._given_handles:
+        while self._setup_handles:
             # The steps after it may still be active, and make it fail.
             with suppress(Exception):
-                self._end_handle(self._given_handles.pop())
+                self._end_handle(self._setup_handles.pop())
         self._complete.end()
         self._loop.close()
         self._performs.clear()
-        self._given.clear()
+        self._setup.clear()
         target, self._target = self._target, None
         reset = self.scenario.reset
         if reset is not None and self._started:
@@ -263,7 +263,7 @@ class RegistrySystem(ScenarioSystem):
             complete.note_loop()
 
     def _check_after(self, kind: str, number: int) -> None:
-        """Check the untracked state after a first operation, and with one step."""
+        """Check the untracked state after first performances of an operation."""
         self._complete.check_after((kind, number), min(self._active, self.steps))
 
     def _clean(self) -> None:
