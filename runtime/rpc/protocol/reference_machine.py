@@ -3,21 +3,17 @@
 This module defines which messages about references are sent, and when.  The tables that
 the machine changes, and by which a value is freed, are in
 `runtime.rpc.protocol.ownership`.  The algorithm is that of network objects (Birrell and
-others, 1993): owners list their users by id, so there are no counts that could become
-wrong.
+others, 1993): owners list their users by id, so a count can never become wrong.
 
-Each time that a reference is sent, the receiver has a new fork whose parent is the
-sender:
+A sent reference is a new fork at the receiver, and the sender is its parent:
 - owner to user: the owner lists the fork when it sends it; no other message is needed;
 - user to user: the receiver asks the owner to list it (`Register`,
   `ReferenceRegistered`), then lets the sender release its own (`Accept`); until then
   the sender's reference stays listed;
-- user to owner: the owner lists the new fork for itself, and lets the sender release
-  its reference;
+- user to owner: the owner lists the new fork, and lets the sender release its own;
 - owner to itself: as owner to user, with the owner as the user;
 - `remote`: the call that creates a value lists the caller's reference; its answer
-  confirms the reference; without an answer the reference is dead, and is unlisted after
-  the call.
+  confirms it; without an answer it is dead, and is unlisted after the call.
 
 Rules:
 - messages of one peer arrive once and in order until the peer is lost, so a `Delete`
@@ -81,19 +77,8 @@ class ReferenceMachine:
     """
 
     __slots__ = (
-        "children",
-        "events",
-        "holding",
-        "incoming",
-        "members",
-        "next_local",
-        "node",
-        "out",
-        "outgoing",
-        "owners",
-        "unheard",
-        "users",
-        "verdicts",
+        *("children", "events", "holding", "incoming", "members", "next_local"),
+        *("node", "out", "outgoing", "owners", "unheard", "users", "verdicts"),
     )
 
     def __init__(self, node: WorkerNode) -> None:
@@ -172,8 +157,7 @@ class ReferenceMachine:
         forsaken = used.use is Use.FORSAKEN
         self._change(used, ReferenceChange.ANSWERED)
         if used.fork.owner == self.node:
-            # Carriers that wait for it now use the owned value, as this record is
-            # removed.
+            # Waiting carriers now use the owned value, as this record is removed.
             self.users.used.pop(fork, None)
             self._retry(used)
             if forsaken:
@@ -471,30 +455,18 @@ class ReferenceMachine:
         """Handle a message of another worker, or of this one to itself."""
         match message:
             case Register(rref, fork, parent):
-                is_valid = (
-                    fork.incarnation == parent.incarnation != self.node.incarnation
-                )
-                listed = is_valid and self.owners.list(rref, fork, peer)
-                self.out.append(
-                    (
-                        peer,
-                        ReferenceRegistered(fork) if listed else ReferenceRefused(fork),
-                    )
-                )
+                valid = fork.incarnation == parent.incarnation != self.node.incarnation
+                answer: Message = ReferenceRefused(fork)
+                if valid and self.owners.list(rref, fork, peer):
+                    answer = ReferenceRegistered(fork)
+                self.out.append((peer, answer))
             case ReferenceRegistered(fork) | ReferenceRefused(fork):
+                change = ReferenceChange.REFUSED
+                if isinstance(message, ReferenceRegistered):
+                    change = ReferenceChange.REGISTERED
                 used = self.users.used.get(fork)
-                if (
-                    used is not None
-                    and used.use is Use.PENDING
-                    and used.fork.owner == peer
-                ):
-                    registered = isinstance(message, ReferenceRegistered)
-                    self._change(
-                        used,
-                        ReferenceChange.REGISTERED
-                        if registered
-                        else ReferenceChange.REFUSED,
-                    )
+                if used and used.use is Use.PENDING and used.fork.owner == peer:
+                    self._change(used, change)
             case Accept(fork):
                 child = self.children.get(fork)
                 if child is not None and child.peer == peer:
