@@ -10,7 +10,8 @@ import pytest
 
 from everyorder.harness.base.errors import NotFound, ProcessError
 from everyorder.harness.cli import runner as crews
-from everyorder.harness.cli.runner import Advanced, ChildPool, FinishedTask, Started
+from everyorder.harness.cli.display import Advanced, FinishedTask, Started
+from everyorder.harness.cli.runner import ChildPool
 from everyorder.harness.cli.task import (
     ExploreOptions,
     Listing,

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from everyorder.harness.cli.display import Advanced, FinishedTask, LiveDisplay, Started
 from everyorder.harness.cli.runner import (
     PARALLEL_OPERATIONS,
-    Advanced,
-    FinishedTask,
     Interrupted,
-    LiveDisplay,
     Runner,
-    Started,
     process_count,
 )
 from everyorder.harness.cli.task import ExploreOptions, Task

@@ -37,7 +37,7 @@ from everyorder.runtime.schema.types import DictType, Type
 from everyorder.runtime.script.archive import container
 from everyorder.runtime.script.archive.code import code_of, type_code
 from everyorder.runtime.script.archive.container import ArchiveWriter, Place, writing
-from everyorder.runtime.script.archive.data import Encoder
+from everyorder.runtime.script.archive.encoder import Encoder
 from everyorder.runtime.script.archive.spelling import Constants, manager
 from everyorder.runtime.script.ir import Graph, Node, printed
 from everyorder.runtime.script.ir.program import Function

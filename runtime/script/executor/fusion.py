@@ -36,13 +36,15 @@ from everyorder.runtime.operators.declare.plan import CPU
 from everyorder.runtime.schema.types import BoolType, FloatType, IntType, TensorType
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
 from everyorder.runtime.script.executor.fused_kernel import (
-    NUMBERS,
     Fact,
     GroupKernel,
-    RuntimeNumber,
     kernel_for,
-    operators,
     rows_of,
+)
+from everyorder.runtime.script.executor.fused_steps import (
+    NUMBERS,
+    RuntimeNumber,
+    operators,
     step_of,
 )
 from everyorder.runtime.script.ir import (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.schema.schema import Schema
-from everyorder.runtime.script.executor.fused_kernel import operators, step_of
+from everyorder.runtime.script.executor.fused_steps import operators, step_of
 from everyorder.runtime.script.ir import Graph, parse_graph, row_of
 from everyorder.runtime.script.passes import TensorMeta
 from tests.opinfo.table import ROWS
