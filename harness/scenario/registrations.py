@@ -182,14 +182,14 @@ def merges_alias_kinds() -> Step:
     return Step("merges_alias_kinds()", prepare, owner="dispatcher")
 
 
-class RefusingListener(Exception):
+class Refused(Exception):
     """A listener refuses an operator that was registered."""
 
 
 class KnowingListener:
     """A listener that lists the schemas of the live operators.
 
-    If it `refuses` an operator, it raises `RefusingListener`, which abandons the step.
+    If it `refuses` an operator, it raises `Refused`, which abandons the step.
     """
 
     def __init__(self, refuses: Collection[str] = ()) -> None:
@@ -197,9 +197,9 @@ class KnowingListener:
         self.refuses = refuses
 
     def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
-        """Add the schema, or raise `RefusingListener` if the operator is refused."""
+        """Add the schema, or raise `Refused` if the operator is refused."""
         if str(name) in self.refuses:
-            raise RefusingListener(str(name))
+            raise Refused(str(name))
         self.names.append(str(schema))
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:

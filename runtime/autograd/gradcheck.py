@@ -1,18 +1,18 @@
-"""gradcheck: whether gradients are those of the function, by finite differences.
+"""gradcheck: compare gradients with finite differences of the function.
 
 A Jacobian is an array (parts of the output, input elements, output elements), computed
-twice: by central differences and by running backwards.  A gradient is that of a real
-function, so a complex output is looked at twice: its real part (the gradient that comes
-in is 1) and its imaginary part (it is 1j).  By a complex input the entry is the
-derivative along the real axis plus 1j times that along the imaginary axis.
+twice: by central differences and by running backwards. A gradient belongs to a real
+function, so a complex output is checked twice: its real part (with the output gradient
+1) and its imaginary part (with 1j). For a complex input the entry is the derivative
+along the real axis plus 1j times the derivative along the imaginary axis.
 
 Rules:
 - inputs whose gradients are checked are float64 or complex128 and require grad: finite
-  differences of narrower numbers say nothing;
-- outputs that do not require grad are not compared, unless none does: then nothing may
-  depend on the inputs;
-- the function is run again with one element changed at a time; it must be a function of
-  its inputs alone, which is checked by running it backwards twice;
+  differences of narrower numbers are too inaccurate;
+- outputs that do not require grad are not compared, unless no output requires grad:
+  then the outputs must not depend on the inputs;
+- the function runs again with one element changed at a time; it must depend on its
+  inputs only, which is checked by running it backwards twice;
 - a failure is an error with the entry of the greatest difference, or False where
   `raise_exception` is off.
 
@@ -37,17 +37,17 @@ Outputs = Callable[[], Sequence[Tensor]]
 
 
 def parts_of(output: Tensor) -> tuple[complex, ...]:
-    """The gradients that the parts of an output are looked at with."""
+    """Return the output gradients with which the parts of an output are checked."""
     return (1, 1j) if output.dtype.is_complex else (1,)
 
 
 def numerical(
     outputs: Outputs, point: Tensor, eps: float
 ) -> list[np.ndarray[Any, Any]]:
-    """The Jacobian of each output by the elements of `point`, by central differences.
+    """Return the Jacobian of each output by the elements of `point`.
 
-    `outputs` computes them from `point`, whose elements are changed for a moment; its
-    version is not.
+    `outputs` computes the outputs from `point`. The central differences change the
+    elements of `point` temporarily, but not its version.
     """
     elements = core.detach(point).numpy()
     found: list[list[Any]] = []
@@ -75,7 +75,7 @@ def numerical(
 
 
 def analytical(output: Tensor, points: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
-    """The Jacobian of one output by each of `points`, by running backwards."""
+    """Return the Jacobian of one output by each of `points`, by running backwards."""
     count = output.numel()
     parts = parts_of(output)
     found = [
@@ -107,7 +107,7 @@ def _arrays(outputs: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
 
 
 def _split(difference: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The difference as its parts, each a row."""
+    """Return the real and imaginary parts of the difference, each as a row."""
     if np.iscomplexobj(difference):
         return np.stack([difference.real, difference.imag]).astype(np.complex128)
     return difference[None].astype(np.complex128)
@@ -134,18 +134,19 @@ def gradcheck(
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
 ) -> bool:
-    """Whether the gradients of `func` at `inputs` are those of finite differences.
+    """Return True if the gradients of `func` at `inputs` match finite differences.
 
     Args:
-        func: takes the inputs, returns a tensor or several.
+        func: accepts the inputs, returns one tensor or several.
         inputs: its arguments; tensors that require grad are checked.
         eps: the step of the differences.
-        atol, rtol: how far entries may be apart, in all and of the numerical one.
-        raise_exception: raise what is wrong, instead of returning False.
-        nondet_tol: how far two backward runs may be apart.
+        atol, rtol: the tolerated difference of entries, absolute and relative to the
+            numerical one.
+        raise_exception: raise an error for a wrong gradient, or else return False.
+        nondet_tol: the tolerated difference between two backward runs.
 
     Raises:
-        AutogradMisuse: no input can be checked, or one cannot.
+        AutogradMisuse: no input can be checked, or an input that requires grad cannot.
         GradcheckFailed: an entry differs.
     """
     given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
@@ -170,9 +171,9 @@ def gradgradcheck(
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
 ) -> bool:
-    """`gradcheck` of the gradients of `func`, by its inputs and by `grad_outputs`.
+    """Run `gradcheck` on the gradients of `func`, by its inputs and by `grad_outputs`.
 
-    Without `grad_outputs`, fixed numbers of either sign are taken.
+    Without `grad_outputs`, fixed numbers of both signs are used.
     """
     given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
     count = len(given)
@@ -257,7 +258,7 @@ def _shown(number: Any) -> str:
 
 
 def _outputs(func: Callable[..., Any], given: Sequence[Any]) -> list[Tensor]:
-    """The outputs of the function that have gradients."""
+    """Return the outputs of the function whose dtype can have gradients."""
     result = func(*given)
     several = [result] if isinstance(result, Tensor) else [*result]
     return [each for each in several if each.dtype in DIFFERENTIABLE]
@@ -268,7 +269,7 @@ def _is_point(value: Any) -> bool:
 
 
 def gradcheck_misuse(fault: str) -> AutogradMisuse:
-    """The error that gradients cannot be checked so."""
+    """Return the error for inputs that cannot be checked."""
     return AutogradMisuse(code="GradcheckMisuse", fault=fault)
 
 
@@ -293,7 +294,7 @@ def _points(given: Sequence[Any]) -> list[Tensor]:
 
 
 def fixed_numbers(like: Tensor) -> Tensor:
-    """Numbers of either sign in the shape and dtype of a tensor, the same each time."""
+    """Return fixed numbers of both signs in the shape and dtype of a tensor."""
     steps = np.arange(1, like.numel() + 1, dtype=np.float64)
     values: Any = np.cos(steps * 2.5)
     if like.dtype.is_complex:

@@ -1,17 +1,18 @@
-"""Recording: the kernels at the Autograd keys, and what a recorded call leaves.
+"""Recording: the kernels at the Autograd keys, and the history of a recorded call.
 
-Such a kernel stands in the path of every call.  It takes its arguments as parameters,
-asks whether one that can have a gradient requires grad, and goes on below; if one does,
-and the thread records, then
+Such a kernel is on the path of every call. It tests whether an argument that can have a
+gradient requires grad, and calls the kernel below. If one does, and the thread records,
+then
 
-1. the edges of the arguments are taken (`edge_of`), and what the formulas need of them
-   is saved, in a node;
-2. the call goes on below, with the Autograd keys excluded for the thread, so that
-   kernels below record nothing;
+1. `edge_of` finds the edges of the arguments, and a node saves the values that the
+   formulas need of them;
+2. the call runs below, with the Autograd keys excluded for the thread, so that kernels
+   below do not record;
 3. the results become outputs of the node (`with_history`).
 
-Most operators take tensors and give one: all of this is one text then (`recorded_text`,
-which custom operators use too), compiled once for all whose arguments look alike:
+Most operators accept tensors and return one: then all of this is one generated function
+(`recorded_text`, which custom operators use too), compiled once for all signatures that
+look alike:
 
     def kernel(a0, a1, a2):
         if not (a0._requires_grad or a1._requires_grad) or not GRAD.enabled:
@@ -20,11 +21,11 @@ which custom operators use too), compiled once for all whose arguments look alik
         return result
 
 Rules:
-- an argument is asked only if a gradient for it can be recorded;
-- a node is made before the call and given to the results after it: a call that raises
-  leaves nothing;
+- an argument is tested only if a gradient for it can be recorded;
+- a node is created before the call and attached to the results after it: a call that
+  raises does not leave history;
 - None, which a handler in Python may return, is a result without history;
-- what writes to its arguments is in `runtime.autograd.inplace`.
+- `runtime.autograd.inplace` handles calls that write to their arguments.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,7 +57,7 @@ from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
-# Makes the function of a call from what is below and the keyset; see `linked`.
+# Creates the function of a call from the kernel below and the keyset; see `linked`.
 Factory = Callable[[Any, Any], Function]
 
 
@@ -64,7 +65,7 @@ BELOW_AUTOGRAD = Excluding(AUTOGRAD_KEYS.bits)
 
 
 def run_below(run: Function, *args: Any) -> Any:
-    """`run(*args)` with the Autograd keys excluded."""
+    """Return `run(*args)`, run with the Autograd keys excluded."""
     view = LOCAL.view
     LOCAL.view = BELOW_AUTOGRAD[view]
     try:
@@ -74,16 +75,16 @@ def run_below(run: Function, *args: Any) -> Any:
 
 
 def below_autograd(below: Any, keyset: KeySet) -> Function:
-    """The function that a kernel at an Autograd key runs, below all of these keys.
+    """Return the function that an Autograd kernel runs, below all Autograd keys.
 
-    Tensors of several backends may bring several, of which one is called.
+    Tensors of several backends may add several Autograd keys, of which one is called.
     """
     run: Function = below.for_keyset(keyset & AFTER_AUTOGRAD)
     return run
 
 
 def any_requires_grad(tensors: Sequence[Any]) -> bool:
-    """Whether one of the tensors requires grad; None is none."""
+    """Return True if one of the tensors requires grad; entries may be None."""
     for tensor in tensors:  # noqa: SIM110  # a generator costs more than the loop
         if tensor is not None and tensor._requires_grad:
             return True
@@ -93,9 +94,9 @@ def any_requires_grad(tensors: Sequence[Any]) -> bool:
 class OperatorNode(Node):
     """The node of one call of an operator that has formulas.
 
-    `values` is what was saved, None once it was let go.  `host` is the node that the
-    gradients come through where the call modified a view.  The text of a kernel makes
-    one without `__init__`.
+    `values` are the saved values, None after release. `host` restores saved results
+    where the call modified a view. The generated kernels create a node without
+    `__init__`.
     """
 
     __slots__ = ("derivatives", "host", "plan", "values")
@@ -106,7 +107,7 @@ class OperatorNode(Node):
         derivatives: Derivatives,
         plan: GradientPlan,
     ) -> None:
-        # Spelled out: a node is made for every call that is recorded.
+        # Written without `super().__init__`: every recorded call creates a node.
         self.next_edges = next_edges
         self.metas = ()
         self.sequence = next(SEQUENCE)
@@ -118,16 +119,20 @@ class OperatorNode(Node):
 
     @property
     def operator(self) -> str:
-        """The operator as it was called."""
+        """Return the name of the called operator."""
         return self.derivatives.operator
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """Run the formulas.  Raises `BackwardRefused`."""
+        """Run the formulas.
+
+        Raises:
+            BackwardRefused: the graph was freed, or a tensor was modified in place.
+        """
         found: Gradients = self.plan.run(self, gradients)
         return found
 
     def release(self) -> None:
-        """Let go of what was saved, if there are tensors among it."""
+        """Release the saved values, if there are tensors among them."""
         if self.plan.holds:
             self.values = None
 
@@ -147,9 +152,9 @@ def start(
     args: tuple[Any, ...],
     saved: Callable[[Tensor], Tensor] | None,
 ) -> OperatorNode:
-    """The node of a call that writes to its first argument, with what is saved.
+    """Return the node of a call that writes to its first argument, with saved values.
 
-    `saved` copies that argument, None if no element is about to be written.
+    `saved` copies that argument; it is None if no element is written.
     """
     mask, bit = 0, 1
     edges: list[Edge | None] = []
@@ -173,7 +178,7 @@ def start(
 
 
 def recording(schema: Schema, derivatives: Derivatives) -> Factory:
-    """At Autograd, of an operator that writes nothing."""
+    """Return the Autograd kernel of an operator that does not write."""
     call = derivatives.call
     asked = tuple(_asked(schema, place) for place in call.places)
     single = derivatives.results == 1 and not derivatives.returns_list
@@ -192,12 +197,13 @@ def recorded_text(
     start: Sequence[str],
     behind: Sequence[str],
 ) -> list[str]:
-    """The lines of a recorded call up to its `result`; `given` are its arguments.
+    """Return the lines of a recorded call up to its `result`; `given` are its
+    arguments.
 
-    `asked` are the places of tensors, and what says that they require grad, or nothing
-    for a list of tensors.  `node` is the class of the node, whose other attributes
-    `start` sets, by the `mask` of what requires grad.  What is `behind` the call is
-    below Autograd too.
+    `asked` are the positions of tensors, each with the expression that tests if it
+    requires grad, empty for a list of tensors. `node` is the class of the node, whose
+    other attributes `start` sets, by the `mask` of arguments that require grad. The
+    lines `behind` the call run below Autograd too.
     """
     text, edges = ["mask = 0"], []
     for bit, (place, wanted) in enumerate(asked):
@@ -220,7 +226,7 @@ def recorded_text(
     ]
 
 
-# What these lines name.
+# The names that these lines refer to.
 RECORDED_NAMES: dict[str, Any] = {
     **HISTORY_NAMES,
     "BELOW": BELOW_AUTOGRAD,
@@ -233,7 +239,7 @@ RECORDED_NAMES: dict[str, Any] = {
 
 
 def _finished(node: OperatorNode, results: Any) -> Any:
-    """Several results with their history; some may have no gradient."""
+    """Return several results with their history; some may not have a gradient."""
     given = with_histories(results, node, node.derivatives.constant)
     node.keep_results(given)
     return given if isinstance(results, list) else tuple(given)
@@ -291,7 +297,9 @@ def _recorded(
 def grad_switch(
     schema: Schema, places: Sequence[int], record: Callable[[Function], Function]
 ) -> Factory:
-    """At Autograd: `record(run)` where an argument at one of `places` requires grad."""
+    """Return the kernel that runs `record(run)` if an argument at `places` requires
+    grad.
+    """
     asked = " or ".join([_asked(schema, place) for place in places])
 
     def factory(below: Any, keyset: Any) -> Function:
@@ -302,9 +310,9 @@ def grad_switch(
 
 
 def tolerant_grad_switch(schema: Schema, run: Function, record: Function) -> Function:
-    """`record` where a tensor may require grad; `run` where none does.
+    """Return a kernel that calls `record` if a tensor may require grad, or else `run`.
 
-    For operators of others: a tensor that does not say goes to `record`.
+    For user-defined operators: a tensor without the attribute counts as requiring grad.
     """
     places = tensor_places(schema)
     if not places:
@@ -316,13 +324,13 @@ def tolerant_grad_switch(schema: Schema, run: Function, record: Function) -> Fun
 
 
 def tensor_places(schema: Schema) -> list[int]:
-    """The places of arguments that are tensors, or lists of them."""
+    """Return the positions of arguments that are tensors, or lists of them."""
     kinds = [kind_of(argument.type) for argument in schema.arguments]
     return [place for place, kind in enumerate(kinds) if kind != PLAIN]
 
 
 def _asked(schema: Schema, place: int) -> str:
-    """The text that says that the argument requires grad."""
+    """Return the expression that is true if the argument requires grad."""
     kind = schema.arguments[place].type
     if kind_of(kind) == TENSORS:
         return f"any_requires_grad(a{place})"
@@ -347,7 +355,7 @@ def _asking(count: int, asked: str, doubts: bool) -> list[str]:
 
 
 def refusing_out(schema: Schema) -> Factory:
-    """At Autograd, of an out= form: nothing may require grad."""
+    """Return the Autograd kernel of an out= form, which refuses tensors with grad."""
     places, operator = tensor_places(schema), str(schema.name)
 
     def refuse(*args: Any) -> Any:

@@ -1,13 +1,13 @@
-"""Every error of the runtime under one name, for whoever catches or tests.
+"""All errors of the runtime under one import path, for callers and tests.
 
-Nothing is loaded before it is asked for: most programs raise few errors.
+The modules of errors are imported on first access: most programs raise few errors.
 """
 
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # ruff: noqa: F403, F405  # whatever the areas define
+    # ruff: noqa: F403, F405  # all error classes of the areas
     from everyorder.runtime.errors.autograd import *
     from everyorder.runtime.errors.base import EveryorderError as EveryorderError
     from everyorder.runtime.errors.call import *
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """A class of one of the areas, or all their names as `__all__`."""
+    """Return an error class of one of the areas, or all their names as `__all__`.
+
+    Raises:
+        AttributeError: no area defines an error class of this name.
+    """
     from everyorder.runtime.base.locks import LOADING, load
 
     if name == "__all__" or not name.startswith("_"):
@@ -30,7 +34,7 @@ def __getattr__(name: str) -> Any:
         if every is None:
             with LOADING:
                 areas = [load(f"{__name__}.{at.name}") for at in iter_modules(__path__)]
-            # Whole, or not at all: others look while this one does.
+            # Assigned in one step: other threads may read while this one fills it.
             every = {
                 name: kind for area in areas for name, kind in _errors(area).items()
             }
@@ -43,7 +47,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _errors(area: Any) -> dict[str, Any]:
-    """The classes of errors that an area defines."""
+    """Return the error classes that the module `area` defines, by name."""
     return {
         name: kind
         for name, kind in vars(area).items()
@@ -56,5 +60,5 @@ def _errors(area: Any) -> dict[str, Any]:
 
 
 def __dir__() -> list[str]:
-    """All names, also of what is not loaded yet."""
+    """Return all names, including those of modules that are not loaded yet."""
     return sorted({*globals(), *__getattr__("__all__")})

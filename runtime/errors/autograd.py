@@ -1,12 +1,12 @@
-"""Errors of autograd: what cannot be recorded, run backwards, or run once more.
+"""Errors of autograd: operations that cannot be recorded or run backwards.
 
-Rule: every field that names an operator or a node names it as it was called, so that
+Rule: every field that names an operator or a node uses the name in the call, so that
 the line of the program can be found.
 """
 
 from everyorder.runtime.errors.base import EveryorderError
 
-# What cannot be done with a tensor that was made in inference mode, by the use.
+# Use -> the restriction on a tensor that was created in inference mode.
 USES = {
     "modified": "cannot be modified by `{}` outside of that mode",
     "saved": "cannot be saved by `{}` for a gradient",
@@ -20,11 +20,11 @@ class AutogradError(EveryorderError, RuntimeError):
 
 
 class WriteRefused(AutogradError):
-    """A tensor cannot be changed in place where that would have to be differentiated.
+    """A tensor cannot be modified in place: autograd could not differentiate the write.
 
-    `made` says how a view came to be: several at once, in no_grad() or
-    inference_mode(), by a Function; `use` says for what a tensor of inference mode was
-    used: a key of `USES`.
+    `made` says how a view was created: by an operator with several results, in
+    no_grad() or inference_mode(), or by a Function; `use` is the use of a tensor of
+    inference mode, a key of `USES`.
     """
 
     operator: str = ""
@@ -43,8 +43,8 @@ class WriteRefused(AutogradError):
     ViewModified: A view of shape {shape} {_how}, by `{operator}`; {made}, so gradients
         cannot follow.
       to do: make the view where it is modified, or modify a clone()
-    OverlappingWrite: `{operator}` would write to a tensor of which several elements are
-        one place in memory.
+    OverlappingWrite: `{operator}` would write to a tensor of which several elements
+        share one place in memory.
       layout: shape {shape}, strides {strides}
       to do: modify a clone()
     InferenceTensorUsed: A tensor of shape {shape} was made in inference_mode() and
@@ -74,8 +74,10 @@ class WriteRefused(AutogradError):
 
 
 class BackwardRefused(AutogradError):
-    """The graph cannot be run backwards: what was asked for has no gradient by itself,
-    what was saved is let go, or was modified since.
+    """The graph cannot be run backwards.
+
+    The requested output has no implicit gradient, or the saved tensors were freed or
+    modified.  `asked` is the function that was called.
     """
 
     asked: str = ""
@@ -89,7 +91,7 @@ class BackwardRefused(AutogradError):
 
     words = """
     NoGradientToCompute: `{asked}` starts from output {index} of shape {shape}, which
-        does not require grad and was not computed from what does.
+        does not require grad and was not computed from tensors that do.
       to do: compute it from tensors with requires_grad=True, in grad mode
     GradientNeeded: `{asked}` starts from output {index} of shape {shape}; only an
         output of one element has a gradient by itself.
@@ -100,8 +102,8 @@ class BackwardRefused(AutogradError):
       to do: pass allow_unused=True to get None for it
     InputWithoutGradient: Input {index} of shape {shape} does not require grad.
       to do: call requires_grad_() on it before it is used
-    GraphFreed: What `{operator}` saved for its gradient is gone: the graph was run
-        backwards before, and that frees it.
+    GraphFreed: The tensors that `{operator}` saved for its gradient are freed: the
+        graph was run backwards before.
       to do: pass retain_graph=True the first time
     SavedTensorModified: `{operator}` saved `{argument}` for its gradient, and the
         tensor was modified in place before the gradient was computed.
@@ -110,15 +112,13 @@ class BackwardRefused(AutogradError):
       to do: modify a clone(), or compute out of place
     UnrecordedWrite: `{operator}` was interrupted after it wrote to a tensor of shape
         {shape}, and before that was recorded: its gradient is not known.
-      to do: compute the tensor anew from its inputs; `.detach()` goes on with the
-        elements as they are, without their history
+      to do: compute the tensor again from its inputs; or continue with its elements,
+        without their history, by `.detach()`
     """
 
 
 class NotImplementedFormula(AutogradError, NotImplementedError):
-    """An operator, or a function, was run backwards that nobody wrote that gradient
-    for.
-    """
+    """An operator or a function has no formula for the requested gradient."""
 
     operator: str = ""
     inputs: tuple[str, ...] = ()
@@ -140,10 +140,10 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
 
 
 class AutogradMisuse(AutogradError, TypeError, ValueError):
-    """A Function, a hook, a mode or a check is used in a way that has no meaning, or a
-    gradient does not fit the tensor that it is the gradient of.
+    """A Function, a hook, a mode, a check or a gradient is invalid.
 
-    `where` says who gave the gradient; `what` is one of shape, dtype, device, number.
+    `where` names the source of a gradient that does not fit its tensor; `what` is one
+    of shape, dtype, device, number.
     """
 
     function: str = ""
@@ -167,8 +167,8 @@ class AutogradMisuse(AutogradError, TypeError, ValueError):
       to do: {remedy}
     HookMisuse: `{asked}`: {fault}.
     ModeMisuse: `{mode}` cannot decorate `{function}`, a coroutine function: a mode
-        belongs to a thread, and others would run in it while it awaits.
-      to do: enter the mode around what computes, between two awaits
+        belongs to a thread, and other coroutines would run in it while it awaits.
+      to do: enter the mode around the computation, between two awaits
     UnknownMode: The fallback at the Autograd keys has no mode {found!r}.
       known: {known:, }
     AutocastRefused: autocast({device!r}, dtype={dtype}) does not exist.
@@ -187,7 +187,7 @@ class GradcheckFailed(AutogradError, AssertionError):
     """An analytical gradient differs from the numerical one.
 
     The Jacobian is that of output `output` by input `input`; `place` is the entry
-    (element of the input, element of the output) of the greatest difference.
+    (element of the input, element of the output) with the greatest difference.
     """
 
     output: int

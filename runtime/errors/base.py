@@ -1,38 +1,38 @@
-"""The base of every error that the runtime raises, and how an error becomes words.
+"""The base class of every error that the runtime raises, and the rendering of errors.
 
 An error is data.  A class of errors is one reaction that a caller can have; its `code`
-says which sentence of the class it is, and its fields hold what happened.  The harness
-compares `code` and `fields()`, people read `str()`, and pickling goes by the fields, so
-that an error crosses a process without loss.
+selects the sentence of the class, and its fields hold what happened.  The harness
+compares `code` and `fields()`, people read `str()`, and pickles carry the fields, so
+that an error crosses processes without loss.
 
 Rules:
 - a class annotates its fields, and its `words` are the table of its sentences; the
-  sentence that has the name of the class is its own, and is not told its code;
-- a field that not every sentence has is declared with a default;
+  sentence with the name of the class is the default and needs no `code`;
+- a field that only some sentences use is declared with a default;
 - a field never holds a live kernel, tensor, lock or dispatcher: text and numbers
-  only, so that an exception kept by somebody keeps nothing else alive;
+  only, so that a stored exception keeps no other object alive;
 - a class may add a builtin base (`ValueError`, `NotImplementedError`) where callers of
-  such functions expect one.  Where that holds for one sentence only, the sentence names
-  it: an error of that sentence is of a class made of both (`of_code`), so that `except`
-  and `isinstance` take it by either; pickles name the class that has the words.
+  such functions expect one.  Where only one sentence needs it, the sentence names it:
+  an error of that sentence has a class with both bases (`of_code`), so that `except`
+  and `isinstance` accept either; pickles name the class that declares the `words`.
 
     words = '''
-    ShapesDiffer: The shapes {shapes: and } do not broadcast, which is said in a head
-        that may go on in deeper lines.
-      would fit: a row; those whose text is empty are left out
+    ShapesDiffer: The shapes {shapes: and } do not broadcast, in a head that may
+        continue in deeper lines.
+      would fit: a row; a row with an empty text is omitted
     UnknownKey (KeyError): no dispatch key is named {name!r}.
-    SchemaNotFound | one line, taken as it is
+    SchemaNotFound | one line, used verbatim
     NamespaceTaken |
         several lines, each
-          taken as it is, \\\\
-        but for the end of those that go on
+          used verbatim, \\\\
+        except that a backslash joins it with the next
     '''
 
 A sentence is a template: `{name}` is a field or a property of the error, and
 
-    {names:, |none}     a tuple, what stands between its parts, and what for no parts
-    {names:, / or }     with something else before the last part
-    {names:each}        a row for each part, if nothing else is in the row
+    {names:, |none}     a tuple: the separator, and the text for an empty tuple
+    {names:, / or }     with another separator before the last item
+    {names:each}        a row for each item, if the row holds nothing else
     {number:count dog}  `1 dog`, `2 dogs`
     {number:bytes}      `3.5 MiB (3670016 bytes)`
 """
@@ -48,16 +48,16 @@ Row = tuple[str, str]
 # The width of a terminal by convention; rendered errors are tested at it.
 COLUMNS = 80
 
-# A class that was made by a `class` statement: `Py_TPFLAGS_HEAPTYPE`.
-_MADE = 1 << 9
+# `Py_TPFLAGS_HEAPTYPE`: set for classes that a `class` statement created.
+_HEAP_TYPE = 1 << 9
 
-# Where a sentence begins: its code, builtin classes, how it is laid out, its head.
+# The first line of a sentence: its code, builtin classes, the layout, its head.
 _BEGIN = re.compile(r"(\w+)(?: \(([\w, ]+)\))?(:| \|)(.*)")
 _EACH = re.compile(r"\{(\w+):each\}")
 
 
 class Sentence(NamedTuple):
-    """The template of one code; laid out by `page`, or taken as it is."""
+    """The template of one code: `page` lays it out unless `as_it_is`."""
 
     head: str
     rows: tuple[Row, ...]
@@ -66,15 +66,15 @@ class Sentence(NamedTuple):
 
 @cache
 def sentences(words: str) -> Mapping[str, Sentence]:
-    """The sentences of a table of words by their codes."""
+    """Return the sentences of a table of words, by code."""
     return dict(_sentences(words))
 
 
 def _blocks(words: str) -> Iterator[tuple[re.Match[str], list[str]]]:
-    """The beginning of each sentence, and the lines below it without the margin.
+    """Yield the first line of each sentence, and the lines below it without the margin.
 
     Raises:
-        ValueError: a line at the margin begins no sentence.
+        ValueError: a line at the margin does not begin a sentence.
     """
     lines = words.strip("\n").rstrip().splitlines()
     margin = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
@@ -114,16 +114,16 @@ def _sentences(words: str) -> Iterator[tuple[str, Sentence]]:
 
 
 def builtin_base(kind: type[Exception]) -> Any:
-    """The class of Python's own that has the layout, and makes objects, of a class."""
+    """Return the nearest builtin base of a class: it sets the layout and `__new__`."""
     base: Any = kind
-    while base.__flags__ & _MADE:
+    while base.__flags__ & _HEAP_TYPE:
         base = base.__base__
     return base
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
 class _Declared(Exception):
-    """What a class annotates is what it is made of, for type checkers."""
+    """Tells type checkers that annotations of a class are keyword arguments."""
 
 
 class EveryorderError(_Declared):
@@ -132,20 +132,20 @@ class EveryorderError(_Declared):
     code: str = ""
 
     words: ClassVar[str] = ""
-    # What stands behind the head of every sentence of the class, before its own rows.
+    # Rows of every sentence of the class: after the head, before its own rows.
     rows: ClassVar[tuple[Row, ...]] = ()
 
     # Code -> the class of its errors, where the sentence names builtin classes.
     _kinds: ClassVar[Mapping[str, type]] = {}
-    # What makes its errors.
+    # The builtin class whose `__new__` creates the errors.
     _builtin: ClassVar[type[Exception]] = Exception
-    # Of such a class: the one that modules know.
+    # For a class in `_kinds`: the class that a module declares and pickles name.
     _named: ClassVar[type["EveryorderError"] | None] = None
-    # Whether it stands for an exception of a class that is none of ours.
+    # True for a class that represents an exception from outside the runtime.
     _foreign: ClassVar[bool] = False
 
     def __new__(cls, /, *args: Any, **fields: Any) -> Self:
-        """An error, of the class of its sentence."""
+        """Create an error of the class that its sentence selects."""
         kind = cls.of_code(fields.get("code", cls.code))
         return kind._builtin.__new__(kind, *args)
 
@@ -168,13 +168,13 @@ class EveryorderError(_Declared):
 
     @classmethod
     def of_code(cls, code: object) -> type[Self]:
-        """The class of the errors of a class that have this code."""
+        """Return the class of the errors that have this code."""
         kinds: Mapping[str, type[Self]] = vars(cls).get("_kinds", {})
         return kinds.get(code, cls) if isinstance(code, str) else cls
 
     @classmethod
     def _with(cls, names: str) -> type[Self]:
-        """The class, and builtin ones."""
+        """Return a subclass that also derives from builtin classes."""
         bases = [getattr(builtins, name) for name in names.split(", ")]
         also = {
             "__module__": cls.__module__,
@@ -183,27 +183,34 @@ class EveryorderError(_Declared):
             "_named": cls,
         }
         metaclass: Any = type(cls)
-        made: type[Self] = metaclass(cls.__name__, (cls, *bases), also)
-        return made
+        combined: type[Self] = metaclass(cls.__name__, (cls, *bases), also)
+        return combined
 
     def _head(self, text: str) -> str:
-        """The head of a page, of the sentence's own."""
+        """Return the head of a page, which subclasses may extend."""
         return text
 
     def render(self) -> str:
-        """The whole text shown to a person."""
+        """Return the whole text for the reader: the sentence and its rows.
+
+        Raises:
+            NotImplementedError: the class has no sentence for `code`.
+        """
         sentence = sentences(self.words).get(self.code)
         if sentence is None:
-            raise NotImplementedError(f"{self.code} does not say what happened")
+            raise NotImplementedError(f"no sentence for {self.code} in `words`")
         head = filled(sentence.head, self)
         if sentence.as_it_is:
             return head
         rows = [*self.rows, *sentence.rows]
-        told = [row for each in rows for row in _rows(*each, self) if row[1]]
-        return page(self._head(head), *told)
+        filled_rows = [row for each in rows for row in _rows(*each, self) if row[1]]
+        return page(self._head(head), *filled_rows)
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the sentence by name: as given, then what else it tells."""
+        """Return the fields of the sentence by name.
+
+        Those passed to the constructor come first, then others that the sentence shows.
+        """
         kind = self._named or type(self)
         declared = [
             name
@@ -212,18 +219,18 @@ class EveryorderError(_Declared):
             for name in each.__annotations__
             if name not in ("words", "rows")
         ]
-        # Python itself names the attribute in an AttributeError.
-        given = {*vars(self)} - (
+        # Python itself sets `name` on an AttributeError.
+        assigned = {*vars(self)} - (
             {"name"} if isinstance(self, AttributeError) else set()
         )
-        told = given | _told(sentences(self.words).get(self.code))
+        relevant = assigned | _template_names(sentences(self.words).get(self.code))
         if len(sentences(vars(kind).get("words", ""))) < 2:
-            told |= kind.__annotations__.keys()
+            relevant |= kind.__annotations__.keys()
         names = dict.fromkeys([*vars(self), *declared])
         return {
             name: getattr(self, name)
             for name in names
-            if name in told and name in declared
+            if name in relevant and name in declared
         }
 
     def __str__(self) -> str:
@@ -231,9 +238,9 @@ class EveryorderError(_Declared):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
         notes = getattr(self, "__notes__", None)
-        kept = {"__notes__": notes} if notes else None
+        state = {"__notes__": notes} if notes else None
         kind = self._named or type(self)
-        return _rebuild, (kind, self.code, self.fields()), kept
+        return _rebuild, (kind, self.code, self.fields()), state
 
 
 def _rebuild(
@@ -243,7 +250,7 @@ def _rebuild(
 
 
 def filled(template: str, error: EveryorderError) -> str:
-    """The template with the fields and properties of the error."""
+    """Return the template with the fields and properties of the error filled in."""
     from string import Formatter
 
     pieces = []
@@ -254,12 +261,12 @@ def filled(template: str, error: EveryorderError) -> str:
             value = getattr(error, name)
             if bracket:
                 value = value[int(index.removesuffix("]"))]
-            pieces.append(_shown(repr(value) if conversion else value, form or ""))
+            pieces.append(_formatted(repr(value) if conversion else value, form or ""))
     return "".join(pieces)
 
 
 def _rows(label: str, text: str, error: EveryorderError) -> Iterator[Row]:
-    """A row, or one for each part of a field."""
+    """Yield the row, or one row for each item of a field (`{names:each}`)."""
     each = _EACH.fullmatch(text)
     if each is None:
         yield filled(label, error), filled(text, error)
@@ -268,8 +275,8 @@ def _rows(label: str, text: str, error: EveryorderError) -> Iterator[Row]:
             yield label, part
 
 
-def _told(sentence: Sentence | None) -> set[str]:
-    """The names in a sentence."""
+def _template_names(sentence: Sentence | None) -> set[str]:
+    """Return the names of fields and properties in the templates of a sentence."""
     from string import Formatter
 
     if sentence is None:
@@ -279,8 +286,8 @@ def _told(sentence: Sentence | None) -> set[str]:
     return {path.partition("[")[0] for path in paths if path}
 
 
-def _shown(value: object, form: str) -> str:
-    """A value as a template wants it."""
+def _formatted(value: object, form: str) -> str:
+    """Return the text of a value for the format of a placeholder."""
     if isinstance(value, tuple) and form:
         form, _, none = form.partition("|")
         between, slash, last = form.partition("/")
@@ -296,7 +303,7 @@ def _shown(value: object, form: str) -> str:
 
 
 def page(head: str, *rows: Row) -> str:
-    """A sentence and its labelled rows, each wrapped at `COLUMNS`."""
+    """Return a sentence and its labelled rows, each wrapped at `COLUMNS`."""
     from textwrap import TextWrapper
 
     wrapper = TextWrapper(COLUMNS, break_long_words=False, break_on_hyphens=False)
@@ -310,14 +317,14 @@ def page(head: str, *rows: Row) -> str:
 
 
 def nearest(name: str, candidates: list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """At most three candidates close to `name`, closest first (difflib's ratio)."""
+    """Return at most three candidates close to `name`, closest first (by difflib)."""
     from difflib import get_close_matches
 
     return tuple(get_close_matches(name, candidates, n=3, cutoff=0.6))
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes for people: `3.5 MiB (3670016 bytes)`."""
+    """Return a number of bytes in readable form: `3.5 MiB (3670016 bytes)`."""
     size = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
@@ -327,7 +334,7 @@ def bytes_text(count: int) -> str:
 
 
 def code_of(error: BaseException) -> str:
-    """The code of an error of the runtime; of another one the name of its class."""
+    """Return the code of an error of the runtime, or the class name of another."""
     if isinstance(error, EveryorderError) and not error._foreign:
         return error.code
     return type(error).__name__

@@ -1,15 +1,15 @@
-"""Errors of calling an operator: its arguments, its kernel, its returns.
+"""Errors of operator calls: the arguments, the kernel, the returns.
 
 Who must act: the caller (`CallError`, `NoMatchingOverload`), the author of a kernel
-(`KernelError`), or whoever registers (`CannotRun`, `OperatorGone`).
+(`KernelError`), or the author of the registrations (`CannotRun`, `OperatorGone`).
 
-Rule: every field is text or a number, so that the same call fails with equal fields
-in every process: values are shortened, and addresses taken out, before they get here.
+Rule: every field is text or a number, so that the same call fails with equal fields in
+every process: values are shortened, and addresses removed, before the error is created.
 """
 
 from everyorder.runtime.errors.base import EveryorderError
 
-# Why a call found no kernel, and what to do, by the reason.
+# Reason -> why the call found no kernel, and what to do.
 REASONS = {
     "no kernel": (
         "no kernel is registered for {key}",
@@ -30,14 +30,14 @@ REASONS = {
     ),
     "nothing to redispatch to": (
         "the key set of the redispatch names no key",
-        "redispatch with the keys of the call that lie below the kernel's own",
+        "redispatch with the keys of the call below the kernel's own key",
     ),
 }
 
 
-def _for_arrays(expected: str, found: str) -> str:
-    """What to do where a tensor is expected, and NumPy's arrays were found."""
-    if "Tensor" not in expected or not found.endswith("ndarray"):
+def _for_arrays(expected: str, argument: str) -> str:
+    """Return the advice for a NumPy array where a tensor is expected, or ""."""
+    if "Tensor" not in expected or not argument.endswith("ndarray"):
         return ""
     return "runtime.from_numpy(x) makes a tensor of an array"
 
@@ -45,7 +45,7 @@ def _for_arrays(expected: str, found: str) -> str:
 class CallError(EveryorderError, TypeError):
     """A call does not fit the schema of its operator.
 
-    `call` is the call as written, with long values cut short.
+    `call` is the call as written, with long values shortened.
     """
 
     operator: str
@@ -96,14 +96,14 @@ class CallError(EveryorderError, TypeError):
 
 
 class NoMatchingOverload(EveryorderError, TypeError):
-    """The call fits none of the overloads; each attempt says why."""
+    """The call fits none of the overloads; `attempts` are (overload, reason)."""
 
     operator: str
     attempts: tuple[tuple[str, str], ...]
 
     words = """
     NoMatchingOverload |
-        The call fits none of {_tried:count overload} of `{operator}`.{_told}
+        The call fits none of {_tried:count overload} of `{operator}`.{_reasons}
     """
 
     @property
@@ -111,7 +111,7 @@ class NoMatchingOverload(EveryorderError, TypeError):
         return len(self.attempts)
 
     @property
-    def _told(self) -> str:
+    def _reasons(self) -> str:
         blocks = []
         for overload, text in self.attempts:
             body = "\n".join(f"    {line}" for line in text.splitlines())
@@ -122,8 +122,8 @@ class NoMatchingOverload(EveryorderError, TypeError):
 class KernelError(EveryorderError, RuntimeError):
     """A kernel, or a function of a custom operator, broke the contract of its operator.
 
-    Its author must act.  `result` and `other` say which values share memory, `same`
-    that they are one tensor, `written` that the operator writes to it.
+    Its author must act.  `result` and `other` name the values that share memory; `same`
+    is true if they are one tensor, `written` if the operator writes to it.
     """
 
     operator: str
@@ -160,7 +160,7 @@ class KernelError(EveryorderError, RuntimeError):
       did: pop {popped}, push {pushed}
       must: pop {expected_popped}, push {expected_pushed}
     FallthroughCalled (TypeError): `{operator}` was redispatched to {key}, where it
-        falls through and has nothing to run.
+        has only a fallthrough and no kernel to run.
       to do: redispatch with a key set below the fallthrough key
     AliasedResult: `{operator}` ({kernel}) returned {result} that {_how} {other}, which
         its schema rules out.
@@ -191,13 +191,13 @@ class KernelError(EveryorderError, RuntimeError):
         if not (self.same and self.written):
             return "return a copy (`.clone()`), or leave it out of the results"
         return (
-            "return None; or, where the operator should return what it writes to, say "
-            "so: tags='inplace', or 'out'"
+            "return None; or, if the operator should return the argument that it "
+            "writes to, declare it: tags='inplace', or 'out'"
         )
 
 
 class CannotRun(EveryorderError, RuntimeError):
-    """An operator cannot be called as it is registered: whoever registers must act."""
+    """An operator cannot be called as registered; its registrations must change."""
 
     operator: str
     state: str = ""
@@ -215,7 +215,7 @@ class CannotRun(EveryorderError, RuntimeError):
     """
 
     def render(self) -> str:
-        """The sentence, and the dumped state, if there is one."""
+        """Return the sentence, and the dumped state if there is one."""
         dumped = self.state.rstrip()
         return f"{super().render()}\n\n{dumped}" if dumped else super().render()
 
@@ -223,8 +223,8 @@ class CannotRun(EveryorderError, RuntimeError):
 class MissingKernel(CannotRun, NotImplementedError):
     """Dispatch ended at a slot without a kernel.
 
-    `reason` is one of `REASONS`; `key` is where the call ended, `keyset` what it
-    started from; `table` is the dumped dispatch table, possibly empty.
+    `reason` is a key of `REASONS`; `key` is the slot, `keyset` the keys that dispatch
+    started with; `table` is the dumped dispatch table, possibly empty.
     """
 
     key: str
@@ -241,7 +241,7 @@ class MissingKernel(CannotRun, NotImplementedError):
     """
 
     def render(self) -> str:
-        """The reason, the keys that do have kernels, and the table."""
+        """Return the reason, the keys that do have kernels, and the table."""
         table = self.table.rstrip()
         return f"{super().render()}\n\n{table}" if table else super().render()
 
@@ -255,7 +255,7 @@ class MissingKernel(CannotRun, NotImplementedError):
 
 
 class OperatorGone(EveryorderError, RuntimeError):
-    """The operator that this object stands for is no longer, or another one."""
+    """The operator behind this object was deregistered or redefined."""
 
     operator: str = ""
     known: str = ""
@@ -267,7 +267,7 @@ class OperatorGone(EveryorderError, RuntimeError):
     OperatorChanged: `{operator}` is defined with another schema now.
       known: {known}
       found: {found}
-      to do: compile again what calls it, or define it as it was
+      to do: compile its callers again, or restore the old definition
     OverloadGone (AttributeError): `{operator}` has been deregistered.
       to do: keep its Library open, or look the operator up again
     """

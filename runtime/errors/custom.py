@@ -1,18 +1,18 @@
-"""Errors of custom operators, and what `opcheck` finds of them.
+"""Errors of custom operators, and the findings of `opcheck`.
 
-Who must act: whoever makes an operator, adds to it or has it checked
-(`DefinitionRefused`, `MissingFake`), or the author of the function that did what the
-schema rules out (`OpCheckError`, and `KernelError` in `runtime.errors.call`).
+Who must act: the author of the operator or of its registrations (`DefinitionRefused`,
+`MissingFake`), or the author of the function that broke the schema (`OpCheckError`, and
+`KernelError` in `runtime.errors.call`).
 
-Rule: `right` is the schema line that would be true of what was seen; it is empty where
-no schema line would help, and then the text says what would.
+Rule: `right` is the schema line that would describe the observed behaviour; it is empty
+where no schema line would, and then the text says what would help.
 """
 
 from everyorder.runtime.errors.base import EveryorderError, nearest, page
 
 
 class DefinitionRefused(EveryorderError, ValueError):
-    """Nothing was registered, or checked: what was asked for makes no sense."""
+    """Nothing was registered or checked: the request is invalid."""
 
     found: str = ""
     operator: str = ""
@@ -41,13 +41,13 @@ class DefinitionRefused(EveryorderError, ValueError):
     BadMutatesArgs (TypeError): `mutates_args` is {found}, but should be the names of
         the arguments that the function writes to.
       write: mutates_args=('x',), () for none, or 'unknown' for any tensor
-    UnknownMutated: `mutates_args` names `{name}`, which is no parameter of
+    UnknownMutated: `mutates_args` names `{name}`, which is not a parameter of
         `{function}`.
       near: {_near:, }
       parameters: {parameters:, |none}
     NotMutable (TypeError): `mutates_args` names `{name}` of `{function}`, which is of
         type {type}: only tensors, and lists of them, are written to.
-      to do: take {name!r} from mutates_args
+      to do: remove {name!r} from mutates_args
     MutationMismatch: The schema of `{operator}` and its `mutates_args` disagree on
         which arguments are written to.
       schema: writes to {written:, |none}: {schema}
@@ -57,8 +57,8 @@ class DefinitionRefused(EveryorderError, ValueError):
       schema: {schema}
       calls it: with every argument, in this order, keyword-only ones by name, defaults
         filled in
-    NoDeviceArgument (TypeError): `{operator}` takes no tensor, so that no call would
-        say which device's kernel is meant.
+    NoDeviceArgument (TypeError): `{operator}` takes no tensor, so that a call could
+        not select a kernel by device.
       schema: {schema}
       to do: add an argument `device: Device`, or register one kernel for all devices
         (device_types=None)
@@ -68,17 +68,17 @@ class DefinitionRefused(EveryorderError, ValueError):
       to do: give the formula to an operator that returns the result instead, and copy
         that over
     FakeNotNeeded (RuntimeError): `{operator}` has a kernel at
-        CompositeImplicitAutograd: it is made of other operators, whose fake kernels it
+        CompositeImplicitAutograd: it calls other operators, whose fake kernels it
         uses on meta tensors already.
       to do: register fakes for the operators that it calls
     NotAnOperator (TypeError): {call} needs an operator; found {found}.
-      give: 'namespace::name', ops.namespace.name.overload, or what custom_op returned
+      pass: 'namespace::name', ops.namespace.name.overload, or the result of custom_op
       or call: {_method}
     OverloadNeeded (RuntimeError): {call}: `{operator}` has {_count} overloads, and each
-        is an operator of its own.
+        is a separate operator.
       overloads: {overloads:, }
     LibraryNeeded (RuntimeError): {call}: `{operator}` is not on the default dispatcher,
-        and nobody would keep what is registered.
+        so the registration needs a library that owns it.
       to do: pass lib=Library(namespace, 'FRAGMENT', dispatcher=...)
     KeywordOnlyTensor (NotImplementedError): The tensor `{argument}` of `{operator}` can
         be passed by name only, and such a tensor could get no gradient.
@@ -100,8 +100,8 @@ class DefinitionRefused(EveryorderError, ValueError):
 
     @property
     def _method(self) -> str:
-        its_own = "its own method: library.impl(name, kernel, key)"
-        return its_own if self.library else ""
+        method = "the method of the library: library.impl(name, kernel, key)"
+        return method if self.library else ""
 
     @property
     def _count(self) -> int:
@@ -109,10 +109,10 @@ class DefinitionRefused(EveryorderError, ValueError):
 
 
 class MissingFake(EveryorderError, NotImplementedError):
-    """An operator met tensors without data, and nobody said what it makes of them.
+    """An operator was called with tensors without data, and has no fake kernel.
 
-    `most` is how many sizes a kernel may ask for while it is checked, 0 where it is
-    not.
+    `most` is the number of sizes that a kernel may request while it is checked, 0 where
+    it is not being checked.
     """
 
     operator: str = ""
@@ -123,33 +123,33 @@ class MissingFake(EveryorderError, NotImplementedError):
     MissingFake: `{operator}` has no fake kernel: it was called with meta tensors, which
         have a shape and no data.
       schema: {schema}
-      to do: @register_fake on what custom_op returned, or register_fake({operator!r},
+      to do: @register_fake on the result of custom_op, or register_fake({operator!r},
         fn), with a function that returns empty tensors of the right shape
     SizeNotKnown | {_size_not_known}
     """
 
     @property
     def _size_not_known(self) -> str:
-        """Why nobody knows, and what a fake kernel can do."""
+        """Return why the size is unknown, and what a fake kernel can do."""
         if self.most:
             return page(
-                f"A fake kernel asked for more than {self.most} sizes that depend on "
+                f"A fake kernel requested more than {self.most} sizes that depend on "
                 "elements.",
                 ("fits", f"at most {self.most} calls of new_dynamic_size"),
             )
         return page(
-            "A fake kernel asked for a size that depends on elements, of tensors "
-            "without any: sizes are numbers here, and nobody knows this one.",
+            "A fake kernel requested a size that depends on elements, of tensors "
+            "without any: sizes are numbers here, and this one is unknown.",
             (
                 "to do",
                 "call the operator with elements, or let its fake kernel return "
-                "the greatest there can be; opcheck knows the sizes of real results",
+                "the greatest possible size; opcheck knows the sizes of real results",
             ),
         )
 
 
 class OpCheckError(EveryorderError, AssertionError):
-    """A finding: `test` found that the operator and its registrations disagree."""
+    """A finding: `test` detected that the operator and its registrations disagree."""
 
     test: str
     operator: str
@@ -212,7 +212,7 @@ class OpCheckError(EveryorderError, AssertionError):
     FakeHasElements: The fake kernel of `{operator}` returned elements: {where} is on
         {device}, and not on meta.
       for: {sample}
-      to do: make results like the arguments, or on their device
+      to do: create results like the arguments, or on their device
     FakeRaised: The fake kernel of `{operator}` raised {kind} where the real one did
         not.
       for: {sample}
@@ -273,5 +273,5 @@ class OpCheckError(EveryorderError, AssertionError):
         return "write to elements of the arguments only" * (self.aspect == "beyond")
 
     def _head(self, text: str) -> str:
-        """The test, and the sentence with a capital letter."""
+        """Return the test, and the sentence with a capital letter."""
         return f"{self.test}: {text[0].upper()}{text[1:]}"

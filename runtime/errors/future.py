@@ -1,10 +1,10 @@
-"""Errors of futures and of awaits: not settled, settled, not to be had in this way.
+"""Errors of futures and awaits: not complete, complete already, or misused.
 
-Who must act: whoever completes, waits, or hands futures and awaits around; all are
-`FutureError`.
+Who must act: the code that completes, waits for, or passes on futures and awaits; all
+are `FutureError`.
 
 Rules: values and exceptions are named by their types, so that an error keeps neither
-alive; what a callback raised is the `__cause__` of the error that tells of it.
+alive; an exception of a callback is the `__cause__` of the error that reports it.
 """
 
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -13,12 +13,12 @@ from everyorder.runtime.errors.base import EveryorderError
 
 
 def describe_type(value: object) -> str:
-    """What was found, by its type; nothing of the value itself is asked."""
+    """Return a description of a value by its type; never call methods of the value."""
     return "None" if value is None else f"an object of type {type(value).__name__}"
 
 
 def callable_name(function: object) -> str:
-    """How a function is called in texts; other callables are called by their class."""
+    """Return the name of a function for texts; for other callables, of their class."""
     if isinstance(function, BuiltinFunctionType | FunctionType | MethodType):
         return function.__qualname__
     return type(function).__qualname__
@@ -29,11 +29,10 @@ class FutureError(EveryorderError):
 
 
 class FutureMisuse(FutureError):
-    """A future or an await was asked for what it does not do, or `call` given what is
-    none.
+    """A future or an await does not support the operation, or `call` an argument.
 
-    What is to be completed a second time stays as it is: `found` is what it holds,
-    `wanted` what it was to hold.  An await stands for an object of a `kind`.
+    A future that is completed a second time does not change: `found` describes its
+    content, `wanted` the rejected one.  An await represents an object of a `kind`.
     """
 
     call: str = ""
@@ -46,26 +45,26 @@ class FutureMisuse(FutureError):
     words = """
     FutureMisuse (TypeError, RuntimeError): `{call}` was given {found}.
       it takes: {wanted}
-    Unmovable (TypeError, RuntimeError): {kind} objects cannot be {asked}: who waits
-        holds this one.
+    Unmovable (TypeError, RuntimeError): {kind} objects cannot be {asked}: other
+        threads may wait for this one.
       to do: wait, and let the value be {asked}
-    WithoutFunction (TypeError, RuntimeError): This await was made of a value by
-        `awaitable_nowait`: there is no function.
-      to do: ask `is_nowait()` first
-    NotSettled (TypeError, RuntimeError): `value()` was asked of a future that is not
+    WithoutFunction (TypeError, RuntimeError): This await was created from a value by
+        `awaitable_nowait`: it has no function.
+      to do: check `is_nowait()` first
+    NotSettled (TypeError, RuntimeError): `value()` was called on a future that is not
         complete.
       to do: `wait()` waits for it; `then(...)` runs when it is complete
-    AlreadySettled (RuntimeError): A future was to be completed with {wanted}, and is
-        complete.
+    AlreadySettled (RuntimeError): A future cannot be completed with {wanted}: it is
+        complete already.
       it holds: {found}, as before
-      to do: complete it once; ask `done()` where several may do so
-    AwaitedAttribute (AttributeError): This await stands for a `{kind}`, which has no
+      to do: complete it once; check `done()` if several threads may complete it
+    AwaitedAttribute (AttributeError): This await represents a `{kind}`, which has no
         attribute `{attribute}`.
     """
 
 
 class FutureTimeout(FutureError, TimeoutError):
-    """Nobody completed the future in time; it is as it was."""
+    """The future was not completed in time; it is unchanged."""
 
     seconds: float
 
@@ -78,7 +77,7 @@ class FutureTimeout(FutureError, TimeoutError):
 class CallbackFailed(FutureError, RuntimeError):
     """A callback raised `error`, a type and a text.
 
-    `at` are its frames, outermost first; the exception itself is the `__cause__`.
+    `at` lists the frames, outermost first; the exception itself is the `__cause__`.
     """
 
     callback: str
@@ -92,7 +91,7 @@ class CallbackFailed(FutureError, RuntimeError):
 
 
 class FutureCancelled(FutureError, RuntimeError):
-    """A future of another library, which this one stands for, was cancelled."""
+    """The future of another library that this one wraps was cancelled."""
 
     library: str
 

@@ -1,11 +1,11 @@
-"""Errors of registering, looking up and taking down, and of keys and keysets.
+"""Errors of registration, lookup and deregistration, and of keys and keysets.
 
-Who must act: whoever wrote the call (`LibraryMisuse`, `KeyMisuse`, `UnknownDevice`),
-whoever can bring two registrations together (`Conflict`, which names both), or whoever
-registers what is missing, or names what there is (`LookupFailed`).
+Who must act: the author of the call (`LibraryMisuse`, `KeyMisuse`, `UnknownDevice`),
+the authors of two conflicting registrations (`Conflict`, which names both), or the
+owner of a missing registration or misspelt name (`LookupFailed`).
 
-Rule: nothing here depends on the order of registration.  Where several partners of a
-conflict exist, the caller names the one that sorts first.
+Rule: errors do not depend on the order of registration.  If a registration conflicts
+with several others, the error names the one that sorts first.
 """
 
 from typing import Literal
@@ -14,7 +14,7 @@ from everyorder.runtime.errors.base import EveryorderError, page
 
 
 class LibraryMisuse(EveryorderError, ValueError, TypeError):
-    """The call of a library is wrong by itself, or comes at the wrong time."""
+    """A call of a library is wrong by itself, or was made at the wrong time."""
 
     call: str = ""
     reason: str = ""
@@ -50,21 +50,21 @@ class LibraryMisuse(EveryorderError, ValueError, TypeError):
         {found}.
     WrongArgument | `{argument}` is {expected}; found {found}.
     CannotInfer |
-        {call}: {operator!r} is a name without a schema, and the kernel tells none.
+        {call}: {operator!r} has no schema, and none can be inferred from the kernel.
           kernel: {kernel}
           Write the schema, for example "{operator}(Tensor x) -> Tensor", or annotate \\
           every parameter and the return of the kernel.
     PrivateDispatcher: Only the default dispatcher and its operators can be pickled or
-        copied: nothing says where another process has this one.
+        copied: another process cannot find this one.
       to do: send the operator's name, and look it up there
     LibraryClosed (RuntimeError) |
         {call}: the library is closed.
           library: {library}
-          Open a new one; its registrations went with it.
+          Open a new one; closing the old one removed its registrations.
     WriteInsideListener (RuntimeError) |
-        {call}: called by a listener while the dispatcher tells its listeners.
-          A listener runs inside the registration that it hears of: note what is to \\
-          be done, and do it after.
+        {call}: called by a listener while the dispatcher notifies its listeners.
+          A listener runs inside the registration that it is notified of: record \\
+          the work, and do it afterwards.
     """
 
 
@@ -127,8 +127,8 @@ class Conflict(EveryorderError):
           new:  {fallback}
           {_remedy} Nothing of the new one was registered.
     OverrideForbidden |
-        {operator} already has a kernel for {key}, and allow_override=False was asked \\
-        for.
+        {operator} already has a kernel for {key}, and the call passes \\
+        allow_override=False.
           live: {original}
           new:  {kernel}
     AliasKindConflict |
@@ -145,14 +145,14 @@ class Conflict(EveryorderError):
     @property
     def _remedy(self) -> str:
         if self.original == "built in":
-            return "Take a Dispatcher(builtin_fallbacks=False), which has none."
+            return "Use a Dispatcher(builtin_fallbacks=False), which has none."
         return "Close the live one first."
 
 
 class LookupFailed(EveryorderError, LookupError):
-    """Nothing has the name that was asked for, or nothing is registered there.
+    """No operator, key or device has the requested name, or it has no kernel.
 
-    `near` are names that do exist; keys and operators are case sensitive.
+    `near` lists existing names similar to it; keys and operators are case sensitive.
     """
 
     operator: str = ""
@@ -175,8 +175,8 @@ class LookupFailed(EveryorderError, LookupError):
       near: {near:, }
     UnknownKey (KeyError) | no dispatch key is named {name!r}.  {_guess}
     UnknownBackend (KeyError) | no backend is named {name!r}.  Backends: {known:, }.
-    NoSuchKernel: `{operator}` has no kernel of its own for {device!r}, so that there is
-        none to switch.
+    NoSuchKernel: `{operator}` has no kernel registered directly for {device!r}, so it
+        cannot be switched.
       kernels: {known:, |none}
     """
 
@@ -190,13 +190,13 @@ class LookupFailed(EveryorderError, LookupError):
     @property
     def _guess(self) -> str:
         if not self.near:
-            return "`list(DispatchKey)` holds them all."
+            return "`list(DispatchKey)` lists them all."
         *most, last = self.near
         return f"Did you mean {', '.join(most)}{' or ' * bool(most)}{last}?"
 
 
 class UnknownDevice(EveryorderError, ValueError):
-    """A device string is not `type` or `type:index`, or names no known type."""
+    """A device string is not `type` or `type:index`, or does not name a known type."""
 
     device: str
     reason: Literal["type", "form"]
@@ -204,7 +204,7 @@ class UnknownDevice(EveryorderError, ValueError):
     near: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """Says what is wrong with the string, and lists the device types."""
+        """Return the fault of the string, and for an unknown type the list of types."""
         if self.reason == "form":
             return page(
                 f"{self.device!r} is not a device: write a type, or a type and an "
@@ -219,8 +219,9 @@ class UnknownDevice(EveryorderError, ValueError):
 
 
 class KeyMisuse(EveryorderError):
-    """A key or a set of keys is not for what was asked of it, or a guard is left in
-    another thread, or too often.
+    """A key or keyset does not support the operation, or a guard is used wrongly.
+
+    A guard is exited in another thread than the one that entered it, or too often.
     """
 
     key: str = ""
@@ -236,10 +237,10 @@ class KeyMisuse(EveryorderError):
         a {subject} cannot be registered at {key}: {_why}.  \\
         Register at {instead:, / or }.
     NoPriority (ValueError) |
-        nothing comes after {key}: it has no place in the order of keys.  Take a \\
+        nothing comes after {key}: it has no place in the order of keys.  Use a \\
         runtime key or a functionality, such as AutogradCPU.
     ForeignBits (ValueError) |
-        {bits:#x} is not a set of keys: bits lie between 0 and {full:#x}.
+        {bits:#x} is not a set of keys: expected bits between 0 and {full:#x}.
     GuardLeftElsewhere (RuntimeError): `{guard}` was entered in another thread: a guard
         belongs to the thread that entered it, and the keys of this one stay as they
         are.
@@ -252,5 +253,5 @@ class KeyMisuse(EveryorderError):
     @property
     def _why(self) -> str:
         if self.reason == "undefined":
-            return "it stands for a call in which no key is left"
-        return "it is half a key, and calls go to whole ones"
+            return "it means that a call has no keys left"
+        return "it is only half of a key, and calls dispatch to whole keys"

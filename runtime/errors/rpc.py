@@ -1,16 +1,16 @@
-"""Errors of remote calls: workers, calls, references, what was sent, who may send it.
+"""Errors of remote calls: workers, calls, references, messages, admission.
 
-Who must act: whoever starts workers, calls them, or keeps references; all are
+Who must act: the code that starts workers, calls them, or keeps references; all are
 `RpcError`.
 
 Rules: every one is a RuntimeError, as programs for `torch.distributed.rpc` expect; an
-error names the worker, the call as written, what was found and what to do; nothing of a
-value that travelled is kept.
+error names the worker, the call as written, the fault and the remedy; it keeps no value
+that was sent.
 """
 
 from everyorder.runtime.errors.base import EveryorderError
 
-# How a callable of a kind gets to a worker.
+# Kind of callable -> how to make it available on a worker.
 BRINGING = {
     "operator": "load what defines it there too, in the same version",
     "function": (
@@ -28,15 +28,15 @@ BRINGING = {
 class RpcError(EveryorderError, RuntimeError):
     """Base of the errors of remote calls.
 
-    It has no field: what stands for an exception of somebody else derives from it.
+    It has no field: classes that represent foreign exceptions derive from it.
     """
 
 
 class RpcMisuse(RpcError):
-    """`call` was given what it cannot take, or asked of who cannot answer.
+    """`call` got an argument that it does not accept, or this worker cannot serve it.
 
-    `wanted` says what it takes; `reference` is the text of a reference, `owner` the
-    worker that has its value; `near` are names of workers that there are.
+    `wanted` says what it accepts; `reference` is the text of a reference, `owner` the
+    worker that has its value; `near` are names of existing workers.
     """
 
     call: str = ""
@@ -63,12 +63,12 @@ class RpcMisuse(RpcError):
       it takes: {schema}
     NotAFuture (TypeError, ValueError) |
         Functions decorated with @rpc.async_function must return a \\
-        torch.futures.Future object: `{function}` gave {found}.
+        torch.futures.Future object: `{function}` returned {found}.
     ReferenceNotSent (TypeError, ValueError): An RRef cannot be {asked}: references
-        travel inside of remote calls only, where their owners are told.
+        are sent inside of remote calls only, which notify their owners.
       to do: pass it in the arguments or the result of a remote call
     NotTheOwner (TypeError, ValueError): Worker `{worker}` cannot `{call}()`: the value
-        lies on `{owner}`.
+        is on `{owner}`.
       reference: {reference}
       to do: call it on `{owner}`, or `to_here()` for a copy
     AlreadyInitialized (TypeError, ValueError): RPC is already initialized: this process
@@ -77,7 +77,7 @@ class RpcMisuse(RpcError):
     UnknownWorker: Worker `{worker}` could not find destination {found}.
       near: {near:, }
     NoSuchMethod (AttributeError): type object `{kind}` has no attribute `{attribute}`.
-      to know: proxies reach what the class has, not what objects set
+      to know: proxies reach attributes of the class, not attributes of objects
     ExtraMissing (ImportError): `{call}` needs the package `{package}`, which is not
         installed.
       to do: pip install 'everyorder[rpc]'
@@ -85,7 +85,7 @@ class RpcMisuse(RpcError):
 
 
 class NotInitialized(RpcError):
-    """`call` needs a worker, and this process has none, or none any more.
+    """`call` needs a worker, and this process has none, or no longer has one.
 
     `parent` is the worker of the process that this one was forked from.
     """
@@ -110,15 +110,15 @@ class NotInitialized(RpcError):
     @property
     def _remedy(self) -> str:
         if self.parent:
-            return "call in the parent, or `init_rpc` here, by a name of its own"
+            return "call in the parent, or `init_rpc` here, under another name"
         return "call `init_rpc(name, ...)` first; after `shutdown()`, once more"
 
 
 class RpcTimeout(RpcError, TimeoutError):
-    """No answer came in time, or not all workers; they may still be at it.
+    """An answer or some workers did not arrive in time; they may still be running.
 
-    `milliseconds` is the time that a call had; `missing` did not come, or were not
-    done.
+    `milliseconds` is the time limit of a call; `missing` are the workers that did not
+    arrive, or had not finished.
     """
 
     call: str = ""
@@ -136,13 +136,13 @@ class RpcTimeout(RpcError, TimeoutError):
       missing: {missing:, |the answer of the first worker}
     ShutdownTimeout: Worker `{name}` has stopped after {seconds:g} s, and not all others
         were done.
-      missing: {missing:, |nobody: calls were in flight}
+      missing: {missing:, |none: calls were in flight}
       to do: call `shutdown` on those too; or give more `timeout`
     """
 
 
 class JoinTimeout(RpcError, TimeoutError):
-    """A worker was no member in time, or its group not complete; `missing` says who."""
+    """A worker did not join in time, or `missing` members of its group are absent."""
 
     name: str
     address: str
@@ -152,15 +152,15 @@ class JoinTimeout(RpcError, TimeoutError):
     words = """
     JoinTimeout: Worker `{name}` did not get into a complete group at `{address}` within
         {seconds:g} s.
-      missing: {missing:, |nobody}
+      missing: {missing:, |none}
       to do: start those, at the same address; or give more `join_timeout`
     """
 
 
 class WorkerLost(RpcError, ConnectionError):
-    """The other worker ended, was cut off, or was started anew; `reason` says which.
+    """The other worker ended, was disconnected, or was restarted; `reason` says which.
 
-    What was asked of it may have been done, in part or whole.
+    It may have run the call in part or as a whole.
     """
 
     call: str
@@ -173,10 +173,10 @@ class WorkerLost(RpcError, ConnectionError):
 
 
 class ReferenceDead(RpcError):
-    """A reference is worth nothing: its value was never made, or is out of reach.
+    """A reference cannot be used: its value was never created, or is out of reach.
 
-    `reason` says why.  Or a worker stopped to whose values others still refer: `lines`
-    name a value and a reference each.
+    `reason` says why.  Or a worker stopped while others still refer to its values:
+    `lines` name a value and a reference each.
     """
 
     call: str = ""
@@ -186,7 +186,7 @@ class ReferenceDead(RpcError):
     lines: tuple[str, ...] = ()
 
     words = """
-    ReferenceDead: `{call}` was asked of a dead reference: {reason}.
+    ReferenceDead: `{call}` was called on a dead reference: {reason}.
       reference: {reference}
     ReferencesLeaked |
         Worker `{name}` has stopped while others referred to its values.
@@ -199,7 +199,7 @@ class ReferenceDead(RpcError):
 
 
 class NotAdmitted(RpcError):
-    """The group does not take a worker; `why` says what does not fit."""
+    """The group does not admit a worker; `why` says what does not fit."""
 
     name: str
     address: str = ""
@@ -210,14 +210,14 @@ class NotAdmitted(RpcError):
       to know: a group shares its size, times, limits and keys: copies of one folder, or
         the `public.key` of each other in `allowed`
     NotUnique: RPC worker name {name} is not unique, or its id is not: {why}.
-      to do: give each worker a name, and a rank, of its own
+      to do: give each worker a unique name and a unique rank
     """
 
 
 class AddressUnusable(RpcError, OSError):
-    """A worker cannot be reached at the address that it was given; `why` says why.
+    """A worker cannot listen at its address; `why` says why.
 
-    Another worker is there, or the address is none, or not this machine's.
+    Another worker is there, or the address is invalid, or not one of this machine.
     """
 
     address: str
@@ -229,9 +229,9 @@ class AddressUnusable(RpcError, OSError):
 
 
 class UnsafeKeys(RpcError):
-    """Others than this user could reach a worker without keys, or read what is secret.
+    """Other users could reach a worker without keys, or read secret keys.
 
-    Nothing was read, and nothing listens.  Or a file holds no key of ours.
+    Nothing was read, and no worker listens.  Or a file does not hold a valid key.
     """
 
     address: str = ""
@@ -239,34 +239,34 @@ class UnsafeKeys(RpcError):
     why: str = ""
 
     words = """
-    KeysNeeded (PermissionError): A worker at `{address}` without keys would run what
-        anybody sends who reaches it.
-      to do: give a folder of keys, or an `ipc:///folder` of this machine
+    KeysNeeded (PermissionError): A worker at `{address}` without keys would run the
+        calls of every process that can reach it.
+      to do: pass a folder of keys, or an `ipc:///folder` of this machine
     FolderUnsafe (PermissionError): `{path}` is not safe: {why}.
       to do: have it owned by this user, folders with mode 0700, files with 0600, and no
         link in between
-    NotAKey (ValueError): `{path}` holds no key: {why}.
+    NotAKey (ValueError): `{path}` does not hold a key: {why}.
     """
 
 
 class BlockGone(RpcError, ConnectionError):
-    """Memory that another process lent cannot be opened; `why` says why.
+    """Shared memory that another process lent cannot be opened; `why` says why.
 
-    Its lender has ended, or given the block up; what was in it is lost.
+    The lender has ended, or released the block; its content is lost.
     """
 
     why: str
 
     words = """
-    BlockGone: A block of memory that was lent is not there: {why}.
+    BlockGone: A block of shared memory cannot be opened: {why}.
     """
 
 
 class Unsendable(RpcError):
-    """What was to be sent cannot be pickled, or is too large: send something else.
+    """The value cannot be pickled, or is too large: send something else.
 
-    `path` leads to the part, as one would write it: `args[1]['x']`.  A faulty agent
-    may also be told to send nothing.
+    `path` leads to the part, as one would write it: `args[1]['x']`.  A faulty agent may
+    also be configured to fail every send.
     """
 
     path: str = ""
@@ -280,7 +280,7 @@ class Unsendable(RpcError):
     words = """
     Unsendable (TypeError): `{path}`, {found}, cannot be sent: it cannot be pickled.
       reason: {reason}
-      to do: send what it is made of, or a reference to it
+      to do: send its parts, or a reference to it
     PayloadTooLarge: {call} on `{worker}` is too large{_sizes}.
       to do: send it in parts, or give that worker a larger `max_payload`
     SentInVain: Send attempt failed intentionally for {message}: {call}.
@@ -292,7 +292,7 @@ class Unsendable(RpcError):
 
 
 class Undecodable(RpcError, ValueError):
-    """What arrived cannot be read; nothing was done with it."""
+    """A message cannot be decoded; it had no effect."""
 
     found: str
     reason: str
@@ -304,8 +304,9 @@ class Undecodable(RpcError, ValueError):
 
 
 class UnknownCallable(RpcError):
-    """A worker was asked for a `kind` of the name `name` that it does not have, or for
-    something else than the registered functions that it takes.
+    """A call names a `kind` of callable `name` that the worker does not have.
+
+    Or it is not one of the registered functions, and the worker accepts only those.
     """
 
     kind: str = ""
@@ -319,7 +320,7 @@ class UnknownCallable(RpcError):
       reason: {reason}
       near: {near:, }
       to do: {_remedy}
-    OnlyRegistered: {found} was refused: this worker takes registered functions only.
+    OnlyRegistered: {found} was refused: this worker accepts only registered functions.
       to do: register a function there by `rpc.register`, and call it with numbers,
         texts, tensors, references and containers of these
     """
@@ -330,12 +331,12 @@ class UnknownCallable(RpcError):
 
 
 class RemoteError(RpcError):
-    """An exception was raised where a call ran; this one stands for it here.
+    """An exception was raised on the worker that ran a call; this one represents it.
 
-    Where the class of the exception is known here, the class of this one derives from
-    it as well.  `remote_module` and `remote_type` name it, and `remote_text` is what it
-    said; `remote_hops` are the workers that it passed, the nearest first: each with the
-    frames that it passed there.
+    If the class of the exception is available here, the class of this one also derives
+    from it.  `remote_module` and `remote_type` name it, and `remote_text` is its text;
+    `remote_hops` are the workers that it passed, the nearest first: each with the
+    frames there.
     """
 
     remote_module: str
@@ -345,9 +346,9 @@ class RemoteError(RpcError):
 
     @property
     def remote_traceback(self) -> str:
-        """The workers and their frames as text, the nearest first."""
-        return "\n".join(f"On {who}:\n{frames}" for who, frames in self.remote_hops)
+        """Return the workers and their frames as text, the nearest first."""
+        return "\n".join(f"On {name}:\n{frames}" for name, frames in self.remote_hops)
 
     def render(self) -> str:
-        """The exception as it was said, then workers and frames; not wrapped."""
+        """Return type and text of the exception, then workers and frames, unwrapped."""
         return f"{self.remote_type}: {self.remote_text}\n{self.remote_traceback}"

@@ -1,6 +1,6 @@
-"""Errors about schemas: text that is no schema, and schemas that contradict themselves.
+"""Errors of schemas: text that is not a schema, and schemas that contradict themselves.
 
-Whoever wrote the schema acts on all of them, so each is also a `ValueError`.
+The author of the schema must act on all of them, so each is also a `ValueError`.
 """
 
 from everyorder.runtime.errors.base import EveryorderError, nearest
@@ -16,7 +16,7 @@ from everyorder.runtime.errors.source import (
 EXCERPT = 72
 
 
-# Tag -> what it promises.
+# Tag -> its contract.
 PROMISES = {
     "out": (
         "An out operator writes to keyword-only Tensors and returns exactly those,\n"
@@ -30,9 +30,9 @@ PROMISES = {
 
 
 class SchemaError(EveryorderError, ValueError):
-    """A schema, or what it names, contradicts itself or something that is there.
+    """A schema, or a name in it, contradicts itself or an existing definition.
 
-    Or a type that is pickled is declared nowhere in this process, or only in it.
+    Or a pickled type is not declared in this process, or only in a private namespace.
     """
 
     found: str = ""
@@ -53,9 +53,9 @@ class SchemaError(EveryorderError, ValueError):
 
     words = """
     UnknownAliasKind |
-        {found!r} is no alias-analysis kind.{_guess}
+        {found!r} is not an alias-analysis kind.{_guess}
         Use one of {known:, }, or "" for FROM_SCHEMA.
-    UnknownTag | There is no tag {found!r}.{_guess}
+    UnknownTag | unknown tag {found!r}.{_guess}
     TagMismatch |
         This schema does not fit the tag {tag}: {fault}.
             {schema}
@@ -76,7 +76,7 @@ class SchemaError(EveryorderError, ValueError):
     MalformedTypeName |
         {found!r} cannot name a declared type.
         A name is __torch__ and identifiers, joined by dots; __torch__.torch.classes
-        is where custom classes live.
+        is reserved for custom classes.
     DeclarationConflict | `{name}` cannot be added to {qualname}: {fault}.
     AnnotationTaken |
         The annotation {name} means {known} in schemas already; it cannot also mean \\
@@ -85,10 +85,10 @@ class SchemaError(EveryorderError, ValueError):
         No type {qualname} is declared in this process.{_guess}
         Compile the program that declares it before its types are unpickled.
     UnsharedNamespace (LookupError, TypeError) |
-        Types of a namespace of its own cannot be pickled ({_names}).
-        Only the namespace that a process shares is found again; send the name of the \\
+        Types of a private namespace cannot be pickled ({_names}).
+        Another process can look up only the shared namespace; send the name of the \\
         type,
-        and look it up where it arrives.
+        and look it up there.
     """
 
     @property
@@ -112,8 +112,8 @@ class SchemaError(EveryorderError, ValueError):
 class SchemaSyntaxError(SchemaError):
     """The text is not a schema or a name.
 
-    `span` is the half-open range of `source` that cannot stand there, `message` says
-    what is wrong, `hint` what belongs there (it may be empty).
+    `span` is the half-open range of `source` that is invalid, `message` says what is
+    wrong, `hint` what was expected (it may be empty).
     """
 
     message: str
@@ -122,14 +122,14 @@ class SchemaSyntaxError(SchemaError):
     hint: str = ""
 
     def render(self) -> str:
-        """The complaint, the marked line, and what belongs there."""
+        """Return the message, the marked line, and the hint."""
         line, marker = marked_line(self.source, self.span)
         text = f"{self.message}\n    {line}\n    {marker}"
         return f"{text}\n{self.hint}" if self.hint else text
 
 
 class UnknownKind(SchemaSyntaxError):
-    """The text is that of a graph, and names a `kind` of nodes that is not there."""
+    """The text of a graph names a `kind` of nodes that does not exist."""
 
     code = "UnknownKind"
 
@@ -137,9 +137,9 @@ class UnknownKind(SchemaSyntaxError):
 
 
 class InferenceError(SchemaError):
-    """No schema follows from the annotations of a function.
+    """A schema cannot be inferred from the annotations of a function.
 
-    `place` is a parameter's name, or `return`; `found` is what stands there.
+    `place` is a parameter's name, or `return`; `found` is the annotation there.
     """
 
     function: str
@@ -149,7 +149,7 @@ class InferenceError(SchemaError):
 
     words = """
     InferenceError |
-        No schema follows from {function}: {_where} {reason}.
+        Cannot infer a schema from {function}: {_where} {reason}.
         {remedy}
     """
 
@@ -160,11 +160,11 @@ class InferenceError(SchemaError):
 
 
 class AnnotationError(SchemaError):
-    """An annotation of a program means no type.
+    """An annotation of a program does not denote a type.
 
-    `span` is its place in `source`, `near` are the names close to one that is unknown,
-    `hint` says what belongs there (it may be empty), `since` are the calls because of
-    which the program is compiled, innermost first.
+    `span` is its place in `source`, `near` are names close to an unknown one, `hint`
+    says what was expected (it may be empty), `since` are the calls because of which the
+    program is compiled, innermost first.
     """
 
     message: str
@@ -174,7 +174,7 @@ class AnnotationError(SchemaError):
     since: Since = ()
 
     def render(self) -> str:
-        """The complaint, the source, and what belongs there."""
+        """Return the message, the source, and the advice."""
         guess = f"Did you mean {' or '.join(self.near)}?" if self.near else ""
         advice = " ".join(filter(None, (guess, self.hint)))
         text = f"{self.message}:\n{self.source.excerpt(self.span)}"
@@ -184,13 +184,13 @@ class AnnotationError(SchemaError):
         return with_calls(self.render(), self.since)
 
     @property  # type: ignore[misc]  # as below
-    def found(self) -> str:  # type: ignore[override]  # it is what stands at the place
-        """What stands there."""
+    def found(self) -> str:  # type: ignore[override]  # derived from source and span
+        """Return the text of the span."""
         return self.source.text[slice(*self.span)]
 
 
 def marked_line(source: str, span: tuple[int, int]) -> tuple[str, str]:
-    """The line of `source` on which `span` begins, and a marker under it.
+    """Return the line of `source` on which `span` begins, and a marker under it.
 
     A long line is cut around the span.
     """

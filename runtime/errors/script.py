@@ -1,13 +1,14 @@
 """Errors of programs: reading, compiling, tracing, graphs; running, modules, archives.
 
-Who must act: whoever wrote the program (`ScriptError`) or its modules (`ModuleError`),
-called it (`RunningError`), or saves and loads it (`ArchiveError`).
+Who must act: the author of the program (`ScriptError`) or of its modules
+(`ModuleError`), the caller (`RunningError`), or the code that saves and loads programs
+(`ArchiveError`).
 
-Rules: what is wrong at a place of the program is a `ProgramError`, which carries the
-source and the span of the place and draws both; places are otherwise texts,
-`file:line:column`, or empty if nobody knows them.  Values are told by their types and
-short texts, modules by their classes, so that an error keeps none of them; what an
-operator raises is no error of this module, and keeps its type.
+Rules: an error at a place of the program is a `ProgramError`, which carries the source
+and the span of the place and draws both; other places are texts, `file:line:column`, or
+empty if unknown.  Values are described by their types and short texts, modules by their
+classes, so that an error keeps none of them alive; an exception of an operator is not
+converted: it keeps its type.
 """
 
 from typing import NamedTuple
@@ -21,9 +22,9 @@ class ScriptError(EveryorderError):
 
 
 class NotScriptable(ScriptError, TypeError):
-    """`found` cannot be compiled, or marked, or not be used as what is compiled is.
+    """`found` cannot be compiled, marked, or used as a compiled function.
 
-    Or its source cannot be read.  `reason` says why, `hint` what can be done (it may be
+    Or its source cannot be read.  `reason` says why, `hint` what to do (it may be
     empty).
     """
 
@@ -48,7 +49,7 @@ class ProgramError(ScriptError):
 
     `words` has the complaint of each, without a full stop, and what to write instead.
     `since` are the calls because of which the function is compiled, innermost first:
-    the name of what is called, and the place of the call.
+    the name of the called function, and the place of the call.
     """
 
     source: Source
@@ -59,25 +60,25 @@ class ProgramError(ScriptError):
         return with_calls(self.render(), self.since)
 
     def complaint(self) -> str:
-        """What is wrong, without a full stop."""
+        """Return what is wrong, without a full stop."""
         return filled(self._sentence().head, self)
 
     def advice(self) -> str:
-        """What to write instead; empty if nothing is known."""
+        """Return what to write instead, or "" if nothing is known."""
         return "".join(filled(text, self) for _, text in self._sentence().rows)
 
     def _sentence(self) -> Sentence:
         sentence = sentences(self.words).get(self.code)
         if sentence is None:
-            raise NotImplementedError(f"{self.code} does not say what is wrong")
+            raise NotImplementedError(f"no sentence for {self.code} in `words`")
         return sentence
 
     def place(self) -> str:
-        """The source with a marker."""
+        """Return the complaint and the source with a marker."""
         return f"{self.complaint()}:\n{self.source.excerpt(self.span)}"
 
     def render(self) -> str:
-        """The complaint, the source with a marker, and what to write."""
+        """Return the complaint, the source with a marker, and what to write."""
         return "\n".join(filter(None, (self.place(), self.advice())))
 
 
@@ -98,7 +99,7 @@ class NotSupported(ProgramError, NotImplementedError):
 
 
 class MalformedProgram(ProgramError, ValueError, TypeError):
-    """The text is no program of Python, or what it declares is none for scripts."""
+    """The text is not a Python program, or declares something unfit for scripts."""
 
     message: str
     parameter: str = ""
@@ -106,7 +107,7 @@ class MalformedProgram(ProgramError, ValueError, TypeError):
     hint: str = ""
 
     words = """
-    MalformedProgram: this is no program of Python: {message}
+    MalformedProgram: this is not a Python program: {message}
     UnfitParameter: the parameter `{parameter}` {message}
       write: {hint}
     UnfitClass: the class `{name}` {message}
@@ -115,10 +116,11 @@ class MalformedProgram(ProgramError, ValueError, TypeError):
 
 
 class UnknownName(ProgramError, NameError):
-    """A `variable` means nothing where it is used, or may have no value there.
+    """A `variable` is not defined where it is used, or may have no value there.
 
-    `near` are names that mean something; `way` is how it comes to have no value,
-    `cause` the place of that, if there is one; `span` is the place of the use.
+    `near` are similar names that are defined; `way` says how the variable can have no
+    value, `cause` is the place of that, if there is one; `span` is the place of the
+    use.
     """
 
     variable: str
@@ -137,7 +139,7 @@ class UnknownName(ProgramError, NameError):
         return _close(self.near)
 
     def place(self) -> str:
-        """How the variable comes to have no value, and where it is used."""
+        """Return how the variable can have no value, and where it is used."""
         if self.cause is None:
             return super().place()
         cause, used = map(self.source.excerpt, (self.cause, self.span))
@@ -145,7 +147,7 @@ class UnknownName(ProgramError, NameError):
 
 
 class UnknownAttribute(ProgramError, AttributeError):
-    """The `owner`, in words, has no such `attribute`; `near` are those that it has."""
+    """The `owner`, a description, has no such `attribute`; `near` are similar ones."""
 
     owner: str
     attribute: str
@@ -163,11 +165,11 @@ class UnknownAttribute(ProgramError, AttributeError):
 
 
 class IllTyped(ProgramError, TypeError):
-    """A value is of a type that its use does not take; `hint` says what to write.
+    """A value is of a type that its use does not accept; `hint` says what to write.
 
-    `others` are places that have to do with it, with words before each.  Or the
-    `arguments` of a call of `callee` fit none of the `candidates`, each of which is a
-    schema and why it does not fit.
+    `others` are related places, each with an introduction.  Or the `arguments` of a
+    call of `callee` fit none of the `candidates`, each of which is a schema and why it
+    does not fit.
     """
 
     message: str = ""
@@ -185,7 +187,7 @@ class IllTyped(ProgramError, TypeError):
     """
 
     def place(self) -> str:
-        """What does not fit, and where; the other places behind it."""
+        """Return what does not fit, and where; then the related places."""
         lines = [super().place()]
         for words, source, span in self.others:
             lines += [f"{words}:", source.excerpt(span)]
@@ -211,10 +213,10 @@ class GraphFault(NamedTuple):
 
 
 class BrokenGraph(EveryorderError, RuntimeError):
-    """A graph breaks laws, each of `faults` one.
+    """A graph breaks laws; each of `faults` is one violation.
 
-    `stage` says after what it was looked at (it may be empty), `text` is the graph;
-    lines count from 1.
+    `stage` names the compiler stage before the check (it may be empty), `text` is the
+    graph; lines count from 1.
     """
 
     graph: str
@@ -223,7 +225,7 @@ class BrokenGraph(EveryorderError, RuntimeError):
     text: str
 
     def render(self) -> str:
-        """The number of faults, and the text with each fault under its line."""
+        """Return the number of faults, and the text with each fault under its line."""
         count = len(self.faults)
         name = f" `{self.graph}`" if self.graph else ""
         stage = f" after {self.stage}" if self.stage else ""
@@ -240,12 +242,12 @@ class BrokenGraph(EveryorderError, RuntimeError):
 
 
 class Untraceable(ScriptError, RuntimeError):
-    """A trace, or a graph that is built from Python, cannot hold something.
+    """A trace, or a graph that is built from Python, cannot represent a value.
 
     `path` leads to it in the example or in the result, `source` and `span` are the
-    place of a call, if somebody knows it.  Or a trace, run with some `inputs`, is not
-    the function: `difference` is what differs in the results, `step` and `place` are
-    the first of the trace that differ (both may be empty), `found` is how.
+    place of a call, if known.  Or a trace, run with some `inputs`, differs from the
+    function: `difference` is the difference of the results, `step` and `place` are the
+    first step of the trace that differs (both may be empty), `found` is how.
     """
 
     function: str = ""
@@ -265,12 +267,12 @@ class Untraceable(ScriptError, RuntimeError):
     words = """
     UntraceableInput (TypeError): `{function}` cannot be traced with {path}: {reason}.
       it takes: tensors, and tuples, lists and dictionaries of them
-      to do: give everything else to the function before it is traced
+      to do: bind everything else to the function before it is traced
     UntraceableOutput (TypeError): {path} of `{function}` cannot be traced: {reason}.
       to do: {advice}
     Untraceable (TypeError): `{call}` cannot be traced: {reason}.
     BuildRefused (TypeError): No node `{kind}` can be built: {reason}.
-    TraceDiffers: The trace of `{function}` is not the function for {inputs}.
+    TraceDiffers: The trace of `{function}` differs from the function for {inputs}.
       results: {difference}
       from: {step}
       at: {place}
@@ -278,23 +280,23 @@ class Untraceable(ScriptError, RuntimeError):
     """
 
     def render(self) -> str:
-        """The sentence, and the place of the call, if it is known."""
+        """Return the sentence, and the place of the call if it is known."""
         if self.source is None or self.span is None:
             return super().render()
         return f"{super().render()}\n{self.source.excerpt(self.span)}"
 
 
 class TraceWarning(UserWarning):
-    """What a trace keeps may be otherwise the next time."""
+    """The trace recorded a value that another run of the function may change."""
 
 
 class RunningError(EveryorderError):
-    """A program cannot go on, where Python itself could, or would raise something else.
+    """A program cannot continue where Python could, or would raise another exception.
 
     A class, a method or values are missing; a program raised a `kind` of exception that
-    is not to be had here; no room was left for another call of `function`; `what` gave
-    something of another type than it says; or `operator` has a result in Python that is
-    not of the type that the program has, whose types are settled before it runs.
+    is not available here; the stack has no room for another call of `function`; `what`
+    returned a value of another type than declared; or `operator` has a result in Python
+    whose type differs from the program's, where types are fixed before it runs.
     """
 
     qualname: str = ""
@@ -313,8 +315,8 @@ class RunningError(EveryorderError):
     field: str = ""
 
     words = """
-    ClassGone (RuntimeError): No object of `{qualname}` can be made: its Python class is
-        gone.
+    ClassGone (RuntimeError): No object of `{qualname}` can be created: its Python class
+        does not exist any more.
       to do: keep a reference to the class as long as programs use it
     MethodMissing (RuntimeError): `{qualname}` has no compiled method `{method}`.
     ErrorSwallowed (RuntimeError): `__exit__` of {manager} swallowed {error}, and
@@ -323,23 +325,21 @@ class RunningError(EveryorderError):
     ScriptRaised (RuntimeError) | {kind}: {message}
     TooDeep (RecursionError): `{function}` was called too deeply within other calls.
       to do: end the recursion earlier, or make it a loop
-    NotOfType (RuntimeError, TypeError): {what} gave no `{expected}`, but {found}.
+    NotOfType (RuntimeError, TypeError): {what} returned {found}, expected `{expected}`.
       value: {value}
-    ResultOfOtherType (ValueError): `{operator}` gives {found} for these operands, where
-        the script has {expected}.
+    ResultOfOtherType (ValueError): `{operator}` returns {found} for these operands,
+        where the script has {expected}.
       operands: {operands:, }
       to do: convert an operand first, so that the result is {found}
     AttributeInFormat (ValueError): `{operator}` was given the field {{{field}}}: a
-        format shows values, and looks into none.
+        format cannot read attributes or items of values.
       operands: {operands:, }
       to do: pass the attribute itself as an argument
     """
 
 
 class ModuleError(EveryorderError):
-    """A module of class `module` has no such member, cannot have one, or is called and
-    does not say what it computes.
-    """
+    """A module of class `module` lacks or rejects a member, or has no `forward`."""
 
     module: str
     wanted: str = ""
@@ -353,8 +353,8 @@ class ModuleError(EveryorderError):
     words = """
     NoSuchMember (AttributeError): `{module}` has no {wanted} `{path}`.
       similar: {near:, }
-    ModuleNotInitialized (AttributeError): `{member}` was given to a `{module}` that has
-        no place for it.
+    ModuleNotInitialized (AttributeError): `{member}` was assigned to a `{module}` that
+        is not initialized.
       to do: call `super().__init__()` first
     UnfitMember (TypeError, KeyError, IndexError) |
         `{member}` cannot be a member of `{module}`: {reason}.
@@ -370,10 +370,10 @@ class ModuleError(EveryorderError):
 
 
 class ArchiveError(EveryorderError):
-    """A program cannot be saved or loaded; of a file nothing has been run, or stays.
+    """A program cannot be saved or loaded; nothing of a rejected file was run or kept.
 
-    `archive` is the path, or a word for a buffer; `member` is the file within.  What
-    cannot be saved is `found` at `place`.
+    `archive` is the path, or a word for a buffer; `member` is the file within.  The
+    value that cannot be saved is `found` at `place`.
     """
 
     archive: str = ""
@@ -390,9 +390,9 @@ class ArchiveError(EveryorderError):
     words = """
     DamagedArchive (ValueError): The archive {archive} is damaged: {reason}.
       in: {member}
-    NotAnArchive (ValueError) | {archive} is no archive of a program: {reason}.
-    NewerArchive (ValueError): {archive}: format {found}, this reader knows up to
-        {known}: it may mean something else.
+    NotAnArchive (ValueError) | {archive} is not an archive of a program: {reason}.
+    NewerArchive (ValueError): {archive} has format {found}; this reader supports up to
+        {known}.
       to do: Load it with a newer version, or save it again with this one.
     ArchiveTooLarge (ValueError) |
         The archive {archive} is refused: {what}, {found}, is above the limit of \\
@@ -401,7 +401,7 @@ class ArchiveError(EveryorderError):
       at: {place}
       to do: {hint}
     OperatorNotHere (LookupError): {archive} needs the operator {operator}, which is not
-        here.
+        registered.
       called in: {member}
-      to do: Import what registers it, and load again.
+      to do: Import the module that registers it, and load again.
     """

@@ -1,14 +1,14 @@
-"""Source texts, and how a place in one is shown.
+"""Source texts, and how errors display a place in one.
 
-True only here: the one drawing of source lines with a marker under them, and the
-counting of columns.
+This module holds the one renderer of source lines with a marker under them, and the one
+rule of counting columns.
 
 Rules:
 - a span is a half-open range of characters of the text; Python's syntax trees count
-  bytes of UTF-8 instead, which `Source.span` turns into characters;
-- lines and columns that people read count from 1, columns in characters;
-- what is drawn is aligned in a terminal: wide characters take two columns, combining
-  ones none, tabs are repeated in the marker, and what cannot be printed is a blank.
+  bytes of UTF-8 instead, which `Source.span` converts into characters;
+- displayed lines and columns count from 1, columns in characters;
+- an excerpt is aligned in a terminal: wide characters fill two columns, combining
+  ones none, tabs are repeated in the marker, and unprintable characters are blanks.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ Span = tuple[int, int]
 
 # How many lines are shown before and after a marked one; source: upstream.
 CONTEXT = 2
-# What stands behind the marker.
+# Follows the last marker.
 HERE = " <--- HERE"
 
 
 class SyntaxNode(Protocol):
-    """What a node of Python's syntax tree says of its place."""
+    """The position of a node of Python's syntax tree."""
 
     lineno: int
     col_offset: int
@@ -36,7 +36,7 @@ class SyntaxNode(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """A text, the file that it is from, and the line of the file where it begins.
+    """A text, the file that contains it, and the line of the file where it begins.
 
     Lines end with a line feed, as Python reads them.
     """
@@ -47,14 +47,15 @@ class Source:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where each line begins, and where the text ends."""
+        """Return the offset of each line, and of the end of the text."""
         lines = self.text.split("\n")
         return [0, *accumulate(len(each) + 1 for each in lines)]
 
     def span(self, node: SyntaxNode) -> Span:
-        """The characters of a node of the tree that was made of the file, or of text.
+        """Return the characters of a node of the tree parsed from the file or the text.
 
-        A node that says it is elsewhere, as some in f-strings do, is moved to the text.
+        A position outside of the text, which some nodes in f-strings have, is moved
+        into it.
         """
         start = self._offset(node.lineno, node.col_offset)
         end_line, end_column = node.end_lineno, node.end_col_offset
@@ -72,20 +73,20 @@ class Source:
         return starts[index] + min(column, len(line))
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The line in the file and the column of a character."""
+        """Return the line in the file and the column of a character, both from 1."""
         from bisect import bisect_right
 
         index = bisect_right(self._starts, min(offset, len(self.text))) - 1
         return self.line + index, offset - self._starts[index] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """The character at a place that `place` gives; within the text at any rate."""
+        """Return the character at a line and a column, clamped to the text."""
         starts = self._starts
         index = min(max(line - self.line, 0), len(starts) - 2)
         return min(starts[index] + max(column - 1, 0), starts[index + 1] - 1)
 
     def excerpt(self, span: Span) -> str:
-        """File, line and column; the lines of the span with a marker under each."""
+        """Return file, line and column, and the lines of the span with markers."""
         start, end = span
         line, column = self.place(start)
         rows = self.text.split("\n")
@@ -94,7 +95,7 @@ class Source:
         pieces: list[tuple[str, str]] = []
         for row, at in zip(rows[first : last + 1], self._starts[first:], strict=False):
             begin, stop = max(start - at, 0), min(end - at, len(row))
-            # Blanks around what is marked are not.
+            # Blanks around the marked text are not marked.
             begin = max(begin, len(row) - len(row.lstrip())) if pieces else begin
             stop = max(begin, min(stop, len(row.rstrip())))
             pieces.append((printable(row), underline(row, begin, stop)))
@@ -104,20 +105,21 @@ class Source:
             marked = [0]
         drawn = [f"  {self.file or '<text>'}:{line}:{column}"]
         drawn += map(printable, rows[max(0, first - CONTEXT) : first])
-        for place, (shown, marker) in enumerate(pieces):
-            drawn.append(shown)
+        for place, (text, marker) in enumerate(pieces):
+            drawn.append(text)
             if place in marked:
                 drawn.append(f"{marker}{HERE}" if place == marked[-1] else marker)
         drawn += map(printable, rows[last + 1 : last + 1 + CONTEXT])
         return "\n".join(drawn)
 
 
-# What is compiled because of calls, innermost first: its name, and where it is called.
+# Functions that are being compiled because of a call, innermost first: the name, and
+# the place of the call.
 Since = tuple[tuple[str, Source, Span], ...]
 
 
 def with_calls(text: str, since: Since) -> str:
-    """The text of an error, and the calls because of which something is compiled."""
+    """Return the text of an error, and the calls that led to compiling the function."""
     lines = [text]
     for name, source, span in since:
         lines.append(f"`{name}` is being compiled since it was called from here:")
@@ -126,28 +128,28 @@ def with_calls(text: str, since: Since) -> str:
 
 
 def printable(line: str) -> str:
-    """The line as a terminal shows it: what cannot be printed is a blank."""
+    """Return the line as a terminal shows it: unprintable characters become blanks."""
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() or each == "\t" else " " for each in line)
 
 
 def underline(line: str, start: int, stop: int, least: int = 0) -> str:
-    """A row that marks the characters from `start` to `stop` of the printed line.
+    """Return a row that marks the characters `start` to `stop` of the printed line.
 
-    At least so many columns are marked.
+    At least `least` columns are marked.
     """
-    shown = printable(line)
-    return _row(shown[:start], " ") + (_row(shown[start:stop], "~") or "~" * least)
+    text = printable(line)
+    return _row(text[:start], " ") + (_row(text[start:stop], "~") or "~" * least)
 
 
-def _row(shown: str, mark: str) -> str:
-    """As many marks as the characters take columns; a tab stays."""
-    return "".join(each if each == "\t" else mark * _columns(each) for each in shown)
+def _row(text: str, mark: str) -> str:
+    """Return one mark for each column of the characters; keep tabs."""
+    return "".join(each if each == "\t" else mark * _columns(each) for each in text)
 
 
 def _columns(character: str) -> int:
-    """The columns that a printed character takes in a terminal."""
+    """Return the number of terminal columns of a printed character."""
     if character.isascii():
         return 1
     if category(character) in ("Mn", "Me"):

@@ -1,34 +1,34 @@
-"""Errors of operators that refuse what they were given, and of tensors and memory.
+"""Errors of operators that reject their operands, and of tensors and memory.
 
 Who must act: the caller.
 
-Rules: an operator that refuses has written nothing; `operator` is the operator as
-called (`core::add_`, `core::add.out`); shapes and dimensions are kept as they were
-given, dtypes and devices are texts; `fits` says what would be taken.
+Rules: an operator that raises one of these has written nothing; `operator` is the
+operator as called (`core::add_`, `core::add.out`); shapes and dimensions are recorded
+as passed, dtypes and devices are texts; `fits` says what would be accepted.
 """
 
 from everyorder.runtime.errors.base import EveryorderError, page
 
-# Why memory is not shared.
+# Reason -> why an array and a tensor cannot share memory.
 NOT_SHARED = {
-    "read-only": "it is read-only, and whoever has a tensor may write to it",
-    "negative stride": "it runs backwards through memory, which tensors never do",
-    "uneven stride": "its strides are no multiples of the size of an element",
+    "read-only": "it is read-only, and tensors are writable",
+    "negative stride": "it has a negative stride, which tensors cannot have",
+    "uneven stride": "its strides are not multiples of the size of an element",
     "byte order": "its bytes are not in the order of this machine",
 }
 
 
 class OperandError(EveryorderError, RuntimeError):
-    """Base: an operator refuses what it was given; nothing was written."""
+    """Base: an operator rejects its operands; nothing was written."""
 
     operator: str = ""
 
 
 class ShapesDoNotFit(OperandError, ValueError):
-    """Shapes of the arguments of an operator that do not go together.
+    """The shapes of the arguments of an operator do not fit together.
 
     `shapes` are the shapes, with the names of the arguments where these say more;
-    `fits` says what would do.
+    `fits` says which shapes would fit.
     """
 
     shapes: tuple[tuple[str, tuple[int, ...]], ...] | tuple[tuple[int, ...], ...] = ()
@@ -44,7 +44,7 @@ class ShapesDoNotFit(OperandError, ValueError):
       fits: {fits}
     ShapesRefused: `{operator}` cannot combine shapes {shapes: and }.
       fits: {fits}
-    ViewImpossible: `{operator}` cannot show shape {shape} as {wanted} without a copy.
+    ViewImpossible: `{operator}` cannot view shape {shape} as {wanted} without a copy.
       strides: {strides}
       to do: use reshape(...), which copies where it must
     ShapesDiffer: The shapes {shapes: and } do not broadcast.
@@ -70,7 +70,7 @@ class DTypeRefused(OperandError, TypeError):
 
 
 class DevicesDiffer(OperandError, ValueError):
-    """What one call works on lies on different devices."""
+    """The operands of one call are on different devices."""
 
     devices: tuple[str, ...] = ()
     what: str = ""
@@ -78,16 +78,16 @@ class DevicesDiffer(OperandError, ValueError):
     used_on: str = ""
 
     words = """
-    DevicesDiffer: `{operator}` needs its tensors on one device, but they lie on
+    DevicesDiffer: `{operator}` needs its tensors on one device, but they are on
         {devices: and }.
-      fits: one device for all; a CPU tensor without dimensions goes along
+      fits: one device for all; a CPU tensor without dimensions fits any
       to do: move them with `.to(device)`
     WrongDevice: {what} belongs to `{belongs}` and cannot be used on `{used_on}`.
     """
 
 
 class TargetRefused(OperandError, ValueError, TypeError):
-    """The tensor that is written to cannot take the result."""
+    """The tensor that is written to cannot hold the result."""
 
     argument: str
     shape: tuple[int, ...] = ()
@@ -116,11 +116,11 @@ class TargetRefused(OperandError, ValueError, TypeError):
 
 
 class IndexOutOfRange(OperandError, IndexError):
-    """An index, a part or a dimension that the tensor lacks, or that picks nothing.
+    """An index, a part or a dimension does not exist in the tensor, or selects nothing.
 
-    `size` is that of dimension `dim` of the indexed tensor; `wraps` says whether the
-    operator counts negative indices from the end; a part of `tensor[...]` is at fault
-    as written, at its `position` in the brackets.  A dimension may also be `repeated`.
+    `size` is that of dimension `dim` of the indexed tensor; `wraps` is true if the
+    operator counts negative indices from the end; a part of `tensor[...]` is quoted as
+    written, at its `position` in the brackets.  A dimension may also be `repeated`.
     """
 
     index: int | str = ""
@@ -179,14 +179,15 @@ class IndexOutOfRange(OperandError, IndexError):
             count = max(len(self.shape), 1)
         else:
             count = self.ndim or 1
-            # Some take 0 and -1 where there is no dimension; others say nothing.
+            # Some operators accept 0 and -1 for a tensor without dimensions; for the
+            # others there is no range to show.
             if not self.ndim and -count <= self.dim < count:
                 return ""
         return f"{-count} to {count - 1}"
 
 
 class WrongOption(OperandError, ValueError):
-    """A value is not one that the operator, or the executor of programs, knows.
+    """A value is not one that the operator, or the executor of programs, accepts.
 
     `found` is empty for an `option` of the executor that does not exist.
     """
@@ -206,19 +207,19 @@ class WrongOption(OperandError, ValueError):
         fractions.
       fits: exponents from 0 on, or floating-point elements
       state: nothing was written
-    ExecutorRefused: The option `{option}` of the executor {_given}.
+    ExecutorRefused: The option `{option}` of the executor {_fault}.
       it takes: {wanted}
     """
 
     @property
-    def _given(self) -> str:
+    def _fault(self) -> str:
         if self.found:
             return f"was given {self.found}"
-        return "is given, and there is none"
+        return "does not exist"
 
 
 class ArithmeticRefused(EveryorderError, ArithmeticError):
-    """There is no such integer, or it does not fit what is to hold it."""
+    """The result is not an integer, or does not fit the type that must hold it."""
 
     operator: str = ""
     dtype: str = ""
@@ -229,7 +230,7 @@ class ArithmeticRefused(EveryorderError, ArithmeticError):
 
     words = """
     DivisionByZero (ZeroDivisionError, RuntimeError): `{operator}` would divide {dtype}
-        by zero: no integer is that.
+        by zero: no integer is the result.
       fits: divisors without zeros, or floating-point elements
       state: nothing was written
     NumberTooLarge (OverflowError): {value} does not fit `{dtype}`.
@@ -244,9 +245,9 @@ class ArithmeticRefused(EveryorderError, ArithmeticError):
 
 
 class NoData(OperandError):
-    """The numbers of a tensor that holds none (meta) were asked for.
+    """The elements of a tensor without data (meta) were requested.
 
-    Make the tensor on a device that holds data, or ask for shape and dtype only.
+    Create the tensor on a device that holds data, or request shape and dtype only.
     """
 
     device: str
@@ -255,7 +256,7 @@ class NoData(OperandError):
     asked: str
 
     words = """
-    NoData: `{asked}` needs the numbers, but a tensor on `{device}` holds none.
+    NoData: `{asked}` needs the elements, but a tensor on `{device}` holds none.
       it has: shape {shape} and dtype {dtype}, nothing else
     NoDataToRead: `{operator}` {asked}, but a tensor on {device} holds no elements.
       to do: call it with a tensor on a device that holds data
@@ -263,10 +264,10 @@ class NoData(OperandError):
 
 
 class UnfitValue(EveryorderError, TypeError):
-    """A value, or elements, of another kind than what takes them.
+    """A value, or elements, of a type that the function does not accept.
 
-    `asked` is what was called or written, `found` what it got, `fits` what it takes;
-    `near` are names like the one found.
+    `asked` is the function called or the expression written, `found` the value, `fits`
+    what is accepted; `near` are names similar to the value.
     """
 
     asked: str = ""
@@ -298,7 +299,7 @@ class UnfitValue(EveryorderError, TypeError):
 
 
 class BadSize(EveryorderError, ValueError, RuntimeError):
-    """Sizes, strides or elements that no tensor has, or this one has not.
+    """Invalid sizes, strides or a wrong number of elements.
 
     All numbers count elements; `needed` is one past the last element of a view.
     """
@@ -316,18 +317,18 @@ class BadSize(EveryorderError, ValueError, RuntimeError):
     held: int = 0
 
     words = """
-    BadSize: {asked} is no size for {elements} elements.
+    BadSize: {asked} is not a size for {elements} elements.
       would fit: sizes with that product; one of them may be -1
-    TooManyDimensions: `{asked}` makes an array of NumPy, which has at most {most}
+    TooManyDimensions: `{asked}` creates an array of NumPy, which has at most {most}
         dimensions; the tensor has {ndim}.
-      to do: take dimensions together first, by `.reshape(...)`
+      to do: merge dimensions first, by `.reshape(...)`
     NotOneElement: `{asked}` reads a tensor of one element; this one has {elements}, in
         shape {shape}.
-    UnevenData: A tensor is made of nested lists of one length at each depth; at depth
+    UnevenData: A tensor needs nested lists of one length at each depth; at depth
         {depth} their lengths differ.
-      lengths: {lengths:, } (0 stands for a bare element)
-    NoElementsLeft: A tensor of shape {shape} holds elements, so it does not become one
-        of shape {asked}; only a tensor without elements takes a new shape.
+      lengths: {lengths:, } (0 means a bare element)
+    NoElementsLeft: A tensor of shape {shape} holds elements, so it cannot become one
+        of shape {asked}; only a tensor without elements can change its shape.
     BadStrides | {_bad_strides}
     OutOfStorage: A view of shape {shape} with strides {strides} from offset {offset}
         does not fit its storage.
@@ -337,24 +338,24 @@ class BadSize(EveryorderError, ValueError, RuntimeError):
 
     @property
     def _bad_strides(self) -> str:
-        """The shape, the strides and the offset."""
+        """Return the sentence with the shape, the strides and the offset."""
         if max(self.strides, default=0) >= 1 << 63:
             return page(
-                f"A tensor of shape {self.shape} cannot lie row by row: its strides "
+                f"A tensor of shape {self.shape} cannot be contiguous: its strides "
                 f"{self.strides} do not fit 64 bits.",
                 ("fits", "a shape whose sizes, 0 taken as 1, have a smaller product"),
             )
         return page(
-            f"Strides {self.strides} and offset {self.offset} describe no view of "
-            f"shape {self.shape}: there must be one stride a dimension, and none of "
-            "the numbers may be negative."
+            f"Strides {self.strides} and offset {self.offset} do not describe a view "
+            f"of shape {self.shape}: there must be one stride a dimension, and none "
+            "of the numbers may be negative."
         )
 
 
 class NotShareable(EveryorderError):
-    """Memory cannot be handed over, or taken from others, as it is: copy or detach it.
+    """Memory cannot be exported or imported without a copy: copy or detach the tensor.
 
-    `reason` is one of the keys of `NOT_SHARED` for an array, a text for a `protocol`.
+    `reason` is a key of `NOT_SHARED` for an array, a text for a `protocol`.
     """
 
     reason: str = ""
@@ -370,16 +371,16 @@ class NotShareable(EveryorderError):
     NotShareable (ValueError): An array of shape {shape} and dtype {dtype} cannot be
         shared with a tensor: {_why}.
       to do: copy it: `runtime.tensor(array)`
-    MaskedArray (ValueError): A CUDA array of shape {shape} brings a mask, and tensors
-        have none.
-      to do: fill in what the mask hides, then hand over the elements
-    NotExportable (BufferError): This tensor cannot be handed over by {protocol}:
+    MaskedArray (ValueError): A CUDA array of shape {shape} has a mask, which tensors
+        do not support.
+      to do: fill the masked elements, then pass the array without the mask
+    NotExportable (BufferError): This tensor cannot be exported by {protocol}:
         {reason}.
       to do: {remedy}
     NotOnHost (TypeError): `{asked}` needs the elements in host memory; these are on
         `{device}`.
       to do: copy them: `.to('cpu')`
-    NeedsDetach (RuntimeError): `{asked}` would hand out elements whose changes autograd
+    NeedsDetach (RuntimeError): `{asked}` would export elements whose changes autograd
         cannot see, and this tensor requires grad.
       to do: call `.detach()` on it first
     NotALeaf (RuntimeError): `{asked}` is for leaves of the graph; this tensor was
@@ -393,9 +394,9 @@ class NotShareable(EveryorderError):
 
 
 class NotReplaceable(EveryorderError):
-    """What a tensor, a generator or a module holds stays: that cannot be put there.
+    """An attribute of a tensor, a generator or a module cannot get that value.
 
-    `missing` are names that a state lacks, `unexpected` are those that its `module`
+    `missing` are names that a state lacks, `unexpected` are names that its `module`
     lacks, `unfit` are sentences about others.
     """
 
@@ -419,8 +420,8 @@ class NotReplaceable(EveryorderError):
         fit.
       {what}: {expected} here, {found} there
     FixedAttribute (AttributeError): The {name} of a tensor cannot be set.
-      to do: call {instead}, which gives another tensor
-    BadState (ValueError): {found} is no state of a generator.
+      to do: call {instead}, which returns another tensor
+    BadState (ValueError): {found} is not a state of a generator.
       to do: pass what `get_state()` returned: a seed and a count
     StateMismatch (RuntimeError): The state does not fit `{module}`.
       missing: {missing:, }
@@ -430,10 +431,10 @@ class NotReplaceable(EveryorderError):
 
 
 class OutOfMemory(EveryorderError, MemoryError):
-    """A device has no room for a request, not even after its cache was given back.
+    """A device cannot satisfy an allocation, not even after its cache was released.
 
-    All numbers are bytes. `allocated` is held by live tensors, `reserved` is what the
-    arena holds of the device in all, `free` what the device says is left.
+    All numbers are bytes. `allocated` is used by live tensors, `reserved` is what the
+    arena holds of the device in all, `free` what the device reports as left.
     """
 
     device: str
@@ -450,8 +451,8 @@ class OutOfMemory(EveryorderError, MemoryError):
       tensors hold: {allocated:bytes}
       arena holds: {reserved:bytes}
       device has left: {free:bytes}
-      to do: drop tensors that are not needed, or work on smaller pieces; what the arena
-        had cached is given back already
+      to do: release tensors that are not needed, or work on smaller pieces; the cache
+        of the arena is empty already
     NotEnoughMemory: There is no memory for a tensor of shape {shape} and dtype {dtype}
         on `{device}`.
       needs: {needed} bytes
@@ -460,7 +461,7 @@ class OutOfMemory(EveryorderError, MemoryError):
 
 
 class DeviceUnavailable(EveryorderError, RuntimeError):
-    """A device was asked for that this machine or installation cannot give.
+    """The requested device is not available on this machine or installation.
 
     `remedy` says what would make it available.
     """
@@ -470,6 +471,6 @@ class DeviceUnavailable(EveryorderError, RuntimeError):
     remedy: str
 
     words = """
-    DeviceUnavailable: There is no device `{device}` to be had: {reason}.
+    DeviceUnavailable: The device `{device}` is not available: {reason}.
       to do: {remedy}
     """

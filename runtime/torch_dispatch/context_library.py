@@ -1,38 +1,43 @@
-"""What contexts register, and whose kernel a call runs.
+"""Registrations of contexts, and the choice of a context's kernel for a call.
 
-| context   | what it defines           | its kernels and fallbacks                   |
+| context   | its definitions           | its kernels and fallbacks                   |
 |-----------|---------------------------|---------------------------------------------|
-| main      | is defined                | are registered, each in a router            |
-| any other | must be defined, equally  | are copies, which the router of the main    |
-|           |                           | one at that operator and key runs           |
+| main      | define operators          | are registered, each in a router            |
+| any other | must be equal to those    | are copies, run by the router of the main   |
+|           | of the main context       | context at that operator and key            |
 
-How it works: what the main context registers is a linked kernel around its own, a
-*router*.  A call that gets there is of the context of its tensors, else of that of the
-thread.  If that is the main one, its own kernel runs; else the context is asked for its
-copy, of the same operator and key.  Both run as if they had been registered themselves,
-with what lies below them, and with their context as the current one.
+How it works: the main context registers each kernel inside a linked kernel, a *router*.
+A call that reaches the router belongs to the context of its tensors, else to the
+context of the thread. In the main context the router runs its own kernel; otherwise it
+runs the context's copy, of the same operator and key. Both run as if they had been
+registered directly, with the kernels below them, and with their context as the current
+one.
 
-Every other context has a dispatcher of its own beside each one that it takes part in.
-There its libraries are ordinary ones, with all their checks, and there its copies are
-found.  What they register is *verified*: it stays if the main context has registered
-the same, or does so while the other one waits (`Context.timeout`).
+Every other context has a separate dispatcher for each dispatcher that it takes part in.
+Its libraries are ordinary libraries of that dispatcher, with all their checks, and
+routers look up copies there. Its registrations are *verified*: they stay if the main
+context has registered the same, or does so while the other one waits
+(`Context.timeout`).
 
 Rules of calls:
-- a tensor with a handler is of the context that made it, for ever; other tensors are of
-  none, and tensors of two contexts meet in no call: neither knows the other's classes;
-- a closed context is asked nothing; a call that has its copy runs it to the end;
-- as long as there is one context, nothing is asked at all: see `OTHERS`;
-- a copy's bound kernel is remembered by the copy, weakly, and no lock is taken.
+- a tensor with a handler always belongs to the context that created it; other tensors
+  do not belong to a context, and tensors of two contexts cannot meet in a call: neither
+  context can handle the other's classes;
+- a closed context does not get new calls; a call that has its copy runs it to the end;
+- as long as there is only one context, calls skip these checks: see `OTHERS`;
+- a copy caches its bound kernel, weakly, and calls do not lock.
 
 Rules of registrations:
-- a definition counts whoever made it; a kernel only if the main context did, since
-  another one asks for no copies.  A library that is no context's ends no wait, but is
-  seen at the end of it;
-- what is not verified is taken back; what the main context takes down later leaves the
-  copies where they are, and they run again when it is back;
-- claims and reservations are the context's own affair;
-- a rule is of no context but by its class, and no copy of another one;
-- nobody waits while holding a lock, nor for a dispatcher whose listener is running.
+- a definition counts no matter who registered it; a kernel only if the main context
+  did,
+  since only the main context registers routers. A library without a context does not
+  end a wait, but is noticed at its end;
+- a registration that is not verified is withdrawn; if the main context closes its
+  kernel later, the copies stay, and run again when the kernel is registered again;
+- claims and reservations of a context do not affect other contexts;
+- a rule belongs to a context only by its class, and cannot be a copy of another one;
+- waiting is not possible while holding a lock, nor for a dispatcher whose listener is
+  running.
 """
 
 import os
@@ -65,15 +70,19 @@ from everyorder.runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 from everyorder.runtime.schema.signature import OperatorName
 from everyorder.runtime.tensors.keys import PYTHON, STATE
 
-# The contexts beside the main one, closed ones too: a tensor of one may be anywhere,
-# and keeps it.  A reference takes itself out.
+# The contexts other than the main one, closed ones too: a tensor of one may still
+# exist, and keeps it alive. A dead reference removes itself.
 OTHERS: set[ref[Any]] = set()
 
 
 def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
-    """The context of the first tensor that has one, else the thread's current one.
+    """Return the context of the first tensor that has one, else the thread's current
+    one.
 
-    `operator` gives the handle, for errors.  Raises `ContextError`.
+    `operator` returns the handle, for errors.
+
+    Raises:
+        ContextError: the tensors belong to different contexts, or it is closed.
     """
     found = next(_contexts(arguments), None) or STATE.context
     check_contexts(found, arguments, operator)
@@ -83,9 +92,10 @@ def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
 def check_contexts(
     context: Any, arguments: Sequence[Any], operator: Callable[[], Any]
 ) -> None:
-    """Whether `context` may handle the call, as far as tensors tell.
+    """Check that `context` may handle a call with these arguments.
 
-    Raises `ContextError`.
+    Raises:
+        ContextError: a tensor belongs to another context, or `context` is closed.
     """
     for other in _contexts(arguments):
         if other is not context:
@@ -102,12 +112,12 @@ def check_contexts(
 
 
 def _contexts(arguments: Sequence[Any]) -> Iterator[Any]:
-    """The context of each tensor with a handler, lists looked into."""
+    """Yield the context of each tensor with a handler, also inside lists."""
     for each in arguments:
         if isinstance(each, (list, tuple)):
             yield from _contexts(each)
         elif getattr(each, "key_bits", 0) & PYTHON:
-            # One whose keys were set by hand has none.
+            # A tensor whose keys were set by hand does not have a context.
             context = getattr(each, "_context", None)
             if context is not None:
                 yield context
@@ -117,16 +127,16 @@ Held = Implementation | Fallback
 
 
 class Router:
-    """The factory of a linked kernel that stands for one of each context.
+    """The factory of a linked kernel that selects the kernel of the call's context.
 
-    `token` is what the main context registers, in that dispatcher.
+    `token` is the registration of the main context, in that dispatcher.
     """
 
     __slots__ = ("_dispatcher", "_kernel", "_place")
 
     def __init__(self, token: Held, dispatcher: Dispatcher) -> None:
         self._kernel = token.kernel
-        # None: a fallback, whose copies stand at the key of the call.
+        # None for a fallback, whose copies are at the key of the call.
         self._place: tuple[str, str, DispatchKey] | None = None
         if isinstance(token, Implementation):
             reading = token.reading
@@ -134,7 +144,7 @@ class Router:
         self._dispatcher = ref(dispatcher)
 
     def __call__(self, below: NextKernel, keyset: KeySet) -> BoundKernel:
-        """The function of all arguments, for one keyset of one entry."""
+        """Return the function of all arguments, for one keyset of one entry."""
         key = self._place[2] if self._place else SLOTS[slot_of(keyset.bits)]
         fallback = self._place is None
         main = below.bind(self._kernel, keyset, key, fallback)
@@ -164,7 +174,11 @@ class Router:
     def _copy(
         self, context: Any, key: DispatchKey, operator: Callable[[], Any]
     ) -> Held:
-        """The kernel that the context registered here.  Raises `ContextError`."""
+        """Return the kernel that the context registered here.
+
+        Raises:
+            ContextError: the context is closed, or has no copy.
+        """
         dispatcher = self._dispatcher()
         own = None if dispatcher is None else context.own(dispatcher)
         held = None if own is None else self._held(own.state, key)
@@ -186,15 +200,15 @@ class Router:
 
 @lru_cache(maxsize=REMEMBERED)
 def _standing(facts: KernelTraits) -> KernelTraits:
-    """The facts of a router: those of its kernel, but for the kind.
+    """Return the traits of a router: those of its kernel, except for the kind.
 
-    One object for each kernel, as what is remembered of an operator goes by it.
+    There is one object for each kernel, because caches of an operator compare it.
     """
     return replace(facts, kind="linked")
 
 
 def routed(token: RegistrationRecord, dispatcher: Dispatcher) -> RegistrationRecord:
-    """The token that is registered instead of `token`; it reads the same."""
+    """Return the record to register instead of `token`; it has the same reading."""
     if isinstance(token, (Implementation, Fallback)):
         kernel = token.kernel
         if kernel.function is not None:
@@ -211,14 +225,14 @@ def routed(token: RegistrationRecord, dispatcher: Dispatcher) -> RegistrationRec
 
 
 def is_routed(token: Held) -> bool:
-    """Whether contexts can have copies of what is registered by `token`."""
+    """Return True if contexts can have copies of the registration `token`."""
     return isinstance(token.kernel.function, Router)
 
 
-# Told when the main context has registered something, or another one was closed.  Its
-# lock is reentrant: a finalizer may close a context wherever it runs.
+# Notified when the main context has registered something, or another one was closed.
+# Its lock is reentrant: a finalizer may close a context at any point.
 CHANGED = Condition()
-# Some systems have no fork; in a child, nobody waits and nobody holds the lock.
+# Some systems do not have fork. In a child there are no waiters and no lock owner.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=CHANGED._at_fork_reinit)  # type: ignore[attr-defined]  # as `threading` does with its own
 
@@ -239,9 +253,10 @@ class MainLibrary(Library):
 
 
 class VerifiedLibrary(Library):
-    """A library of another context; see `Library`, which it is in `own`.
+    """A library of another context; its base `Library` is one of the dispatcher `own`.
 
-    Besides, whatever registers raises:
+    Registering methods raise, in addition to the errors of `Library`:
+
         ContextError: the main context did not do the same in time.
         ContextError: it defined the operator otherwise.
         ContextError: the context is closed, or was while it waited.
@@ -291,7 +306,7 @@ class VerifiedLibrary(Library):
         *,
         debug: str | None = None,
     ) -> Registration:
-        """Refuse: calls ask for rules in the dispatcher that all contexts share.
+        """Refuse: calls look up rules in the dispatcher that all contexts share.
 
         Raises:
             LibraryMisuse: always.
@@ -300,7 +315,7 @@ class VerifiedLibrary(Library):
             code="CallRefused",
             call=f"rule({str(op)!r}, ...)",
             library=repr(self),
-            reason="a rule is of the operator, which all contexts share",
+            reason="a rule belongs to the operator, which all contexts share",
             remedy="Use register_torch_dispatch(op, cls, fn).",
         )
 
@@ -332,7 +347,7 @@ def _verify(
 
 
 def _is_met(state: DispatcherState, token: RegistrationRecord) -> bool:
-    """Whether the same is registered."""
+    """Return True if the main context has registered the same."""
     if isinstance(token, Definition):
         entry = state.entry(token.operator)
         return entry is not None and bool(entry.definitions)
@@ -348,7 +363,7 @@ def _is_met(state: DispatcherState, token: RegistrationRecord) -> bool:
 def _kernel_places(
     state: DispatcherState, token: RegistrationRecord
 ) -> list[tuple[Implementation | Fallback, ...]]:
-    """The tokens at each place of a kernel; no places for other tokens."""
+    """Return the tokens at each place of a kernel; no places for other tokens."""
     if isinstance(token, Implementation):
         entry = state.entry(token.operator)
         return [() if entry is None else entry.implementations.get(token.key, ())]
@@ -383,7 +398,12 @@ def _unmet(
 def _check_fits(
     context: str, state: DispatcherState, token: RegistrationRecord
 ) -> None:
-    """Whether the main context's operator is defined so, and can have that kernel."""
+    """Check that the main context's definition is equal, and accepts that kernel.
+
+    Raises:
+        ContextError: the definitions differ.
+        Conflict: the typed kernel does not fit.
+    """
     if not isinstance(token, (Definition, Implementation)):
         return
     entry = state.entry(token.operator)

@@ -78,8 +78,9 @@ def test_the_second_run_is_refused_unless_the_graph_is_kept() -> None:
     with pytest.raises(BackwardRefused, check=code("GraphFreed")) as refused:
         y.backward()
     assert str(refused.value) == (
-        "What `core::mul` saved for its gradient is gone: the graph was run backwards\n"
-        "before, and that frees it.\n"
+        "The tensors that `core::mul` saved for its gradient are freed: the graph "
+        "was run\n"
+        "backwards before.\n"
         "  to do: pass retain_graph=True the first time"
     )
 

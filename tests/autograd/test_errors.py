@@ -142,9 +142,9 @@ TEXTS: dict[str, tuple[EveryorderError, str]] = {
         errors.BackwardRefused(
             code="NoGradientToCompute", asked="grad", index=0, shape=()
         ),
-        "`grad` starts from output 0 of shape (), which does not require grad and was "
-        "not\n"
-        "computed from what does.\n"
+        "`grad` starts from output 0 of shape (), which does not require grad and "
+        "was not\n"
+        "computed from tensors that do.\n"
         "  to do: compute it from tensors with requires_grad=True, in grad mode",
     ),
     "needed": (

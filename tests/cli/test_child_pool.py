@@ -296,7 +296,7 @@ def test_no_child_is_left(project: Project) -> None:
         assert not Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_where_nothing_can_be_forked(project: Project) -> None:
     with ChildPool(EFFORT, fork=False) as pool:
         found = outcomes(pool, pool.load(()), 2)

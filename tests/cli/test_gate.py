@@ -44,8 +44,8 @@ PROVEN = """\
 proven: for histories of any length, in one thread and one process, if nothing
   tells equal states apart (ids, addresses, orders of sets, hashes that changed,
   clocks, caches of the standard library)
-* assumes: fingerprint= tells the whole state (sound)
-* assumes: the undo handles hold no state of their own (sound)
+* assumes: fingerprint= returns the whole state (sound)
+* assumes: the undo handles have no state (sound)
 
 """
 
@@ -60,8 +60,7 @@ COVERED = """\
 guarantee: sca:2: every 2 steps were added, and removed, in every order of those
   2 (plain, related)
 skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
-  come about: a step fails, cannot be undone, or has to come before another
-  (related)
+  occur: a step fails, cannot be undone, or has to precede another (related)
 
 gate: 2 scenarios, 2 as expected; exit code 0
 """
@@ -118,7 +117,7 @@ def test_stale_entries(accepted: Project) -> None:
     assert path.read_text() == text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_stale_files(accepted: Project) -> None:
     accepted.scenarios("sound", SOUND.replace("newest = ", "renamed = "))
     result = accepted.run("gate")
@@ -154,7 +153,7 @@ def test_a_file_that_cannot_be_read(accepted: Project) -> None:
     result = accepted.run("gate")
     assert result.exit_code == exits.CHANGED
     assert (
-        "expect/scenarios/test_sound/sound.txt is there and cannot be read: Is a "
+        "expect/scenarios/test_sound/sound.txt exists but cannot be read: Is a "
         "directory."
     ) in result.output
     assert "gate: 2 scenarios, 1 as expected; exit code 12\n" in result.output

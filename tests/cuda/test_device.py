@@ -43,7 +43,7 @@ def test_kernels_are_not_launched_without_a_device() -> None:
         with pytest.raises(DeviceUnavailable) as caught:
             ask()
         assert str(caught.value) == (
-            "There is no device `cuda:0` to be had: there is no driver or no GPU.\n"
+            "The device `cuda:0` is not available: there is no driver or no GPU.\n"
             "  to do: use the device `cpu`, or run on a machine with an NVIDIA GPU"
         )
 

@@ -341,8 +341,8 @@ def test_devices_and_nothing_that_says_which() -> None:
     with pytest.raises(NoDeviceArgument) as refused:
         custom_op("mine::f", zeros, mutates_args=(), device_types="cpu")
     assert str(refused.value) == (
-        "`mine::f` takes no tensor, so that no call would say which device's kernel "
-        "is\nmeant.\n"
+        "`mine::f` takes no tensor, so that a call could not select a kernel by "
+        "device.\n"
         "  schema: mine::f(SymInt n) -> Tensor\n"
         "  to do:  add an argument `device: Device`, or register one kernel for all\n"
         "          devices (device_types=None)"

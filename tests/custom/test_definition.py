@@ -138,8 +138,8 @@ def test_no_kernel_to_switch() -> None:
         ):
             pass
     assert str(refused.value) == (
-        "`mine::f` has no kernel of its own for 'cuda', so that there is none to "
-        "switch.\n"
+        "`mine::f` has no kernel registered directly for 'cuda', so it cannot be\n"
+        "switched.\n"
         "  kernels: CPU, all devices"
     )
 

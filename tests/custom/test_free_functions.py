@@ -59,8 +59,8 @@ def test_several_overloads() -> None:
         with pytest.raises(DefinitionRefused, check=code("OverloadNeeded")) as refused:
             handle_of("register_fake(...)", ops.mine.f)
         assert str(refused.value) == (
-            "register_fake(...): `mine::f` has 3 overloads, and each is an operator of "
-            "its\nown.\n"
+            "register_fake(...): `mine::f` has 3 overloads, and each is a separate "
+            "operator.\n"
             "  overloads: default, a, b"
         )
 
@@ -87,9 +87,10 @@ def test_a_library_in_the_place_of_an_operator() -> None:
         handle_of("impl(...)", given)
     assert str(refused.value) == (
         "impl(...) needs an operator; found a Library.\n"
-        "  give:    'namespace::name', ops.namespace.name.overload, or what custom_op\n"
-        "           returned\n"
-        "  or call: its own method: library.impl(name, kernel, key)"
+        "  pass:    'namespace::name', ops.namespace.name.overload, or the result "
+        "of\n"
+        "           custom_op\n"
+        "  or call: the method of the library: library.impl(name, kernel, key)"
     )
 
 
@@ -98,8 +99,8 @@ def test_the_text() -> None:
         handle_of("register_fake(...)", 3)  # type: ignore[arg-type]  # the fault
     assert str(refused.value) == (
         "register_fake(...) needs an operator; found an int.\n"
-        "  give: 'namespace::name', ops.namespace.name.overload, or what custom_op\n"
-        "        returned"
+        "  pass: 'namespace::name', ops.namespace.name.overload, or the result of\n"
+        "        custom_op"
     )
     with pytest.raises(DefinitionRefused, check=code("NotQualified")):
         handle_of("register_fake(...)", "f")
@@ -254,8 +255,9 @@ def test_a_fake_for_what_is_made_of_others() -> None:
         with pytest.raises(DefinitionRefused, check=code("FakeNotNeeded")) as refused:
             register_fake("mine::f", like)
     assert str(refused.value) == (
-        "`mine::f` has a kernel at CompositeImplicitAutograd: it is made of other\n"
-        "operators, whose fake kernels it uses on meta tensors already.\n"
+        "`mine::f` has a kernel at CompositeImplicitAutograd: it calls other "
+        "operators,\n"
+        "whose fake kernels it uses on meta tensors already.\n"
         "  to do: register fakes for the operators that it calls"
     )
 
@@ -377,8 +379,9 @@ def test_the_text_of_a_missing_library() -> None:
         with pytest.raises(DefinitionRefused, check=code("LibraryNeeded")) as refused:
             impl(handle, "cpu", like)
     assert str(refused.value) == (
-        "impl(...): `mine::f` is not on the default dispatcher, and nobody would keep\n"
-        "what is registered.\n"
+        "impl(...): `mine::f` is not on the default dispatcher, so the "
+        "registration needs\n"
+        "a library that owns it.\n"
         "  to do: pass lib=Library(namespace, 'FRAGMENT', dispatcher=...)"
     )
 

@@ -187,38 +187,38 @@ TYPES = "Use Tensor, int, float, bool, str, or a list, tuple or union of them."
     [
         (
             unannotated,
-            "No schema follows from unannotated: `x` has no annotation, but others "
+            "Cannot infer a schema from unannotated: `x` has no annotation, but others "
             f"have.\n{ANNOTATE}",
         ),
         (
             nothing_said,
-            "No schema follows from nothing_said: its result has no annotation.\n"
+            "Cannot infer a schema from nothing_said: its result has no annotation.\n"
             f"{ANNOTATE}",
         ),
         (
             no_result,
-            "No schema follows from no_result: its result has no annotation, but "
+            "Cannot infer a schema from no_result: its result has no annotation, but "
             f"others have.\n{ANNOTATE}",
         ),
         (
             any_number,
-            "No schema follows from any_number: `xs` takes any number of values.\n"
+            "Cannot infer a schema from any_number: `xs` takes any number of values.\n"
             "Name each argument.",
         ),
         (
             odd,
-            "No schema follows from odd: `how` (complex | bytes) has an annotation "
-            f"without schema type.\n{TYPES}",
+            "Cannot infer a schema from odd: `how` (complex | bytes) has an "
+            f"annotation without schema type.\n{TYPES}",
         ),
         (
             odd_default,
-            "No schema follows from odd_default: `ns` (list) has a default no schema "
-            "has.\nUse None, and fill it in inside.",
+            "Cannot infer a schema from odd_default: `ns` (list) has a default no "
+            "schema has.\nUse None, and fill it in inside.",
         ),
         (
             odd_result,
-            "No schema follows from odd_result: its result (bytes) has an annotation "
-            f"without schema type.\n{TYPES}",
+            "Cannot infer a schema from odd_result: its result (bytes) has an "
+            f"annotation without schema type.\n{TYPES}",
         ),
     ],
 )
@@ -258,7 +258,7 @@ def test_a_name_that_is_no_parameter() -> None:
     with pytest.raises(DefinitionRefused, check=code("UnknownMutated")) as refused:
         infer_schema(scale, mutates_args=("facto",))
     assert str(refused.value) == (
-        "`mutates_args` names `facto`, which is no parameter of `scale`.\n"
+        "`mutates_args` names `facto`, which is not a parameter of `scale`.\n"
         "  near:       factor\n"
         "  parameters: x, factor"
     )
@@ -270,7 +270,7 @@ def test_a_name_that_is_near_nothing() -> None:
     with pytest.raises(DefinitionRefused, check=code("UnknownMutated")) as refused:
         infer_schema(none, mutates_args=("self",))
     assert str(refused.value) == (
-        "`mutates_args` names `self`, which is no parameter of `none`.\n"
+        "`mutates_args` names `self`, which is not a parameter of `none`.\n"
         "  parameters: none"
     )
 
@@ -280,8 +280,9 @@ def test_a_parameter_that_holds_no_tensors() -> None:
         infer_schema(scale, mutates_args=("factor",))
     assert str(refused.value) == (
         "`mutates_args` names `factor` of `scale`, which is of type float: only "
-        "tensors,\nand lists of them, are written to.\n"
-        "  to do: take 'factor' from mutates_args"
+        "tensors,\n"
+        "and lists of them, are written to.\n"
+        "  to do: remove 'factor' from mutates_args"
     )
 
 

@@ -296,6 +296,6 @@ def test_a_built_in_fallback_cannot_be_closed_and_the_error_knows() -> None:
     with pytest.raises(Conflict, check=code("DuplicateFallback")) as caught:
         library.fallback(fallthrough, "BackendSelect")
     assert str(caught.value).splitlines()[-1] == (
-        "  Take a Dispatcher(builtin_fallbacks=False), which has none. "
-        "Nothing of the new one was registered."
+        "  Use a Dispatcher(builtin_fallbacks=False), which has none. Nothing of "
+        "the new one was registered."
     )

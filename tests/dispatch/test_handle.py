@@ -292,8 +292,9 @@ def test_operators_of_other_dispatchers_are_not_pickled() -> None:
         with pytest.raises(LibraryMisuse, check=code("PrivateDispatcher")) as caught:
             pickle.dumps(each)
         assert str(caught.value) == (
-            "Only the default dispatcher and its operators can be pickled or copied: "
-            "nothing\nsays where another process has this one.\n"
+            "Only the default dispatcher and its operators can be pickled or "
+            "copied: another\n"
+            "process cannot find this one.\n"
             "  to do: send the operator's name, and look it up there"
         )
 

@@ -34,9 +34,9 @@ TEXTS: list[tuple[EveryorderError, tuple[type[Exception], ...], str]] = [
         ),
         (RuntimeError,),
         """\
-A future was to be completed with the error KeyError, and is complete.
+A future cannot be completed with the error KeyError: it is complete already.
   it holds: a value of type int, as before
-  to do:    complete it once; ask `done()` where several may do so""",
+  to do:    complete it once; check `done()` if several threads may complete it""",
     ),
     (
         FutureMisuse(code="NotSettled"),
@@ -82,7 +82,7 @@ This await was made of a value by `awaitable_nowait`: there is no function.
     (
         FutureMisuse(code="AwaitedAttribute", attribute="x", kind="Table"),
         (AttributeError,),
-        "This await stands for a `Table`, which has no attribute `x`.",
+        "This await represents a `Table`, which has no attribute `x`.",
     ),
 ]
 

@@ -68,7 +68,7 @@ def f(c):
     return y
 Do.""",
     """\
-this is no program of Python: invalid syntax:
+this is not a Python program: invalid syntax:
   p.py:7:1
 def f(c):
 ~~~ <--- HERE
@@ -122,5 +122,5 @@ def test_an_error_prints_and_crosses_a_process(
 
 
 def test_who_defines_no_words_is_told() -> None:
-    with pytest.raises(NotImplementedError, match="does not say what is wrong"):
+    with pytest.raises(NotImplementedError, match="no sentence for ProgramError"):
         ProgramError(source=SOURCE, span=(0, 1)).render()

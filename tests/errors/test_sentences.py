@@ -102,7 +102,7 @@ def test_a_table_without_a_code_is_none() -> None:
 
 
 def test_a_class_that_says_nothing() -> None:
-    with pytest.raises(NotImplementedError, match="Else does not say what happened"):
+    with pytest.raises(NotImplementedError, match="no sentence for Else"):
         str(Told(code="Else"))
 
 

@@ -14,7 +14,7 @@ TEXTS: list[tuple[EveryorderError, type[Exception], str]] = [
         ),
         RuntimeError,
         """\
-`numpy()` needs the numbers, but a tensor on `meta` holds none.
+`numpy()` needs the elements, but a tensor on `meta` holds none.
   it has: shape (2, 3) and dtype float32, nothing else""",
     ),
     (

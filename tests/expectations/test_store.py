@@ -238,8 +238,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(FileError, check=code("CannotReadExpectFile")) as caught:
         store.read(NAME)
     assert str(caught.value) == (
-        f"expect/{NAME}.txt is there and cannot be read: Is a directory. Make it a "
-        "file that may be read, or remove it."
+        f"expect/{NAME}.txt exists but cannot be read: Is a directory. Make it a "
+        "readable file, or remove it."
     )
 
 

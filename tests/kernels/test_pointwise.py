@@ -315,7 +315,7 @@ def test_integer_division_by_zero_writes_nothing(name: str) -> None:
         assert caught.value.fields() == {"operator": f"core::{name}", "dtype": "int64"}
         assert out.tolist() == [1, 2]
     assert str(caught.value) == (
-        f"`core::{name}` would divide int64 by zero: no integer is that.\n"
+        f"`core::{name}` would divide int64 by zero: no integer is the result.\n"
         "  fits:  divisors without zeros, or floating-point elements\n"
         "  state: nothing was written"
     )

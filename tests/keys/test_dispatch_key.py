@@ -204,7 +204,7 @@ def test_no_key_can_be_made_or_changed() -> None:
         ),
         (
             "",
-            "no dispatch key is named ''.  `list(DispatchKey)` holds them all.",
+            "no dispatch key is named ''.  `list(DispatchKey)` lists them all.",
         ),
     ],
 )
@@ -364,9 +364,10 @@ def test_text_for_a_building_block() -> None:
     with pytest.raises(NotRegistrable) as caught:
         kernel_key(K.Dense)
     assert str(caught.value) == (
-        "a kernel cannot be registered at Dense: it is half a key, and calls go to "
-        "whole ones.  Register at CPU, CUDA, HIP, XLA, MPS, IPU, XPU, HPU, VE, Lazy, "
-        "MTIA, MAIA, PrivateUse1, PrivateUse2, PrivateUse3 or Meta."
+        "a kernel cannot be registered at Dense: it is only half of a key, and "
+        "calls dispatch to whole keys.  Register at CPU, CUDA, HIP, XLA, MPS, IPU, "
+        "XPU, HPU, VE, Lazy, MTIA, MAIA, PrivateUse1, PrivateUse2, PrivateUse3 or "
+        "Meta."
     )
 
 
@@ -374,8 +375,8 @@ def test_text_for_undefined() -> None:
     with pytest.raises(NotRegistrable) as caught:
         fallback_keys(K.Undefined)
     assert str(caught.value) == (
-        "a fallback cannot be registered at Undefined: it stands for a call in which "
-        "no key is left.  Register at a runtime key or an alias."
+        "a fallback cannot be registered at Undefined: it means that a call has no "
+        "keys left.  Register at a runtime key or an alias."
     )
 
 

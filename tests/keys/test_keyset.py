@@ -88,7 +88,8 @@ def test_foreign_bits(bits: int) -> None:
     with pytest.raises(KeyMisuse, check=code("ForeignBits")) as caught:
         KeySet.from_bits(bits)
     assert str(caught.value) == (
-        f"{bits:#x} is not a set of keys: bits lie between 0 and 0x3fffffffffffffff."
+        f"{bits:#x} is not a set of keys: expected bits between 0 and "
+        "0x3fffffffffffffff."
     )
 
 
@@ -226,7 +227,7 @@ def test_nothing_comes_after_a_key_without_place(key: DispatchKey) -> None:
         full_after(key)
     assert str(caught.value) == (
         f"nothing comes after {key}: it has no place in the order of keys.  "
-        "Take a runtime key or a functionality, such as AutogradCPU."
+        "Use a runtime key or a functionality, such as AutogradCPU."
     )
 
 

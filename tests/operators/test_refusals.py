@@ -233,8 +233,8 @@ def test_more_dimensions_than_numpy_has() -> None:
     with pytest.raises(BadSize, check=code("TooManyDimensions")) as caught:
         x.numpy()
     assert message_of(caught.value) == (
-        "`numpy()` makes an array of NumPy, which has at most 64 dimensions; the "
-        "tensor has 65. to do: take dimensions together first, by `.reshape(...)`"
+        "`numpy()` creates an array of NumPy, which has at most 64 dimensions; the "
+        "tensor has 65. to do: merge dimensions first, by `.reshape(...)`"
     )
     assert repr(x) == f"tensor(..., shape={x.shape}, dtype=float32)"
     assert core.reshape(x, [1]).tolist() == [1.0]

@@ -224,7 +224,7 @@ def test_an_exit_status_that_somebody_took(started: Callable[..., Any]) -> None:
 
     child = started(quits)
     os.waitpid(child.pid, 0)
-    assert child.termination() == "how is not known: its exit status was taken"
+    assert child.termination() == "exit status unknown: another process read it"
 
 
 @FORKS

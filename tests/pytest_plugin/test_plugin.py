@@ -215,7 +215,7 @@ def test_without_the_plugin_scenarios_are_nothing(project: Project) -> None:
     result.assert_outcomes(passed=1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_in_a_process_of_its_own_all_warnings_are_errors(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, FIRST, FIXTURE)
     result = project.run("-W", "error", "--everyorder-update", apart=True)

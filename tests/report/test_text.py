@@ -47,7 +47,7 @@ difference
             at its end
   assumes   the system is deterministic (some histories were played twice to
             check it)
-  assumes   graph: no operation tells equal states apart: by id, the hash of an
+  assumes   graph: no operation distinguishes equal states: by id, the hash of an
             address, the order of a set, `is` between equal values, a clock or
             the hash seed
   assumes   graph: one thread, one process; undo handles are kept, and closed
@@ -475,7 +475,7 @@ def test_what_is_vacuous_says_what_and_how_to_declare_it() -> None:
 FRESH_TEXT = """\
 scenarios/test_broken/not_fresh: what create makes is not fresh: nothing else
 can be said
-not fresh: what create makes is not fresh: something of before is still there
+not fresh: create does not make a fresh system: earlier state is still there
 at {}, before any operation:
 differs from the first fresh system (first / now):
     Registry.made: 0 / 1

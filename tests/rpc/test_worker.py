@@ -19,7 +19,7 @@ from everyorder.runtime.rpc.agent import (
     CallRequest,
     RpcBackendOptions,
     current_agent,
-    seated,
+    in_worker_slot,
 )
 from everyorder.runtime.rpc.api.lifecycle import init_rpc, shutdown
 
@@ -62,7 +62,7 @@ def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
                 r"worker w1 \(id 0\) serves at ipc:///\S+/keeper; Ctrl-C to leave\n",
                 said,
             ), (said, process.poll())
-            with seated():
+            with in_worker_slot():
                 options = RpcBackendOptions(init_method=place)
                 init_rpc("w2", rpc_backend_options=options)
                 try:
@@ -96,7 +96,7 @@ def test_a_second_interrupt_ends_it_at_once(folder: str) -> None:
             assert process.stdout is not None
             assert process.stderr is not None
             assert process.stdout.readline().startswith("worker w1 (id 0) serves")
-            with seated():
+            with in_worker_slot():
                 init_rpc("w2", rpc_backend_options=RpcBackendOptions(init_method=place))
                 try:
                     agent = current_agent("test")

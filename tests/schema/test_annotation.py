@@ -290,14 +290,16 @@ def test_annotated_in_part() -> None:
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(parameter)
     assert str(caught.value) == (
-        "No schema follows from parameter: `n` has no annotation, but others have.\n"
+        "Cannot infer a schema from parameter: `n` has no annotation, but others "
+        "have.\n"
         "Annotate every parameter and the result, or nothing at all."
     )
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(result)
     assert str(caught.value) == (
-        "No schema follows from result: its result has no annotation, but others"
-        " have.\nAnnotate every parameter and the result, or nothing at all."
+        "Cannot infer a schema from result: its result has no annotation, but "
+        "others have.\n"
+        "Annotate every parameter and the result, or nothing at all."
     )
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(many)
@@ -386,13 +388,14 @@ def test_written_arguments() -> None:
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(fill, mutates=("q",))
     assert str(caught.value) == (
-        "No schema follows from fill: `q` is no parameter.\n"
+        "Cannot infer a schema from fill: `q` is no parameter.\n"
         "Name parameters in `mutates`."
     )
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(fill, mutates=["n"])
     assert str(caught.value) == (
-        "No schema follows from fill: `n` (SymInt) is written to, but is no tensor.\n"
+        "Cannot infer a schema from fill: `n` (SymInt) is written to, but is no "
+        "tensor.\n"
         "Take it from `mutates`."
     )
 

@@ -102,7 +102,7 @@ def test_a_name_must_be_one_that_texts_can_write(name: str) -> None:
         == f"""\
 {name!r} cannot name a declared type.
 A name is __torch__ and identifiers, joined by dots; __torch__.torch.classes
-is where custom classes live."""
+is reserved for custom classes."""
     )
 
 
@@ -161,11 +161,10 @@ def test_types_of_a_namespace_of_its_own_are_not_pickled() -> None:
         pickle.dumps(made)
     assert (
         str(caught.value)
-        == """\
-Types of a namespace of its own cannot be pickled (__torch__.A, __torch__.B, \
-__torch__.C, ...).
-Only the namespace that a process shares is found again; send the name of the type,
-and look it up where it arrives."""
+        == "Types of a private namespace cannot be pickled (__torch__.A, __torch__.B, "
+        """__torch__.C, ...).
+Another process can look up only the shared namespace; send the name of the type,
+and look it up there."""
     )
 
 

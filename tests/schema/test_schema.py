@@ -356,10 +356,10 @@ def test_tags_are_sorted_and_each_is_accepted_by_some_schema() -> None:
 def test_an_unknown_tag() -> None:
     with pytest.raises(SchemaError, check=code("UnknownTag")) as caught:
         check_tags(parse_schema("f() -> ()"), ("core", "pointwize"))
-    assert str(caught.value) == ("There is no tag 'pointwize'. Did you mean pointwise?")
+    assert str(caught.value) == ("unknown tag 'pointwize'. Did you mean pointwise?")
     with pytest.raises(SchemaError, check=code("UnknownTag")) as caught:
         check_tags(parse_schema("f() -> ()"), ("?",))
-    assert str(caught.value) == "There is no tag '?'."
+    assert str(caught.value) == "unknown tag '?'."
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,8 @@ def test_other_words_are_refused_also_the_internal_one() -> None:
     with pytest.raises(SchemaError, check=code("UnknownAliasKind")) as caught:
         parse_alias_kind("PURE_FUNCTIONS")
     assert str(caught.value) == (
-        "'PURE_FUNCTIONS' is no alias-analysis kind. Did you mean PURE_FUNCTION?\n"
+        "'PURE_FUNCTIONS' is not an alias-analysis kind. Did you mean "
+        "PURE_FUNCTION?\n"
         'Use one of CONSERVATIVE, FROM_SCHEMA, PURE_FUNCTION, or "" for FROM_SCHEMA.'
     )
     with pytest.raises(SchemaError, check=code("UnknownAliasKind")) as caught:

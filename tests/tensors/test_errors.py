@@ -22,13 +22,13 @@ TEXTS: list[tuple[EveryorderError, type[Exception], str]] = [
         DeviceUnavailable(device="cuda", reason="there is no driver", remedy="buy one"),
         RuntimeError,
         """\
-There is no device `cuda` to be had: there is no driver.
+The device `cuda` is not available: there is no driver.
   to do: buy one""",
     ),
     (
         DeviceUnavailable(device="cuda", reason="there is no driver", remedy=""),
         RuntimeError,
-        "There is no device `cuda` to be had: there is no driver.",
+        "The device `cuda` is not available: there is no driver.",
     ),
     (
         BadSize(
@@ -72,7 +72,7 @@ backwards through memory, which tensors never do.
         ),
         BufferError,
         """\
-This tensor cannot be handed over by DLPack: it requires grad.
+This tensor cannot be exported by DLPack: it requires grad.
   to do: detach it""",
     ),
     (
@@ -185,7 +185,7 @@ There is no dimension 1 in a tensor of 0 dimensions.
         NotReplaceable(code="BadState", found="(1,)"),
         ValueError,
         """\
-(1,) is no state of a generator.
+(1,) is not a state of a generator.
   to do: pass what `get_state()` returned: a seed and a count""",
     ),
 ]

@@ -1,7 +1,7 @@
 """Build a section of the changelog from the fragments in `.changes/`.
 
-    python -m tests.changelog                         print the unreleased section
-    python -m tests.changelog --release 2030-01-31    write it into CHANGELOG.md
+    python -m tests.tools.changelog                         print the unreleased section
+    python -m tests.tools.changelog --release 2030-01-31    write it into CHANGELOG.md
 
 A fragment is a file `.changes/TOPIC.KIND.md` that holds one entry. Two branches that
 change different things add different files, so they do not conflict. A release writes
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FRAGMENTS = ROOT / ".changes"
 CHANGELOG = ROOT / "CHANGELOG.md"
 
@@ -88,7 +88,7 @@ def current_version() -> str:
 
 def main(arguments: list[str]) -> int:
     """Print the section, or write it into the changelog."""
-    parser = argparse.ArgumentParser(prog="python -m tests.changelog")
+    parser = argparse.ArgumentParser(prog="python -m tests.tools.changelog")
     parser.add_argument(
         "--release", type=date.fromisoformat, metavar="DATE", help="as YYYY-MM-DD"
     )

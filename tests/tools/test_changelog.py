@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import changelog
+from tests.tools import changelog
 
 OLD = """\
 # Changelog

@@ -11,6 +11,7 @@ from shutil import which
 
 import pytest
 
+import everyorder.runtime.bootstrap  # noqa: F401  # installs functions and methods
 from everyorder import runtime
 from everyorder.runtime.futures import Future
 from everyorder.runtime.schema.enums import DType, MemoryFormat

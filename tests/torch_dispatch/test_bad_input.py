@@ -41,7 +41,7 @@ def test_a_mode_whose_handler_is_no_method(kind: Any) -> None:
     lines = str(caught.value).splitlines()
     assert " ".join(line.strip() for line in lines) == (
         f"`M.__torch_dispatch__` is a {name}, but modes are objects: their handler is "
-        f"called on the one that was entered. to do: take `@{name}` away: "
+        f"called on the one that was entered. to do: remove `@{name}`: "
         "`def __torch_dispatch__(self, ...)`"
     )
     assert isinstance(caught.value, TypeError)
@@ -55,8 +55,7 @@ def test_a_mode_without_a_handler(held: Any) -> None:
         type("M", (TorchDispatchMode,), held)().__enter__()
     assert before.unchanged()
     assert str(caught.value) == (
-        "There is no `M.__torch_dispatch__` that could be asked: the mode cannot be\n"
-        "entered.\n"
+        "`M.__torch_dispatch__` is not defined: the mode cannot be entered.\n"
         "  to do: define `def __torch_dispatch__(self, func, types, args=(),\n"
         "         kwargs=None)`"
     )
@@ -130,8 +129,9 @@ def test_nobody_implements_it(world: Ours) -> None:
     with pytest.raises(HandlerError, check=code("NoImplementation")) as caught:
         op(world.made(d), world.made(a), world.made(b))
     assert str(caught.value) == (
-        "Nobody handles `everyorder_worlds.many.default`: every `__torch_dispatch__` "
-        "that\nwas asked returned NotImplemented.\n"
+        "No handler supports `everyorder_worlds.many.default`: every "
+        "`__torch_dispatch__`\n"
+        "that was called returned NotImplemented.\n"
         "  asked: the class D, the class B, the class A\n"
         "  to do: return a result for the operator from one of them"
     )

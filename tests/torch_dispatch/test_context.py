@@ -116,8 +116,8 @@ def test_main_is_there_from_the_start() -> None:
     with pytest.raises(ContextError, check=code("MainStaysOpen")) as caught:
         MAIN.close()
     assert str(caught.value) == (
-        "`main` is the main context, which is there from the start to the end.\n"
-        "  to do: close its libraries, or the contexts beside it"
+        "`main` is the main context, which cannot be closed.\n"
+        "  to do: close its libraries, or the other contexts"
     )
     assert MAIN.alive
 
@@ -158,8 +158,8 @@ def test_threads_start_in_main() -> None:
 
 def test_a_context_is_left_innermost_first_and_by_its_thread() -> None:
     text = (
-        "The context `a` is left, and the thread is in `{}`.\n"
-        "  to do: enter contexts by `with`, and leave each in its own thread"
+        "The context `a` is exited, and the thread is in `{}`.\n"
+        "  to do: enter contexts by `with`, and exit each in the thread that entered it"
     )
     with contexts("a", "b") as (a, b), a:
         with b, pytest.raises(ContextError, check=code("ContextNotEntered")) as caught:
@@ -321,14 +321,15 @@ def test_a_tensor_is_not_made_of_one_of_another_context() -> None:
             check_wrapped_here(x, "_make_subclass")
         assert str(caught.value) == (
             "`_make_subclass` was given a `Wrapping` of the context `a` in the "
-            "context\n`main`: which context handles a tensor never changes.\n"
-            "  to do: wrap what the tensor wraps, or hold it as an attribute"
+            "context\n"
+            "`main`: the context that handles a tensor never changes.\n"
+            "  to do: wrap the inner tensor, or hold it as an attribute"
         )
 
 
 CLOSED = (
     "`{}` needs the context `a`, which is closed.\n"
-    "  to do: let go of its tensors and modes before it is closed"
+    "  to do: release its tensors and modes before it is closed"
 )
 
 

@@ -206,7 +206,8 @@ def test_a_kernel_of_a_plain_library_asks_for_no_copies(
         assert text == (
             "The context `a` registered a kernel at CPU for `t::f`, and waited 0.001 "
             "s in\nvain for the main context to do the same.\n"
-            "  found: a kernel of a library that is no context's: all run it\n" + TO_DO
+            "  found: a kernel of a library outside of all contexts: every context runs "
+            "it\n" + TO_DO
         )
 
 
@@ -473,8 +474,8 @@ class Other(Wrapping):
 
 def mixed(operator: str, first: str, second: str) -> str:
     return page(
-        f"`{operator}` was called with what belongs to the context `{first}` and to "
-        f"`{second}`: neither can handle both.",
+        f"`{operator}` was called with tensors or modes of the context `{first}` "
+        f"and of `{second}`: neither can handle both.",
         ("to do", "unwrap the tensors of one, and wrap them in the other"),
     )
 

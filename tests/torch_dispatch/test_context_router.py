@@ -96,8 +96,8 @@ def test_tensors_route_to_their_own_body(world: Dispatcher, main: Library) -> No
         with pytest.raises(ContextError, check=code("MixedContexts")) as caught:
             f(x, [y])
         assert str(caught.value) == (
-            "`t.f.default` was called with what belongs to the context `a` and to "
-            "`b`:\nneither can handle both.\n"
+            "`t.f.default` was called with tensors or modes of the context `a` and "
+            "of `b`:\nneither can handle both.\n"
             "  to do: unwrap the tensors of one, and wrap them in the other"
         )
 
@@ -144,9 +144,10 @@ def test_a_context_without_a_copy_says_so(world: Dispatcher, main: Library) -> N
     main.impl("f", one(1.0), "CPU")
     f: Any = world.find_op("t::f")
     text = (
-        "`t.f.default` has a kernel at CPU of which every context runs its own copy, "
-        "and\n`a` has none.\n"
-        "  to do: register it in `a` by its own `library(...)`"
+        "`t.f.default` has a kernel at CPU of which every context runs a separate "
+        "copy,\n"
+        "and `a` has none.\n"
+        "  to do: register it in `a` by `a.library(...)`"
     )
     with contexts("a") as (a,):
         x, before = wrapped(a), Look()

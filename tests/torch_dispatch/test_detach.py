@@ -239,8 +239,8 @@ def test_what_is_not_replaced() -> None:
     with pytest.raises(NotReplaceable) as caught:
         view.data = runtime.ones(1)
     assert str(caught.value) == (
-        "`tensor.data = ...` is refused: the tensor is a view, and would be one no "
-        "more.\n  to do: ask its base, or call `.detach()` on it first"
+        "`tensor.data = ...` is refused: the tensor is a view, and would stop "
+        "being one.\n  to do: use its base, or call `.detach()` on it first"
     )
     with pytest.raises(
         NotReplaceable, match="a `Boxed` is a wrapper, without elements"

@@ -182,8 +182,9 @@ def test_reentrant_dispatch_outside_of_a_handler() -> None:
     ):
         pass
     assert str(caught.value) == (
-        "`enable_reentrant_dispatch()` brings back what held when dispatch to Python\n"
-        "began, and no handler runs in this thread.\n"
+        "`enable_reentrant_dispatch()` restores the state at the start of dispatch "
+        "to\n"
+        "Python, and no handler runs in this thread.\n"
         "  to do: call it inside of a `__torch_dispatch__`"
     )
 
@@ -274,8 +275,9 @@ def test_a_class_that_calls_itself_without_end(world: Ours) -> None:
     error.depth = 99
     assert str(error) == (
         "`A.__torch_dispatch__` handled `everyorder_worlds.f.default` inside of "
-        "itself 99\ntimes, and Python's recursion ends there.\n"
-        "  to do: call the operator on what the tensor wraps, or call\n"
+        "itself 99\n"
+        "times, and Python's recursion ends there.\n"
+        "  to do: call the operator on the wrapped tensor, or call\n"
         "         `super().__torch_dispatch__`, or call it inside of `no_dispatch()`"
     )
 

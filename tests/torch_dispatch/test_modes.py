@@ -100,7 +100,7 @@ def test_the_innermost_of_none() -> None:
     ):
         pass
     assert str(caught.value) == (
-        "The innermost mode was asked for, and no mode is entered.\n"
+        "The innermost mode was requested, and no mode is entered.\n"
         "  modes: none are entered"
     )
     assert before.unchanged()
@@ -217,13 +217,15 @@ def test_a_handler_that_leaves_a_mode_entered(world: Ours, outer: int) -> None:
     for mode in modes:
         mode.__exit__()
     assert str(caught.value) == (
-        "`A.__torch_dispatch__` left other modes than it was called with, Left; they "
-        "are\nas before again.\n"
+        "`A.__torch_dispatch__` returned with other modes entered than at its "
+        "call, Left;\n"
+        "the modes before the call are restored.\n"
         "  modes: none are entered\n"
         "  to do: enter modes by `with`"
         if not outer
-        else "`A.__torch_dispatch__` left other modes than it was called with, Outer, "
-        "Left;\nthey are as before again.\n"
+        else "`A.__torch_dispatch__` returned with other modes entered than at its "
+        "call,\n"
+        "Outer, Left; the modes before the call are restored.\n"
         "  modes: Outer\n"
         "  to do: enter modes by `with`"
     )
@@ -252,8 +254,9 @@ def test_a_mode_that_leaves_another_one(world: Ours) -> None:
             "left": (),
         }
         assert " ".join(str(caught.value).split()) == (
-            "`Inner.__torch_dispatch__` left other modes than it was called with, "
-            "none; they are as before again. modes: Outer to do: enter modes by `with`"
+            "`Inner.__torch_dispatch__` returned with other modes entered than at "
+            "its call, none; the modes before the call are restored. modes: Outer "
+            "to do: enter modes by `with`"
         )
 
 
@@ -287,10 +290,11 @@ def test_leaving_in_the_wrong_order() -> None:
         one.__exit__()
     assert inside.unchanged()
     assert str(caught.value) == (
-        "Hearing is left, but Hearing is the innermost mode.\n"
+        "Hearing is exited, but Hearing is the innermost mode.\n"
         "  modes: Hearing, Hearing\n"
-        "  to do: leave modes in the reverse of the order they were entered in, in "
-        "the\n         thread that entered them"
+        "  to do: exit modes in the reverse of the order they were entered in, in "
+        "the\n"
+        "         thread that entered them"
     )
     other.__exit__()
     one.__exit__()
@@ -302,7 +306,7 @@ def test_leaving_what_was_not_entered() -> None:
     with pytest.raises(ModeStackError, check=code("EmptyModeStack")) as caught:
         Hearing().__exit__()
     assert str(caught.value) == (
-        "Hearing is left, and no mode is entered in this thread.\n"
+        "Hearing is exited, and no mode is entered in this thread.\n"
         "  modes: none are entered"
     )
     with Hearing() as entered:

@@ -117,9 +117,9 @@ def test_modes_are_not_put_back_in_another_thread() -> None:
     error, *rest = ended_elsewhere(generator)
     assert kind_of(error) is PutAsideElsewhere
     assert str(error) == (
-        "Modes were put aside in another thread than the one that wants them back.\n"
+        "Modes were suspended in another thread than the one that restores them.\n"
         "  modes: Runs\n"
-        "  to do: leave what puts modes aside in the thread that entered it"
+        "  to do: exit the context that suspends modes in the thread that entered it"
     )
     assert rest == [True, True]
     # Nobody brings it back; here nothing is entered, and so it is.

@@ -162,9 +162,9 @@ def test_no_number_is_negative(operator: str, answer: Any, read: Any) -> None:
         "found": str(answer),
     }
     assert " ".join(str(caught.value).split()) == (
-        f"A `Telling` asked `core.{operator}.default` and was told {answer}: no size, "
-        "stride, offset or number of dimensions is negative. to do: answer in its "
-        "handler with what it has, or None for the default"
+        f"A `Telling` called `core.{operator}.default` and got {answer}: a size, a "
+        "stride, an offset or a number of dimensions cannot be negative. to do: return "
+        "the value from its handler, or None for the default"
     )
 
 

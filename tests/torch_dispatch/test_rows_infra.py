@@ -69,9 +69,9 @@ def test_a_place_that_is_taken() -> None:
             Fake().__enter__()
         assert before.unchanged()
     assert str(caught.value) == (
-        "Fake is entered, but the place FAKE is that of Fake.\n"
+        "Fake is entered, but Fake occupies the place FAKE.\n"
         "  modes: Fake\n"
-        "  to do: leave the other one first"
+        "  to do: exit the other one first"
     )
 
 

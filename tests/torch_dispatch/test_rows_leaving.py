@@ -86,7 +86,7 @@ def test_leaving_what_is_not_there() -> None:
     with pytest.raises(ModeStackError, check=code("EmptyModeStack")) as caught:
         leave(stranger)
     assert str(caught.value) == (
-        "Named is left, and no mode is entered in this thread.\n"
+        "Named is exited, and no mode is entered in this thread.\n"
         "  modes: none are entered"
     )
     (mode,), _ = entered(Named)
@@ -95,9 +95,9 @@ def test_leaving_what_is_not_there() -> None:
         leave(stranger)
     assert before.unchanged()
     assert str(refused.value) == (
-        "Named is left, and it is not entered in this thread.\n"
+        "Named is exited, and it is not entered in this thread.\n"
         "  modes: Named\n"
-        "  to do: leave it once for each time that it was entered"
+        "  to do: exit it once for each time that it was entered"
     )
     leave(mode)
 

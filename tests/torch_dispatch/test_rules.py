@@ -346,7 +346,10 @@ def test_a_library_of_a_context_has_no_rules() -> None:
         library = context.library("core", "FRAGMENT")
         with pytest.raises(LibraryMisuse, check=code("CallRefused")) as caught:
             library.rule("neg", int, print)
-    assert caught.value.reason == "a rule is of the operator, which all contexts share"
+    assert (
+        caught.value.reason
+        == "a rule belongs to the operator, which all contexts share"
+    )
     context.close()
     assert live() == []
 

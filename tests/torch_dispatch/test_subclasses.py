@@ -186,7 +186,8 @@ def test_a_tensor_of_another_class_is_refused() -> None:
     with pytest.raises(SubclassError, check=code("AlreadyWrapped")) as caught:
         TENSOR._make_subclass(Other, boxed(1.0))
     assert str(caught.value) == (
-        "The tensor is a `Boxed` already, and its handler gave a `Boxed` when it was\n"
+        "The tensor is a `Boxed` already, and its handler returned a `Boxed` when "
+        "it was\n"
         "detached; it cannot become a `Other`.\n"
         "  to do: let `Other` wrap it: `_make_wrapper_subclass` and an attribute"
     )
@@ -308,8 +309,8 @@ def test_what_no_tensor_can_be_made_of() -> None:
             Boxed, (2,), dispatch_sizes_strides_policy="shape"
         )
     assert str(unknown.value) == (
-        "`Boxed` was made with dispatch_sizes_strides_policy='shape'; it is 'strides' "
-        "or\n'sizes', or left out."
+        "`Boxed` was created with dispatch_sizes_strides_policy='shape'; expected\n"
+        "'strides' or 'sizes', or no such argument."
     )
 
 
@@ -333,7 +334,7 @@ def test_options_of_wrappers(option: str, taken: Any, refused: Any) -> None:
     with pytest.raises(SubclassError, check=code("UnsupportedForWrappers")) as caught:
         TENSOR._make_wrapper_subclass(Boxed, (2,), **{option: refused})
     assert str(caught.value).startswith(
-        f"A `Boxed` cannot be made with {option}={refused}: it has no elements."
+        f"A `Boxed` cannot be created with {option}={refused}: it has no elements."
     )
 
 

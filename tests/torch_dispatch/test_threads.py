@@ -102,7 +102,7 @@ def test_leaving_in_another_thread(world: Ours) -> None:
         assert before.unchanged()
     assert kind_of(error) is EmptyModeStack
     assert str(error) == (
-        "M is left, and no mode is entered in this thread.\n  modes: none are entered"
+        "M is exited, and no mode is entered in this thread.\n  modes: none are entered"
     )
 
 

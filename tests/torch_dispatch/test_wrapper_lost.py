@@ -136,11 +136,11 @@ def test_the_error_names_the_class() -> None:
     with no_dispatch(), pytest.raises(NoElements) as caught:
         boxed(1.0) + 1
     assert str(caught.value) == (
-        "The elements of a `Boxed` were asked for, which is a wrapper and has none of "
-        "its\nown.\n"
-        "  to do: let its `__torch_dispatch__` compute with what it wraps; kernels, "
-        "and\n"
-        "         calls with the handler switched off, know nothing of that"
+        "The elements of a `Boxed` were requested, which is a wrapper and has no\n"
+        "elements.\n"
+        "  to do: let its `__torch_dispatch__` compute with the wrapped tensor; "
+        "kernels,\n"
+        "         and calls with the handler switched off, cannot access that"
     )
 
 

@@ -157,7 +157,7 @@ def test_a_class_without_the_protocol() -> None:
     with pytest.raises(SubclassError, check=code("NotAWrapper")) as caught:
         flatten(runtime.tensor([1.0]))
     assert str(caught.value) == (
-        "A `Tensor` cannot be taken apart: it has no `__tensor_flatten__` and no\n"
+        "A `Tensor` cannot be flattened: it has no `__tensor_flatten__` and no\n"
         "`__tensor_unflatten__`.\n"
         "  to do: define `__tensor_flatten__(self)`, which returns the names of its\n"
         "         tensors and a context, and the static method\n"
@@ -174,8 +174,11 @@ def test_a_class_without_the_protocol() -> None:
         (("inner", None, None), "a tuple of 3"),
         (("inner", None), "a str for the names"),
         (([3], None), "a int for the name of an attribute"),
-        ((["outer"], None), "the name 'outer', which is no attribute with a tensor"),
-        ((["word"], None), "the name 'word', which is no attribute with a tensor"),
+        (
+            (["outer"], None),
+            "the name 'outer', which is not an attribute with a tensor",
+        ),
+        ((["word"], None), "the name 'word', which is not an attribute with a tensor"),
         ((["me"], None), "the name 'me', which is itself"),
     ],
 )
@@ -214,8 +217,8 @@ def test_a_wrong_whole(whole: Any, expected: str, found: str) -> None:
     with pytest.raises(SubclassError, check=code("WrongWhole")) as caught:
         unflatten(*flatten(Wrong(runtime.tensor([1.0]))))
     assert str(caught.value).replace("\n", " ") == (
-        f"`Wrong.__tensor_unflatten__(...)` gave {found}; it is to return {expected}, "
-        "as was taken apart."
+        f"`Wrong.__tensor_unflatten__(...)` returned {found}; expected {expected}, "
+        "as was flattened."
     )
 
 
@@ -223,7 +226,7 @@ def test_another_number_of_tensors() -> None:
     tensors, plan = flatten(Pair(runtime.ones(1), boxed(1.0)))
     with pytest.raises(SubclassError, check=code("WrongTensorCount")) as caught:
         unflatten(tensors[:1], plan)
-    assert str(caught.value) == "A `Pair` is made of 2 tensors, and 1 were given."
+    assert str(caught.value) == "A `Pair` consists of 2 tensors, but got 1."
 
 
 SPACE = "aliasing_test"
@@ -320,7 +323,8 @@ def test_types_must_match() -> None:
     with pytest.raises(HandlerError, check=code("WrapperOfAnotherClass")) as caught:
         return_and_correct_aliasing(func, (made,), {}, Other(runtime.ones(1)))
     assert str(caught.value) == (
-        "A result of `core.alias.default` shows `self`, which is a `Boxed`, and is a\n"
+        "A result of `core.alias.default` aliases `self`, which is a `Boxed`, and "
+        "is a\n"
         "`Other`: only wrappers of one class can share a storage.\n"
         "  to do: wrap the result in a `Boxed`"
     )
@@ -434,8 +438,8 @@ def test_what_is_not_what_the_operator_returns(library: Any) -> None:
         with pytest.raises(HandlerError, check=code("WrongResultCount")) as caught:
             return_and_correct_aliasing(op, (one,), {}, out)
         assert str(caught.value).replace("\n", " ") == (
-            "`aliasing_test.pair.default` returns 2 values, and what was to be "
-            f"corrected is {found}."
+            "`aliasing_test.pair.default` returns 2 values, but the result to "
+            f"correct is {found}."
         )
     with pytest.raises(CallError):
         return_and_correct_aliasing(op, (), {}, (one, one))

@@ -1,4 +1,4 @@
-"""Data: values as JSON, and tensors as bytes beside it.
+"""Data: values as JSON, and the bytes of tensors.
 
 Every value that an archive can hold has one form:
 
@@ -10,18 +10,18 @@ Every value that an archive can hold has one form:
     {"device": "cpu"}, {"dtype": "float32"}, {"layout": ...}, {"memory_format": ...}
     {"function": name}             a function of the archive
     {"manager": "no_grad"}         one of the few classes that a graph may call
-    {"ref": n}                     the n-th of the table of values that are shared:
+    {"ref": n}                     the n-th entry of the table of shared values:
     {"list": [...]}, {"dict": [[key, value], ...]}
     {"object": class, "attributes": {...}}, {"module": type, "attributes": {...}, ...}
     {"tensor": storage, "dtype": ..., "shape": ..., "strides": ..., "offset": ...}
 
 Rules:
-- lists, dictionaries, objects, modules and tensors are written once, however many
-  refer to them, and may refer to each other in rings;
-- the bytes of a storage are written once, as they lie in memory, little end first;
-- what is saved is refused by name and place if it has no form here: futures, awaits,
-  references to other processes, objects of Python;
-- nothing is looked up by a name that Python would import, and nothing is called.
+- lists, dictionaries, objects, modules and tensors are written once, whatever the
+  number of references, and may refer to each other in cycles;
+- the bytes of a storage are written once, as in memory, little-endian;
+- values without a form are refused, with type and place: futures, awaits, references to
+  other processes, Python objects;
+- decoding imports nothing by name, and calls nothing.
 """
 
 import math
@@ -75,9 +75,10 @@ _PLAIN = (type(None), bool, str)
 
 
 class Encoder:
-    """Values to JSON; `shared` and `storages` grow as values are met.
+    """The encoder of values to JSON; it fills `shared` and `storages`.
 
-    `add_type` and `add_function` are told of what values refer to.
+    `add_type` and `add_function` are called for the types and functions that values
+    refer to.
     """
 
     def __init__(
@@ -91,12 +92,12 @@ class Encoder:
         self.storages: list[Storage] = []
         self._numbers: dict[int, int] = {}
         self._storage_numbers: dict[int, int] = {}
-        # What is shared stays alive, so that its identity means it.
+        # Keeps shared values alive, so that their identities stay unique.
         self._kept: list[Any] = []
         self._waiting: list[tuple[int, Any, str]] = []
 
     def encode(self, value: Any, place: str) -> Any:
-        """A value, with all that it refers to."""
+        """Return a value as JSON; add all values that it refers to to the table."""
         text = self._one(value, place, 0)
         while self._waiting:
             number, each, at = self._waiting.pop()
@@ -189,12 +190,12 @@ class Encoder:
 
     def _attributes(self, value: Any, of: DeclaredType, place: str) -> dict[str, Any]:
         missing = object()
-        found: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         for name in of.declaration.attributes:
             each = getattr(value, name, missing)
             if each is not missing:
-                found[name] = self._one(each, f"{place}.{name}", 0)
-        return found
+                attributes[name] = self._one(each, f"{place}.{name}", 0)
+        return attributes
 
     def _module(self, value: ScriptModule, place: str) -> Any:
         of = value.__script_type__
@@ -213,8 +214,8 @@ class Encoder:
     def _tensor(self, value: Tensor, place: str) -> Any:
         if value.__class__ not in (Tensor, Parameter):
             reason = "only plain tensors have a form in an archive"
-            found = f"A tensor of the class `{type(value).__name__}`"
-            raise _not_saveable(place=place, found=found, reason=reason)
+            description = f"A tensor of the class `{type(value).__name__}`"
+            raise _not_saveable(place=place, found=description, reason=reason)
         if not value.is_leaf:
             reason = "it was computed under autograd, and its history is not kept"
             what, hint = "A tensor", "Detach it."
@@ -236,33 +237,33 @@ class Encoder:
 
 def _refused(value: Any, place: str) -> ArchiveError:
     kind = type(value).__name__
-    found, hint = f"An object of type {kind}", ""
+    description, hint = f"An object of type {kind}", ""
     reason = "it is of no type that programs have"
     if isinstance(value, Await):
-        found = "An await"
+        description = "An await"
         reason = "what it will do exists in this process alone"
         hint = "Wait for it, and save what it gives."
     elif isinstance(value, Future):
-        found = "A future"
+        description = "A future"
         reason = "what settles it is in this process alone"
         hint = "Wait for it, and save what it gives."
     elif kind == "RRef":
-        found = "An RRef"
+        description = "An RRef"
         reason = "what it refers to lives as long as its owner's process"
     elif isinstance(value, Enum):
         reason = "its enum is declared in no program"
-    return _not_saveable(place=place, found=found, reason=reason, hint=hint)
+    return _not_saveable(place=place, found=description, reason=reason, hint=hint)
 
 
 class MalformedArchive(ValueError):
-    """A value that is not in the form of the format; the words say what it is."""
+    """A value violates the format; the message says how."""
 
 
 class Decoder:
-    """JSON to values.
+    """The decoder of JSON to values.
 
-    `storage` gives a storage by its number, `find_type` and `find_function` what a name
-    in the archive means.
+    `storage` returns a storage by its number, `find_type` and `find_function` resolve
+    names in the archive.
     """
 
     def __init__(
@@ -284,18 +285,18 @@ class Decoder:
             )
         self._values: list[Any] = [None] * len(self._texts)
         self._made = [False] * len(self._texts)
-        # What is made, and is still to be filled.
+        # Values that are created, but not filled yet.
         self._waiting: list[int] = []
 
     def decode(self, text: Any) -> Any:
-        """A value, with all that it refers to."""
+        """Return a value, with all values that it refers to."""
         value = self._one(text, 0)
         while self._waiting:
             self._fill(self._waiting.pop())
         return value
 
     def everything(self) -> Iterator[Any]:
-        """The objects and modules of the table that were made."""
+        """Yield the decoded objects and modules of the table."""
         for text, value in zip(self._texts, self._values, strict=True):
             if value is not None and ("object" in text or "module" in text):
                 yield value
@@ -313,25 +314,25 @@ class Decoder:
                 raise MalformedArchive("an int has more than 64 bits")
             return text
         if kind is not dict or not text:
-            raise MalformedArchive(f"{_shown(text)} is no value")
+            raise MalformedArchive(f"{_excerpt(text)} is not a value")
         word = next(iter(text))
         content = text[word]
         if word == "ref":
             return self._shared(content)
         read = getattr(self, f"_read_{word}", None) if word in _WORDS else None
         if read is None and word not in CODES:
-            raise MalformedArchive(f"{_shown(word)} is no kind of value")
+            raise MalformedArchive(f"{_excerpt(word)} is not a kind of value")
         allowed = _WORDS.get(word, {word})
         for key in text:
             if key not in allowed:
-                raise MalformedArchive(f"{_shown(key)} is no part of a {word}")
+                raise MalformedArchive(f"{_excerpt(key)} is not a part of a {word}")
         if read is None:
             return CODES[word].named(_text(content))
         return read(text, content, depth)
 
     def _read_float(self, text: Any, content: Any, depth: int) -> float:
         if content not in ("nan", "inf", "-inf"):
-            raise MalformedArchive(f"{_shown(content)} is no float")
+            raise MalformedArchive(f"{_excerpt(content)} is not a float")
         return float(content)
 
     def _read_complex(self, text: Any, content: Any, depth: int) -> complex:
@@ -349,16 +350,18 @@ class Decoder:
             raise MalformedArchive("a named tuple has a name for each element")
         name = qualname(text["named"])
         python = self.named(TupleType((AnyType,) * len(names), names, name))
-        # Not by a method, which a class that derives from it may have for itself.
+        # A method such as `_make` could be overridden by a subclass.
         return tuple.__new__(python, parts)
 
     def _read_enum(self, text: Any, content: Any, depth: int) -> Any:
         python: Any = self.find_type(_text(content)).declaration.python
         member = _text(text.get("member"))
         if not (isinstance(python, type) and issubclass(python, Enum)):
-            raise MalformedArchive(f"{_shown(content)} is no enum")
+            raise MalformedArchive(f"{_excerpt(content)} is not an enum")
         if member not in python.__members__:
-            raise MalformedArchive(f"{_shown(content)} has no member {_shown(member)}")
+            raise MalformedArchive(
+                f"{_excerpt(content)} has no member {_excerpt(member)}"
+            )
         return python.__members__[member]
 
     def _read_device(self, text: Any, content: Any, depth: int) -> Device:
@@ -366,7 +369,7 @@ class Decoder:
 
     def _read_manager(self, text: Any, content: Any, depth: int) -> Any:
         if content not in MANAGERS:
-            raise MalformedArchive(f"{_shown(content)} is no manager")
+            raise MalformedArchive(f"{_excerpt(content)} is not a manager")
         return getattr(autograd, content)
 
     def _read_function(self, text: Any, content: Any, depth: int) -> Function:
@@ -377,7 +380,7 @@ class Decoder:
     def _shared(self, number: Any) -> Any:
         count = len(self._texts)
         if number.__class__ is not int or not 0 <= number < count:
-            raise MalformedArchive(f"there is no value {_shown(number)} in the table")
+            raise MalformedArchive(f"there is no value {_excerpt(number)} in the table")
         if not self._made[number]:
             self._made[number] = True
             self._values[number] = self._begin(self._texts[number])
@@ -385,16 +388,18 @@ class Decoder:
         return self._values[number]
 
     def _begin(self, text: Any) -> Any:
-        """A value of the table, still empty where it may refer to itself."""
+        """Create a value of the table, still empty where it may refer to itself."""
         if text.__class__ is not dict or not text:
-            raise MalformedArchive(f"{_shown(text)} is no value of the table")
+            raise MalformedArchive(f"{_excerpt(text)} is not a value of the table")
         word = next(iter(text))
         allowed = _SHARED.get(word)
         if allowed is None:
-            raise MalformedArchive(f"{_shown(word)} is no kind of value of the table")
+            raise MalformedArchive(
+                f"{_excerpt(word)} is not a kind of value of the table"
+            )
         for key in text:
             if key not in allowed:
-                raise MalformedArchive(f"{_shown(key)} is no part of a {word}")
+                raise MalformedArchive(f"{_excerpt(key)} is not a part of a {word}")
         if word == "list":
             return []
         if word == "dict":
@@ -404,11 +409,11 @@ class Decoder:
         of = self.find_type(_text(text[word]))
         if word == "module":
             if not isinstance(of, ModuleType):
-                raise MalformedArchive(f"{of} is no type of modules")
+                raise MalformedArchive(f"{of} is not a type of modules")
             return ScriptModule.__new__(ScriptModule)
         python = of.declaration.python
         if not isinstance(of, ScriptClassType) or python is None:
-            raise MalformedArchive(f"{of} is no class")
+            raise MalformedArchive(f"{of} is not a class")
         return object.__new__(python)
 
     def _fill(self, number: int) -> None:
@@ -419,11 +424,14 @@ class Decoder:
         elif word == "dict":
             for pair in _list(text[word], "a dictionary"):
                 key, each = _list(pair, "a pair", 2)
-                # Python's own, and tensors: their hash runs no code of the archive.
-                found = self._one(key, 0)
-                if not isinstance(found, int | float | complex | str | Tensor | Device):
-                    raise MalformedArchive(f"a {type(found).__name__} is no key")
-                value[found] = self._one(each, 0)
+                # Only built-in values and tensors: hashing them runs no code of the
+                # archive.
+                decoded = self._one(key, 0)
+                if not isinstance(
+                    decoded, int | float | complex | str | Tensor | Device
+                ):
+                    raise MalformedArchive(f"a {type(decoded).__name__} is not a key")
+                value[decoded] = self._one(each, 0)
         elif word == "object":
             declared = self.find_type(text[word])
             for name, each in self._attributes(declared, text):
@@ -432,10 +440,10 @@ class Decoder:
             self._fill_module(value, text)
 
     def _attributes(self, of: DeclaredType, text: Any) -> Iterator[tuple[str, Any]]:
-        known = of.declaration.attributes
+        declared = of.declaration.attributes
         for name, each in _dict(text.get("attributes"), "attributes").items():
-            if name not in known:
-                raise MalformedArchive(f"{of} has no attribute {_shown(name)}")
+            if name not in declared:
+                raise MalformedArchive(f"{of} has no attribute {_excerpt(name)}")
             yield name, self._one(each, 0)
 
     def _fill_module(self, value: ScriptModule, text: Any) -> None:
@@ -445,18 +453,18 @@ class Decoder:
         for word, role in (("parameters", "parameter"), ("buffers", "buffer")):
             for name in _list(text.get(word), word):
                 if name not in values or name in roles:
-                    raise MalformedArchive(f"{_shown(name)} is none of the {word}")
+                    raise MalformedArchive(f"{_excerpt(name)} is none of the {word}")
                 each = values[name]
                 fits = Parameter if role == "parameter" else Tensor
                 if each is not None and not isinstance(each, fits):
-                    raise MalformedArchive(f"{_shown(name)} is no {role}")
+                    raise MalformedArchive(f"{_excerpt(name)} is not a {role}")
                 roles[name] = role
         hooks = []
         for word in ("before", "behind"):
             names = tuple(map(_text, _list(text.get(word), word)))
             for name in names:
                 if name not in of.declaration.methods:
-                    raise MalformedArchive(f"{of} has no method {_shown(name)}")
+                    raise MalformedArchive(f"{of} has no method {_excerpt(name)}")
             hooks.append(names)
         ScriptModule.__init__(value, of, values, roles, (hooks[0], hooks[1]))
         passing = map(_text, _list(text.get("passing"), "passing"))
@@ -475,20 +483,20 @@ class Decoder:
         offset = _size(text.get("offset"))
         storage = self.storage(_size(text["tensor"]))
         try:
-            held = storage.nbytes() // itemsize(dtype)
-            check_bounds(shape, strides, offset, held)
+            count = storage.nbytes() // itemsize(dtype)
+            check_bounds(shape, strides, offset, count)
         except EveryorderError as error:
             raise MalformedArchive(str(error).partition("\n")[0]) from None
-        made = place_on(storage, shape, strides, offset, dtype)
+        tensor = place_on(storage, shape, strides, offset, dtype)
         wants = text.get("requires_grad") is True
         if wants and not (dtype.is_floating or dtype.is_complex):
             raise MalformedArchive(f"a tensor of {dtype.name} requires no gradient")
         if text.get("parameter") is True:
-            return Parameter(made, wants)
-        return made.requires_grad_() if wants else made
+            return Parameter(tensor, wants)
+        return tensor.requires_grad_() if wants else tensor
 
 
-# Word -> the parts of a value that begins with it.
+# First word of a value -> its allowed parts.
 _WORDS: Mapping[str, frozenset[str]] = {
     "float": frozenset({"float"}),
     "complex": frozenset({"complex"}),
@@ -517,94 +525,94 @@ _SHARED: Mapping[str, frozenset[str]] = {
 }
 
 
-def _list(found: Any, what: str, count: int | None = None) -> list[Any]:
-    if found.__class__ is not list or (count is not None and len(found) != count):
-        raise MalformedArchive(f"{_shown(found)} is not {what}")
-    result: list[Any] = found
+def _list(value: Any, what: str, count: int | None = None) -> list[Any]:
+    if value.__class__ is not list or (count is not None and len(value) != count):
+        raise MalformedArchive(f"{_excerpt(value)} is not {what}")
+    result: list[Any] = value
     return result
 
 
-def _dict(found: Any, what: str) -> dict[str, Any]:
-    if found.__class__ is not dict:
-        raise MalformedArchive(f"{_shown(found)} is not {what}")
-    result: dict[str, Any] = found
+def _dict(value: Any, what: str) -> dict[str, Any]:
+    if value.__class__ is not dict:
+        raise MalformedArchive(f"{_excerpt(value)} is not {what}")
+    result: dict[str, Any] = value
     return result
 
 
-def _text(found: Any) -> str:
-    if found.__class__ is not str or len(found) > container.NAME_LENGTH:
-        raise MalformedArchive(f"{_shown(found)} is no name")
-    result: str = found
+def _text(value: Any) -> str:
+    if value.__class__ is not str or len(value) > container.NAME_LENGTH:
+        raise MalformedArchive(f"{_excerpt(value)} is not a name")
+    result: str = value
     return result
 
 
-def _size(found: Any) -> int:
-    if found.__class__ is not int or not 0 <= found < INT_END:
-        raise MalformedArchive(f"{_shown(found)} is no size")
-    result: int = found
+def _size(value: Any) -> int:
+    if value.__class__ is not int or not 0 <= value < INT_END:
+        raise MalformedArchive(f"{_excerpt(value)} is not a size")
+    result: int = value
     return result
 
 
-def identifier(found: Any) -> str:
-    """A name as fields, attributes and methods have it."""
+def identifier(value: Any) -> str:
+    """Return a name that is valid for fields, attributes and methods."""
     import keyword
 
-    name = _text(found)
+    name = _text(value)
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-        raise MalformedArchive(f"{_shown(name)} is no name of a part")
+        raise MalformedArchive(f"{_excerpt(name)} is not a name of a part")
     return name
 
 
-def qualname(found: Any) -> str:
-    """The full name of a type or function."""
-    name = _text(found)
+def qualname(value: Any) -> str:
+    """Return the full name of a type or function."""
+    name = _text(value)
     parts = name.split(".")
     if parts[0] != "__torch__" or not all(map(str.isidentifier, parts[1:] or [""])):
-        raise MalformedArchive(f"{_shown(name)} is no full name")
+        raise MalformedArchive(f"{_excerpt(name)} is not a full name")
     return name
 
 
-def _shown(found: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = (
-        ascii(found) if isinstance(found, str | int | float) else type(found).__name__
+        ascii(value) if isinstance(value, str | int | float) else type(value).__name__
     )
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class Fits:
-    """Whether values, all alive, are of types; each is looked through once for each."""
+    """The type tests of values that stay alive; each pair is tested once."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, Type], bool] = {}
 
-    def __call__(self, value: Any, wanted: Type) -> bool:
-        """Whether a value is of a type; types are as deep as their texts may be."""
-        if not isinstance(wanted, OptionalType | UnionType | ListType | DictType):
-            if isinstance(wanted, TupleType) and isinstance(value, tuple):
+    def __call__(self, value: Any, type_: Type) -> bool:
+        """Return True if a value is of a type; the reader limits the depth."""
+        if not isinstance(type_, OptionalType | UnionType | ListType | DictType):
+            if isinstance(type_, TupleType) and isinstance(value, tuple):
                 return (
-                    len(value) == len(wanted.elements)
-                    and getattr(value, "_fields", ()) == wanted.names
-                    and all(map(self, value, wanted.elements))
+                    len(value) == len(type_.elements)
+                    and getattr(value, "_fields", ()) == type_.names
+                    and all(map(self, value, type_.elements))
                 )
-            return converter(wanted)(value) is not MISMATCH
-        key = id(value), wanted
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._looks(value, wanted)
-        return known
+            return converter(type_)(value) is not MISMATCH
+        key = id(value), type_
+        result = self._known.get(key)
+        if result is None:
+            result = self._known[key] = self._looks(value, type_)
+        return result
 
-    def _looks(self, value: Any, wanted: Type) -> bool:
-        if isinstance(wanted, OptionalType):
-            return value is None or self(value, wanted.element)
-        if isinstance(wanted, UnionType):
-            return any(self(value, each) for each in wanted.members)
-        if isinstance(wanted, ListType):
-            of = wanted.element
+    def _looks(self, value: Any, type_: Type) -> bool:
+        if isinstance(type_, OptionalType):
+            return value is None or self(value, type_.element)
+        if isinstance(type_, UnionType):
+            return any(self(value, each) for each in type_.members)
+        if isinstance(type_, ListType):
+            of = type_.element
             return value.__class__ is list and all(self(each, of) for each in value)
-        assert isinstance(wanted, DictType), "the others were asked for"
+        assert isinstance(type_, DictType), "`__call__` handles other types"
         return value.__class__ is dict and all(
-            self(key, wanted.key) and self(each, wanted.value)
+            self(key, type_.key) and self(each, type_.value)
             for key, each in value.items()
         )

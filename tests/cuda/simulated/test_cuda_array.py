@@ -116,8 +116,8 @@ def test_refusals() -> None:
     with pytest.raises(NotShareable, check=code("MaskedArray")) as caught:
         from_cuda_array(Foreign(NUMBERS, mask=Foreign(NUMBERS > 3)))
     assert str(caught.value) == (
-        "A CUDA array of shape (4, 6) brings a mask, and tensors have none.\n"
-        "  to do: fill in what the mask hides, then hand over the elements"
+        "A CUDA array of shape (4, 6) has a mask, which tensors do not support.\n"
+        "  to do: fill the masked elements, then pass the array without the mask"
     )
     with pytest.raises(UnfitValue, check=code("UnsupportedData")):
         from_cuda_array(Foreign(np.zeros(2, "datetime64[s]")))

@@ -171,7 +171,7 @@ cpu, and not on meta.
   call:   check::f(<Tensor>)
   schema: check::f(Tensor x) -> Tensor
   for:    the sample
-  to do:  make results like the arguments, or on their device"""
+  to do:  create results like the arguments, or on their device"""
     )
 
 

@@ -160,7 +160,7 @@ def test_every_method_has_a_sentence() -> None:
     texts = [METHODS[name].__doc__ or "" for name in names]
     assert [text for text in texts if "." not in text.partition("\n")[0]] == []
     assert (METHODS["add_"].__doc__ or "").startswith(
-        "The sum of both sides, the right one times `alpha`, in place."
+        "Return the sum of both sides, the right one times `alpha`, in place."
     )
 
 

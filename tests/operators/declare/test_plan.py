@@ -51,8 +51,8 @@ def test_devices_go_together_or_not() -> None:
     with pytest.raises(DevicesDiffer) as caught:
         same_device(point, meta_point, call="f")
     assert str(caught.value) == (
-        "`f` needs its tensors on one device, but they lie on cpu and meta.\n"
-        "  fits:  one device for all; a CPU tensor without dimensions goes along\n"
+        "`f` needs its tensors on one device, but they are on cpu and meta.\n"
+        "  fits:  one device for all; a CPU tensor without dimensions fits any\n"
         "  to do: move them with `.to(device)`"
     )
 

@@ -19,7 +19,7 @@ from everyorder.runtime.rpc.agent import (
     CallRequest,
     WorkerSlot,
     backend_type,
-    seated,
+    in_worker_slot,
 )
 from everyorder.runtime.rpc.api.lifecycle import init_rpc, stop
 from tests.coded import code
@@ -39,7 +39,7 @@ def faulty(*names: str, **faults: Any) -> Iterator[list[Agent]]:
     seats = [WorkerSlot() for _ in names]
 
     def begun(rank: int) -> Agent:
-        with seated(seats[rank]):
+        with in_worker_slot(seats[rank]):
             return start(names[rank], rank, len(names), given)
 
     try:
@@ -54,7 +54,7 @@ def faulty(*names: str, **faults: Any) -> Iterator[list[Agent]]:
 def test_it_is_a_backend() -> None:
     kind = backend_type()[FAULTY_BACKEND]
     given = FaultyOptions(init_method=place(), num_fail_sends=3)
-    with seated() as own:
+    with in_worker_slot() as own:
         init_rpc("a", kind, 0, 1, given)
         assert isinstance(own.agent, FaultyAgent)
         assert own.agent.options is given

@@ -103,7 +103,7 @@ def test_proxies_are_refused_by_what_they_are() -> None:
             with pytest.raises(
                 UnknownCallable,
                 check=code("OnlyRegistered"),
-                match="The answer of a worker that",
+                match="The answer of a worker without",
             ):
                 b.call_and_wait(other.node, taken, timeout=SECONDS)
 

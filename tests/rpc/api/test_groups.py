@@ -76,7 +76,7 @@ def test_a_barrier_that_is_given_up_is_logged() -> None:
     finally:
         logger.removeHandler(handler)
         rpc._set_rpc_timeout(60)
-    assert [text.partition(":")[0] for text in told] == ["a barrier was given up"]
+    assert [text.partition(":")[0] for text in told] == ["a barrier timed out"]
     assert "worker2" in told[0]
     assert on_all([NAMES[0], THIRD], passed_barriers, {NAMES[0], THIRD}, 1) == [1, 1]
 

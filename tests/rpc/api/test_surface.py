@@ -79,7 +79,7 @@ def test_it_is_cheap_to_import() -> None:
     assert all(find_spec(name) is not None for name in heavy)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_without_the_extra_it_says_so() -> None:
     """Nothing else needs it: calls within one process work."""
     program = """

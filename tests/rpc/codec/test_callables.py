@@ -407,9 +407,11 @@ def test_the_text_of_a_refusal() -> None:
         unpack_call(payload, registered_only=True)
     assert str(caught.value) == (
         "The function `__torch__.tests.rpc.codec.programs.added` was refused: this "
-        "worker\ntakes registered functions only.\n"
+        "worker\n"
+        "accepts only registered functions.\n"
         "  to do: register a function there by `rpc.register`, and call it with "
-        "numbers,\n         texts, tensors, references and containers of these"
+        "numbers,\n"
+        "         texts, tensors, references and containers of these"
     )
 
 
@@ -478,7 +480,7 @@ def test_names_do_not_care_in_which_order_handles_go() -> None:
 def test_a_name_stands_for_one_function() -> None:
     registry = FunctionRegistry()
     handle = registry.add(double, "a")
-    with pytest.raises(RpcMisuse, match="stands for another function"):
+    with pytest.raises(RpcMisuse, match="is registered for another function"):
         registry.add(len, "a")
     handle.close()
     registry.add(len, "a").close()

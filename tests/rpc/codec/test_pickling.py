@@ -225,10 +225,11 @@ def test_the_text_of_a_refusal() -> None:
     with pytest.raises(Unsendable, check=code("Unsendable")) as caught:
         pack((double, (), {"lock": LOCK}), root=ROOT)
     assert str(caught.value) == (
-        "`kwargs['lock']`, an object of `_thread.lock`, cannot be sent: it cannot be\n"
+        "`kwargs['lock']`, an object of `_thread.lock`, cannot be sent: it cannot "
+        "be\n"
         "pickled.\n"
         "  reason: TypeError: cannot pickle '_thread.lock' object\n"
-        "  to do:  send what it is made of, or a reference to it"
+        "  to do:  send its parts, or a reference to it"
     )
 
 
@@ -452,7 +453,7 @@ def test_a_search_for_what_is_refused_carries_nothing() -> None:
 
 def test_a_message_carries_all_that_it_names() -> None:
     packed = pack([Reference("a")], Known())
-    with pytest.raises(Undecodable, match="not carried"):
+    with pytest.raises(Undecodable, match="does not carry it"):
         unpack(packed.payload, Known(), [])
 
 
@@ -514,7 +515,7 @@ def test_another_pickler_for_a_block() -> None:
         assert current_pickler() is mine
     assert current_pickler() is None
     assert there("after") == "after"
-    with pytest.raises(Undecodable, match="not used"):
+    with pytest.raises(Undecodable, match="not in use here"):
         unpack(payload)
 
 

@@ -72,7 +72,7 @@ def test_only_the_monotonic_clock_is_read() -> None:
     assert clocks("import time\nfrom datetime import timezone") == {"time", "timezone"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_clock_of_the_day_jumps() -> None:
     """In all processes, each time that it is read."""
     run = subprocess.run(

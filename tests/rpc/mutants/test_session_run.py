@@ -63,7 +63,7 @@ def test_a_mutant_that_no_part_meets_survives() -> None:
     assert found == Trial(PROVES, "survived")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_mutant_is_killed_by_the_rest_of_the_run() -> None:
     (found,) = tried(Order(PROVES, (BLIND,)))
     assert (found.outcome, found.by != BLIND) == ("killed", True)

@@ -91,7 +91,7 @@ def test_without_the_package_everything_else_works() -> None:
     assert run(HIDING + PROGRAM) == PRINTED
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_wheel_without_the_package_compiles_programs(tmp_path: Path) -> None:
     """It is built of a tree that has no `runtime/rpc`, and nothing else is loaded."""
     tree, place = tmp_path / "tree", tmp_path / "place"
@@ -146,7 +146,7 @@ ORDERS = (
 
 
 @pytest.mark.spec("rpc 3.9", "taken back")
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_order_of_imports_makes_no_difference() -> None:
     """0.5: whoever is first finds the same in the end."""
     told = {tuple(run(ORDER.format(order=order))) for order in ORDERS}
@@ -174,7 +174,7 @@ print(len(kinds._PLUG_IN_KINDS))
     assert lines == ["False False", "0 False", "10"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_imports_are_explored() -> None:
     """Of what loads without the compiler: every subset, in every order, compared whole.
 

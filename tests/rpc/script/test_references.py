@@ -149,7 +149,7 @@ def test_types_of_references_by_looking_at_them() -> None:
     assert str(inferred_type(WorkerInfo("w", 1))).endswith("dist_rpc.WorkerInfo")
     found = inferred_type(RRef(object(), "PyObject"))
     assert isinstance(found, NotInferred)
-    assert found.reason == "of a reference to a value of Python's no type is known"
+    assert found.reason == "the type of the value of a Python reference is unknown"
 
 
 def test_calls_as_examples_type_parameters() -> None:

@@ -241,9 +241,9 @@ def test_what_the_errors_say() -> None:
     assert str(
         UnsafeKeys(code="KeysNeeded", address="tcp://0.0.0.0:5")
     ).splitlines() == [
-        "A worker at `tcp://0.0.0.0:5` without keys would run what anybody sends who",
-        "reaches it.",
-        "  to do: give a folder of keys, or an `ipc:///folder` of this machine",
+        "A worker at `tcp://0.0.0.0:5` without keys would run the calls of every process",
+        "that can reach it.",
+        "  to do: pass a folder of keys, or an `ipc:///folder` of this machine",
     ]
     assert str(
         UnsafeKeys(code="FolderUnsafe", path="/a/b", why="it is a link")
@@ -256,10 +256,10 @@ def test_what_the_errors_say() -> None:
         "No worker can listen at `tcp://x:1`: it is taken."
     )
     assert str(UnsafeKeys(code="NotAKey", path="/a/secret.key", why="it is empty")) == (
-        "`/a/secret.key` holds no key: it is empty."
+        "`/a/secret.key` does not hold a key: it is empty."
     )
     assert str(BlockGone(why="its lender has ended")) == (
-        "A block of memory that was lent is not there: its lender has ended."
+        "A block of shared memory cannot be opened: its lender has ended."
     )
 
 

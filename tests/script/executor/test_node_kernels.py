@@ -225,7 +225,7 @@ def test_a_python_operator_that_gives_another_type() -> None:
     )
     with pytest.raises(RunningError, check=code("NotOfType")) as caught:
         call(python, ("a",))
-    assert str(caught.value) == ("`up` gave no `int`, but a str.\n  value: 'A'")
+    assert str(caught.value) == ("`up` returned a str, expected `int`.\n  value: 'A'")
 
 
 def test_prints_as_python_does(capsys: pytest.CaptureFixture[str]) -> None:

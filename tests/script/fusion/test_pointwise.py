@@ -110,7 +110,7 @@ def test_operators_without_a_function_of_elements(dtype: str) -> None:
     assert absent(dtype) == ABSENT[dtype]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*FLOATS, *WHOLE, "bool"])
 def test_each_gives_the_bits_of_the_eager_operator(dtype: str) -> None:
     lines = fusible(dtype)

@@ -56,7 +56,7 @@ def test_the_text_of_a_difference() -> None:
     assert (
         str(error)
         == """\
-The trace of `f` is not the function for check_inputs[1].
+The trace of `f` differs from the function for check_inputs[1].
   results: the result differs in 3 of 3 elements
   from:    core::add
   at:      f.py:4:5

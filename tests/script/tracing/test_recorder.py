@@ -249,7 +249,7 @@ def test_grad_mode_is_that_of_the_caller() -> None:
 
     assert warned(f, arange(2)) == [
         "While a function was traced, it set grad mode to False. The trace does not: "
-        "it runs in the mode of whoever runs it."
+        "it runs in the mode of its caller."
     ]
     with runtime.no_grad():
         traced = trace(f, arange(2))
@@ -370,7 +370,7 @@ def test_what_no_graph_holds_is_refused_at_its_place() -> None:
         trace(f, arange(2))
     lines = str(raised.value).splitlines()
     assert lines[0] == (
-        "`core::rand` cannot be traced: a Generator is no value of a graph."
+        "`core::rand` cannot be traced: a Generator is not a value of a graph."
     )
     (here,) = [each for each in lines if each.endswith("<--- HERE")]
     assert (
