@@ -172,10 +172,7 @@ class ChildPool:
     def _await_listing(
         self, child: ChildProcess
     ) -> Listing | HarnessError | tuple[str, Unexplored]:
-        """Return the listing, an error, or the module whose import ended the child.
-
-        The module comes with the report on its import.
-        """
+        """Return the listing, an error, or a module whose import failed, and why."""
         module: Importing | None = None
         last_poll, passed = monotonic(), 0.0
         while True:
@@ -224,10 +221,8 @@ class ChildPool:
                 if outcome is not None:
                     yield FinishedTask(work.index, outcome)
                     continue
-                done, planned = (
-                    child.cells[progress.DONE],
-                    child.cells[progress.PLANNED],
-                )
+                cells = child.cells
+                done, planned = cells[progress.DONE], cells[progress.PLANNED]
                 if done != work.done:
                     work.done = done
                     yield Advanced(work.index, done, planned)
@@ -456,9 +451,7 @@ def load_scenarios(runner: Runner, paths: Sequence[str]) -> Listing:
     if not listing.tasks and not listing.broken:
         where = ", ".join(paths)
         if not where:
-            from everyorder.harness.exploration.catalogue import (
-                default_folder,
-            )
+            from everyorder.harness.exploration.catalogue import default_folder
 
             folder = default_folder(listing.root).relative_to(listing.root)
             where = folder.as_posix()
