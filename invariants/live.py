@@ -4,12 +4,12 @@
 live table and the second table are expanded at most once, and only when a law reads
 them.
 
-The laws depend on nothing but the shape, which has no kernels: two entries of one shape
+The laws depend only on the shape, which excludes kernels: two entries of one shape
 are equal for them.  It names tokens by their readings and places, so that it refers to
 no token and no kernel; it holds the recipe itself, so that no other recipe can reuse
 its address.  An entry that does not fit this description (a kernel in the table that is
 not the newest of its key, fallbacks of another state, a token at two places, a reading
-that is not its kernel's) has no shape, and is checked in full every time; so is an
+that is not its kernel's) lacks a shape, and is checked in full every time; so is an
 entry with rules, which are few.  A law that reads a new part of an entry must add it
 here.
 

@@ -12,8 +12,8 @@ touch other operators.  The laws of a run check what no single state shows: the 
 the lock, the memory, and which kernel a call ran.
 
 Rules: a sample keeps nothing alive; modes and contexts are compared by identity and
-shown by name.  A run holds no handle and no kernel, except through states and tokens
-that are live anyway; of objects that must die it holds weak references.
+shown by name.  A run does not refer to handles or kernels, except through states and
+tokens that are live anyway; of objects that must die it holds weak references.
 """
 
 from collections import Counter
@@ -338,7 +338,7 @@ def released_objects_are_dead(run: Run) -> list[Finding]:
 
 
 def changed(what: str, before: Surroundings, after: Surroundings) -> list[Finding]:
-    """Return the differences of two samples as findings about `what` happened."""
+    """Return the differences of two samples as findings at `what`."""
     return [
         (f"{what}, {field}", f"{old}", f"{new}")
         for field in Surroundings.__slots__

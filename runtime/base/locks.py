@@ -1,7 +1,7 @@
 """Locks of the whole process: for loading modules, and for use across forks.
 
-The lock that is held while a module of ours loads, and the handling of locks that
-another thread holds at a fork: the child does not have that thread, so these locks
+The lock that is held while a module of the package loads, and the handling of locks
+that another thread holds at a fork: the child does not have that thread, so these locks
 would never be released.
 
 Rules:
@@ -39,7 +39,7 @@ def waited_for() -> RLock:
 
 
 def renewed() -> Lock:
-    """Return a lock that is free in a forked child, whichever thread held it."""
+    """Return a lock that is free in a forked child, even if another thread held it."""
     lock = Lock()
     _RENEWED.add(lock)
     return lock
@@ -52,12 +52,12 @@ def reentered() -> RLock:
     return lock
 
 
-# Held while a module of ours loads.
+# Held while a module of the package loads.
 LOADING = waited_for()
 
 
 def load(name: str) -> ModuleType:
-    """Import a module of ours, its packages first, by one thread at a time."""
+    """Import a module of the package, its parents first, by one thread at a time."""
     with LOADING:
         parts = name.split(".")
         for count in range(1, len(parts)):
@@ -81,7 +81,7 @@ def _in_child() -> None:
         lock._at_fork_reinit()
 
 
-# Some systems have no fork.
+# `os.fork` does not exist on every system.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before, after_in_parent=_after, after_in_child=_in_child

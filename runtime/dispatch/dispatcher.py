@@ -484,7 +484,7 @@ def _combined(errors: list[BaseException]) -> BaseException:
 
 
 def report_unraisable(error: BaseException, where: object) -> None:
-    """Report an exception that has no caller to receive it."""
+    """Report an exception that cannot be raised to a caller."""
     sys.unraisablehook(
         cast(
             "sys.UnraisableHookArgs",

@@ -5,14 +5,12 @@ call looks up the entry in the published state (`runtime.dispatch.call`), and ev
 that makes calls fast is stored on that entry.  A handle of a deregistered operator
 raises `OperatorGone`, and works again once the operator is registered again.  A
 *packet* is all overloads of one name; a call of it runs the first overload that the
-arguments fit, in the order of the overload names (the unnamed one first), whatever the
-order of registration.  `ops.<namespace>.<operator>[.<overload>]` finds both by
-attribute.
+arguments fit, in the order of overload names (the unnamed one first), not of
+registration.  `ops.<namespace>.<operator>[.<overload>]` finds both by attribute.
 
 Rules:
-- there is one handle and one packet of a name, as long as a reference to it exists
-  (`runtime.dispatch.registration.HandleCache`): `is` compares operators, and a copy is
-  the operator itself;
+- there is one handle and one packet of a name as long as it is referenced
+  (`registration.HandleCache`): `is` compares operators, and a copy is the same object;
 - an operator is pickled by name, and only for the default dispatcher;
 - each access of `ops` reads the published state; only the operators of namespaces that
   the runtime itself provides are cached there, as these are never removed;
@@ -160,7 +158,7 @@ class OperatorHandle(partial[Any]):
     def redispatch(self, keyset: KeySet, /, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel of the highest key of `keyset`.
 
-        The thread's included and excluded keys and the fallthroughs have no effect.
+        The thread's included and excluded keys and the fallthroughs are ignored.
         Raises as `call`, and KernelError if the slot is a fallthrough.
         """
         caller, callee = self._caller(), self._callee
@@ -413,10 +411,7 @@ class OperatorPacket(partial[Any]):
     def __new__(
         cls, dispatcher: DispatcherProtocol, name: OperatorName, permanent: bool = False
     ) -> Self:
-        """Return the packet of `name`, a name without overload.
-
-        If `permanent`, it caches its overloads as attributes.
-        """
+        """Return the packet of `name`; a `permanent` one caches its overloads."""
         packets = dispatcher.keyring.packets
         packet: Self | None = packets.get(name.name)
         if packet is None:

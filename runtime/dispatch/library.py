@@ -91,7 +91,7 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
     """Check that a library can have these arguments.
 
     Raises:
-        LibraryMisuse: it cannot; the error says why, and what is allowed.
+        LibraryMisuse: it cannot; the error names the reason and the remedy.
     """
     call = f"Library({namespace!r}, {kind!r})"
     if kind not in KINDS:
@@ -406,7 +406,7 @@ class Library(Closeable):
         return tuple([token for token in owned if is_live(state, token)])
 
     def close(self) -> None:
-        """End every registration of this library; closing twice has no effect.
+        """End every registration of this library; closing twice is safe.
 
         Raises:
             LibraryMisuse: called by a listener; nothing ends.

@@ -12,7 +12,7 @@ Rules of registrations:
   removal, so that an exception at any line (a signal, the end of recursion) leaves no
   live record without an owner; a call that raises has registered nothing;
 - a closed registration keeps nothing alive, not even the kernel;
-- dropping a registration without closing it has no effect: its library owns it;
+- dropping a registration does not close it: its library owns it;
 - leaving a `with` block closes, with or without an exception.
 
 Rules of the handle cache:
@@ -47,7 +47,7 @@ class Closeable:
     __slots__ = ()
 
     def close(self) -> None:
-        """Release what the object owns; closing twice has no effect."""
+        """Release what the object owns; closing twice is safe."""
         raise NotImplementedError(f"{type(self).__name__} does not implement close()")
 
     def __enter__(self) -> Self:
@@ -181,7 +181,7 @@ class Registration(Closeable):
         return () if self.closed else self._ledger.get(self.key, ())
 
     def close(self) -> None:
-        """Remove the registered records; closing twice has no effect.
+        """Remove the registered records; closing twice is safe.
 
         Raises:
             LibraryMisuse: called by a listener; the registration stays.

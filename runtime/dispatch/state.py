@@ -18,7 +18,7 @@ Rules of an entry:
 Rules of a state:
 - operators are stored by namespace, then by printed name, so that a step copies only
   the namespace that it changes;
-- mappings are never changed once they are in a state, and their order has no meaning;
+- mappings are never changed once they are in a state, and their order is meaningless;
 - the order of `subscriptions` is the order of subscribing: it is observable.
 
 Both are named tuples because a registration creates one of each, and they are the

@@ -8,7 +8,7 @@ one after the other.
 Rules:
 - every check comes before the first new value is built;
 - a kernel may be registered before its schema; its inferred schema is stored with it,
-  and whichever is registered second is checked.  Kernels are compared with each other
+  and the second one is checked on registration.  Kernels are compared with each other
   by signature, with the definition by schema, two types as the boxed stack sees them
   (`SymInt` as `int`); a keyword-only parameter must also fit the argument of its name,
   which it gets;
@@ -56,7 +56,7 @@ from everyorder.runtime.schema.signature import OperatorName
 
 # Creates a named tuple from its fields, in half the time that its own class needs.
 MAKE = tuple.__new__
-# Smaller maps of operators have no caches: reading them is as fast without.
+# Smaller maps of operators are plain dicts: caches would not make them faster.
 REMEMBERING = 8
 NO_OPERATORS: Mapping[str, OperatorEntry] = {}
 

@@ -87,7 +87,7 @@ def _in_child() -> None:
                 call.lock = RLock()
 
 
-# Some systems have no fork.
+# `os.fork` does not exist on every system.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
@@ -159,7 +159,7 @@ class Await(Unmovable, Generic[W]):
         """Return an attribute of the value, after waiting for the value.
 
         Raises:
-            FutureMisuse: the value has no attribute of that name.
+            FutureMisuse: the value lacks an attribute of that name.
             BaseException: raised by the function.
         """
         if name == _TENSOR_MARK:

@@ -118,7 +118,7 @@ _MOST_NUMBER = _LEAST_NUMBER | {BoolType, ComplexType}
 def register_annotation(python_type: type, schema_type: Type) -> Callable[[], None]:
     """Let the class `python_type`, and its subclasses, denote `schema_type`.
 
-    Registering the same again has no effect.  Return a function that removes it.
+    Registering the same again does nothing.  Return a function that removes it.
 
     Raises:
         SchemaError: the class already denotes another type.
@@ -135,7 +135,7 @@ def register_wrapper(
 ) -> Callable[[], None]:
     """Let `python[T]` denote the kind of `T`; without a subscript, that of `bare`.
 
-    Registering the same again has no effect.  Return a function that removes it.
+    Registering the same again does nothing.  Return a function that removes it.
 
     Raises:
         SchemaError: the class already denotes another type.

@@ -7,7 +7,7 @@ Rules:
 - a type of this kind is identified by its declaration, not by its name, and prints as
   its qualified name, `__torch__.package.Class`;
 - a declaration is filled one attribute, method and constant after another, so that a
-  class can have attributes of its own type, and methods that call each other; an entry
+  class can have attributes of the same type, and methods that call each other; an entry
   stays, except for a method that could not be compiled (`withdraw`), and after `seal`
   nothing is added;
 - the first argument of a method's schema is the object itself;
@@ -240,7 +240,7 @@ class Namespace:
         return self._types.get(qualname)
 
     def discard(self, declared: DeclaredType) -> None:
-        """Release the name of a type; doing so again has no effect."""
+        """Release the name of a type; doing so again does nothing."""
         qualname = declared.declaration.qualname
         if self._types.get(qualname) is declared:
             del self._types[qualname]
@@ -288,7 +288,7 @@ def _declared(namespace: Namespace, qualname: str) -> Declaration:
 
 
 def register_class(qualname: str) -> None:
-    """Let schemas name the class `namespace.Class`; repeating it has no effect.
+    """Let schemas name the class `namespace.Class`; repeating it does nothing.
 
     Raises:
         SchemaError: `qualname` is not two identifiers joined by one dot.

@@ -67,7 +67,7 @@ class EnumConstant(_Constant):
     def named(cls, name: str) -> Self:
         """Return the value with this name or synonym.
 
-        Raises KeyError if the table has no such name.
+        Raises KeyError if the table lacks the name.
         """
         try:
             return cls(cls.NAMES.index(cls.SYNONYMS.get(name, name)))

@@ -8,7 +8,7 @@ Rules:
 - the parsed value prints as text that parses to an equal value;
 - results are cached by their text; they are values, so sharing them is safe;
 - a scalar type accepts any one constant as its default and hardly checks it
-  (`int x=1.5` is valid); an optional type likewise does; only a plain `float` converts
+  (`int x=1.5` is valid); so does an optional type; only a plain `float` converts
   `1` to a float;
 - a list of int, float, complex or bool accepts `[..]`; a sized one also a single
   constant, stored as often as the size says;

@@ -10,7 +10,7 @@ Rules of sharing:
   if their alias sets after the call intersect;
 - a set that annotates the elements of a list applies to the list, too: `Tensor(a) x`
   may be an element of `Tensor(a)[]` (ours; upstream does so for wildcards only);
-- tuples, futures, awaits and references have no memory: they share the memory of their
+- tuples, futures, awaits and references only contain memory: they share that of their
   elements;
 - an object contains its attributes;
 - a type about which nothing is known shares or contains anything: a variable, a list of
@@ -65,7 +65,7 @@ INTEGERS_ONLY = "integers_only"
 # Ours: a call whose arguments fit never raises.
 TOTAL = "total"
 
-# Source: the tags of upstream 2.13, and four of ours.
+# Source: the tags of upstream 2.13, and four additions.
 TAGS: tuple[str, ...] = (
     "core",
     "cudagraph_unsafe",

@@ -345,7 +345,7 @@ def _is_highest(one: Type, types: Iterable[Type]) -> bool:
 
 
 def _canonical(equal: Sequence[Type]) -> Type:
-    """Return one of several equivalent types, whichever order they come in."""
+    """Return one of several equivalent types, independent of their order."""
     fakes = {fake(each) for each in equal}
     if len(equal) > 1 and len(fakes) == 1:
         return fakes.pop()

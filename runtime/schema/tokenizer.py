@@ -177,7 +177,7 @@ class Cursor:
     ) -> list[T]:
         """items := opening [item (',' item)*] closing; return the results of `read`.
 
-        Raises as `expect`; `belongs` is what was expected if no bracket opens.
+        Raises as `expect`; `belongs` is the expected text if no bracket opens.
         """
         opening, closing = brackets[0], brackets[1]
         self.expect(opening, belongs)
@@ -238,7 +238,7 @@ class Cursor:
         return between.partition("#")[2].partition("\n")[0].strip()
 
     def misplaced(self, belongs: str) -> NoReturn:
-        """Raise that the next token is invalid here, and what was expected."""
+        """Raise that the next token is invalid here; `belongs` was expected."""
         token = self.token
         subject = KINDS.get(token.kind, f"`{token.text}`")
         if token.kind in KEYWORDS:

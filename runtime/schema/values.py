@@ -28,9 +28,8 @@ Rules of other types:
 - a tuple with names accepts a tuple that has these `_fields`, and keeps its class;
 - a class, module, interface or enum accepts an object of the declared Python class, or
   with a `schema_type` (an attribute that its own class defines) that is a subtype;
-- a `Function` is any callable, a `PyObject` is any object;
-- types that only name an object (`Generator`, `Storage`, custom classes, ...) accept
-  any object that is not a plain value.
+- a `Function` is any callable, a `PyObject` any object; types that only name an object
+  (`Generator`, custom classes, ...) accept any object that is not a plain value.
 
 Rules of tags of definitions: `numbers_as_tensors`, a number is a tensor without
 dimensions (`tensor_or_number`), if the tensor area is loaded to create it;
@@ -118,10 +117,7 @@ _PYTHON = frozenset({bool, *_NUMBER})
 
 
 def to_int(value: object) -> object:
-    """Convert to `int`: a bool, an int, an enum constant, or a tensor of one element.
-
-    The element must be real.
-    """
+    """Convert to `int`: a bool, int, enum constant, or one real tensor element."""
     if type(value) is int and INT_FIRST <= value < INT_END:
         return value
     return value.code if isinstance(value, EnumConstant) else to_symint(value)
@@ -589,7 +585,7 @@ _BASES: dict[Type, Converter] = {
     PyObjectType: _anything,
 } | {code: _code(kind) for code, kind in _CODES.items()}
 
-# Element type -> a check that a list needs no conversion, as most do.
+# Element type -> a check that a list can be used unconverted, as most do.
 _PLAIN_LISTS: dict[Type, Callable[[Any], bool]] = {
     TensorType: _all_tensors,
     IntType: _all_ints,

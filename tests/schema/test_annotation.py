@@ -394,7 +394,7 @@ def test_written_arguments() -> None:
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(fill, mutates=["n"])
     assert str(caught.value) == (
-        "Cannot infer a schema from fill: `n` (SymInt) is written to, but is no "
+        "Cannot infer a schema from fill: `n` (SymInt) is written to, but is not a "
         "tensor.\n"
         "Remove it from `mutates`."
     )

@@ -124,8 +124,14 @@ def test_closures_capture_what_they_use() -> None:
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        (awaitable_nowait("a"), "An await returned a str, expected `int`.\n  value: 'a'"),
-        (awaitable(lambda: None), "An await returned None, expected `int`.\n  value: None"),
+        (
+            awaitable_nowait("a"),
+            "An await returned a str, expected `int`.\n  value: 'a'",
+        ),
+        (
+            awaitable(lambda: None),
+            "An await returned None, expected `int`.\n  value: None",
+        ),
     ],
 )
 def test_what_an_await_of_python_gives_is_looked_at(
@@ -151,7 +157,9 @@ def test_what_a_future_of_python_gives_is_looked_at() -> None:
     given = Future()
     given.set_result("a")
     with pytest.raises(
-        RunningError, check=code("NotOfType"), match="A future returned a str, expected `int`"
+        RunningError,
+        check=code("NotOfType"),
+        match="A future returned a str, expected `int`",
     ):
         call(wait, (given,))
     given = Future()
