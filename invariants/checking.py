@@ -1,18 +1,18 @@
-"""All laws, and checks that cost as much as what changed.
+"""All laws, and checks whose cost depends on the size of the change.
 
-An entry never changes, so a verdict is kept on it; entries of one shape are judged once
-(see `invariants.live`), save for what they remember for calling; and a caller that
-holds a state that was checked passes it as `since`: what the new state shares with it
-is skipped.
+An entry never changes, so a verdict is cached on it; entries of one shape are checked
+once (see `invariants.live`), except for their caches of calls; and a caller that holds
+a checked state passes it as `since`: parts that the new state shares with it are
+skipped.
 
 Rules:
-- laws are checked and told in the order in which they stand in their modules;
-- a law of one operator may read of it only what its shape holds, for that is what
-  verdicts are remembered by; `callers_belong_to_their_entry`, which reads the entry's
-  memory, is never remembered;
-- only good verdicts on shapes are remembered, so a fault is told every time;
-- nothing that is remembered refers to a kernel;
-- `forget` is for those who exchange the code of the runtime under the laws' feet.
+- laws are checked and reported in the order of their modules;
+- a law of one operator may only read parts that are in the entry's shape, as verdicts
+  are cached by shape; `callers_belong_to_their_entry`, which reads the entry's memo, is
+  never cached;
+- only good verdicts on shapes are cached, so a fault is reported every time;
+- no cache refers to a kernel;
+- call `forget` after replacing code of the runtime that the laws depend on.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -35,9 +35,9 @@ from everyorder.runtime.dispatch.state import EMPTY, DispatcherState
 
 
 def _laws(module: ModuleType, scope: Scope) -> tuple[Law, ...]:
-    """The laws of a module, in its order."""
-    found = (each for each in vars(module).values() if isinstance(each, Law))
-    return tuple(each for each in found if each.scope == scope)
+    """Return the laws of a module, in its order."""
+    laws = (each for each in vars(module).values() if isinstance(each, Law))
+    return tuple(each for each in laws if each.scope == scope)
 
 
 _OF_STATES = _laws(state_laws, "state")
@@ -47,11 +47,11 @@ STEP_LAWS = _laws(run, "step")
 RUN_LAWS = _laws(run, "run")
 LAWS = (*OPERATOR_LAWS, *STATE_LAWS, *STEP_LAWS, *RUN_LAWS)
 
-# These need no state, so that they can be asked of every call, step and look.
+# These need no state, so that they can be checked for every call, step and look-up.
 MEMORY_LAWS = tuple(each for each in RUN_LAWS if "memory" in each.about)
 THREAD_LAWS = tuple(each for each in RUN_LAWS if "thread" in each.about)
 
-# As many as the sets of sixteen steps; a shape is about a kilobyte.
+# Cached shapes: as many as the sets of sixteen steps; one is about a kilobyte.
 REMEMBERED = 65536
 
 _LAWFUL: set[Hashable] = set()
@@ -65,19 +65,19 @@ _STEP_LAWS: dict[Change, list[Law]] = {
 def check(
     snapshot: DispatcherState, since: DispatcherState | None = None
 ) -> list[Violation]:
-    """The laws of a state that `snapshot` breaks.
+    """Return the violations of the laws of a state.
 
-    `since` is a state that has been checked, and that the caller still holds; what
-    `snapshot` shares with it is taken as checked.
+    `since` is a checked state that the caller still holds; parts that `snapshot` shares
+    with it count as checked.
     """
     if snapshot is since:
         return []
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for each in STATE_LAWS:
         (part,) = each.about
         if since is None or getattr(since, part) is not getattr(snapshot, part):
-            found += each.check(snapshot)
-    known = (
+            violations += each.check(snapshot)
+    checked = (
         since.namespaces
         if since is not None
         and since.fallbacks is snapshot.fallbacks
@@ -85,13 +85,13 @@ def check(
         else {}
     )
     for namespace, operators in snapshot.namespaces.items():
-        held = known.get(namespace, {})
-        if held is operators:
+        previous = checked.get(namespace, {})
+        if previous is operators:
             continue
-        for text in replaced_names(held, operators):
+        for text in replaced_names(previous, operators):
             place = FiledOperator(operators[text], namespace, text, snapshot)
-            found += _check_operator(place)
-    return found
+            violations += _check_operator(place)
+    return violations
 
 
 def check_step(
@@ -100,33 +100,33 @@ def check_step(
     change: Change,
     tokens: tuple[RegistrationRecord, ...] | None = None,
 ) -> list[Violation]:
-    """The laws of a step that the step from `before` to `after` breaks.
+    """Return the violations of the laws of a step from `before` to `after`.
 
-    `tokens` are the registrations that an add made or a removal ended, None if they
-    are not known.  After a use, the callers that it left on entries are checked too.
+    `tokens` are the registrations that an add made or a removal ended, None if unknown.
+    After a use, the invokers that it left on entries are checked too.
     """
-    found: list[Violation] = []
+    violations: list[Violation] = []
     if after is not before or tokens:
         step = step_of(before, after, change, tokens)
-        found += _broken(_STEP_LAWS[change], step)
+        violations += _broken(_STEP_LAWS[change], step)
     if change == "use":
         for namespace, operators in after.namespaces.items():
             for text, entry in operators.items():
                 if "caller" in entry.memo:
                     place = FiledOperator(entry, namespace, text, after)
-                    found += state_laws.callers_belong_to_their_entry.check(place)
-    return found
+                    violations += state_laws.callers_belong_to_their_entry.check(place)
+    return violations
 
 
 def check_run(run: Run) -> list[Violation]:
-    """The laws of a run that `run` breaks."""
+    """Return the violations of the laws of a run."""
     return _broken(RUN_LAWS, run)
 
 
 def check_thread(
     calls: Sequence[Call], operations: Sequence[Operation] = ()
 ) -> list[Violation]:
-    """The laws about threads and locks alone, for calls of which no more is known."""
+    """Return the violations of the laws about threads and locks alone."""
     if not (calls or operations):
         return []
     run = Run(EMPTY, EMPTY, calls=tuple(calls), operations=tuple(operations))
@@ -134,17 +134,17 @@ def check_thread(
 
 
 def check_memory(released: Sequence[tuple[str, ReferenceType[Any]]]) -> list[Violation]:
-    """The law about memory alone: `released` must be dead."""
+    """Return the violations of the law about memory: `released` must be dead."""
     return _broken(MEMORY_LAWS, Run(EMPTY, EMPTY, released=tuple(released)))
 
 
 def _broken(laws: Iterable[Law], subject: object) -> list[Violation]:
-    """All violations; most subjects break no law, and then this is all there is."""
+    """Return all violations, with a fast path for subjects that break no law."""
     try:
         # A list, because a generator costs more than the laws that it would spare.
         if not any([each.find(subject) for each in laws]):  # noqa: C419
             return []
-    except Exception:  # noqa: S110  # `Law.check` says which law could not be asked
+    except Exception:  # noqa: S110  # `Law.check` reports which law could not be checked
         pass
     return [violation for each in laws for violation in each.check(subject)]
 
@@ -156,20 +156,20 @@ def forget() -> None:
 
 def _check_operator(operator: FiledOperator) -> list[Violation]:
     memo = operator.entry.memo
-    # The identity shows a memory that was taken over from another entry.
+    # The identity detects a memo that was copied from another entry.
     place = (
         id(operator.entry),
         operator.namespace,
         operator.text,
         operator.merges_alias_kinds,
     )
-    kept = memo.get("laws")
+    cached = memo.get("laws")
     if (
-        kept is not None
-        and kept[0] == place
+        cached is not None
+        and cached[0] == place
         and operator.entry.table.fallbacks is operator.fallbacks
     ):
-        verdict: list[Violation] = kept[1]
+        verdict: list[Violation] = cached[1]
         return verdict
     shape = _shape(operator)
     if shape is not None and shape in _LAWFUL:
@@ -187,5 +187,5 @@ def _check_operator(operator: FiledOperator) -> list[Violation]:
 def _shape(operator: FiledOperator) -> Hashable | None:
     try:
         return shape_of(operator)
-    except Exception:  # whatever cannot be read, the laws will say so
+    except Exception:  # the laws report what cannot be read
         return None

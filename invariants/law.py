@@ -1,22 +1,23 @@
-"""Laws, their violations, and what a run should have seen ("sometimes").
+"""Laws, their violations, and "sometimes": properties that a run should show.
 
-A law is one function with a name and a sentence; it looks at a frozen subject and lists
-what it finds wrong.  It never raises and never repairs: a subject that cannot even be
-read is reported like any other fault.
+A law is one function with a name and a sentence; it reads a frozen subject and lists
+the faults in it.  It never raises and never repairs: a subject that cannot be read is
+reported like any other fault.
 
 Rules:
-- a law function returns findings `(where, expected, found)`, texts only, so that what
-  is kept of a violation keeps no kernel alive;
+- a law function returns findings `(where, expected, found)`, texts only, so that a
+  stored violation keeps no kernel alive;
 - the name of a law is the name of its function, its sentence the first line of the
   docstring;
-- `scope` says what it is about: a state, a step (before and after) or a whole run; a
-  law of a state may look at one operator at a time (`per_operator`), else at one part
-  of the state (`about`).
+- `scope` is its subject: a state, a step (before and after) or a whole run; a law of a
+  state may read one operator at a time (`per_operator`), else one part of the state
+  (`about`).
 
-A law can hold because nothing happened.  So there is what a run ought to have seen: a
-"sometimes" is true of some state of a good run, not of all.  The caller joins the
-sightings of its states and asks at the end what was never seen.  Most sightings are one
-operator's and are remembered on its entry, so that bystanders cost a look-up.
+A law can hold because nothing happened.  So there are properties that a run should
+show: a "sometimes" is true of some state of a good run, not of all.  The caller joins
+the sightings of its states and asks at the end which are missing.  Most sightings
+belong to one operator and are cached on its entry, so that unchanged operators cost a
+look-up.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,9 +29,9 @@ from everyorder.runtime.dispatch.state import DispatcherState, OperatorEntry
 Scope: TypeAlias = Literal["state", "step", "run"]
 
 Finding: TypeAlias = tuple[str, str, str]
-"""Where, what was expected there, what was found there."""
+"""The place, the expected content, the actual content."""
 
-# More names than these would push the rest of a violation off the line.
+# Names of places in a violation: more would push the rest off the line.
 NAMED_PLACES = 4
 
 
@@ -51,10 +52,10 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """One law; `find` is its function, `check` what it says in violations.
+    """One law; `find` is its function, `check` returns its violations.
 
-    `about` says what it looks at: the part of a state, the changes of a step, thread
-    or memory of a run.
+    `about` names its subjects: the part of a state, the changes of a step, thread or
+    memory of a run.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Law:
     about: tuple[str, ...] = ()
 
     def check(self, subject: Any) -> list[Violation]:
-        """The violations of this law in `subject`; never raises."""
+        """Return the violations of this law in `subject`; never raise."""
         try:
             findings = self.find(subject)
         except Exception as error:
@@ -78,7 +79,7 @@ class Law:
 def law(
     scope: Scope, *about: str, per_operator: bool = False
 ) -> Callable[[Callable[[Any], list[Finding]]], Law]:
-    """Decorator: make a law of a function that lists findings."""
+    """Decorate a function that lists findings, and return its law."""
 
     def make(function: Callable[[Any], list[Finding]]) -> Law:
         assert function.__doc__, "the sentence of a law is its docstring"
@@ -91,20 +92,20 @@ def law(
 def group_findings(
     operator: object, differences: Iterable[tuple[str, str, str]]
 ) -> list[Finding]:
-    """Findings of one operator; places that differ alike are reported together."""
+    """Return findings of one operator; group places with equal differences."""
     places: dict[tuple[str, str], list[str]] = {}
-    for place, expected, found in differences:
-        places.setdefault((expected, found), []).append(place)
+    for place, *difference in differences:
+        places.setdefault((difference[0], difference[1]), []).append(place)
     return [
-        (f"{operator} at {_named(names)}", expected, found)
-        for (expected, found), names in places.items()
+        (f"{operator} at {_named(names)}", *difference)
+        for difference, names in places.items()
     ]
 
 
 def _named(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMED_PLACES])
+    listed = ", ".join(names[:NAMED_PLACES])
     left = len(names) - NAMED_PLACES
-    return shown if left <= 0 else f"{shown} and {left} more"
+    return listed if left <= 0 else f"{listed} and {left} more"
 
 
 Sees: TypeAlias = Callable[[Any], bool]
@@ -112,7 +113,7 @@ Sees: TypeAlias = Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sometimes:
-    """One thing to be seen, in an operator or in a whole state."""
+    """One property to be seen, in an operator or in a whole state."""
 
     name: str
     sentence: str
@@ -121,7 +122,7 @@ class Sometimes:
 
 
 def _drawn(provenance: str) -> Callable[[OperatorEntry], bool]:
-    """Whether a slot of the live table has this provenance."""
+    """Return a predicate: a slot of the live table has this provenance."""
 
     def sees(entry: OperatorEntry) -> bool:
         return any(line.provenance == provenance for line in entry.table.recipe.lines)
@@ -139,8 +140,8 @@ def _falls_through(entry: OperatorEntry) -> bool:
 def _is_typed(entry: OperatorEntry) -> bool:
     return any(
         token.kernel.facts.signature is not None
-        for held in entry.implementations.values()
-        for token in held
+        for tokens in entry.implementations.values()
+        for token in tokens
     )
 
 
@@ -187,7 +188,7 @@ SOMETIMES = (
     ),
     Sometimes(
         "a_missing_slot",
-        "A slot has nothing to run.",
+        "A slot is empty.",
         lambda entry: bool(entry.table.recipe.rest & ~entry.table.fallbacks.present),
     ),
     Sometimes("a_fallthrough", "A slot falls through.", _falls_through),
@@ -199,7 +200,7 @@ SOMETIMES = (
     Sometimes(
         "an_inactive_kernel",
         "A key has two kernels, one of them inactive.",
-        lambda entry: any(len(held) > 1 for held in entry.implementations.values()),
+        lambda entry: any(len(each) > 1 for each in entry.implementations.values()),
     ),
     Sometimes(
         "a_dangling_kernel",
@@ -222,7 +223,7 @@ SOMETIMES = (
         "A name has rules and nothing else.",
         lambda entry: bool(entry.rules) and not entry.total,
     ),
-    Sometimes("a_typed_kernel", "A kernel tells its signature.", _is_typed),
+    Sometimes("a_typed_kernel", "A kernel has a signature.", _is_typed),
     Sometimes(
         "no_operator",
         "Nothing is registered for any operator.",
@@ -231,7 +232,7 @@ SOMETIMES = (
     ),
     Sometimes(
         "several_operators",
-        "Two operators or more stand in the state.",
+        "The state has two operators or more.",
         lambda state: sum(map(len, state.namespaces.values())) > 1,
         per_operator=False,
     ),
@@ -254,26 +255,26 @@ _PER_STATE = tuple(each for each in SOMETIMES if not each.per_operator)
 
 
 def sightings(state: DispatcherState) -> frozenset[str]:
-    """The names of all that this state shows."""
-    found = {each.name for each in _PER_STATE if each.sees(state)}
+    """Return the names of all properties that this state shows."""
+    names = {each.name for each in _PER_STATE if each.sees(state)}
     for operators in state.namespaces.values():
         for entry in operators.values():
-            seen = entry.memo.get("sightings")
-            if seen is None:
-                seen = frozenset(e.name for e in _PER_OPERATOR if e.sees(entry))
-                entry.memo["sightings"] = seen
-            found |= seen
-    return frozenset(found)
+            sighted = entry.memo.get("sightings")
+            if sighted is None:
+                sighted = frozenset(e.name for e in _PER_OPERATOR if e.sees(entry))
+                entry.memo["sightings"] = sighted
+            names |= sighted
+    return frozenset(names)
 
 
 def never_seen(
     seen: Iterable[str], wanted: Iterable[str] | None = None
 ) -> list[Violation]:
-    """One violation for each of `wanted` (None: all) that is not in `seen`."""
-    held = set(seen)
+    """Return one violation for each of `wanted` (None: all) that is not in `seen`."""
+    sighted = set(seen)
     names = None if wanted is None else set(wanted)
     return [
         Violation(each.name, "the whole run", each.sentence, "never seen")
         for each in SOMETIMES
-        if (names is None or each.name in names) and each.name not in held
+        if (names is None or each.name in names) and each.name not in sighted
     ]

@@ -1,34 +1,33 @@
 """The subjects of laws: an operator in its state, and a step between two states.
 
-`FiledOperator` is all that a law of one operator may use of a state; the live table and
-the second table are spelled out at most once, and only when a law asks.
+`FiledOperator` holds everything that a law of one operator may read of a state; the
+live table and the second table are expanded at most once, and only when a law reads
+them.
 
-The shape is all that these laws depend on, without kernels: two entries of one shape
-are the same to them.  It names tokens by their readings and places, so that it refers
-to no token and no kernel; it holds the recipe itself, so that no other recipe can take
-its place.  Whatever does not fit this description (a kernel in the table that is not
-the newest of its key, fallbacks of another state, a token at two places, a reading that
-is not its kernel's) has no shape, and is judged in full every time; so is an entry with
-rules, which few have.  A law that reads something new of an entry needs it here.
+The laws depend only on the shape, which excludes kernels: two entries of one shape
+are equal for them.  It names tokens by their readings and places, so that it refers to
+no token and no kernel; it holds the recipe itself, so that no other recipe can reuse
+its address.  An entry that does not fit this description (a kernel in the table that is
+not the newest of its key, fallbacks of another state, a token at two places, a reading
+that is not its kernel's) lacks a shape, and is checked in full every time; so is an
+entry with rules, which are few.  A law that reads a new part of an entry must add it
+here.
 
-A state is spelled out part by part.  Two readings are equal when the same registrations
-stand at the same places, compared by identity of tokens; two separate registrations of
-the same thing read differently, on purpose.  In a `StepSubject` what is the same object
-on both sides is not looked into, so that a step costs what it touched.
+A state is read part by part.  Two readings are equal if the same registrations are at
+the same places, compared by identity of tokens; two separate registrations of the same
+thing have different readings, on purpose.  In a `StepSubject` an object that is the
+same on both sides is not compared in depth, so that a step costs only what it changed.
 
 The `tokens` of a step are the registrations that an add made live or a removal ended;
-None where the caller does not know them, in which case the laws ask only that nothing
+None if the caller does not know them, in which case the laws only check that nothing
 happened in the other direction.
 
-======== ==================================================================
-change   what was played
-======== ==================================================================
-add      registrations that succeeded
-remove   registrations that were closed
-fail     registrations that were refused
-use      calls and look-ups
-again    a registration or library that was closed a second time
-======== ==================================================================
+======== ================================================================== change   the
+step ======== ================================================================== add
+registrations that succeeded remove   registrations that were closed fail
+registrations that were refused use      calls and look-ups again    a registration or
+library that was closed a second time ========
+==================================================================
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -75,14 +74,14 @@ class FiledOperator:
 
     @property
     def live(self) -> tuple[Slot, ...]:
-        """The slots that calls of this operator use."""
+        """Return the slots that calls of this operator use."""
         if self._live is None:
             self._live = self.entry.table.slots()
         return self._live
 
     @property
     def expected(self) -> tuple[Expected, ...]:
-        """The slots that calls ought to use."""
+        """Return the slots that calls should use."""
         if self._expected is None:
             self._expected = second_table(
                 self.entry.implementations, self.fallbacks.tokens
@@ -91,7 +90,7 @@ class FiledOperator:
 
 
 def shape_of(operator: FiledOperator) -> Hashable | None:
-    """The shape; None for an entry that the laws must look at in full."""
+    """Return the shape; None for an entry that the laws must check in full."""
     entry = operator.entry
     name, table = entry.name, entry.table
     fallbacks, recipe, masks = table.fallbacks, table.recipe, table.masks
@@ -99,13 +98,13 @@ def shape_of(operator: FiledOperator) -> Hashable | None:
         return None
     if entry.rules:
         return None
-    held = entry.implementations
+    implementations = entry.implementations
     defined, reserved = entry.definitions, entry.reservations
     live: list[Any] = [*defined, *reserved]
     # Each key, and the readings of its kernels.
     kernels: list[Any] = []
-    # A tenth of a checked step is spent here: no call that can be done without.
-    for key, tokens in held.items():
+    # A tenth of the time of a checked step is spent here: avoid function calls.
+    for key, tokens in implementations.items():
         kernels.append(key)
         for token in tokens:
             reading, kernel = token.reading, token.kernel
@@ -120,7 +119,7 @@ def shape_of(operator: FiledOperator) -> Hashable | None:
     ambiguous = 0
     for line, drawn in zip(recipe.lines, table.kernels, strict=True):
         if drawn is not None:
-            newest = held.get(line.source)
+            newest = implementations.get(line.source)
             if not newest or newest[0] is not drawn:
                 return None
         else:
@@ -147,7 +146,7 @@ def shape_of(operator: FiledOperator) -> Hashable | None:
 
 
 Reading: TypeAlias = dict[str, Any]
-"""Name of a part -> what stands there."""
+"""Name of a part -> its content."""
 
 OperatorToken: TypeAlias = Definition | Implementation | Reservation | ClassRule
 
@@ -155,10 +154,10 @@ _TOKENS = get_args(RegistrationRecord)
 
 
 def tokens_of(entry: OperatorEntry) -> list[OperatorToken]:
-    """The live registrations of one operator."""
+    """Return the live registrations of one operator."""
     return [
         *entry.definitions,
-        *(token for held in entry.implementations.values() for token in held),
+        *(token for kernels in entry.implementations.values() for token in kernels),
         *entry.reservations,
         *entry.rules,
     ]
@@ -167,12 +166,12 @@ def tokens_of(entry: OperatorEntry) -> list[OperatorToken]:
 def live_tokens(
     state: DispatcherState, other: DispatcherState | None = None
 ) -> list[RegistrationRecord]:
-    """All live registrations, claims and subscriptions included.
+    """Return all live registrations, including claims and subscriptions.
 
-    Namespaces that `state` shares with `other` are left out.
+    Namespaces that `state` shares with `other` are skipped.
     """
     shared = {} if other is None else other.namespaces
-    found: list[RegistrationRecord] = [
+    tokens: list[RegistrationRecord] = [
         *state.claims,
         *state.subscriptions,
         *state.fallbacks.tokens,
@@ -180,16 +179,16 @@ def live_tokens(
     for namespace, operators in state.namespaces.items():
         if shared.get(namespace) is not operators:
             for entry in operators.values():
-                found += tokens_of(entry)
-    return found
+                tokens += tokens_of(entry)
+    return tokens
 
 
 def replaced_names(
     before: Mapping[str, OperatorEntry], after: Mapping[str, OperatorEntry]
 ) -> list[str]:
-    """The names under which a namespace holds an entry that it did not hold before.
+    """Return the names whose entry in a namespace is another object than before.
 
-    A scenario may stand among hundreds of operators that no step touches.
+    A scenario may run among hundreds of operators that no step changes.
     """
     if [*before] == [*after]:
         return [*compress(after, map(is_not, after.values(), before.values()))]
@@ -197,17 +196,17 @@ def replaced_names(
 
 
 def describe(token: RegistrationRecord) -> str:
-    """A registration in words that hold no address."""
+    """Return a description of a registration without addresses."""
     return f"{type(token).__name__.lower()} {token.debug!r}"
 
 
 def describe_all(tokens: Sequence[RegistrationRecord]) -> str:
-    """Several registrations in words, in their order."""
+    """Return a description of several registrations, in their order."""
     return ", ".join(describe(token) for token in tokens) or "nothing"
 
 
 def reading(state: DispatcherState) -> Reading:
-    """The state by parts, for comparing it with another one."""
+    """Return the state by parts, for comparisons with another one."""
     parts: Reading = {
         "the claims": state.claims,
         "the listeners": state.subscriptions,
@@ -221,7 +220,7 @@ def reading(state: DispatcherState) -> Reading:
 
 
 def entry_reading(entry: OperatorEntry) -> Reading:
-    """One operator by parts."""
+    """Return one operator by parts."""
     table = entry.table
     lines = [(line.slots, line.provenance) for line in table.recipe.lines]
     return {
@@ -237,25 +236,25 @@ def entry_reading(entry: OperatorEntry) -> Reading:
 
 
 def differences(before: Reading, after: Reading) -> list[tuple[str, Any, Any]]:
-    """(part, before, after) wherever two readings differ; operators part by part."""
-    found: list[tuple[str, Any, Any]] = []
+    """Return (part, before, after) where readings differ; operators part by part."""
+    changes: list[tuple[str, Any, Any]] = []
     for part in sorted(before.keys() | after.keys()):
         old, new = before.get(part), after.get(part)
         if old == new:
             continue
         if isinstance(old, dict) and isinstance(new, dict):
-            found += [
+            changes += [
                 (f"{part}, {inner}", old[inner], new[inner])
                 for inner in old
                 if old[inner] != new[inner]
             ]
         else:
-            found.append((part, old, new))
-    return found
+            changes.append((part, old, new))
+    return changes
 
 
 def part_text(value: Any, otherwise: str) -> str:
-    """A part of a reading in words; `otherwise` where it would fill a page."""
+    """Return a part of a reading as text; `otherwise` if that would be too long."""
     match value:
         case None:
             return "nothing"
@@ -265,7 +264,7 @@ def part_text(value: Any, otherwise: str) -> str:
             return "an operator"
         case dict():
             rows = sorted(value.items(), key=lambda row: row[0].value)
-            return describe_all([token for _, held in rows for token in held])
+            return describe_all([token for _, kernels in rows for token in kernels])
         case frozenset():
             return describe_all(sorted(value, key=describe))
         case tuple() if all(isinstance(each, _TOKENS) for each in value):
@@ -277,16 +276,17 @@ def part_text(value: Any, otherwise: str) -> str:
 Change: TypeAlias = Literal["add", "remove", "fail", "use", "again"]
 
 Row: TypeAlias = tuple[str, str, Sequence[Any], Sequence[Any]]
-"""Operator (empty: the state's own), part, what stood there and what stands there."""
+"""Operator (empty: the state itself), part, content before and content after."""
 
 
 @dataclass(slots=True)
 class StepSubject:
-    """The subject of step laws; made by `step_of`, and not changed after that.
+    """The subject of step laws; created by `step_of`, and not changed after that.
 
-    `added` and `removed` are the tokens that are live on one side only, as each place
-    tells it; `rows` are the sequences of tokens that are not the same object; `quiet`
-    are the entries that were replaced although no token of theirs came or went.
+    `added` and `removed` are the tokens that are live on one side only, by the places
+    where they are; `rows` are the sequences of tokens that are not the same object;
+    `quiet` are the entries that were replaced although none of their tokens was added
+    or removed.
     """
 
     before: DispatcherState
@@ -301,7 +301,7 @@ class StepSubject:
     def compare(
         self, operator: str, part: str, before: Sequence[Any], after: Sequence[Any]
     ) -> None:
-        """Take in one sequence of tokens, as it was and as it is."""
+        """Add the differences of one sequence of tokens, before and after."""
         if before is not after:
             self.rows.append((operator, part, before, after))
             self.added += [token for token in after if token not in before]
@@ -310,29 +310,29 @@ class StepSubject:
     def compare_operators(
         self, text: str, before: OperatorEntry | None, after: OperatorEntry | None
     ) -> None:
-        """Take in one operator; None where it does not exist."""
+        """Add the differences of one operator; None if it does not exist."""
         moved = len(self.added) + len(self.removed)
         old = {} if before is None else before.implementations
         new = {} if after is None else after.implementations
         if new is not old:
             fresh = 0
             for key, kernels in new.items():
-                known = old.get(key, ())
-                if known is not kernels:
-                    fresh += not known
-                    self.compare(text, key.name, known, kernels)
+                old_kernels = old.get(key, ())
+                if old_kernels is not kernels:
+                    fresh += not old_kernels
+                    self.compare(text, key.name, old_kernels, kernels)
             if len(old) > len(new) - fresh:
                 for key, kernels in old.items():
                     if key not in new:
                         self.compare(text, key.name, kernels, ())
-        held = () if before is None else before.definitions
+        previous = () if before is None else before.definitions
         now = () if after is None else after.definitions
-        if held is not now:
-            self.compare(text, "definitions", held, now)
-        kept = () if before is None else before.reservations
+        if previous is not now:
+            self.compare(text, "definitions", previous, now)
+        reserved = () if before is None else before.reservations
         left = () if after is None else after.reservations
-        if kept is not left:
-            self.compare(text, "reservations", kept, left)
+        if reserved is not left:
+            self.compare(text, "reservations", reserved, left)
         ruled = () if before is None else before.rules
         rules = () if after is None else after.rules
         if ruled is not rules:
@@ -347,7 +347,7 @@ def step_of(
     change: Change,
     tokens: tuple[RegistrationRecord, ...] | None = None,
 ) -> StepSubject:
-    """The step from one published state to the next."""
+    """Return the step from one published state to the next."""
     step = StepSubject(before, after, change, tokens, [], [], [], [])
     if before.claims is not after.claims:
         step.compare("", "claims", before.claims, after.claims)
@@ -357,17 +357,17 @@ def step_of(
         step.compare("", "fallbacks", before.fallbacks.tokens, after.fallbacks.tokens)
     old, new = before.namespaces, after.namespaces
     for namespace, operators in new.items():
-        held = old.get(namespace, {})
-        if held is operators:
+        previous = old.get(namespace, {})
+        if previous is operators:
             continue
         fresh = len(operators)
-        for text in replaced_names(held, operators):
-            known = held.get(text)
-            fresh -= known is None
-            step.compare_operators(text, known, operators[text])
-        if fresh < len(held):
-            for text in held.keys() - operators.keys():
-                step.compare_operators(text, held[text], None)
+        for text in replaced_names(previous, operators):
+            old_entry = previous.get(text)
+            fresh -= old_entry is None
+            step.compare_operators(text, old_entry, operators[text])
+        if fresh < len(previous):
+            for text in previous.keys() - operators.keys():
+                step.compare_operators(text, previous[text], None)
     for namespace in old.keys() - new.keys():
         for text, entry in old[namespace].items():
             step.compare_operators(text, entry, None)

@@ -1,19 +1,19 @@
 """The records of runs, and the laws of steps and runs.
 
-A run is where it started and ended, what was called, and what surrounded the calls:
-whoever drives a dispatcher writes it down.  A sample of the surroundings (keys, modes
-and context of the thread, nesting, the lock) is the one place where something is looked
-at that is no value; callers take it before, inside and after a call, and the laws
-compare the samples.
+A run is its start and end, the calls, and the surroundings of the calls: the driver of
+a dispatcher records it.  Samples of the surroundings (keys, modes and context of the
+thread, nesting, the lock) are the only place where the laws read something that is not
+a value; callers take one before, inside and after a call, and the laws compare the
+samples.
 
-Of a step two states are compared.  What it leaves alone must be the very same object
-before and after; that is how a registration is shown not to touch its neighbours, at no
-cost.  Of a run the laws look at what no single state shows: the thread, the lock, the
-memory, and which kernel a call ran.
+The laws of a step compare two states.  Everything that it does not change must be the
+very same object before and after; this shows, at no cost, that a registration does not
+touch other operators.  The laws of a run check what no single state shows: the thread,
+the lock, the memory, and which kernel a call ran.
 
-Rules: a sample keeps nothing alive; modes and contexts are told apart by identity and
-shown by name.  A run holds no handle and no kernel, except through states and tokens
-that are live anyway; of what ought to die it holds weak references.
+Rules: a sample keeps nothing alive; modes and contexts are compared by identity and
+shown by name.  A run does not refer to handles or kernels, except through states and
+tokens that are live anyway; of objects that must die it holds weak references.
 """
 
 from collections import Counter
@@ -49,19 +49,19 @@ class ThreadKeys(Protocol):
 
     @property
     def included(self) -> int:
-        """Bits that every call gets."""
+        """Return the bits that every call gets."""
 
     @property
     def excluded(self) -> int:
-        """Bits that no call keeps."""
+        """Return the bits that every call loses."""
 
     @property
     def switched_in(self) -> Hashable:
-        """The keys that were switched on in the included set."""
+        """Return the keys that were switched on in the included set."""
 
     @property
     def switched_out(self) -> Hashable:
-        """The keys that were switched on in the excluded set."""
+        """Return the keys that were switched on in the excluded set."""
 
 
 class Nesting(Protocol):
@@ -69,7 +69,7 @@ class Nesting(Protocol):
 
     @property
     def level(self) -> int:
-        """0 outside of all calls."""
+        """Return the depth; 0 outside of all calls."""
 
 
 class Dispatching(Protocol):
@@ -77,27 +77,27 @@ class Dispatching(Protocol):
 
     @property
     def stack(self) -> Sequence[Any]:
-        """The modes that were entered, outermost first, each as `mode`."""
+        """Return the modes that were entered, outermost first, each as `mode`."""
 
     @property
     def snapshot(self) -> Any:
-        """The keys that the outermost call found; None outside of all calls."""
+        """Return the keys at the outermost call; None outside of all calls."""
 
     @property
     def context(self) -> Any:
-        """The interpreter, which has a `name`."""
+        """Return the interpreter, which has a `name`."""
 
 
 class Lockable(Protocol):
-    """A lock that can be asked."""
+    """A lock whose state can be read."""
 
     def locked(self) -> bool:
-        """Whether anybody holds it."""
+        """Return True if any thread holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A mode or a context: which one it is, and what it is called."""
+    """The identity and the name of a mode or a context."""
 
     name: str
     identity: int = field(repr=False)
@@ -108,8 +108,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """One sample; before and inside of a call that no handler sees, only `locked` and
-    the nesting may differ, and after it nothing.
+    """One sample of the state of a thread.
+
+    Between before and inside of a call without handlers, only `locked` and the nesting
+    may differ; between before and after it, nothing.
     """
 
     included: int
@@ -129,7 +131,7 @@ def surroundings(
     lock: Lockable,
     dispatching: Dispatching | None = None,
 ) -> Surroundings:
-    """Sample now, on this thread; without `dispatching`, keys and nesting only."""
+    """Return a sample of this thread; without `dispatching`, keys and nesting only."""
     values = (
         keys.included,
         keys.excluded,
@@ -140,12 +142,12 @@ def surroundings(
     )
     if dispatching is None:
         return Surroundings(*values)
-    taken, context = dispatching.snapshot, dispatching.context
+    snapshot, context = dispatching.snapshot, dispatching.context
     stack = dispatching.stack
     return Surroundings(
         *values,
         tuple([_named(entered.mode) for entered in stack]) if stack else (),
-        None if taken is None else (taken.included, taken.excluded),
+        None if snapshot is None else (snapshot.included, snapshot.excluded),
         None if context is None else Identity(context.name, id(context)),
     )
 
@@ -156,10 +158,10 @@ def _named(mode: Any) -> Identity:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the published state, the key bits of its arguments, what it ran.
+    """One call: the published state, key bits of its arguments, the kernel that ran.
 
     `inside` are samples taken by kernels; `ran` is the description of the registration
-    whose kernel ran first, None where none did (the call raised before).
+    whose kernel ran first, None if none did (the call raised before).
     """
 
     operator: str
@@ -173,7 +175,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation besides a call, by its name: a registration, a removal, a look."""
+    """An operation other than a call, by name: a registration, a removal, a look-up."""
 
     what: str
     before: Surroundings
@@ -184,8 +186,9 @@ class Operation:
 class Run:
     """One run, finished; `held` are the tokens whose handles are still open.
 
-    `released` names what must be dead by now: kernels, handles, modes, classes and
-    contexts.  The caller collects garbage first, if what it drove may have cycles.
+    `released` names objects that must be dead by now: kernels, handles, modes, classes
+    and contexts.  The caller collects garbage first, if the driven objects may have
+    cycles.
     """
 
     start: DispatcherState
@@ -210,66 +213,70 @@ def a_use_changes_nothing(step: StepSubject) -> list[Finding]:
 
 @law("step", "again")
 def closing_twice_changes_nothing(step: StepSubject) -> list[Finding]:
-    """Closing what is closed leaves every part of the state as it was."""
+    """Closing a closed registration leaves every part of the state as it was."""
     return _unchanged(step)
 
 
 @law("step", "add")
 def an_add_adds_exactly_its_tokens(step: StepSubject) -> list[Finding]:
-    """A registration makes its own tokens live, and no other token comes or goes."""
+    """A registration makes exactly its own tokens live, and ends none."""
     return _exactly(step.tokens, ("came", step.added), ("ended", step.removed))
 
 
 @law("step", "remove")
 def a_removal_removes_exactly_its_tokens(step: StepSubject) -> list[Finding]:
-    """A removal ends its own tokens, and no other token comes or goes."""
+    """A removal ends exactly its own tokens, and makes none live."""
     return _exactly(step.tokens, ("ended", step.removed), ("came", step.added))
 
 
 @law("step", "add")
 def the_newest_kernel_comes_first(step: StepSubject) -> list[Finding]:
-    """A new kernel stands before all kernels that its key already had."""
-    found = []
+    """A new kernel precedes all kernels that its key already had."""
+    findings = []
     for operator, part, before, after in step.rows:
         if operator and part not in ("definitions", "reservations", "rules"):
             fresh = [token for token in after if token not in before]
-            wanted = [*fresh, *(token for token in after if token in before)]
-            if wanted != list(after):
-                found.append(
-                    (f"{operator} at {part}", describe_all(wanted), describe_all(after))
+            ordered = [*fresh, *(token for token in after if token in before)]
+            if ordered != list(after):
+                findings.append(
+                    (
+                        f"{operator} at {part}",
+                        describe_all(ordered),
+                        describe_all(after),
+                    )
                 )
-    return found
+    return findings
 
 
 @law("step", "add", "remove")
 def survivors_keep_their_order(step: StepSubject) -> list[Finding]:
-    """What stays registered stays in the order in which it stood."""
-    found = []
+    """Tokens that stay registered keep their order."""
+    findings = []
     for operator, part, before, after in step.rows:
-        wanted = [token for token in before if token in after]
-        kept = [token for token in after if token in before]
-        if wanted != kept and part != "reservations":
+        old_order = [token for token in before if token in after]
+        new_order = [token for token in after if token in before]
+        if old_order != new_order and part != "reservations":
             where = f"{operator}, {part}" if operator else f"the {part}"
-            found.append((where, describe_all(wanted), describe_all(kept)))
-    return found
+            findings.append((where, describe_all(old_order), describe_all(new_order)))
+    return findings
 
 
 @law("step", "add", "remove")
 def bystanders_are_left_alone(step: StepSubject) -> list[Finding]:
-    """An operator that a step does not name is the same, save for fallbacks."""
-    found: list[Finding] = []
+    """An operator that a step does not name is the same, except for fallbacks."""
+    findings: list[Finding] = []
     settled = step.before.fallbacks is step.after.fallbacks
     for text, old, new in step.quiet:
         if settled:
-            found.append((text, "the entry of before", "another entry"))
+            findings.append((text, "the entry of before", "another entry"))
             continue
         before, after = entry_reading(old), entry_reading(new)
-        found += [
+        findings += [
             (f"{text}, {part}", "as before", "changed")
             for part in before
             if part not in ("table", "masks") and before[part] != after[part]
         ]
-    return found
+    return findings
 
 
 def _unchanged(step: StepSubject) -> list[Finding]:
@@ -285,19 +292,19 @@ def _exactly(
     own: tuple[str, list[RegistrationRecord]],
     other: tuple[str, list[RegistrationRecord]],
 ) -> list[Finding]:
-    found = []
+    findings = []
     if other[1]:
-        found.append((f"tokens that {other[0]}", "nothing", describe_all(other[1])))
+        findings.append((f"tokens that {other[0]}", "nothing", describe_all(other[1])))
     if tokens is not None and set(own[1]) != set(tokens):
-        found.append(
+        findings.append(
             (f"tokens that {own[0]}", describe_all(tokens), describe_all(own[1]))
         )
-    return found
+    return findings
 
 
 @law("run")
 def teardown_leaves_nothing(run: Run) -> list[Finding]:
-    """When every handle is closed, the state reads as it did at the start."""
+    """When every handle is closed, the state has the same content as at the start."""
     if run.held:
         return []
     return [
@@ -308,10 +315,10 @@ def teardown_leaves_nothing(run: Run) -> list[Finding]:
 
 @law("run")
 def open_handles_own_what_is_live(run: Run) -> list[Finding]:
-    """What is live is what was live at the start and what open handles own."""
-    wanted = Counter([*live_tokens(run.start, run.end), *run.held])
-    found = Counter(live_tokens(run.end, run.start))
-    lost, left = wanted - found, found - wanted
+    """The live tokens are those of the start and those that open handles own."""
+    expected = Counter([*live_tokens(run.start, run.end), *run.held])
+    live = Counter(live_tokens(run.end, run.start))
+    lost, left = expected - live, live - expected
     findings = []
     if lost:
         findings.append(("what is live", describe_all(list(lost)), "not live"))
@@ -324,14 +331,14 @@ def open_handles_own_what_is_live(run: Run) -> list[Finding]:
 
 @law("run", "memory")
 def released_objects_are_dead(run: Run) -> list[Finding]:
-    """Nothing keeps alive what a step made once the step is undone."""
+    """Objects that a step created are dead once the step is undone."""
     return [
         (name, "dead", "alive") for name, watch in run.released if watch() is not None
     ]
 
 
 def changed(what: str, before: Surroundings, after: Surroundings) -> list[Finding]:
-    """The differences of two samples, as findings about `what` is between them."""
+    """Return the differences of two samples as findings at `what`."""
     return [
         (f"{what}, {field}", f"{old}", f"{new}")
         for field in Surroundings.__slots__
@@ -351,7 +358,7 @@ def calls_restore_their_thread(run: Run) -> list[Finding]:
 
 @law("run", "thread")
 def operations_leave_the_thread_alone(run: Run) -> list[Finding]:
-    """A registration, its removal, a refusal or a look leaves its thread as it was."""
+    """A registration, removal, refusal or look-up leaves its thread as it was."""
     return [
         finding
         for deed in run.operations
@@ -372,7 +379,7 @@ def kernels_run_without_the_lock(run: Run) -> list[Finding]:
 @law("run")
 def calls_run_what_the_state_says(run: Run) -> list[Finding]:
     """A call runs the kernel that the published state gives to its arguments."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     # Many calls of one entry are usual; its table is computed once.
     tables: dict[int, tuple[tuple[Expected, ...], tuple[int, ...]]] = {}
     for call in run.calls:
@@ -380,19 +387,19 @@ def calls_run_what_the_state_says(run: Run) -> list[Finding]:
         where = f"a call of {call.operator}"
         if entry is None or not entry.definitions:
             if call.ran is not None:
-                found.append((where, "nothing to call", call.ran))
+                findings.append((where, "nothing to call", call.ran))
             continue
         if id(entry) not in tables:
             table = second_table(entry.implementations, call.state.fallbacks.tokens)
             tables[id(entry)] = table, second_masks(table)
-        wanted = _slot(call, *tables[id(entry)])
-        # What falls through is passed by; reached as the last of all, it cannot run.
-        token = None if wanted.falls_through else wanted.token
+        slot = _slot(call, *tables[id(entry)])
+        # A fallthrough is skipped; if it is the last slot of all, it cannot run.
+        token = None if slot.falls_through else slot.token
         expected = None if token is None else token.debug
-        if wanted.provenance != AMBIGUOUS and call.ran != expected:
-            told = "nothing" if token is None else describe(token)
-            found.append((f"{where} at {wanted.key}", told, call.ran or "nothing"))
-    return found
+        if slot.provenance != AMBIGUOUS and call.ran != expected:
+            text = "nothing" if token is None else describe(token)
+            findings.append((f"{where} at {slot.key}", text, call.ran or "nothing"))
+    return findings
 
 
 def _slot(call: Call, table: tuple[Expected, ...], masks: tuple[int, ...]) -> Expected:

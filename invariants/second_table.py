@@ -1,21 +1,21 @@
 """The laws' own keys, dispatch table and masks, stated and computed a second time.
 
-An independent reading of the same specification: nothing is taken from `runtime.keys`
-but the names that a state shows, and no code and no data are shared, so that a mistake
-would have to be made twice.  The lists were written from the specification of upstream
-2.13, by hand, and in another form than the runtime's; when the model gains a backend or
-a functionality, both have to be changed, and the laws tell whoever forgets one of them.
-The runtime states its rules as sets of slots and fills a table set by set; here every
-slot asks its own questions, one after the other, and the first answer counts.
+An independent implementation of the same specification: it uses nothing of
+`runtime.keys` except the names that a state shows, and shares no code and no data, so
+that a mistake would have to be made twice.  The lists were written from the
+specification of upstream 2.13, by hand, and in another form than the runtime's; a new
+backend or functionality must be added to both, and the laws report a missing one.  The
+runtime states its rules as sets of slots and fills a table set by set; here every slot
+is computed separately, one condition after the other, and the first match counts.
 
 Rules:
-- names only: a key is its name; a table draws on names, and which kernel a name stands
-  for is put in afterwards; the answer for a set of names is remembered by that set;
-- `LAYERS` is the order of priority, lowest first; a star stands for the sixteen
-  backends; a slot is a place in `SLOTS`; the layer at index `i` owns mask bit `16 + i`.
+- names only: a key is its name; a table draws on names, and the kernel of each name is
+  filled in afterwards; the answer for a set of names is cached by that set;
+- `LAYERS` is the order of priority, lowest first; a star means the sixteen backends; a
+  slot is a place in `SLOTS`; the layer at index `i` owns mask bit `16 + i`.
 
-Source of the rules: the order of upstream's table computation, 2.13, with an autograd
-key guarding the backend of its own for every backend.
+Source of the rules: the order of upstream's table computation, 2.13, with a separate
+autograd key that guards each backend.
 """
 
 from collections.abc import Iterable, Sequence
@@ -117,7 +117,7 @@ AUTOGRAD_NESTED = "AutogradNestedTensor"
 
 
 def _spread(layer: str) -> list[str]:
-    """The keys of a layer, lowest backend first."""
+    """Return the keys of a layer, lowest backend first."""
     if "*" not in layer:
         return [layer]
     return [layer.replace("*", backend) for backend in BACKENDS]
@@ -135,8 +135,8 @@ PLACES = {
     for position, name in enumerate(_spread(layer))
 }
 
-# Backends without an autograd key of their own: every kernel there makes an implicit
-# kernel at AutogradOther ambiguous.
+# Backends without a separate autograd key: every kernel there makes an implicit kernel
+# at AutogradOther ambiguous.
 BEHIND_AUTOGRAD_OTHER = frozenset(
     ["FPGA", "Vulkan", "Metal", "CustomRNGKeyId", "MkldnnCPU"]
     + [
@@ -149,7 +149,7 @@ BEHIND_AUTOGRAD_OTHER = frozenset(
 _AUTOGRAD = frozenset([*_spread("Autograd*"), AUTOGRAD_OTHER, AUTOGRAD_NESTED])
 _NESTED = frozenset(_spread("NestedTensor*"))
 _EXPLICIT = BEHIND_AUTOGRAD_OTHER | frozenset(BACKENDS)
-# Sparse tensors, and whatever XLA and Lazy trace, want functional kernels of their own.
+# Sparse tensors, and tensors of XLA and Lazy, need separate functional kernels.
 _WANTS_FUNCTIONAL = frozenset(_spread("Sparse*")) | frozenset(
     layer.replace("*", backend)
     for layer in LAYERS
@@ -167,15 +167,15 @@ MEMBERS = {
     EXPLICIT_NON_FUNCTIONAL: _EXPLICIT - _WANTS_FUNCTIONAL,
 }
 
-# Autograd slot -> the backend keys that it stands before.  Upstream forgets HIP, VE
-# and MTIA; here, by decision, every backend is guarded by its own autograd key.
+# Autograd slot -> the backend keys that it guards.  Upstream omits HIP, VE and MTIA;
+# here, by decision, every backend is guarded by its own autograd key.
 GUARDS = {
     **{f"Autograd{backend}": frozenset({backend}) for backend in BACKENDS},
     AUTOGRAD_OTHER: BEHIND_AUTOGRAD_OTHER,
     AUTOGRAD_NESTED: _NESTED,
 }
 
-# Where a kernel can be registered: at a key with a slot, or at an alias.
+# Keys at which a kernel can be registered: those with a slot, and aliases.
 KERNEL_KEYS = frozenset(SLOTS[1:]) | ALIASES
 
 # Provenances of slots that draw on no key of the operator.
@@ -186,14 +186,17 @@ AMBIGUOUS = "ambiguous autogradother"
 # All subsets of twelve keys.
 REMEMBERED = 4096
 
-# Makes a named tuple of its fields, in half the time that its own class takes.
+# Creates a named tuple from its fields, in half the time that its own class needs.
 _MAKE = tuple.__new__
 _BACKEND_BITS = (1 << len(BACKENDS)) - 1
 _ALL_BITS = (1 << (len(BACKENDS) + len(LAYERS))) - 1
 
 
 class Expected(NamedTuple):
-    """What a slot must hold: a registration (None: none, or ambiguous) and why."""
+    """The expected content of a slot: a registration, or None, and its provenance.
+
+    None is an empty or an ambiguous slot.
+    """
 
     key: str
     token: Implementation | Fallback | None
@@ -201,17 +204,17 @@ class Expected(NamedTuple):
 
     @property
     def falls_through(self) -> bool:
-        """Whether the slot's kernel is one that is never called."""
+        """Return True if the slot's kernel is a fallthrough, which is never called."""
         return self.token is not None and self.token.kernel.function is None
 
 
 def second_table(
     implementations: Implementations, fallbacks: Iterable[Fallback]
 ) -> tuple[Expected, ...]:
-    """The expected content of each of the 137 slots, by number."""
-    newest = {key.name: held[0] for key, held in implementations.items() if held}
+    """Return the expected content of each of the 137 slots, by number."""
+    newest = {key.name: tokens[0] for key, tokens in implementations.items() if tokens}
     spread = {key.name: token for token in fallbacks for key in token.keys}
-    found = []
+    slots = []
     for slot, (source, provenance) in zip(
         SLOTS, _sources(frozenset(newest)), strict=True
     ):
@@ -221,12 +224,12 @@ def second_table(
             provenance = MISSING if token is None else FALLBACK
         else:
             token = newest[source] if source else None
-        found.append(_MAKE(Expected, (slot, token, provenance)))
-    return tuple(found)
+        slots.append(_MAKE(Expected, (slot, token, provenance)))
+    return tuple(slots)
 
 
 def second_masks(table: Iterable[Expected]) -> tuple[int, ...]:
-    """One mask a backend: all bits but those of layers that fall through there."""
+    """Return one mask a backend: all bits except those of layers that fall through."""
     everywhere, cleared = _ALL_BITS, [0] * len(BACKENDS)
     for slot in table:
         token = slot.token
@@ -244,10 +247,10 @@ def second_masks(table: Iterable[Expected]) -> tuple[int, ...]:
 def slot_reached(
     arguments: int, included: int, excluded: int, masks: Sequence[int]
 ) -> str:
-    """The slot of a call, from the joined keysets of its tensors.
+    """Return the slot of a call, from the joined keysets of its tensors.
 
-    The mask is chosen by the highest backend among the arguments alone; a call without
-    any takes the first.  Exclusion never takes a backend away.
+    The mask is selected by the highest backend among the arguments alone; a call
+    without any uses the first.  Exclusion never removes a backend.
     """
     backends = [b for b in range(len(BACKENDS)) if arguments >> b & 1]
     bits = (arguments | included) & (~excluded | _BACKEND_BITS)
@@ -262,12 +265,12 @@ def slot_reached(
 
 @lru_cache(maxsize=REMEMBERED)
 def _sources(present: frozenset[str]) -> tuple[tuple[str | None, str | None], ...]:
-    """For each slot: the key that it draws on, and why; (None, None) for neither."""
+    """Return for each slot the key that it draws on, and why; (None, None) if none."""
     return tuple(_source(slot, present) for slot in SLOTS)
 
 
 def _source(slot: str, present: frozenset[str]) -> tuple[str | None, str | None]:
-    """First match wins."""
+    """Return the source of one slot; the first match counts."""
     undefined = slot == UNDEFINED
     if slot in present:
         return slot, "kernel"

@@ -1,18 +1,18 @@
-"""Laws of a state: what is registered, the tables that follow from it, their masks.
+"""Laws of a state: the registrations, the tables that follow from them, their masks.
 
-Every registration stands where it belongs, once, and is counted.  The live table, the
-one that calls use, is held against the second table.  All 137 slots are compared,
-`Undefined` included, by identity of kernel objects and of registrations; two kernels
-that look alike are two kernels.  Masks are raw bits, backends low; the second masks
-come from the second table, so that a mask shows that was forgotten when a table
-changed.
+Every registration is in its place, once, and is counted.  The live table, which calls
+use, is compared with the second table.  All 137 slots are compared, `Undefined`
+included, by identity of kernel objects and of registrations; two equal kernels are two
+kernels.  Masks are raw bits, backends low; the second masks are computed from the
+second table, so that an outdated mask is detected after a table changed.
 
 Rules:
-- which arguments choose the kernel is judged by the text of their types: exactly four
-  texts take part; a size, as the 2 of `Tensor[2]`, is no part of the type;
-- only kernels that tell a signature are compared.  A schema and an inferred schema fit
-  if they have as many arguments and results, of types that print alike, a symbolic
-  integer being an integer; names, defaults, sizes and annotations may differ.
+- the arguments that choose the kernel are determined by the text of their types:
+  exactly four texts take part; a size, as the 2 of `Tensor[2]`, is not part of the
+      type;
+- only kernels with a signature are compared.  A schema and an inferred schema fit if
+  they have as many arguments and results, of types that print alike, where a symbolic
+  integer is an integer; names, defaults, sizes and annotations may differ.
 """
 
 from collections.abc import Sequence
@@ -57,14 +57,14 @@ def operators_are_filed_under_their_names(operator: FiledOperator) -> list[Findi
 
 @law("state", per_operator=True)
 def registrations_belong_to_their_operator(operator: FiledOperator) -> list[Finding]:
-    """What is registered for an operator names that operator; so does its schema."""
+    """A registration of an operator names that operator; so does its schema."""
     own = operator.entry.name
-    found = [
+    findings = [
         (f"{own}, {describe(token)}", str(own), str(token.operator))
         for token in tokens_of(operator.entry)
         if token.operator != own
     ]
-    return found + [
+    return findings + [
         (f"{own}, schema of {describe(token)}", str(own), str(token.schema.name))
         for token in operator.entry.definitions
         if token.schema.name != own
@@ -73,30 +73,30 @@ def registrations_belong_to_their_operator(operator: FiledOperator) -> list[Find
 
 @law("state", per_operator=True)
 def readings_tell_what_is_registered(operator: FiledOperator) -> list[Finding]:
-    """What a registration says about itself is true of its operator and kernel."""
+    """The reading of a registration is true of its operator and kernel."""
     entry = operator.entry
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for token in tokens_of(entry):
         where = f"{entry.name}, {describe(token)}"
         if isinstance(token, (Reservation, ClassRule)):
             continue
-        told = f"{token.reading.text} in namespace {token.reading.namespace}"
+        stated = f"{token.reading.text} in namespace {token.reading.namespace}"
         true = f"{token.operator} in namespace {token.operator.namespace}"
-        if told != true:
-            found.append((where, true, told))
+        if stated != true:
+            findings.append((where, true, stated))
         if isinstance(token, Implementation):
             reading, kernel = token.reading, token.kernel
             if reading.through is not (kernel.function is None):
-                told = "falls through" if reading.through else "is called"
-                found.append((where, f"not that it {told}", told))
+                stated = "falls through" if reading.through else "is called"
+                findings.append((where, f"not that it {stated}", stated))
             if reading.facts is not kernel.facts:
-                found.append((where, kernel.facts.name, reading.facts.name))
-    return found
+                findings.append((where, kernel.facts.name, reading.facts.name))
+    return findings
 
 
 @law("state", per_operator=True)
 def an_operator_has_one_definition(operator: FiledOperator) -> list[Finding]:
-    """An operator has one definition at most, or equal ones under the 2020 rule."""
+    """An operator has at most one definition, or equal ones under the 2020 rule."""
     definitions = operator.entry.definitions
     if len(definitions) < 2:
         return []
@@ -114,57 +114,57 @@ def an_operator_has_one_definition(operator: FiledOperator) -> list[Finding]:
 
 @law("state", per_operator=True)
 def definitions_stand_in_order(operator: FiledOperator) -> list[Finding]:
-    """Definitions with an alias kind come first, and those alike by their texts."""
-    held = operator.entry.definitions
-    if len(held) < 2:
+    """Definitions with an alias kind come first; otherwise the texts decide."""
+    definitions = operator.entry.definitions
+    if len(definitions) < 2:
         return []
-    wanted = sorted(held, key=_rank)
-    if wanted == list(held):
+    ordered = sorted(definitions, key=_rank)
+    if ordered == list(definitions):
         return []
     where = f"{operator.entry.name}, definitions"
-    return [(where, describe_all(wanted), describe_all(held))]
+    return [(where, describe_all(ordered), describe_all(definitions))]
 
 
 @law("state", per_operator=True)
 def a_class_has_one_rule(operator: FiledOperator) -> list[Finding]:
-    """A class has one rule for an operator at most, and rules stand by their texts."""
-    held = operator.entry.rules
-    # Classes may compare as they like.
-    classes = {id(rule.cls) for rule in held}
-    wanted = sorted(held, key=lambda rule: rule.texts)
-    if len(classes) == len(held) and wanted == list(held):
+    """A class has at most one rule for an operator; rules are sorted by their texts."""
+    rules = operator.entry.rules
+    # By identity: classes may define `==` freely.
+    classes = {id(rule.cls) for rule in rules}
+    ordered = sorted(rules, key=lambda rule: rule.texts)
+    if len(classes) == len(rules) and ordered == list(rules):
         return []
     where = f"{operator.entry.name}, rules"
-    return [(where, f"{len(classes)}, by their texts", describe_all(held))]
+    return [(where, f"{len(classes)}, by their texts", describe_all(rules))]
 
 
 @law("state", per_operator=True)
 def the_total_counts_what_is_live(operator: FiledOperator) -> list[Finding]:
-    """The total of an operator counts what is live save rules; alone it is not zero."""
+    """The total counts live tokens except rules; an entry without rules has some."""
     entry = operator.entry
     count = len(entry.definitions) + len(entry.reservations)
-    for held in entry.implementations.values():
-        count += len(held)
+    for kernels in entry.implementations.values():
+        count += len(kernels)
     if count == entry.total and (count > 0 or entry.rules):
         return []
     where = f"{entry.name}, total"
-    wanted = str(count) if count or entry.rules else "no such operator"
-    return [(where, wanted, str(entry.total))]
+    expected = str(count) if count or entry.rules else "no such operator"
+    return [(where, expected, str(entry.total))]
 
 
 @law("state", per_operator=True)
 def no_kernel_list_is_empty(operator: FiledOperator) -> list[Finding]:
-    """A key that an operator has in its map has a kernel at least."""
+    """A key in the map of an operator has at least one kernel."""
     return [
         (f"{operator.entry.name} at {key.name}", "a kernel", "an empty list")
-        for key, held in operator.entry.implementations.items()
-        if not held
+        for key, kernels in operator.entry.implementations.items()
+        if not kernels
     ]
 
 
 @law("state", per_operator=True)
 def a_registration_is_listed_once(operator: FiledOperator) -> list[Finding]:
-    """A live registration stands at exactly one place of its operator."""
+    """A live registration is at exactly one place of its operator."""
     tokens = tokens_of(operator.entry)
     if len(set(tokens)) == len(tokens):
         return []
@@ -177,29 +177,29 @@ def a_registration_is_listed_once(operator: FiledOperator) -> list[Finding]:
 
 @law("state", per_operator=True)
 def kernels_are_listed_under_their_key(operator: FiledOperator) -> list[Finding]:
-    """A kernel stands in the list of the key that it was registered for."""
+    """A kernel is in the list of the key that it was registered for."""
     return [
         (f"{operator.entry.name}, {describe(token)}", token.key.name, key.name)
-        for key, held in operator.entry.implementations.items()
-        for token in held
+        for key, tokens in operator.entry.implementations.items()
+        for token in tokens
         if token.key is not key
     ]
 
 
 @law("state", per_operator=True)
 def keys_stand_in_order(operator: FiledOperator) -> list[Finding]:
-    """The keys of an operator's kernels stand in the order of their values."""
+    """The keys of an operator's kernels are in the order of their values."""
     keys = list(operator.entry.implementations)
-    wanted = sorted(keys, key=lambda key: key.value)
-    if keys == wanted:
+    ordered = sorted(keys, key=lambda key: key.value)
+    if keys == ordered:
         return []
-    names = [", ".join(key.name for key in each) for each in (wanted, keys)]
+    names = [", ".join(key.name for key in each) for each in (ordered, keys)]
     return [(f"{operator.entry.name}, keys", names[0], names[1])]
 
 
 @law("state", per_operator=True)
 def kernels_stand_at_keys_that_take_them(operator: FiledOperator) -> list[Finding]:
-    """No kernel stands at Undefined or at a building block."""
+    """No kernel is at Undefined or at a building block."""
     return [
         (str(operator.entry.name), "a runtime key or an alias", key.name)
         for key in operator.entry.implementations
@@ -209,7 +209,7 @@ def kernels_stand_at_keys_that_take_them(operator: FiledOperator) -> list[Findin
 
 @law("state", "namespaces")
 def no_namespace_is_empty(state: DispatcherState) -> list[Finding]:
-    """A namespace that a state has in its map has an operator at least."""
+    """A namespace in the map of a state has at least one operator."""
     return [
         (f"namespace {namespace}", "an operator", "none")
         for namespace, operators in state.namespaces.items()
@@ -220,64 +220,76 @@ def no_namespace_is_empty(state: DispatcherState) -> list[Finding]:
 @law("state", "claims")
 def claims_are_sorted_and_one_a_namespace(state: DispatcherState) -> list[Finding]:
     """The claims of DEF libraries are sorted, and no namespace is claimed twice."""
-    found = [claim.namespace for claim in state.claims]
-    wanted = sorted(set(found))
-    if found == wanted:
+    namespaces = [claim.namespace for claim in state.claims]
+    expected = sorted(set(namespaces))
+    if namespaces == expected:
         return []
-    return [("the claims", ", ".join(wanted), ", ".join(found))]
+    return [("the claims", ", ".join(expected), ", ".join(namespaces))]
 
 
 @law("state", "fallbacks")
 def fallbacks_stand_where_their_tokens_say(state: DispatcherState) -> list[Finding]:
     """A slot has a fallback exactly if a live fallback names its key, and only one."""
-    held = state.fallbacks
-    wanted: list[Fallback | None] = [None] * len(SLOTS)
-    found: list[Finding] = []
+    fallbacks = state.fallbacks
+    slots: list[Fallback | None] = [None] * len(SLOTS)
+    findings: list[Finding] = []
     present = through = 0
-    for token in held.tokens:
+    for token in fallbacks.tokens:
         for key in token.keys:
             number = NUMBERS[key.name]
-            other = wanted[number]
+            other = slots[number]
             if other is not None:
                 both = describe_all([other, token])
-                found.append((f"the fallbacks at {key.name}", "one", both))
-            wanted[number] = token
+                findings.append((f"the fallbacks at {key.name}", "one", both))
+            slots[number] = token
             present |= 1 << number
             through |= (token.kernel.function is None) << number
-    if tuple(wanted) != held.slots:
-        for name, ours, theirs in zip(SLOTS, wanted, held.slots, strict=True):
+    if tuple(slots) != fallbacks.slots:
+        for name, ours, theirs in zip(SLOTS, slots, fallbacks.slots, strict=True):
             if ours is not theirs:
-                found.append((f"the fallbacks at {name}", _told(ours), _told(theirs)))
-    if present != held.present:
+                findings.append(
+                    (
+                        f"the fallbacks at {name}",
+                        _fallback_text(ours),
+                        _fallback_text(theirs),
+                    )
+                )
+    if present != fallbacks.present:
         where = "the fallbacks, slots that have one"
-        found.append((where, f"{present:#x}", f"{held.present:#x}"))
-    if through != held.through:
+        findings.append((where, f"{present:#x}", f"{fallbacks.present:#x}"))
+    if through != fallbacks.through:
         where = "the fallbacks, slots that fall through"
-        found.append((where, f"{through:#x}", f"{held.through:#x}"))
-    told = tuple(
+        findings.append((where, f"{through:#x}", f"{fallbacks.through:#x}"))
+    texts = tuple(
         (
             sum(1 << NUMBERS[key.name] for key in token.keys),
             token.debug,
             token.kernel.function is None,
         )
-        for token in held.tokens
+        for token in fallbacks.tokens
     )
-    if told != held.texts.texts:
-        found.append(("the fallbacks, texts", repr(told), repr(held.texts.texts)))
-    order = [NUMBERS[token.keys[0].name] for token in held.tokens]
+    if texts != fallbacks.texts.texts:
+        findings.append(
+            ("the fallbacks, texts", repr(texts), repr(fallbacks.texts.texts))
+        )
+    order = [NUMBERS[token.keys[0].name] for token in fallbacks.tokens]
     if order != sorted(order):
-        found.append(("the fallbacks", "slot order", describe_all(held.tokens)))
-    return found
+        findings.append(("the fallbacks", "slot order", describe_all(fallbacks.tokens)))
+    return findings
 
 
 @law("state", "subscriptions")
 def listeners_are_subscribed_once(state: DispatcherState) -> list[Finding]:
-    """A subscription stands once in the list of listeners."""
-    held = state.subscriptions
-    if len(set(held)) == len(held):
+    """A subscription is in the list of listeners once."""
+    subscriptions = state.subscriptions
+    if len(set(subscriptions)) == len(subscriptions):
         return []
     return [
-        ("the listeners", describe_all(tuple(dict.fromkeys(held))), describe_all(held))
+        (
+            "the listeners",
+            describe_all(tuple(dict.fromkeys(subscriptions))),
+            describe_all(subscriptions),
+        )
     ]
 
 
@@ -285,7 +297,7 @@ def _rank(token: Definition) -> tuple[bool, tuple[Any, ...]]:
     return token.schema.alias_kind is None, token.reading.texts
 
 
-def _told(token: Fallback | None) -> str:
+def _fallback_text(token: Fallback | None) -> str:
     return "none" if token is None else describe(token)
 
 
@@ -295,28 +307,34 @@ LISTS = ("Tensor[]", "Tensor?[]")
 
 @law("state", per_operator=True)
 def without_a_schema_no_argument_is_looked_at(operator: FiledOperator) -> list[Finding]:
-    """An operator without a definition looks at no argument."""
-    found = operator.entry.extractor
-    if operator.entry.definitions or not (found.tensors or found.lists):
+    """An operator without a definition does not dispatch on arguments."""
+    extractor = operator.entry.extractor
+    if operator.entry.definitions or not (extractor.tensors or extractor.lists):
         return []
     where = f"{operator.entry.name}, arguments"
-    return [(where, "none", _arguments(found.tensors, found.lists))]
+    return [(where, "none", _arguments(extractor.tensors, extractor.lists))]
 
 
 @law("state", per_operator=True)
 def the_schema_says_which_arguments_count(operator: FiledOperator) -> list[Finding]:
-    """An operator looks at exactly the tensors and lists of tensors of its schema."""
+    """An operator dispatches on exactly the tensors and tensor lists of its schema."""
     entry = operator.entry
     if not entry.definitions:
         return []
     types = [str(argument.type) for argument in entry.definitions[0].schema.arguments]
     tensors = tuple(at for at, text in enumerate(types) if text in TENSORS)
     lists = tuple(at for at, text in enumerate(types) if text in LISTS)
-    held = entry.extractor
-    if (tensors, lists) == (held.tensors, held.lists):
+    extractor = entry.extractor
+    if (tensors, lists) == (extractor.tensors, extractor.lists):
         return []
     where = f"{entry.name}, arguments"
-    return [(where, _arguments(tensors, lists), _arguments(held.tensors, held.lists))]
+    return [
+        (
+            where,
+            _arguments(tensors, lists),
+            _arguments(extractor.tensors, extractor.lists),
+        )
+    ]
 
 
 def _arguments(tensors: Sequence[int], lists: Sequence[int]) -> str:
@@ -339,7 +357,7 @@ def typed_kernels_agree(operator: FiledOperator) -> list[Finding]:
 
 @law("state", per_operator=True)
 def typed_kernels_fit_the_schema(operator: FiledOperator) -> list[Finding]:
-    """Every live typed kernel takes and returns what the schema says."""
+    """Every live typed kernel fits the schema."""
     entry = operator.entry
     if not entry.definitions:
         return []
@@ -354,8 +372,8 @@ def typed_kernels_fit_the_schema(operator: FiledOperator) -> list[Finding]:
 def _typed(operator: FiledOperator) -> list[Implementation]:
     return [
         token
-        for held in operator.entry.implementations.values()
-        for token in held
+        for tokens in operator.entry.implementations.values()
+        for token in tokens
         if token.kernel.facts.signature is not None
     ]
 
@@ -372,28 +390,28 @@ def _types(arguments: Sequence[Argument]) -> list[str]:
 
 @law("state", per_operator=True)
 def tables_hold_the_fallbacks_of_the_state(operator: FiledOperator) -> list[Finding]:
-    """The fallbacks that an operator's table is built on are those of the state."""
-    held = operator.entry.table.fallbacks
-    if held is operator.fallbacks:
+    """The fallbacks in an operator's table are those of the state."""
+    fallbacks = operator.entry.table.fallbacks
+    if fallbacks is operator.fallbacks:
         return []
     return group_findings(
         operator.entry.name,
         (
-            (key, _debug(wanted), _debug(found))
-            for key, wanted, found in zip(
+            (key, _debug(ours), _debug(theirs))
+            for key, ours, theirs in zip(
                 (slot.key for slot in operator.expected),
                 operator.fallbacks.slots,
-                held.slots,
+                fallbacks.slots,
                 strict=True,
             )
-            if wanted is not found
+            if ours is not theirs
         ),
     )
 
 
 @law("state", per_operator=True)
 def callers_belong_to_their_entry(operator: FiledOperator) -> list[Finding]:
-    """What an entry remembers for calling was built from its own parts."""
+    """The cached invoker of an entry was built from its own parts."""
     caller = operator.entry.memo.get("caller")
     if caller is None:
         return []
@@ -419,11 +437,11 @@ def slots_run_what_the_rules_say(operator: FiledOperator) -> list[Finding]:
     return group_findings(
         operator.entry.name,
         (
-            (wanted.key, *_apart(_wanted(wanted), repr(slot.debug)))
-            for wanted, slot in zip(operator.expected, operator.live, strict=True)
-            if slot.token is not wanted.token
-            or slot.kernel is not _kernel(wanted)
-            or slot.key.name != wanted.key
+            (expected.key, *_apart(_expected_text(expected), repr(slot.debug)))
+            for expected, slot in zip(operator.expected, operator.live, strict=True)
+            if slot.token is not expected.token
+            or slot.kernel is not _kernel(expected)
+            or slot.key.name != expected.key
         ),
     )
 
@@ -434,9 +452,9 @@ def slots_say_which_rule_filled_them(operator: FiledOperator) -> list[Finding]:
     return group_findings(
         operator.entry.name,
         (
-            (wanted.key, wanted.provenance, slot.provenance)
-            for wanted, slot in zip(operator.expected, operator.live, strict=True)
-            if slot.provenance != wanted.provenance
+            (expected.key, expected.provenance, slot.provenance)
+            for expected, slot in zip(operator.expected, operator.live, strict=True)
+            if slot.provenance != expected.provenance
         ),
     )
 
@@ -456,13 +474,13 @@ def a_slot_without_kernel_says_missing(operator: FiledOperator) -> list[Finding]
     )
 
 
-def _kernel(wanted: Expected) -> Kernel | None:
-    if wanted.token is not None:
-        return wanted.token.kernel
-    return AMBIGUOUS if wanted.provenance == AMBIGUITY else None
+def _kernel(expected: Expected) -> Kernel | None:
+    if expected.token is not None:
+        return expected.token.kernel
+    return AMBIGUOUS if expected.provenance == AMBIGUITY else None
 
 
-def _wanted(slot: Expected) -> str:
+def _expected_text(slot: Expected) -> str:
     return repr(slot.provenance if slot.token is None else slot.token.debug)
 
 
@@ -470,9 +488,9 @@ def _debug(token: Fallback | None) -> str:
     return "no fallback" if token is None else repr(token.debug)
 
 
-def _apart(wanted: str, found: str) -> tuple[str, str]:
-    """Two texts; things that differ may be described alike."""
-    return wanted, found if found != wanted else f"another {found}"
+def _apart(expected: str, actual: str) -> tuple[str, str]:
+    """Return two texts; mark different things with one description."""
+    return expected, actual if actual != expected else f"another {actual}"
 
 
 _BACKEND_BITS = (1 << len(BACKENDS)) - 1
@@ -481,14 +499,14 @@ _BACKEND_BITS = (1 << len(BACKENDS)) - 1
 @law("state", per_operator=True)
 def masks_leave_out_what_falls_through(operator: FiledOperator) -> list[Finding]:
     """A backend's mask lacks a functionality exactly if its slot falls through."""
-    found = []
+    findings = []
     masks = operator.entry.table.masks.by_backend
-    wanted = second_masks(operator.expected)
-    for backend, ours, theirs in zip(BACKENDS, wanted, masks, strict=True):
+    expected = second_masks(operator.expected)
+    for backend, ours, theirs in zip(BACKENDS, expected, masks, strict=True):
         if (ours ^ theirs) & ~_BACKEND_BITS:
             where = f"{operator.entry.name}, mask of {backend}"
-            found.append((where, f"without {_cut(ours)}", f"without {_cut(theirs)}"))
-    return found
+            findings.append((where, f"without {_cut(ours)}", f"without {_cut(theirs)}"))
+    return findings
 
 
 @law("state", per_operator=True)
@@ -513,11 +531,11 @@ def one_mask_for_all_only_where_none_differ(operator: FiledOperator) -> list[Fin
 def masks_hold_every_backend(operator: FiledOperator) -> list[Finding]:
     """Every mask has the bits of all backends: fallthroughs cut functionalities."""
     return [
-        (f"{operator.entry.name}, mask of {backend}", "all backends", f"{held:#x}")
+        (f"{operator.entry.name}, mask of {backend}", "all backends", f"{backends:#x}")
         for backend, mask in zip(
             BACKENDS, operator.entry.table.masks.by_backend, strict=True
         )
-        if (held := mask & _BACKEND_BITS) != _BACKEND_BITS
+        if (backends := mask & _BACKEND_BITS) != _BACKEND_BITS
     ]
 
 

@@ -1,22 +1,22 @@
-"""Locks of the whole process: of loading, and those that a forked child gets anew.
+"""Locks of the whole process: for loading modules, and for use across forks.
 
-What is held while a module of ours loads, and what a fork does to locks that another
-thread holds at that moment: the child has no such thread, so nobody would ever release
-them.
+The lock that is held while a module of the package loads, and the handling of locks
+that another thread holds at a fork: the child does not have that thread, so these locks
+would never be released.
 
 Rules:
-- a module that loads when it is first asked for is loaded by `load`, or with `LOADING`
-  held: two threads that enter a package at two of its modules would each wait for what
+- a module that is loaded on first use is loaded by `load`, or with `LOADING` held: two
+  threads that enter a package at two of its modules would each wait for the module that
   the other one loads;
-- nothing that holds another lock loads a module for the first time;
-- `waited_for` is for locks of long work that must not be cut in two (loading,
+- a thread that holds another lock never loads a module for the first time;
+- `waited_for` is for locks of long work that a fork must not interrupt (loading,
   compiling): a fork waits until they are free; they are reentrant, as the thread that
   forks may hold them;
-- `renewed` is for locks of a few steps, each of which leaves things whole: the child
-  finds them free;
-- `reentered` is for those of them under which objects are made: the garbage collector
-  or a signal may then run code of anybody in the very thread that holds the lock.  Who
-  holds one makes first, looks again, and only then sets.
+- `renewed` is for locks of a few steps, after each of which the state is consistent:
+  the child finds them free;
+- `reentered` is for such locks under which objects are created: the garbage collector
+  or a signal may then run arbitrary code in the very thread that holds the lock.  The
+  holder creates first, checks again, and only then assigns.
 """
 
 import os
@@ -32,32 +32,32 @@ _RENEWED: WeakSet[Any] = WeakSet()
 
 
 def waited_for() -> RLock:
-    """A reentrant lock that a fork waits for; for modules, which make it once."""
-    made = RLock()
-    _AWAITED.append(made)
-    return made
+    """Return a reentrant lock that a fork waits for; modules create it once."""
+    lock = RLock()
+    _AWAITED.append(lock)
+    return lock
 
 
 def renewed() -> Lock:
-    """A lock that is free in a forked child, whoever held it."""
-    made = Lock()
-    _RENEWED.add(made)
-    return made
+    """Return a lock that is free in a forked child, even if another thread held it."""
+    lock = Lock()
+    _RENEWED.add(lock)
+    return lock
 
 
 def reentered() -> RLock:
-    """As `renewed`, and a thread that holds it may take it again."""
-    made = RLock()
-    _RENEWED.add(made)
-    return made
+    """Return a lock as `renewed` does that its holder may acquire again."""
+    lock = RLock()
+    _RENEWED.add(lock)
+    return lock
 
 
-# Held while a module of ours loads.
+# Held while a module of the package loads.
 LOADING = waited_for()
 
 
 def load(name: str) -> ModuleType:
-    """A module of ours, its packages first, by one thread at a time."""
+    """Import a module of the package, its parents first, by one thread at a time."""
     with LOADING:
         parts = name.split(".")
         for count in range(1, len(parts)):
@@ -99,7 +99,7 @@ def _in_child() -> None:
         lock._at_fork_reinit()
 
 
-# Some systems have no fork.
+# `os.fork` does not exist on every system.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before, after_in_parent=_after, after_in_child=_in_child

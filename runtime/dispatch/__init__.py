@@ -1,4 +1,4 @@
-"""The dispatcher: operators, their kernels by key, and the calls in between."""
+"""The dispatcher: operators, their kernels by key, and the path of a call."""
 
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle, Operators

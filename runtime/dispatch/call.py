@@ -1,35 +1,37 @@
-"""From a call to the kernel: where the operator stands, and what is bound for a call.
+"""From a call to the kernel: operator references, and the state bound for a call.
 
 How a call works: bind the arguments to the schema; join the keysets of the tensors
-among them; add what the thread includes, take off what it excludes and what falls
-through; the highest key left names a slot (`Caller.run`, `BoundKernels`); run the
-slot's kernel by its convention (`runtime.dispatch.runners`).  No lock is taken.
+among them; add the keys that the thread includes, and remove those that it excludes and
+those that fall through; the highest key left selects a slot (`EntryInvoker.run`,
+`BoundKernels`); run the slot's kernel by its convention (`runtime.dispatch.runners`).
+No lock is acquired.
 
-There are two paths.  The *slow path* looks the entry up in the published state and uses
-its `EntryInvoker`; every call can take it.  From the `WARM`th call on the operator has
-a *call stub*: a function with the operator's own parameters, compiled once for each
-definition (`runtime.dispatch.call_stub`).  It makes no list of arguments, finds the
-*bound kernel* of the keyset on the entry, and takes the slow path whenever something is
-out of the ordinary.  A bound kernel is a plain function of all arguments in the order
-of the schema, as kernels see them (codes are objects), which runs the kernel of one
+There are two paths.  The *slow path* looks up the entry in the published state and uses
+its `EntryInvoker`; every call can use it.  From the `WARM`th call on the operator has a
+*call stub*: a function with the operator's own parameters, compiled once for each
+definition (`runtime.dispatch.call_stub`).  It builds no list of arguments, finds the
+*bound kernel* of the keyset on the entry, and falls back to the slow path in every
+unusual case.  A bound kernel is a plain function of all arguments in the order of the
+schema, as kernels see them (enum constants are objects), which runs the kernel of one
 keyset of one entry.
 
 Rules:
-- a caller is a pure function of one immutable entry, built at the first call and kept
-  on the entry; it cannot be stale.  It keeps no entry, as that would be a circle, which
-  keeps kernels alive until garbage is collected;
-- a call stub keeps nothing of an entry: it asks the published state at every call, and
-  what is remembered for it lies on the entry, under a key of its dispatcher and
-  definition;
-- a callee (an operator of a dispatcher) keeps its dispatcher; an entry keeps neither;
-- the owner of a callee, a handle or a packet, is a partial object, whose function is
-  changed from `OperatorRef.call` to the call stub: nothing calls faster;
-- a bound kernel takes its keyset as it is, as a redispatch does.  A linked kernel and
-  the next ones are of one entry, whatever is registered while it runs;
-- results are converted and checked by the outermost call only, save those of boxed
-  kernels, of fallbacks, and of kernels with a keyset, which always are;
+- an `EntryInvoker` is a pure function of one immutable entry, built at the first call
+  and stored on the entry; it cannot be stale.  It does not refer to the entry: that
+  would be a reference cycle, which keeps kernels alive until the next collection;
+- a call stub does not refer to an entry: it reads the published state at every call,
+  and its cache is on the entry, under a key of its dispatcher and definition;
+- an `OperatorRef` (an operator of a dispatcher) keeps its dispatcher alive; an entry
+  keeps neither;
+- the owner of an `OperatorRef`, a handle or a packet, is a partial object, whose
+  function is changed from `OperatorRef.call` to the call stub: no other way of calling
+  is as fast;
+- a bound kernel uses its keyset without change, as a redispatch does.  A linked kernel
+  and the next ones belong to one entry, whatever is registered while it runs;
+- only the outermost call converts and checks results, except those of boxed kernels, of
+  fallbacks, and of kernels with a keyset, which are always checked;
 - a bound kernel refers to bound kernels of lower keys and never to one of a higher key;
-- the operator that boxed kernels and fallbacks are given is made when they run, from a
+- the operator argument of boxed kernels and fallbacks is created when they run, from a
   weak reference to the dispatcher.
 """
 
@@ -63,8 +65,8 @@ from everyorder.runtime.schema.signature import OperatorName
 
 BoundKernel = Callable[..., Any]
 
-# Calls of one entry before a call stub is made: compiling one costs as much as some
-# hundred slow calls, and entries that are explored are called a few times only.
+# Calls of one entry before a call stub is compiled: compiling one costs as much as some
+# hundred slow calls, and entries under exploration are called only a few times.
 WARM = 8
 # Further slow calls of one entry after which another handle of it may get a call stub.
 COLD = 64
@@ -77,7 +79,7 @@ def _no_owner() -> None:
 class OperatorRef:
     """One operator of one dispatcher.
 
-    `make_handle` makes an `OperatorHandle` of a dispatcher and a name.
+    `make_handle` creates an `OperatorHandle` from a dispatcher and a name.
     """
 
     __slots__ = ("dispatcher", "make_handle", "name", "namespace", "owner", "text")
@@ -97,7 +99,7 @@ class OperatorRef:
         self.owner: Callable[[], partial[Any] | None] = _no_owner
 
     def set_owner(self, owner: "partial[Any]") -> None:
-        """Let `owner` call the operator: its call stub, as soon as there is one."""
+        """Let `owner` call the operator: by its call stub, as soon as there is one."""
         self.owner = ref(owner)
 
     def call(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -115,15 +117,15 @@ class OperatorRef:
         return caller.call(self, args, kwargs)
 
     def slow_path(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """`call`, for a call stub."""
+        """Call by the slow path; call stubs use it."""
         return self.call(*args, **kwargs)
 
     def current_entry(self) -> OperatorEntry | None:
-        """The entry in the published state: one reference, taken once."""
+        """Return the entry in the published state, which is read once."""
         return self.dispatcher.state.find(self.namespace, self.text)
 
     def caller(self, entry: OperatorEntry | None) -> "EntryInvoker":
-        """The caller of an entry.  Raises `OperatorGone`, `CannotRun`."""
+        """Return the invoker of an entry.  Raises `OperatorGone`, `CannotRun`."""
         caller: EntryInvoker | None = (
             None if entry is None else entry.memo.get("caller")
         )
@@ -131,15 +133,15 @@ class OperatorRef:
 
     @property
     def keyring(self) -> HandleCache:
-        """The keyring of the dispatcher."""
+        """Return the handle cache of the dispatcher."""
         return self.dispatcher.keyring
 
     def operator(self) -> Any:
-        """A handle of the operator, for kernels that take one."""
+        """Return a handle of the operator, for kernels with an operator parameter."""
         return self.owner() or self.make_handle(self.dispatcher, self.name)
 
     def weak_operator(self) -> Callable[[], Any]:
-        """`operator` as a function that an entry may keep: it keeps no dispatcher."""
+        """Return `operator` as a function that does not keep the dispatcher alive."""
         reference, name, make_handle = ref(self.dispatcher), self.name, self.make_handle
         handles, text = self.keyring.handles, self.text
 
@@ -154,7 +156,7 @@ class OperatorRef:
         return operator
 
     def _install_stub(self, caller: "EntryInvoker") -> None:
-        """Give the owner the call stub of the definition, if it has one."""
+        """Set the function of the owner to the call stub of the definition, if any."""
         owner, reading = self.owner(), caller.reading
         maker = reading.maker
         if owner is None or maker is None:
@@ -174,20 +176,20 @@ class OperatorRef:
             return bound
 
         stub = maker(self.dispatcher, key, resolve, self.slow_path)
-        # Nothing else gives a partial object another function; it takes the attributes,
-        # too, which would be lost otherwise.
+        # Only `__setstate__` can replace the function of a partial object.  It replaces
+        # the attributes, too, so they are passed along.
         setstate: Callable[..., None] = partial.__dict__["__setstate__"]
         setstate(owner, (stub, (), {}, vars(owner)))
 
 
 class EntryInvoker:
-    """Everything a call of one entry needs; see `caller_of`."""
+    """The state of calls of one entry; see `caller_of`."""
 
     __slots__ = ("_bound", "bind", "calls", "name", "reading", "runners", "schema")
 
     def __init__(self, entry: OperatorEntry, reading: OperatorSpec) -> None:
-        # Not the entry itself, which keeps the caller: a circle would keep its kernels
-        # alive until garbage is collected.  So nothing it refers to refers to it.
+        # No reference to the entry, which stores this object: a cycle would keep its
+        # kernels alive until the next collection.
         self.name = entry.name
         self.schema = reading.schema
         self.reading = reading
@@ -199,13 +201,13 @@ class EntryInvoker:
 
     @property
     def table(self) -> Table:
-        """The table of the entry."""
+        """Return the table of the entry."""
         return self.runners.table
 
     def call(
         self, callee: OperatorRef, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Bind, dispatch, run."""
+        """Bind the arguments, dispatch, and run the kernel."""
         values = self.bind(args, kwargs)
         runners = self.runners
         bits = runners.keyset_bits(values)
@@ -217,7 +219,7 @@ class EntryInvoker:
         return runner(callee.operator, bits, values)
 
     def call_boxed(self, callee: OperatorRef, values: list[Any]) -> Any:
-        """Dispatch and run bound arguments."""
+        """Dispatch with bound arguments, and run the kernel."""
         bits = self.runners.keyset_bits(values)
         if WATCH.active:
             return self._watched("callBoxed", callee, bits, values)
@@ -226,7 +228,7 @@ class EntryInvoker:
     def redispatch(
         self, label: str, callee: OperatorRef, keyset: KeySet, values: list[Any]
     ) -> Any:
-        """Run the kernel of the highest key of `keyset`, taken as it is."""
+        """Run the kernel of the highest key of `keyset`, which is used unchanged."""
         if WATCH.active:
             return self._traced(label, callee, keyset.bits, values)
         return self.run(callee, keyset.bits, values)
@@ -257,7 +259,7 @@ class EntryInvoker:
         return run(callee.operator, bits, values)
 
     def bound_kernel(self, callee: OperatorRef, bits: int) -> BoundKernel:
-        """The bound kernel of a call whose arguments have these bits."""
+        """Return the bound kernel of a call whose arguments have these bits."""
         bits = self.runners.call_bits(bits)
         return self._bound_kernels(callee, False).for_call(bits)
 
@@ -285,9 +287,9 @@ class EntryInvoker:
         bits: int,
         values: list[Any],
     ) -> Any:
-        """Run the call, or the next observer's part of it, inside of the first one's.
+        """Run the call inside of the first observer, and of the others in turn.
 
-        So each observer hears of the end, whatever the others do.
+        So each observer is notified of the end, whatever the others do.
         """
         if not observers:
             return self._traced(label, callee, bits, values)
@@ -315,10 +317,10 @@ class EntryInvoker:
 
 
 def caller_of(entry: OperatorEntry | None, name: str) -> EntryInvoker:
-    """The caller of an entry, kept on it.
+    """Return the invoker of an entry, which is stored on the entry.
 
     Raises:
-        OperatorGone: nothing is registered for the operator but rules of classes.
+        OperatorGone: nothing is registered for the operator except rules of classes.
         CannotRun: it has kernels and no schema.
     """
     if entry is None or not entry.total:
@@ -348,7 +350,7 @@ class BoundKernels:
         self._calls: dict[int, BoundKernel] = {}
 
     def for_redispatch(self, bits: int) -> BoundKernel:
-        """The bound kernel of a redispatch with this keyset."""
+        """Return the bound kernel of a redispatch with this keyset."""
         bound = self._redispatches.get(bits)
         if bound is None:
             bound = self.for_call(bits)
@@ -358,7 +360,7 @@ class BoundKernels:
         return bound
 
     def for_call(self, bits: int) -> BoundKernel:
-        """The bound kernel of a call with this keyset, which the caller traces."""
+        """Return the bound kernel of a call with this keyset; the caller traces it."""
         bound = self._calls.get(bits)
         if bound is None:
             bound = self._calls[bits] = self._bound(bits)
@@ -374,11 +376,12 @@ class BoundKernels:
         return direct or self._run_by(runners.runner(number), bits)
 
     def bind_linked(self, kernel: Kernel, bits: int, key: DispatchKey) -> BoundKernel:
-        """A linked kernel as a bound one, as if it were the one of `key`."""
+        """Return a linked kernel as a bound one, as if it were the one of `key`."""
         assert kernel.function is not None, "only `fallthrough` has no function"
-        # Bound kernels of its own: those that it refers to must not refer to it.
+        # A new object, not `self`: the kernels that a linked one refers to must not
+        # refer back to it.
         bound = BoundKernels(self._runners, self.operator, self._traced)
-        # An alias key has no bit of its own: the next kernel is that of the call's key.
+        # An alias key has no bit: the next kernel is that of the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
         if key.bits:
             run = bound.for_redispatch(bits & full_after(key).bits)
@@ -392,16 +395,16 @@ class BoundKernels:
     def bind(
         self, kernel: Kernel, bits: int, key: DispatchKey, fallback: bool
     ) -> BoundKernel:
-        """Any other kernel as a bound one, as if it were the one of `key`."""
+        """Return any other kernel as a bound one, as if it were the one of `key`."""
         return self._run_by(self._runners.runner_of(kernel, fallback, key.name), bits)
 
     def _run_by(self, runner: Runner, bits: int) -> BoundKernel:
-        """The bound kernel of a runner, whose values are those of the stack."""
+        """Return the bound kernel of a runner, which gets its values from the stack."""
         operator, to_stack = self.operator, self._runners.to_stack
         return lambda *values: runner(operator, bits, to_stack(values))
 
     def _tracing(self, bound: BoundKernel, bits: int) -> BoundKernel:
-        """A bound kernel that traces the redispatch to it."""
+        """Return a bound kernel that traces the redispatch to it."""
         name, key = str(self._runners.name), SLOTS[slot_of(bits)].name
 
         def traced(*values: Any) -> Any:
@@ -419,8 +422,8 @@ class NextKernel:
     """The kernel of the next key, which a linked kernel calls.
 
     `run` is the bare function, which is faster to call.  `schema` and `tags` are those
-    of the operator, which a fallback does not know otherwise, and `rules` those of its
-    entry, for whoever asks handlers.
+    of the operator, which a fallback does not get otherwise, and `rules` those of its
+    entry, for callers of handlers.
     """
 
     __slots__ = ("_bound", "rules", "run", "schema", "tags")
@@ -437,15 +440,15 @@ class NextKernel:
         return self.run(*arguments)
 
     def for_keyset(self, keyset: KeySet) -> BoundKernel:
-        """The function that runs the kernel of the highest key of `keyset`."""
+        """Return the function that runs the kernel of the highest key of `keyset`."""
         return self._bound.for_redispatch(keyset.bits)
 
     def bind(
         self, kernel: Kernel, keyset: KeySet, key: DispatchKey, fallback: bool
     ) -> BoundKernel:
-        """The function that runs `kernel` in place of the linked one, at `key`.
+        """Return the function that runs `kernel` in place of the linked one, at `key`.
 
-        `fallback` says that it takes the operator; `fallthrough` is the next kernel.
+        If `fallback`, the kernel gets the operator; `fallthrough` is the next kernel.
         """
         function = kernel.function
         if function is None:
@@ -456,5 +459,5 @@ class NextKernel:
         return self._bound.bind(kernel, keyset.bits, key, fallback)
 
     def operator(self) -> Any:
-        """The `OperatorHandle` of the operator; keep it no longer than a call."""
+        """Return the `OperatorHandle`; do not keep it for longer than a call."""
         return self._bound.operator()

@@ -1,12 +1,12 @@
 """Call stubs: the call of one operator as a function with its own parameters.
 
-A call stub binds by Python's own rules for parameters, converts what is not at its
-default, joins the keysets, and runs the bound kernel that the entry remembers for them;
-no list of arguments is made, and none is scanned.  Its text is made here:
+A call stub binds by Python's own rules for parameters, converts values that differ from
+the default, joins the keysets, and runs the bound kernel that the entry caches for
+them; it builds and scans no list of arguments.  This module generates its text:
 
     def call(self=_MISSING, other=_MISSING, /, *_rest, alpha=_MISSING, **_more):
         if _more:
-            ...  # what is named finds its place
+            ...  # place the arguments passed by name
         if _WATCH.active or _rest:
             return _slow(*_written(_rest, _more, self, other, alpha))
         ...
@@ -18,12 +18,14 @@ no list of arguments is made, and none is scanned.  Its text is made here:
         return _kernel(self, other, _2)
 
 Rules:
-- a call stub does what the slow path does (`Caller.call`), or takes it: whatever is
-  out of the ordinary (a watcher, an argument too many, a value that does not fit, an
-  entry of another definition) goes to `slow`, which raises the errors;
+- a call stub does the same as the slow path (`OperatorRef.call`), or uses it: in every
+  unusual case (a watcher, a surplus argument, a value that does not fit, an entry of
+  another definition) it calls `slow`, which raises the errors;
 - the text depends on the schema alone; it is compiled once for each definition;
-- all names in it but those of arguments begin with `_`, as no argument's does;
-- `runtime.script.primitives.operator_calls` makes shorter functions of the same parts.
+- all names in it except those of arguments begin with `_`, which names of arguments
+  never do;
+- `runtime.script.primitives.operator_calls` builds shorter functions from the same
+  parts.
 
 After an idea of singledispatch's and of CPython's own argument clinic: let the
 interpreter bind.
@@ -49,20 +51,20 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.schema.values import MISMATCH, Converter, present, presenter
 
-# make(dispatcher, key, resolve, slow) -> the call stub
+# make(dispatcher, key, resolve, slow) -> call stub
 Maker = Callable[..., Callable[..., Any]]
 
-# Stands where an argument was not given.
+# The default of parameters: the argument was not passed.
 _MISSING = object()
 
 
 def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
-    """Compile `make(dispatcher, key, resolve, slow)`, which gives a call stub.
+    """Compile `make(dispatcher, key, resolve, slow)`, which returns a call stub.
 
     `memo[key][view][bits]` of the published entry is a bound kernel, `resolve(bits)`
-    makes one (None: take the slow path), and `slow(args, kwargs)` is the slow path.
-    `converters` are those of the arguments.  None for a schema that has no such
-    function: one that takes surplus arguments, or has names that Python does not take.
+    creates one (None: use the slow path), and `slow(args, kwargs)` is the slow path.
+    `converters` are those of the arguments.  None for a schema that cannot have such a
+    function: one with surplus arguments, or with names that are not Python parameters.
     """
     arguments = schema.arguments
     names = [argument.name for argument in arguments]
@@ -89,15 +91,15 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
 def making(
     kind: str, parameters: Sequence[str], body: Sequence[str], names: Mapping[str, Any]
 ) -> Maker:
-    """`make(dispatcher, key, resolve, slow)` of the body of a call."""
+    """Compile `make(dispatcher, key, resolve, slow)` from the body of a call."""
     call = block(f"def call({', '.join(parameters)}):", body)
     head = "def make(_dispatcher, _key, _resolve, _slow):"
-    made: Maker = generated(kind, block(head, [*call, "return call"]), names)
-    return made
+    maker: Maker = generated(kind, block(head, [*call, "return call"]), names)
+    return maker
 
 
 def globals_of(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
-    """What the text refers to."""
+    """Return the global names of the text."""
     values: dict[str, Any] = {
         "_AttributeError": AttributeError,
         "_KeyError": KeyError,
@@ -112,11 +114,11 @@ def globals_of(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any
     }
     values["_written"] = _writer(schema, placed=True)
     values["_written_twice"] = _writer(schema, placed=False)
-    for place, (turn, seen) in enumerate(
+    for place, (turn, present_as) in enumerate(
         zip(converters, presenters_of(schema), strict=True)
     ):
-        # A converted list is fresh; only codes look otherwise to a kernel.
-        show = None if _is_list(schema.arguments[place]) else seen
+        # A converted list is fresh already; only enum constants need a presenter.
+        show = None if _is_list(schema.arguments[place]) else present_as
         values[f"_turn{place}"] = turn if show is None else _presenting(turn, show)
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:
@@ -132,7 +134,7 @@ def _is_list(argument: Argument) -> bool:
 
 
 def _presenting(turn: Converter, show: Converter) -> Converter:
-    """A conversion to what a kernel sees; codes that are objects stay as they are."""
+    """Return a conversion to what kernels see; enum constants stay as they are."""
 
     def convert(value: object) -> object:
         if isinstance(value, EnumConstant):
@@ -145,10 +147,10 @@ def _presenting(turn: Converter, show: Converter) -> Converter:
 
 
 def _placed(names: list[str], twice: str, slow: str) -> list[str]:
-    """Positional arguments that were given by name; given twice, or unknown: slow.
+    """Return the lines that place positional arguments passed by name.
 
-    Where the first name that is given twice is seen nothing was placed yet: all that
-    stand before it were given by position, too.
+    An argument passed twice, or unknown, goes to the slow path.  At the first name that
+    is passed twice nothing was placed yet: all before it were passed by position, too.
     """
     lines = ["_known = 0"]
     for name in names:
@@ -165,9 +167,9 @@ def _placed(names: list[str], twice: str, slow: str) -> list[str]:
 def _writer(
     schema: Schema, *, placed: bool
 ) -> Callable[..., tuple[tuple[Any, ...], Mapping[str, Any]]]:
-    """The function that gives a call as it was written.
+    """Return a function that restores the arguments of a call as it was written.
 
-    `placed`: whether arguments that were given by name have found their places.
+    `placed` is true once arguments passed by name are in their places.
     """
     names = [argument.name for argument in schema.arguments]
     start = schema.kwarg_only_start
@@ -191,31 +193,34 @@ def _writer(
 
 
 def _parameters(schema: Schema) -> list[str]:
-    given = [f"{argument.name}=_MISSING" for argument in schema.arguments]
+    parameters = [f"{argument.name}=_MISSING" for argument in schema.arguments]
     start = schema.kwarg_only_start
-    positional = [*given[:start], "/"] if start else []
-    return [*positional, "*_rest", *given[start:], "**_more"]
+    positional = [*parameters[:start], "/"] if start else []
+    return [*positional, "*_rest", *parameters[start:], "**_more"]
 
 
 def passed(place: int, argument: Argument) -> str:
-    """The name that holds the value as the kernel gets it."""
+    """Return the name that holds the value as the kernel gets it."""
     required = not argument.has_default
     return argument.name if required and is_tensor(argument) else f"_{place}"
 
 
 def is_tensor(argument: Argument) -> bool:
-    """Whether an argument is a tensor, or one that may be missing."""
+    """Return True if an argument is a tensor or an optional tensor."""
     return is_dispatch_type(argument.type) == "tensor"
 
 
 def _converted(schema: Schema, slow: str) -> list[str]:
-    """Every argument but required tensors; a default is copied if it is a list."""
+    """Return the lines that convert arguments, except required tensors.
+
+    A default is copied if it is a list.
+    """
     lines = []
     for place, argument in enumerate(schema.arguments):
         if is_tensor(argument):
             if argument.has_default:
-                given = f"{argument.name} is not _MISSING"
-                value = f"{argument.name} if {given} else _default{place}"
+                is_passed = f"{argument.name} is not _MISSING"
+                value = f"{argument.name} if {is_passed} else _default{place}"
                 lines.append(f"_{place} = {value}")
             continue
         if argument.has_default:
@@ -235,7 +240,7 @@ def _converted(schema: Schema, slow: str) -> list[str]:
 
 
 def joined(schema: Schema, slow: str) -> list[str]:
-    """The keysets of all tensors, joined into `_bits`."""
+    """Return the lines that join the keysets of all tensors into `_bits`."""
     tensors = [
         (place, passed(place, argument), _may_be_none(argument))
         for place, argument in enumerate(schema.arguments)
@@ -246,7 +251,7 @@ def joined(schema: Schema, slow: str) -> list[str]:
     for _, name, optional in tensors:
         if optional:
             lines += [f"if {name} is not None:", f"    _bits |= {name}.key_bits"]
-    # A number that is taken for a tensor, None, or what is no tensor at all.
+    # A number that is accepted for a tensor, None, or a value that is not a tensor.
     failed = [f"    _{place} = _turn{place}({name})" for place, name, _ in tensors]
     for place, _, _ in tensors:
         failed += [f"    if _{place} is _MISMATCH:", f"        {slow}"]
@@ -270,12 +275,12 @@ def joined(schema: Schema, slow: str) -> list[str]:
 
 
 def bits_of(names: Iterable[str]) -> str:
-    """The keysets of arguments that are certainly tensors, joined."""
+    """Return the union of the keysets of arguments that are certainly tensors."""
     return " | ".join([f"{name}.key_bits" for name in names])
 
 
 def linked(schema: Schema, slow: str) -> list[str]:
-    """The bound kernel of the published entry for `_bits`, as `_kernel`."""
+    """Return the lines that set `_kernel`: the bound kernel of the published entry."""
     namespace = schema.name.name.partition("::")[0]
     where = f"[{namespace!r}][{str(schema.name)!r}]"
     return [
@@ -288,7 +293,7 @@ def linked(schema: Schema, slow: str) -> list[str]:
 
 
 def remembered(where: str, bits: str) -> list[str]:
-    """The bound kernel that is remembered for `bits` of the entry at a place."""
+    """Return the lines that read the bound kernel cached for `bits` of an entry."""
     return [
         f"_entry = _dispatcher.state.namespaces{where}",
         f"_kernel = _entry.memo[_key][_LOCAL.view][{bits}]",
@@ -300,7 +305,10 @@ def _may_be_none(argument: Argument) -> bool:
 
 
 def returned(schema: Schema) -> list[str]:
-    """Tensors need no look but one; every other result is converted."""
+    """Return the lines that return the result.
+
+    A tensor only needs its `key_bits` to be read; every other result is converted.
+    """
     kinds = [each.type for each in schema.returns]
     if not kinds or schema.is_varret or any(kind != TensorType for kind in kinds):
         return ["return _returns(_result)"]
@@ -308,7 +316,7 @@ def returned(schema: Schema) -> list[str]:
         return [*LOOK, "return _result"]
     looks = [f"_result[{place}].key_bits" for place in range(len(kinds))]
     return [
-        # Anything else than a tuple of that length is for `_returns` to judge.
+        # `_returns` converts or rejects anything else than a tuple of that length.
         f"if _type(_result) is not _tuple or _len(_result) != {len(kinds)}:",
         "    return _returns(_result)",
         *block("try:", looks),
@@ -317,7 +325,7 @@ def returned(schema: Schema) -> list[str]:
     ]
 
 
-# The look at one tensor.
+# Checks that a result is a tensor: only tensors have `key_bits`.
 LOOK = (
     "try:",
     "    _result.key_bits",

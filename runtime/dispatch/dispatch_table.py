@@ -1,21 +1,21 @@
 """The dispatch table of an operator: which kernel each of the 137 slots runs, and why.
 
-`RULES` says as data which key a slot draws its kernel from.  Evaluated for a set of
-keys that have kernels they give a *recipe*: a handful of lines, each a source and the
-set of slots that it fills.  A *table* is a recipe with kernels put in, and the masks
-that fallthrough kernels leave.  It is held in that factored form, because one
-registration then costs a few assignments instead of 137; `slots` spells it out.  What a
-table names *is* what calls use, and `dump_table` prints it.
+`RULES` states as data from which key a slot draws its kernel.  Evaluated for a set of
+keys with kernels, they yield a *recipe*: a handful of lines, each a source and the set
+of slots that it fills.  A *table* is a recipe with kernels filled in, and the masks of
+the fallthrough kernels.  It is stored in that factored form, because one registration
+then costs a few assignments instead of 137; `slots` expands it.  Calls use exactly the
+kernels that the table names, and `dump_table` prints it.
 
 Rules:
-- `RULES` is read from top to bottom; each row takes, of the slots that are still empty,
-  those in `slots`, if its source has a kernel and its condition holds.  A direct kernel
+- `RULES` is read from top to bottom; each row fills those of the still empty slots that
+  are in `slots`, if its source has a kernel and its condition holds.  A direct kernel
   comes before all rows, a fallback after them;
 - sets of slots are ints with bit `i` for slot `i`; slot 0, the call without any key,
-  belongs to three aliases although it is no member of them;
-- a recipe depends on *which* keys have kernels and on nothing else;
-- a fallthrough kernel is never called: its bit is missing from the mask that a call's
-  keyset is cut with.  A fallthrough at `AutogradCPU` clears the Autograd bit in CPU's
+  belongs to three aliases although it is not a member of them;
+- a recipe depends only on *which* keys have kernels;
+- a fallthrough kernel is never called: the mask that is applied to a call's keyset
+  lacks its bit.  A fallthrough at `AutogradCPU` clears the Autograd bit in CPU's
   mask only.  Backend bits are set in every mask.
 
 The laws (`invariants`) have a second statement of the same rules, written by other
@@ -46,7 +46,7 @@ ALL_SLOTS = (1 << len(SLOTS)) - 1
 
 
 def slots_of(keys: Iterable[DispatchKey]) -> int:
-    """The set of the slots of runtime keys."""
+    """Return the set of the slots of runtime keys."""
     mask = 0
     for key in keys:
         assert key.slot is not None, "only runtime keys have a slot"
@@ -60,7 +60,7 @@ class TableRule:
 
     `condition` is `"always"`, `"unguarded"` (no kernel at a backend that the slot's
     autograd key guards, and none at CompositeExplicitAutograd) or `"ambiguous"` (some
-    backend of AutogradOther has a kernel of its own; the slot gets a refusing kernel).
+    backend of AutogradOther has a direct kernel; the slot gets a kernel that raises).
     """
 
     source: DispatchKey
@@ -107,7 +107,7 @@ for _slot_key in SLOTS[1:]:
 AUTOGRADOTHER_SLOTS = slots_of(AUTOGRADOTHER_BACKENDS)
 
 
-# Enough for every subset of sixteen keys; a recipe is about a kilobyte.
+# Cached recipes: enough for every subset of sixteen keys; one is about a kilobyte.
 REMEMBERED = 65536
 
 
@@ -126,8 +126,8 @@ class Recipe:
     """The lines of one set of keys; `rest` are the slots left to fallbacks.
 
     `number` is the set itself, as an int over key values: equal sets, equal recipes.
-    `sources` repeats of each line what a table needs: whose kernel (None: a refusing
-    one), for which slots.
+    `sources` repeats for each line what a table needs: the source (None: a kernel that
+    raises) and the slots.
     """
 
     number: int
@@ -141,7 +141,7 @@ _bit_of = _BIT.__getitem__
 
 
 def recipe_of(keys: Iterable[DispatchKey]) -> Recipe:
-    """The recipe for the keys that have kernels, whatever their order."""
+    """Return the recipe for the keys that have kernels, whatever their order."""
     # Keys are distinct, so their bits add up.
     return _recipe(sum(map(_bit_of, keys)))
 
@@ -181,7 +181,7 @@ _BACKEND_BITS = (1 << len(BACKENDS)) - 1
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """One mask a backend, as raw bits; `per_backend` says whether any two differ."""
+    """One mask for each backend, as raw bits; `per_backend` is true if two differ."""
 
     by_backend: tuple[int, ...]
     per_backend: bool
@@ -189,7 +189,7 @@ class Masks:
 
 @lru_cache(maxsize=1024)
 def masks_of(fallthrough_slots: int) -> Masks:
-    """The masks, given the set of slots (bit `i` is slot `i`) that fall through."""
+    """Return the masks for the set of slots (bit `i` is slot `i`) that fall through."""
     masks = [FULL.bits] * len(BACKENDS)
     for number, key in enumerate(SLOTS):
         if not fallthrough_slots >> number & 1:
@@ -202,7 +202,7 @@ def masks_of(fallthrough_slots: int) -> Masks:
 
 
 class Slot(NamedTuple):
-    """One slot, spelled out; `kernel` is None if the slot is `missing`."""
+    """One slot of an expanded table; `kernel` is None if the slot is `missing`."""
 
     key: DispatchKey
     kernel: Kernel | None
@@ -213,16 +213,15 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FallbackTexts:
-    """What dumps show of each fallback: its slots, its description, if it falls
-    through.
+    """The texts of fallbacks in dumps: slots, description, and True for a fallthrough.
 
-    Equal texts are one object, so that it can stand for them in a cheap key.
+    Equal texts are one object, so that it can serve as a cheap key in their place.
     """
 
     texts: tuple[tuple[int, str, bool], ...]
 
 
-# As many as there are sets of fallbacks under exploration at a time.
+# Enough for the sets of fallbacks under exploration at a time.
 @lru_cache(maxsize=1024)
 def _texts(texts: tuple[tuple[int, str, bool], ...]) -> FallbackTexts:
     return FallbackTexts(texts)
@@ -275,7 +274,7 @@ AMBIGUOUS = boxed(_refuse_ambiguity, "ambiguous_autogradother")
 
 
 class Table(NamedTuple):
-    """A recipe, the active kernel of each of its lines (None: refuses), the rest."""
+    """A recipe, the active kernel of each line (None: raises), fallbacks and masks."""
 
     recipe: Recipe
     kernels: tuple[Implementation | None, ...]
@@ -283,14 +282,14 @@ class Table(NamedTuple):
     masks: Masks
 
     def content(self, number: int) -> Implementation | Fallback | Kernel | None:
-        """The registration, or refusing kernel, of a slot; None for a missing one."""
+        """Return the registration or raising kernel of a slot; None if it is empty."""
         line = _lines(self.recipe)[number]
         if line == REST:
             return self.fallbacks.slots[number]
         return self.kernels[line] or AMBIGUOUS
 
     def slot(self, number: int) -> Slot:
-        """One slot; numbers are those of `runtime.keys.SLOTS`."""
+        """Return one slot; numbers are those of `runtime.keys.SLOTS`."""
         bit = 1 << number
         for line, token in zip(self.recipe.lines, self.kernels, strict=True):
             if line.slots & bit:
@@ -298,10 +297,10 @@ class Table(NamedTuple):
         return _fallback_slot(SLOTS[number], self.fallbacks.slots[number])
 
     def slots(self) -> tuple[Slot, ...]:
-        """All 137 slots, by number."""
+        """Return all 137 slots, by number."""
         slots: list[Slot | None] = [None] * len(SLOTS)
         for line, token in zip(self.recipe.lines, self.kernels, strict=True):
-            # But for the key, slots of one line are the same.
+            # Slots of one line differ only in the key.
             _, *content = _line_slot(DispatchKey.Undefined, line, token)
             for number in numbers(line.slots):
                 slots[number] = tuple.__new__(Slot, (SLOTS[number], *content))
@@ -315,14 +314,14 @@ class Table(NamedTuple):
 
 
 def _line_slot(key: DispatchKey, line: Line, token: Implementation | None) -> Slot:
-    """A slot that a line of the recipe fills."""
+    """Return a slot that a line of the recipe fills."""
     if token is None:
         return Slot(key, AMBIGUOUS, None, AMBIGUOUS.facts.name, line.provenance)
     return Slot(key, token.kernel, token, token.reading.debug, line.provenance)
 
 
 def _fallback_slot(key: DispatchKey, token: Fallback | None) -> Slot:
-    """A slot that is left to the fallbacks."""
+    """Return a slot that is left to the fallbacks."""
     if token is None:
         return Slot(key, None, None, "missing", "missing")
     return Slot(key, token.kernel, token, token.debug, "backend fallback")
@@ -331,7 +330,7 @@ def _fallback_slot(key: DispatchKey, token: Fallback | None) -> Slot:
 def table_of(
     kernels: Mapping[DispatchKey, tuple[Implementation, ...]], fallbacks: Fallbacks
 ) -> Table:
-    """The table of an operator: a pure function of its kernels and the fallbacks."""
+    """Return the table of an operator, a pure function of kernels and fallbacks."""
     recipe = recipe_of(kernels)
     through = recipe.rest & fallbacks.through
     active: list[Implementation | None] = []
@@ -343,17 +342,17 @@ def table_of(
         active.append(newest)
         if newest.reading.through:
             through |= slots
-    # Made by tuple, which takes half the time that the class takes.
+    # `tuple.__new__` needs half the time of the class's constructor.
     return tuple.__new__(Table, (recipe, tuple(active), fallbacks, masks_of(through)))
 
 
-# Stands for the line of a slot that is left to the fallbacks; there are fewer lines.
+# Marks a slot that is left to the fallbacks; recipes have fewer lines than this.
 REST = 255
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _lines(recipe: Recipe) -> bytes:
-    """Which line of a recipe fills each slot, by their numbers; `REST` for none."""
+    """Return the number of the line that fills each slot; `REST` for none."""
     lines = bytearray([REST]) * len(SLOTS)
     for index in reversed(range(len(recipe.lines))):
         for number in numbers(recipe.lines[index].slots):
@@ -362,7 +361,7 @@ def _lines(recipe: Recipe) -> bytes:
 
 
 def numbers(slots: int) -> list[int]:
-    """The slot numbers in a set of slots, ascending."""
+    """Return the slot numbers in a set of slots, ascending."""
     ascending = []
     while slots:
         low = slots & -slots

@@ -1,21 +1,22 @@
 """The dispatcher: a lock, a reference to the current state, and its listeners.
 
-A writer computes the new state, tells the listeners, and publishes by one assignment.
-A reader takes the reference once and then holds a value: it never waits, never sees a
-mix, and never a state that is taken back.
+A writer computes the new state, notifies the listeners, and publishes by one
+assignment.  A reader reads the reference once and then holds a value: it never waits,
+never sees a mix of two states, and never a state that is withdrawn.
 
 Rules:
-- an exception of a listener abandons a registration, and those already told are told
-  the reverse; a removal always completes, and the exceptions are raised after it;
-- listeners are called from C, one after the other: at every line of Python's where an
-  interrupt can come, each of them either heard of something or did not;
+- an exception of a listener abandons a registration, and the listeners already notified
+  are notified of the reverse; a removal always completes, and the exceptions are raised
+  after it;
+- listeners are called from C, one after the other: at every Python line where an
+  interrupt can arrive, each of them was either notified or not;
 - no kernel runs while the lock is held; a listener that registers is refused;
-- a library that is lost only goes to `dropped`, and so do tokens that a finalizer
-  closes while its thread registers; the next writer takes them down;
-- a forked child finds the lock free, and the state as it was published last: what
-  another thread was about to publish did not happen.
+- a lost library is only appended to `dropped`, and so are tokens that a finalizer
+  closes while its thread registers; the next writer removes them;
+- a forked child finds the lock free, and the last published state: a publication that
+  another thread had begun did not happen.
 
-Everything cached for calling lives on an entry; nothing subscribes to invalidation.
+Everything cached for calls is stored on an entry; nothing subscribes to invalidation.
 """
 
 import sys
@@ -63,12 +64,13 @@ from everyorder.runtime.schema.parser import parse_name
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
 
-# A call of a listener; what listeners are told, and the reverse of each.
-Telling = Callable[[], None]
-Additions = list[tuple[Telling, Telling]]
+# A call of a listener; notifications, each with its reverse.
+Notification = Callable[[], None]
+Additions = list[tuple[Notification, Notification]]
 
-# What a call passes when nothing handles it: these two are included in every call, the
-# vmap modes are entered for the whole thread, and autocast keys are on every tensor.
+# Keys that a call passes when nothing handles them: the first two are included in every
+# call, the vmap modes are entered for the whole thread, and autocast keys are on every
+# tensor.
 PASSED = (
     "BackendSelect",
     "ADInplaceOrView",
@@ -88,11 +90,11 @@ class Dispatcher:
     """A registry of operators; programs usually share `default_dispatcher()`.
 
     It starts with fallbacks that let a call pass the keys that nothing handles
-    (`PASSED`, and those of autocast); `builtin_fallbacks=False` leaves them out.
+    (`PASSED`, and those of autocast); `builtin_fallbacks=False` omits them.
     `merges_alias_kinds=True` turns on the 2020 rule: a second, equal definition of an
-    operator is accepted if it leaves the alias analysis kind out.
-    `warns_of_overrides=False` silences `KernelOverridden`.  `state` is the published
-    state; assign to it nowhere but here.
+    operator is accepted if it omits the alias analysis kind. `warns_of_overrides=False`
+    silences `KernelOverridden`.  `state` is the published state; only this class
+    assigns to it.
     """
 
     __slots__ = (
@@ -123,42 +125,42 @@ class Dispatcher:
         self._writer = 0
         self._telling = False
         self.warns_of_overrides = warns_of_overrides
-        # The libraries that are not closed; and those that were lost, or their tokens.
+        # The libraries that are not closed; then lost libraries, or their tokens.
         self.owners: set[ref[object]] = set()
         self.dropped: deque[Sequence[RegistrationRecord] | Owner] = deque()
 
     def snapshot(self) -> DispatcherState:
-        """The current state; costs nothing and never changes."""
+        """Return the current state, an immutable value, in constant time."""
         return self.state
 
     def entry(self, name: str) -> OperatorEntry | None:
-        """The entry of the operator called `name`, None if there is none.
+        """Return the entry of the operator called `name`, or None if there is none.
 
-        A name with rules alone is no operator.
+        A name that has only class rules is not an operator.
 
         Raises:
-            SchemaSyntaxError: `name` is no operator name.
+            SchemaSyntaxError: `name` is not an operator name.
         """
         entry = self.state.entry(parse_name(name))
         return None if entry is None or not entry.total else entry
 
     def dump_state(self, name: str) -> str:
-        """What is registered for `name`; empty for an unknown operator."""
+        """Return the registrations of `name` as text; empty for an unknown operator."""
         entry = self.entry(name)
         return "" if entry is None else dump_state(entry)
 
     def dump_table(self, name: str) -> str:
-        """The live table of `name`, one line a slot; empty for an unknown operator."""
+        """Return the live table of `name`, one line a slot; empty if it is unknown."""
         entry = self.entry(name)
         return "" if entry is None else dump_table(entry)
 
     def find_schema(self, name: str) -> Schema | None:
-        """The schema of `name`, None if it has none."""
+        """Return the schema of `name`, or None if it has none."""
         entry = self.entry(name)
         return None if entry is None else entry.schema
 
     def find_schema_or_raise(self, name: str) -> Schema:
-        """The schema of `name`.
+        """Return the schema of `name`.
 
         Raises:
             LookupFailed: the operator is unknown, or has kernels and no schema.
@@ -175,11 +177,11 @@ class Dispatcher:
         )
 
     def op_names(self) -> tuple[str, ...]:
-        """The names of all operators, sorted: rules alone make none."""
+        """Return the names of all operators, sorted, without those of rules alone."""
         return tuple(str(e.name) for e in self.state.entries() if e.total)
 
     def dangling_impls(self) -> tuple[str, ...]:
-        """The names of operators that have kernels and no schema, sorted."""
+        """Return the names of operators that have kernels and no schema, sorted."""
         return tuple(
             str(entry.name)
             for entry in self.state.entries()
@@ -189,18 +191,20 @@ class Dispatcher:
     def registrations_for(
         self, key: DispatchKey | str | None = None
     ) -> tuple[str, ...]:
-        """The names of operators with a kernel at exactly `key` (None: all), sorted.
+        """Return the sorted names of operators with a kernel at `key` (None: all).
+
+        Only a kernel at exactly `key` counts, not one at an alias of it.
 
         Raises:
-            LookupFailed: `key` is a text that names no key.
+            LookupFailed: `key` is a text that does not name a key.
         """
         if key is None:
             return self.op_names()
-        wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+        parsed = DispatchKey.parse(key) if isinstance(key, str) else key
         return tuple(
             str(entry.name)
             for entry in self.state.entries()
-            if wanted in entry.implementations
+            if parsed in entry.implementations
         )
 
     def register(
@@ -209,9 +213,9 @@ class Dispatcher:
         """Make all of `tokens` live, or none; `exclusive` kernels override nothing.
 
         Raises:
-            Conflict: one of them cannot be live beside the others.
+            Conflict: one of them conflicts with a live registration.
             LibraryMisuse: called by a listener.
-            Exception: whatever a listener raised.
+            Exception: raised by a listener.
         """
         if self._writer and self._is_writer():
             raise LibraryMisuse(
@@ -235,15 +239,15 @@ class Dispatcher:
                 self._end_writing()
 
     def unregister(self, tokens: Sequence[RegistrationRecord]) -> None:
-        """Take down those of `tokens` that are live, last first.
+        """Remove those of `tokens` that are live, last first.
 
-        Called by a finalizer or signal handler that runs inside of a registration of
-        its own thread, it leaves them to the next writer.
+        If a finalizer or signal handler calls it inside of a registration of its own
+        thread, it leaves them to the next writer.
 
         Raises:
             LibraryMisuse: called by a listener.
-            ExceptionGroup: listeners raised; everything was taken down all the same.
-            KeyboardInterrupt, SystemExit: a listener raised it; likewise.
+            ExceptionGroup: listeners raised; everything was removed all the same.
+            KeyboardInterrupt, SystemExit: a listener raised it; everything was removed.
         """
         if self._writer and self._is_writer():
             self.check_writable("Dispatcher.unregister(...)")
@@ -263,47 +267,47 @@ class Dispatcher:
             raise _combined(errors)
 
     def add_listener(self, listener: Listener, debug: str = "") -> Registration:
-        """Tell `listener` of every definition that is live, comes or goes.
+        """Notify `listener` of every live, new or removed definition.
 
         Keep the registration: nothing else can end it, and losing it ends nothing.
 
         Raises:
-            Exception: whatever the listener raised; it is not added then.
+            Exception: raised by the listener; it is not added then.
         """
         name = debug or type(listener).__name__
         return register_tokens(self, {}, (Subscription(listener, name),))
 
     def find_op(self, name: str) -> OperatorHandle | None:
-        """A handle of the operator, None if nothing is registered for it."""
+        """Return a handle of the operator, or None if nothing is registered for it."""
         entry = self.entry(name)
         return None if entry is None else OperatorHandle(self, entry.name)
 
     def drain(self) -> None:
-        """Take down what garbage-collected libraries left behind."""
+        """Remove the registrations of garbage-collected libraries."""
         if self.dropped:
             self.unregister(())
 
     def own(self, library: object, ledger: OwnedRegistrations) -> None:
-        """Take down what stands in a ledger when its library is lost."""
+        """Remove the registrations of a ledger when its library is lost."""
         owner = Owner(library, self.dropped.append)
         owner.ledger = ledger
         self.owners.add(owner)
 
     def disown(self, library: object) -> None:
-        """Forget a library that has nothing left to take down."""
+        """Forget a library that has nothing left to remove."""
         self.owners.discard(ref(library))
 
     def check_writable(self, call: str) -> None:
-        """Whether this thread may deregister now.
+        """Check that this thread may deregister now.
 
         Raises:
-            LibraryMisuse: it is a listener's thread, being told.
+            LibraryMisuse: the dispatcher is notifying a listener in this thread.
         """
         if self._telling and self._is_writer():
             raise LibraryMisuse(code="WriteInsideListener", call=call)
 
     def __reduce__(self) -> tuple[Callable[[], "Dispatcher"], tuple[()]]:
-        """Pickle the default dispatcher: the one of whoever unpickles it.
+        """Pickle the default dispatcher by reference: it unpickles to the local one.
 
         Raises:
             LibraryMisuse: it is another one.
@@ -313,36 +317,36 @@ class Dispatcher:
         return default_dispatcher, ()
 
     def trace(self) -> AbstractContextManager[list[str]]:
-        """Context: the dispatch trace of the calls inside, as a growing list.
+        """Return a context that collects the dispatch trace of the calls inside it.
 
-        Calls are watched by the process: those of other threads and dispatchers that
-        run meanwhile are in the list, too.
+        The list grows while the block runs.  Calls are watched by the process: those of
+        other threads and dispatchers that run meanwhile are in the list, too.
         """
         return WATCH.tracing()
 
     def _is_writer(self) -> bool:
-        """Whether this thread is publishing something."""
-        # After a fork the lock is free, and the number of a thread that is gone may
-        # come again.
+        """Return True if this thread is publishing a state."""
+        # After a fork the lock is free, and the number of a dead thread may be reused.
         return self._writer == get_ident() and self._lock.locked()
 
     def _end_writing(self) -> None:
-        """Leave the lock to be released."""
+        """Prepare the lock for its release."""
         if not self._lock.locked():
-            # As in a child that a listener forked; it is about to be given back.
+            # In a child that a listener forked the lock is free, but the `with` of the
+            # caller will release it.
             self._lock.acquire(blocking=False)
         self._writer, self._telling = 0, False
 
     def _publish(self, after: DispatcherState, additions: Additions) -> None:
-        """Publish a state of which the listeners are told, or tell them the reverse."""
-        told: list[None] = []
+        """Notify the listeners and publish a state; on an error, notify the reverse."""
+        returned: list[None] = []
         try:
-            # No line of Python's runs between a call and its entry in the list.
-            told.extend(map(call, [tell for tell, _ in additions]))
+            # No Python line runs between a call and its entry in the list.
+            returned.extend(map(call, [notify for notify, _ in additions]))
             self.state = after
         except BaseException as error:
             if self.state is not after:
-                for _, reverse in reversed(additions[: len(told)]):
+                for _, reverse in reversed(additions[: len(returned)]):
                     try:
                         reverse()
                     except BaseException as second:
@@ -356,8 +360,8 @@ class Dispatcher:
     ) -> None:
         """Publish the state without those of the tokens that are live.
 
-        `errors` get what the listeners raise; an interrupt goes on after all of them
-        were told and the state is published.
+        Exceptions of listeners are appended to `errors`; an interrupt continues after
+        all of them were notified and the state is published.
         """
         after, calls = without(self.state, tokens)
         if not calls:
@@ -366,32 +370,34 @@ class Dispatcher:
         self._telling, left = True, iter(calls)
         try:
             try:
-                _tell_all(left, errors)
+                _notify_all(left, errors)
             finally:
                 self.state = after
         finally:
-            _tell_all(left, errors)
+            _notify_all(left, errors)
             self.state = after
             self._telling = False
 
     def _drained(self, freed: list[Sequence[RegistrationRecord]]) -> DispatcherState:
-        """The current state, after taking down what was `dropped`.
+        """Return the current state, after removing the `dropped` registrations.
 
         `freed` keeps the tokens alive until the lock is free: the end of a kernel may
         run arbitrary code.
         """
         while self.dropped:
-            left = self.dropped[0]
-            if isinstance(left, Owner):
-                freed.append([each for held in left.ledger.values() for each in held])
+            lost = self.dropped[0]
+            if isinstance(lost, Owner):
+                freed.append(
+                    [token for group in lost.ledger.values() for token in group]
+                )
             else:
-                freed.append(left)
+                freed.append(lost)
             errors: list[BaseException] = []
             self._take_down(freed[-1], errors)
-            if isinstance(left, Owner):
-                left.ledger.clear()
-                self.owners.discard(left)
-            # Last: a child that is forked before finds it here.
+            if isinstance(lost, Owner):
+                lost.ledger.clear()
+                self.owners.discard(lost)
+            # Last: a child that is forked earlier still finds the tokens here.
             self.dropped.popleft()
             for error in errors:
                 if isinstance(error, Exception):
@@ -404,12 +410,12 @@ class Dispatcher:
 
 def without(
     state: DispatcherState, tokens: Sequence[RegistrationRecord]
-) -> tuple[DispatcherState, list[Telling]]:
-    """The state without those of `tokens` that are live, last first.
+) -> tuple[DispatcherState, list[Notification]]:
+    """Return the state without those of `tokens` that are live, last first.
 
-    Besides, what the listeners are told of schemas that go, in order.
+    The second result are the notifications of removed schemas, in order.
     """
-    calls: list[Telling] = []
+    calls: list[Notification] = []
     for token in reversed(tokens):
         if token not in LIVE[type(token)](state, token):
             continue
@@ -419,8 +425,8 @@ def without(
             and LIVE[Definition](state, token) == (token,)
         ):
             calls += [
-                partial(_GOES(token.operator, token.schema), held.listener)
-                for held in state.subscriptions
+                partial(_GOES(token.operator, token.schema), subscription.listener)
+                for subscription in state.subscriptions
             ]
         state = REMOVE[type(token)](state, token)
     return state, calls
@@ -431,33 +437,33 @@ def _additions(
     after: DispatcherState,
     tokens: Sequence[RegistrationRecord],
 ) -> Additions:
-    """What listeners are told of new definitions, and new listeners of all."""
-    told: list[tuple[Listener, OperatorName, Schema]] = []
+    """Return the notifications of new definitions, and of all for new listeners."""
+    events: list[tuple[Listener, OperatorName, Schema]] = []
     for token in tokens:
         if isinstance(token, Definition) and not LIVE[Definition](before, token):
-            told += [
-                (held.listener, token.operator, token.schema)
-                for held in before.subscriptions
+            events += [
+                (subscription.listener, token.operator, token.schema)
+                for subscription in before.subscriptions
             ]
         elif isinstance(token, Subscription):
-            told += [
+            events += [
                 (token.listener, entry.name, entry.schema)
                 for entry in after.entries()
                 if entry.schema is not None
             ]
     return [
         (partial(_COMES(*schema), listener), partial(_GOES(*schema), listener))
-        for listener, *schema in told
+        for listener, *schema in events
     ]
 
 
-# Looked up when it is called, from C.
+# The methods are looked up when they are called, from C.
 _COMES = partial(methodcaller, "on_operator_registered")
 _GOES = partial(methodcaller, "on_operator_deregistered")
 
 
-def _tell_all(calls: Iterator[Telling], errors: list[BaseException]) -> None:
-    """Make all calls; `errors` get what they raise."""
+def _notify_all(calls: Iterator[Notification], errors: list[BaseException]) -> None:
+    """Make all calls; append their exceptions to `errors`."""
     while True:
         try:
             deque(map(call, calls), 0)
@@ -467,18 +473,18 @@ def _tell_all(calls: Iterator[Telling], errors: list[BaseException]) -> None:
 
 
 def _combined(errors: list[BaseException]) -> BaseException:
-    """What listeners raised, as one exception: what interrupts comes by itself."""
+    """Return the exceptions of listeners as one: an interrupt, else a group."""
     for error in errors:
         if not isinstance(error, Exception):
             for other in errors:
                 if other is not error:
                     error.add_note(f"and a listener failed: {other!r}")
             return error
-    return BaseExceptionGroup("listeners failed while being told", errors)
+    return BaseExceptionGroup("listeners failed while being notified", errors)
 
 
 def report_unraisable(error: BaseException, where: object) -> None:
-    """Report an exception that no caller is there to receive."""
+    """Report an exception that cannot be raised to a caller."""
     sys.unraisablehook(
         cast(
             "sys.UnraisableHookArgs",
@@ -498,7 +504,7 @@ _DEFAULT_LOCK = renewed()
 
 
 def default_dispatcher() -> Dispatcher:
-    """The dispatcher that `Library` uses when none is given; made when first asked."""
+    """Return the default dispatcher of `Library`; create it on first use."""
     with _DEFAULT_LOCK:
         if not _DEFAULT:
             _DEFAULT.append(Dispatcher())
@@ -506,11 +512,11 @@ def default_dispatcher() -> Dispatcher:
 
 
 def release(dispatcher: Dispatcher, key: str) -> None:
-    """Take the built-in fallback of one name of `PASSED` off a dispatcher.
+    """Remove the built-in fallback of one name of `PASSED` from a dispatcher.
 
-    Whoever registers a fallback of its own for such a key has it released first; the
+    A caller that registers another fallback for such a key releases it first; the
     runtime does so on the default dispatcher for the Autograd keys.  Nothing happens if
-    it was taken off before, or never was there.
+    it was removed before, or never was there.
     """
     token = _BUILTIN_TOKENS[key]
     if token in dispatcher.state.fallbacks.tokens:

@@ -1,25 +1,24 @@
 """Operators by name: handles, packets of overloads, and `ops`.
 
-A *handle* is one overload: a name and a dispatcher, nothing else, so it is never stale.
-Every call looks the entry up in the published state (`runtime.dispatch.call`), and all
-that makes calls fast is kept on that entry.  A handle of an operator that is not
-registered any more says so, and works again when the operator is back.  A *packet* is
-all overloads of one name; a call of it goes to the first overload that the arguments
-fit, in the order of the overload names (the unnamed one first), whatever the order of
+A *handle* is one overload: only a name and a dispatcher, so it is never stale.  Every
+call looks up the entry in the published state (`runtime.dispatch.call`), and everything
+that makes calls fast is stored on that entry.  A handle of a deregistered operator
+raises `OperatorGone`, and works again once the operator is registered again.  A
+*packet* is all overloads of one name; a call of it runs the first overload that the
+arguments fit, in the order of overload names (the unnamed one first), not of
 registration.  `ops.<namespace>.<operator>[.<overload>]` finds both by attribute.
 
 Rules:
-- there is one handle of a name, and one packet, as long as somebody keeps it
-  (`HandleCache` in `runtime.dispatch.registration`): `is` compares operators, and a
-  copy is the operator itself;
-- pickling goes by the name, and only for the default dispatcher;
-- each access of `ops` asks the published state; only the operators of namespaces that
-  the runtime itself provides are remembered there, as nobody takes them away;
-- torch's names are there, too: `_schema`, `overloadpacket`, `__name__`, ...;
-- upstream has an overload for tensors and one for numbers where the unnamed one here
-  takes numbers as tensors: their names, `Tensor` and `Scalar`, find that one;
-- `inspect.signature` and `help` take what they tell from the live schemas.  One schema
-  shows its parameters; several, or none any more, take anything.
+- there is one handle and one packet of a name as long as it is referenced
+  (`registration.HandleCache`): `is` compares operators, and a copy is the same object;
+- an operator is pickled by name, and only for the default dispatcher;
+- each access of `ops` reads the published state; only the operators of namespaces that
+  the runtime itself provides are cached there, as these are never removed;
+- torch's names are available, too: `_schema`, `overloadpacket`, `__name__`, ...;
+- where upstream has an overload for tensors and one for numbers, the unnamed overload
+  here accepts numbers as tensors: upstream's names, `Tensor` and `Scalar`, find it;
+- `inspect.signature` and `help` read the live schemas.  One schema shows its
+  parameters; several, or none, show arbitrary parameters.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,11 +47,11 @@ if TYPE_CHECKING:
 
     from everyorder.runtime.declared import Core
 
-# What the unnamed overload is called where a name is needed.
+# The name of the unnamed overload where a name is needed.
 DEFAULT = "default"
-# What upstream calls the overloads of operators that take a tensor or a number.
+# Upstream's overload names of operators that take a tensor or a number.
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
-# Where `ops` is: handles say that they come from there.
+# The module of `ops`, for the `__module__` of handles.
 OPERATORS = "everyorder.runtime.ops"
 # Namespaces of the runtime -> a function that registers their operators.  The package
 # `everyorder.runtime`, which sees all areas, adds the rows when it is imported.
@@ -60,17 +59,17 @@ PROVIDERS: dict[str, Callable[[], object]] = {}
 
 
 class SignatureOf:
-    """`__signature__` of an operator, or of all overloads of one."""
+    """The descriptor `__signature__` of an operator, or of all its overloads."""
 
     def __get__(self, operator: Any, owner: type) -> "Signature":
         if operator is None:
-            # `inspect` takes the constructor's for the class then.
+            # For the class, `inspect` falls back to the constructor's signature.
             raise AttributeError("__signature__")
         return python_signature(operator.schemas())
 
 
 class DocumentationOf:
-    """`__doc__` of an operator, or of all overloads of one; `text` is the class's."""
+    """The descriptor `__doc__` of an operator or packet; `text` is the class's."""
 
     def __init__(self, text: str | None) -> None:
         self.text = text
@@ -88,14 +87,14 @@ class DocumentationOf:
 class OperatorHandle(partial[Any]):
     """One operator (one overload) of a dispatcher.
 
-    Calling it calls the operator with Python arguments, and `call` is the same without
-    the look at the handle.
+    Calling it calls the operator with Python arguments; `call` is the same function
+    without the handle.
 
     Raises:
         CallError: the arguments do not fit the schema.
         MissingKernel: no kernel is registered for the highest key of the call.
-        OperatorGone, CannotRun: there is nothing to call.
-        KernelError: the kernel returned something else.
+        OperatorGone, CannotRun: the operator is not registered, or has no schema.
+        KernelError: the kernel returned a value that does not fit the schema.
     """
 
     __slots__ = ("_callee", "name")
@@ -106,7 +105,7 @@ class OperatorHandle(partial[Any]):
     name: OperatorName
 
     def __new__(cls, dispatcher: DispatcherProtocol, name: OperatorName) -> Self:
-        """The operator called `name`, whether it is registered or not."""
+        """Return the handle of the operator `name`, which may not be registered."""
         handles, text = dispatcher.keyring.handles, str(name)
         living: Self | None = handles.get(text)
         if living is not None:
@@ -115,26 +114,26 @@ class OperatorHandle(partial[Any]):
         handle = super().__new__(cls, callee.call)
         handle._callee = callee
         handle.name = name
-        # The class has a `__module__` of its own, which a property would take away.
+        # In the instance: a property would hide the `__module__` of the class.
         vars(handle)["__module__"] = f"{OPERATORS}.{callee.namespace}"
         callee.set_owner(handle)
         interned: Self = handles.setdefault(text, handle)
         return interned
 
-    # What a partial object calls: the plain way at first, the call stub later.
+    # The function of the partial object: the slow path at first, the call stub later.
     call = partial.func
 
     def call_boxed(self, args: Sequence[Any]) -> list[Any]:
-        """Call with every argument in schema order; returns the list of results.
+        """Call with every argument in schema order; return the list of results.
 
-        The given sequence is left as it is.  Raises as `call`.
+        The sequence `args` is not modified.  Raises as `call`.
         """
         caller = self._caller()
         values = caller.bind(*_split(caller.schema, args))
         return _results(caller, caller.call_boxed(self._callee, values))
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Every argument of such a call in schema order, defaults filled in.
+        """Return every argument of the call in schema order, defaults filled in.
 
         Raises:
             CallError: the arguments do not fit the schema.
@@ -145,10 +144,10 @@ class OperatorHandle(partial[Any]):
     def normalize(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Such a call with every argument as kernels see it, keyword-only ones named.
+        """Return the call with all arguments as kernels get them, positional and named.
 
-        `Schema.fill_defaults` on the live schema; where the definition says that
-        numbers are taken for tensors, they are tensors here.
+        `Schema.fill_defaults` on the live schema; keyword-only arguments are named.
+        Where the definition accepts numbers for tensors, they are converted to tensors.
 
         Raises:
             CallError: the arguments do not fit the schema.
@@ -157,10 +156,10 @@ class OperatorHandle(partial[Any]):
         return spread(caller.schema, caller.bind(args, kwargs))
 
     def redispatch(self, keyset: KeySet, /, *args: Any, **kwargs: Any) -> Any:
-        """Run the kernel of the highest key of `keyset`, which is taken as it is.
+        """Run the kernel of the highest key of `keyset`.
 
-        The thread's included and excluded keys and the fallthroughs do not matter.
-        Raises as `call`, and KernelError where the slot falls through.
+        The thread's included and excluded keys and the fallthroughs are ignored.
+        Raises as `call`, and KernelError if the slot is a fallthrough.
         """
         caller, callee = self._caller(), self._callee
         return caller.redispatch(
@@ -168,7 +167,7 @@ class OperatorHandle(partial[Any]):
         )
 
     def redispatch_boxed(self, keyset: KeySet, args: Sequence[Any]) -> list[Any]:
-        """`redispatch` with every argument in schema order; a list of results."""
+        """Redispatch with every argument in schema order; return a list of results."""
         caller, callee = self._caller(), self._callee
         values = caller.bind(*_split(caller.schema, args))
         return _results(
@@ -200,22 +199,22 @@ class OperatorHandle(partial[Any]):
 
     @property
     def schema(self) -> Schema:
-        """The operator's schema.
+        """Return the operator's schema.
 
         Raises:
             OperatorGone: nothing is registered under the name.
-            CannotRun: only kernels are.
+            CannotRun: only kernels are registered.
         """
         return self._caller().schema
 
     def schemas(self) -> tuple[Schema, ...]:
-        """The live schema alone; empty if there is none."""
+        """Return the live schema as a tuple; empty if there is none."""
         entry = self._callee.current_entry()
         return () if entry is None or entry.schema is None else (entry.schema,)
 
     @property
     def reading(self) -> OperatorSpec:
-        """What the definition says; its `memo` is for functions of the schema.
+        """Return the spec of the definition; its `memo` is for functions of the schema.
 
         Raises as `schema`.
         """
@@ -223,56 +222,56 @@ class OperatorHandle(partial[Any]):
 
     @property
     def entry(self) -> OperatorEntry:
-        """Everything that is registered for the operator now, as a value.
+        """Return everything that is registered for the operator now, as a value.
 
         Raises:
             OperatorGone: nothing is registered under the name.
         """
         entry = self._callee.current_entry()
-        # An entry may hold rules of classes alone, which make no operator.
+        # An entry with only class rules is not an operator.
         if entry is None or not entry.total:
             raise OperatorGone(operator=str(self.name))
         return entry
 
     @property
     def dispatcher(self) -> DispatcherProtocol:
-        """The dispatcher that the operator is one of."""
+        """Return the dispatcher of the operator."""
         return self._callee.dispatcher
 
     @property
     def _schema(self) -> Schema:
-        """`schema`, by the name that torch has for it."""
+        """Return `schema`; this is torch's name for it."""
         return self.schema
 
     @property
     def namespace(self) -> str:
-        """The namespace of the name: `core`."""
+        """Return the namespace of the name: `core`."""
         return self._callee.namespace
 
     @property
     def overload(self) -> str:
-        """The overload of the name; `default` for the unnamed one."""
+        """Return the overload of the name; `default` for the unnamed one."""
         return self.name.overload or DEFAULT
 
     @property
     def __name__(self) -> str:
-        """The name without its namespace: `mul.default`."""
+        """Return the name without its namespace: `mul.default`."""
         return f"{self.name.base}.{self.overload}"
 
     @property
     def overloadpacket(self) -> "OperatorPacket":
-        """All overloads of the operator."""
+        """Return the packet of all overloads of the operator."""
         return OperatorPacket(self.dispatcher, OperatorName(self.name.name))
 
     @property
     def has_schema(self) -> bool:
-        """Whether the operator is defined."""
+        """Return True if the operator is defined."""
         entry = self._callee.current_entry()
         return entry is not None and bool(entry.definitions)
 
     @property
     def is_view(self) -> bool:
-        """Whether a result shares an argument's memory and nothing is written.
+        """Return True if a result shares an argument's memory and nothing is written.
 
         Raises as `schema`.
         """
@@ -280,26 +279,26 @@ class OperatorHandle(partial[Any]):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags of the definition, sorted; none without a definition."""
+        """Return the tags of the definition, sorted; empty without a definition."""
         definition = self.entry.definition
         return () if definition is None else definition.tags
 
     def has_kernel(self, key: DispatchKey | str) -> bool:
-        """Whether a kernel is registered at exactly `key`."""
-        wanted = DispatchKey.parse(key) if isinstance(key, str) else key
-        return wanted in self.entry.implementations
+        """Return True if a kernel is registered at exactly `key`."""
+        parsed = DispatchKey.parse(key) if isinstance(key, str) else key
+        return parsed in self.entry.implementations
 
     def has_computed_kernel(self, key: DispatchKey | str) -> bool:
-        """Whether a call whose highest key is the runtime key `key` finds a kernel.
+        """Return True if a call whose highest key is `key` finds a kernel.
 
         Raises:
-            LookupFailed: `key` is an alias or a building block: it has no slot.
+            LookupFailed: `key` is an alias or a building block, which has no slot.
         """
-        wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+        parsed = DispatchKey.parse(key) if isinstance(key, str) else key
         entry = self.entry
-        if wanted.slot is None:
-            raise _no_kernel(entry, wanted)
-        return entry.table.slot(wanted.slot).kernel is not None
+        if parsed.slot is None:
+            raise _no_kernel(entry, parsed)
+        return entry.table.slot(parsed.slot).kernel is not None
 
     def dump_state(self) -> str:
         """See `Dispatcher.dump_state`."""
@@ -333,7 +332,7 @@ class OperatorHandle(partial[Any]):
 def _split(
     schema: Schema, args: Sequence[Any]
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """Arguments in schema order, as a Python call would pass them."""
+    """Return arguments in schema order as a Python call would pass them."""
     start = schema.kwarg_only_start
     names = [argument.name for argument in schema.arguments[start:]]
     extra = args[start + len(names) :]
@@ -381,7 +380,7 @@ class PacketRef(OperatorRef):
         raise NoMatchingOverload(operator=self.name.name, attempts=tuple(attempts))
 
     def operator(self) -> Any:
-        """A handle of the unnamed overload."""
+        """Return a handle of the unnamed overload."""
         return OperatorHandle(self.dispatcher, self.name)
 
     def _call(
@@ -397,10 +396,10 @@ class OperatorPacket(partial[Any]):
 
     Raises:
         CallError: there is one overload, and the arguments do not fit it.
-        NoMatchingOverload: there are several, and they fit none.
+        NoMatchingOverload: there are several, and the arguments fit none.
     """
 
-    # Not all are slots: overloads of a permanent packet are remembered as attributes.
+    # The class has a `__dict__`, too: a permanent packet caches overloads there.
     __slots__ = ("_dispatcher", "_name", "_permanent")
     __doc__ = DocumentationOf(__doc__)
     __signature__ = SignatureOf()
@@ -412,7 +411,7 @@ class OperatorPacket(partial[Any]):
     def __new__(
         cls, dispatcher: DispatcherProtocol, name: OperatorName, permanent: bool = False
     ) -> Self:
-        """The overloads of `name`, which is without one; `permanent` as below."""
+        """Return the packet of `name`; a `permanent` one caches its overloads."""
         packets = dispatcher.keyring.packets
         packet: Self | None = packets.get(name.name)
         if packet is None:
@@ -429,16 +428,16 @@ class OperatorPacket(partial[Any]):
 
     @property
     def __name__(self) -> str:
-        """The name without its namespace: `mul`."""
+        """Return the name without its namespace: `mul`."""
         return self._name.name.partition("::")[2]
 
     def overloads(self) -> tuple[str, ...]:
-        """The names of the defined overloads; the unnamed one is `default`."""
+        """Return the names of the defined overloads; the unnamed one is `default`."""
         entries = self._dispatcher.state.overloads(self._name)
         return tuple(e.name.overload or DEFAULT for e in entries if e.definitions)
 
     def schemas(self) -> tuple[Schema, ...]:
-        """The schemas of the defined overloads, in the order of their names."""
+        """Return the schemas of the defined overloads, in the order of their names."""
         entries = self._dispatcher.state.overloads(self._name)
         return tuple(e.schema for e in entries if e.schema is not None)
 
@@ -459,8 +458,8 @@ class OperatorPacket(partial[Any]):
                 overload=overload,
                 near=nearest(overload, names) or names,
             )
-        wanted = "" if overload == DEFAULT else overload
-        name = OperatorName(self._name.name, wanted)
+        overload_name = "" if overload == DEFAULT else overload
+        name = OperatorName(self._name.name, overload_name)
         handle = OperatorHandle(self._dispatcher, name)
         if self._permanent:
             self.__dict__[overload] = handle
@@ -490,7 +489,7 @@ def load_operator(
     dispatcher: DispatcherProtocol,
     name: OperatorName,
 ) -> OperatorHandle | OperatorPacket:
-    """The handle or packet that was pickled; the module of its operator is loaded."""
+    """Return the unpickled handle or packet, after its operators are registered."""
     provide(name)
     return kind(dispatcher, name)
 
@@ -509,17 +508,17 @@ def provide_namespace(namespace: str) -> None:
 
 
 def candidates(operator: str, names: Iterable[str]) -> list[str]:
-    """The full names with a leading underscore if `operator` has one, else the others.
+    """Return the full names that are private (leading underscore) if `operator` is.
 
-    Debuggers ask for private names all the time, and comparing with all operators takes
-    five milliseconds.
+    For a public `operator` return the public names.  Debuggers look up private names
+    all the time, and a comparison with all operators costs five milliseconds.
     """
     private = operator.startswith("_")
     return [n for n in names if n.partition("::")[2].startswith("_") is private]
 
 
 class OperatorNamespace:
-    """The operators of one namespace; a `permanent` one remembers their packets."""
+    """The operators of one namespace; a `permanent` one caches their packets."""
 
     def __init__(
         self, dispatcher: DispatcherProtocol, namespace: str, permanent: bool = False
@@ -529,16 +528,16 @@ class OperatorNamespace:
         self._permanent = permanent
 
     def __getattr__(self, operator: str) -> OperatorPacket:
-        # Asked for before there is a dispatcher, when a copy is made.
+        # `copy` reads these before `__init__` has set them.
         if operator in ("_dispatcher", "_namespace", "_permanent", "__setstate__"):
             raise AttributeError(operator)
         name = OperatorName(f"{self._namespace}::{operator}")
         if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
-            known = candidates(operator, self._names())
+            names = candidates(operator, self._names())
             raise LookupFailed(
                 code="UnknownOperator",
                 operator=str(name),
-                near=nearest(str(name), known),
+                near=nearest(str(name), names),
             )
         packet = OperatorPacket(self._dispatcher, name, self._permanent)
         if self._permanent:
@@ -558,11 +557,12 @@ class OperatorNamespace:
 
 
 class Operators:
-    """The operators of a dispatcher; `source` finds the dispatcher at each access.
+    """The operators of a dispatcher; `source` returns the dispatcher at each access.
 
     `provided` maps namespaces of the runtime to the function that registers them, which
     is called when its namespace is first used.  `aliases` maps other names of
-    namespaces to them; one counts as long as nobody defines a namespace of that name.
+    namespaces to them; an alias is in effect as long as its own name is not a defined
+    namespace.
     """
 
     def __init__(

@@ -1,29 +1,28 @@
-"""Kernels: a callable, how it is called, and what it tells about itself.
+"""Kernels: a callable, its calling convention, and the traits read from it.
 
 There are seven calling conventions:
 
 ======== ===================================== =====================================
-kind     called as                             comes from
-======== ===================================== =====================================
-typed    `fn(*arguments)`, defaults filled in  a function with annotations
-python   `fn(*args, **kwargs)`, defaults       a function without annotations
-         taken out (see `runtime.schema.defaults`)
+kind     called as                             created by ========
+===================================== ===================================== typed
+`fn(*arguments)`, defaults filled in  a function with annotations python   `fn(*args,
+**kwargs)`, defaults       a function without annotations
+         removed (see `runtime.schema.defaults`)
 stack    `fn(operator, keyset, stack)`, pops   `boxed(fn)`
          its arguments, pushes its results
 direct   `fn(*arguments)`, all of them, in the `direct(fn, name)`
          order of the schema
 linked   `fn(next_kernel, keyset)` once, which `linked(fn, name)`
-         gives the function of all arguments
-through  never                                 `fallthrough`
-refusing raises, by name                       `named_not_supported`, the table
-======== ===================================== =====================================
+         returns the function of all arguments
+through  never                                 `fallthrough` refusing raises an error
+with its name         `named_not_supported`, the table ========
+===================================== =====================================
 
 Rules:
-- a `Kernel` is frozen, and a pure function of the callable that it was made from;
-- it never knows where it is registered: that is the `Implementation`'s business;
-- what is remembered of a function (`KernelTraits`) never refers to the function, so
-  that
-  nothing but its registrations keeps a kernel alive.
+- a `Kernel` is frozen, and a pure function of the callable that it wraps;
+- it does not know where it is registered: that is the task of `Implementation`;
+- the cached traits of a function (`KernelTraits`) never refer to the function, so that
+  only its registrations keep a kernel alive.
 """
 
 from collections.abc import Callable
@@ -39,12 +38,12 @@ from everyorder.runtime.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelTraits:
-    """What a callable tells about itself; one object for each function.
+    """The properties read from a callable; one object for each function.
 
-    `inferred` is the schema told by annotations (empty name); `signature` the text
-    that all typed kernels of one operator must share; `leading_keyset` says that the
-    first annotated parameter is a keyset; `keyword_only` are the parameters that must
-    be named; `suffix` is what `dump_state` prints behind the description: the inferred
+    `inferred` is the schema inferred from annotations (empty name); `signature` the
+    text that all typed kernels of one operator must share; `leading_keyset` is true if
+    the first annotated parameter is a keyset; `keyword_only` are the keyword-only
+    parameters; `suffix` is printed by `dump_state` after the description: the inferred
     schema, and how the kernel can be called.
     """
 
@@ -59,7 +58,7 @@ class KernelTraits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """A callable with its facts; `function` is None for `fallthrough` only."""
+    """A callable with its traits; `function` is None only for `fallthrough`."""
 
     function: Callable[..., Any] | None
     facts: KernelTraits
@@ -77,12 +76,12 @@ def _not_a_kernel(call: str, value: object) -> LibraryMisuse:
 
 
 def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
-    """A kernel of the stack convention: `function(operator, keyset, stack)`.
+    """Return a kernel of the stack convention: `function(operator, keyset, stack)`.
 
     `operator` is the `OperatorHandle`, `keyset` the `KeySet` of the call, `stack` a
     list that ends with the arguments; the function pops exactly these and pushes
-    exactly its results.  The dispatcher checks the balance after every call.
-    Raises `LibraryMisuse` for what cannot be called.
+    exactly its results.  The dispatcher checks the balance after every call. Raises
+    `LibraryMisuse` for an object that is not callable.
     """
     if not callable(function):
         raise _not_a_kernel("boxed(...)", function)
@@ -90,10 +89,10 @@ def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
 
 
 def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
-    """A kernel that gets every argument, by position, in the order of the schema.
+    """Return a kernel that gets all arguments, by position, in the order of the schema.
 
-    Codes come as objects (`DType`, ...).  What annotations say does not matter, and no
-    signature is checked.  `name` is what dumps show.  Raises `LibraryMisuse`.
+    Enum arguments are objects (`DType`, ...).  Annotations are ignored, and no
+    signature is checked.  `name` is shown by dumps.  Raises `LibraryMisuse`.
     """
     if not callable(function):
         raise _not_a_kernel("direct(...)", function)
@@ -101,14 +100,14 @@ def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
 
 
 def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kernel:
-    """A kernel that runs the next one, which it finds once for each keyset.
+    """Return a kernel that runs the next one, which it looks up once for each keyset.
 
     `factory(next_kernel, keyset)` returns the function that is called with every
-    argument, as a `direct` one; it is remembered on the entry.  `keyset` is that of the
+    argument, as a `direct` one; it is cached on the entry.  `keyset` is that of the
     call, and `next_kernel` a `runtime.dispatch.call.NextKernel`: called with all
     arguments, it runs the kernel of the next key under this kernel's slot, of the same
-    entry.  A factory that returns `next_kernel.run` costs a call nothing.
-    Raises `LibraryMisuse`.
+    entry.  A factory that returns `next_kernel.run` adds no cost to a call. Raises
+    `LibraryMisuse`.
     """
     if not callable(factory):
         raise _not_a_kernel("linked(...)", factory)
@@ -131,7 +130,7 @@ def kernel_for(
     with_keyset: bool,
     read: Callable[[Callable[..., Any], bool], Kernel] | None = None,
 ) -> Kernel:
-    """The kernel of an argument of `call`; `read` is `kernel_of` if left out.
+    """Return the kernel of an argument of `call`; `read` defaults to `kernel_of`.
 
     Raises `LibraryMisuse`, and what `read` does.
     """
@@ -143,7 +142,7 @@ def kernel_for(
 
 
 def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
-    """The kernel of a fallback: its annotations tell nothing.
+    """Return the kernel of a fallback, whose annotations are ignored.
 
     Raises `LibraryMisuse`, also for a kernel that takes the arguments of one operator.
     """
@@ -160,21 +159,21 @@ def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
 
 
 def description_of(kernel: Kernel, debug: str | None, origin: str) -> str:
-    """What dumps show of a kernel: `debug`, else its name and the origin."""
+    """Return the description of a kernel in dumps: `debug`, else name and origin."""
     if debug is not None:
         return text_of("debug", debug)
     return origin if kernel.function is None else f"{kernel.facts.name} ({origin})"
 
 
-def text_of(argument: str, given: object) -> str:
-    """The value of an argument that is a text.  Raises `LibraryMisuse`."""
-    if isinstance(given, str):
-        return given
-    raise wrong_argument(argument, "a text", given)
+def text_of(argument: str, value: object) -> str:
+    """Return the value of an argument that must be a str.  Raises `LibraryMisuse`."""
+    if isinstance(value, str):
+        return value
+    raise wrong_argument(argument, "a text", value)
 
 
 def wrong_argument(argument: str, expected: str, value: object) -> LibraryMisuse:
-    """The error that an argument of another type was given."""
+    """Build the error for an argument of a wrong type."""
     return LibraryMisuse(
         code="WrongArgument",
         argument=argument,
@@ -187,10 +186,10 @@ _FACTS: WeakKeyDictionary[Callable[..., Any], KernelTraits] = WeakKeyDictionary(
 
 
 def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kernel:
-    """The kernel of a callable: typed if all of it is annotated, python otherwise.
+    """Return the kernel of a callable: typed if all is annotated, python otherwise.
 
     Raises:
-        InferenceError: the callable is annotated by types that no schema has.
+        InferenceError: an annotation does not denote a schema type.
     """
     if isinstance(function, Kernel):
         return function
@@ -198,12 +197,12 @@ def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kerne
     return Kernel(function, facts, with_keyset or facts.leading_keyset)
 
 
-# The comparison of what equals nothing but itself.
+# The comparison of objects that are equal only to themselves.
 _IDENTITY: Any = object.__eq__
 
 
 def _remembered_facts(function: Callable[..., Any]) -> KernelTraits:
-    if type(function).__eq__ is not _IDENTITY:  # an equal one may be another one
+    if type(function).__eq__ is not _IDENTITY:  # equal callables may differ
         return facts_of(function)
     try:
         facts = _FACTS.get(function)
@@ -215,12 +214,12 @@ def _remembered_facts(function: Callable[..., Any]) -> KernelTraits:
 
 
 def untyped_kernel_of(function: Callable[..., Any], with_keyset: bool) -> Kernel:
-    """The kernel of a callable whose annotations say nothing: `python`."""
+    """Return the python kernel of a callable, whatever its annotations."""
     return Kernel(function, KernelTraits("python", describe(function)), with_keyset)
 
 
 def facts_of(function: Callable[..., Any]) -> KernelTraits:
-    """Read the facts off a callable (see `KernelTraits`)."""
+    """Read the traits of a callable (see `KernelTraits`)."""
     name = describe(function)
     inferred, leading_keyset, keyword_only = kernel_signature(function)
     if inferred is None:
@@ -233,18 +232,18 @@ def facts_of(function: Callable[..., Any]) -> KernelTraits:
 
 
 def keyword_places(schema: Schema, names: tuple[str, ...]) -> dict[str, int]:
-    """Which argument each keyword-only parameter of a typed kernel gets.
+    """Return the argument position that each keyword-only parameter gets.
 
     The one of that name; if any has none (as in an inferred schema), the last ones.
     """
     count = len(schema.arguments)
-    known = {a.name: place for place, a in enumerate(schema.arguments)}
-    if not set(names) <= set(known):
-        known = dict(zip(names, range(count - len(names), count), strict=True))
-    return {name: known[name] for name in names}
+    places = {a.name: place for place, a in enumerate(schema.arguments)}
+    if not set(names) <= set(places):
+        places = dict(zip(names, range(count - len(names), count), strict=True))
+    return {name: places[name] for name in names}
 
 
 def describe(function: Callable[..., Any]) -> str:
-    """The function's own name, free of addresses and of enclosing scopes."""
+    """Return the function's name, without addresses and enclosing scopes."""
     name = getattr(function, "__name__", None) or type(function).__name__
     return "lambda" if name == "<lambda>" else str(name)

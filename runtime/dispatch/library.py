@@ -1,24 +1,23 @@
-"""Libraries: how definitions, kernels and fallbacks are written down.
+"""Libraries: the interface to register definitions, kernels and fallbacks.
 
-Which call is allowed in which kind of library:
+The calls that each kind of library allows:
 
-======== ============= ======= ===== ==================== =============
-kind     a namespace   define  impl  fallback             dispatch_key
-======== ============= ======= ===== ==================== =============
-DEF      has one       yes     yes   no                   none
-FRAGMENT any number    yes     yes   no                   none
-IMPL     any number    no      yes   in namespace `_`     optional
-======== ============= ======= ===== ==================== =============
+======== ============= ======= ===== ==================== ============= kind     a
+namespace   define  impl  fallback             dispatch_key ======== =============
+======= ===== ==================== ============= DEF      has one       yes     yes   no
+none FRAGMENT any number    yes     yes   no                   none IMPL     any number
+no      yes   in namespace `_`     optional ======== ============= ======= =====
+==================== =============
 
 Rules:
-- everything is checked before anything is registered, and several things registered
-  by one call come together or not at all; first what each argument means, then what the
-  library allows, then (`runtime.dispatch.transition`) what is registered already;
+- everything is checked before anything is registered, and one call registers all of its
+  records or none; first the meaning of each argument is checked, then the rules of the
+  library, then (`runtime.dispatch.transition`) the live registrations;
 - a library owns its registrations: `close` ends them, and so does losing the last
-  reference to the library, as of the next registration or removal;
+  reference to the library, at the next registration or removal;
 - a description in a dump is `debug`, else the kernel's name and the library's origin;
-- a second kernel for a key that has one is allowed, and warned of, before anything is
-  registered, since the warning may be an error.
+- a second kernel for a key that has one is allowed, with a warning before anything is
+  registered, since the warning may be turned into an error.
 """
 
 import sys
@@ -76,27 +75,27 @@ from everyorder.runtime.schema.signature import (
 from everyorder.runtime.schema.tokenizer import KEYWORDS
 
 KINDS = ("DEF", "FRAGMENT", "IMPL")
-# Not a namespace of operators: fallbacks, which serve all namespaces, live in it.
+# Not a namespace of operators: the one of fallbacks, which serve all namespaces.
 WILDCARD = "_"
 # Namespaces whose operators the script compiler owns.
 RESERVED = ("prim",)
-# A library that is asked the same again asks few things; more only costs memory.
+# Arguments cached per library: repeated calls are few, and more only costs memory.
 REMEMBERED = 1024
 
 KeyLike = DispatchKey | str
-# Dispatch keys that can stand in a key of `Library._kernels`.
+# Types of dispatch keys that a key of `Library._kernels` may contain.
 _PLAIN_KEYS = frozenset((str, DispatchKey, type(None)))
 
 
 def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
-    """Whether a library can have these arguments.
+    """Check that a library can have these arguments.
 
     Raises:
-        LibraryMisuse: it cannot; says why, and what can.
+        LibraryMisuse: it cannot; the error names the reason and the remedy.
     """
     call = f"Library({namespace!r}, {kind!r})"
     if kind not in KINDS:
-        reason = f"{kind!r} is no kind of library"
+        reason = f"{kind!r} is not a kind of library"
         remedy = f"Kinds: {', '.join(KINDS)}."
     elif kind == "IMPL" and namespace == WILDCARD:
         return
@@ -104,8 +103,8 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
         reason = f"a {kind} library needs a namespace of its own"
         remedy = f"Only an IMPL library can be in {WILDCARD!r}, for fallbacks."
     elif not (namespace.isidentifier() and namespace.isascii()):
-        reason = f"{namespace!r} is no identifier"
-        remedy = "A namespace is made of letters, digits and underscores."
+        reason = f"{namespace!r} is not an identifier"
+        remedy = "A namespace consists of letters, digits and underscores."
     elif namespace in KEYWORDS:
         reason = f"{namespace!r} is a keyword of the schema language"
         remedy = "Choose another namespace: no schema could name this one."
@@ -123,47 +122,52 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
 
 
 def origin_of_caller(depth: int = 2) -> str:
-    """The line that called the caller of this function (2), or one further out."""
+    """Return the line that called the caller of this function (2), or further out."""
     frame = sys._getframe(depth)
     return f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def key_of(given: KeyLike) -> DispatchKey:
-    """The key of an argument.
+def key_of(key: KeyLike) -> DispatchKey:
+    """Return the key that an argument denotes.
 
-    Raises `LookupFailed` for a text that names none, `LibraryMisuse` for no text.
+    Raises `LookupFailed` for a text that names no key, `LibraryMisuse` for another
+    type.
     """
-    if isinstance(given, DispatchKey):
-        return given
-    return DispatchKey.parse(text_of("dispatch_key", given))
+    if isinstance(key, DispatchKey):
+        return key
+    return DispatchKey.parse(text_of("dispatch_key", key))
 
 
-def tags_of(given: Iterable[str]) -> tuple[str, ...]:
-    """The tags of a definition, sorted.  Raises `LibraryMisuse` for a single text."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise wrong_argument("tags", "a list of texts", given)
-    return tuple(sorted({text_of("tags", tag) for tag in given}))
+def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags of a definition, sorted.  Raises `LibraryMisuse` for one text."""
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise wrong_argument("tags", "a list of texts", tags)
+    return tuple(sorted({text_of("tags", tag) for tag in tags}))
 
 
 def schema_of(
-    call: str, given: str | Schema, alias_analysis: str, kernel: Kernel | None
+    call: str, schema: str | Schema, alias_analysis: str, kernel: Kernel | None
 ) -> Schema:
-    """The schema that a definition means, alias kind included, name as written."""
-    if isinstance(given, Schema):
+    """Return the schema of a definition, with the alias kind and the name as written.
+
+    Raises `SchemaSyntaxError`, `SchemaError`, and `LibraryMisuse` for a name whose
+    kernel is not annotated.
+    """
+    if isinstance(schema, Schema):
         if not alias_analysis:
-            return given
+            return schema
         chosen = parse_alias_kind(text_of("alias_analysis", alias_analysis))
-        return given.with_alias_kind(chosen)
-    text_of("schema", given)
+        return schema.with_alias_kind(chosen)
+    text_of("schema", schema)
     kind = parse_alias_kind(text_of("alias_analysis", alias_analysis))
     if kernel is None:
-        return parse_schema(given, type_variables=False).with_alias_kind(kind)
-    parsed = parse_schema_or_name(given, type_variables=False)
+        return parse_schema(schema, type_variables=False).with_alias_kind(kind)
+    parsed = parse_schema_or_name(schema, type_variables=False)
     if isinstance(parsed, Schema):
         return parsed.with_alias_kind(kind)
     if kernel.facts.inferred is None:
         raise LibraryMisuse(
-            code="CannotInfer", call=call, operator=given, kernel=kernel.facts.name
+            code="CannotInfer", call=call, operator=schema, kernel=kernel.facts.name
         )
     inferred = kernel.facts.inferred.clone_with_name(parsed)
     return inferred.with_alias_kind(AliasKind.CONSERVATIVE)
@@ -175,12 +179,12 @@ class Library(Closeable):
     Args:
         ns: the namespace; `"_"` for fallbacks.
         kind: `"DEF"`, `"FRAGMENT"` or `"IMPL"`, see the table above.
-        dispatch_key: of an IMPL library, the key of kernels that name none.
+        dispatch_key: of an IMPL library, the default key of its kernels.
         dispatcher: the default dispatcher if None.
-        origin: what dumps show instead of "registered at FILE:LINE".
+        origin: dumps show it instead of "registered at FILE:LINE".
 
     Raises:
-        LibraryMisuse: no library can have these arguments.
+        LibraryMisuse: the arguments do not fit together.
         Conflict: a DEF library of the namespace is live.
     """
 
@@ -216,7 +220,7 @@ class Library(Closeable):
             origin = origin_of_caller()
         self.origin = text_of("origin", origin)
         self._dispatcher = dispatcher or default_dispatcher()
-        # Arguments of earlier calls, with their readings, which hold no kernel.
+        # Arguments of earlier calls, and their readings, which do not refer to kernels.
         self._definitions: dict[Any, OperatorSpec] = {}
         self._kernels: dict[Any, tuple[KernelSpec, ...]] = {}
         check_kind(ns, kind, self.key)
@@ -234,30 +238,30 @@ class Library(Closeable):
         tags: Iterable[str] = (),
         debug: str | None = None,
     ) -> Registration:
-        """Define an operator, with a kernel for all backends if one is given.
+        """Define an operator, optionally with a kernel for all backends.
 
         Args:
             schema: a schema; or a bare name, if `kernel` is annotated.
             alias_analysis: `""` (FROM_SCHEMA), `"FROM_SCHEMA"`, `"CONSERVATIVE"` or
-                `"PURE_FUNCTION"`; a parsed `Schema` keeps its own kind if it is `""`.
+                `"PURE_FUNCTION"`; a parsed `Schema` keeps its kind if it is `""`.
             kernel: registered at CompositeImplicitAutograd, together with the schema.
-            tags: of `runtime.schema.schema.TAGS`; `defined_tensors` refuses None where
-                the schema says `Tensor`, `numbers_as_tensors` takes numbers there,
-                `integers_only` refuses a bool where it says `int`.
+            tags: of `runtime.schema.schema.TAGS`; `defined_tensors` rejects None where
+                the schema says `Tensor`, `numbers_as_tensors` accepts numbers there,
+                `integers_only` rejects a bool where it says `int`.
             debug: describes the kernel; without a kernel, the definition.
 
         Raises:
             SchemaSyntaxError, SchemaError: the schema is malformed, or contradicts
                 itself or its tags.
-            LibraryMisuse: not in this kind of library or namespace; nothing to infer.
+            LibraryMisuse: not in this kind of library or namespace; no schema to infer.
             Conflict: the operator is defined, or a live kernel does not fit.
         """
         arguments = (schema, alias_analysis, tags, debug)
         plain = kernel is None and tags == () and type(schema) is str
         if plain and not self._closed:
-            known = self._definitions.get(arguments)
-            if known is not None:
-                return self._register((Definition(known),))
+            spec = self._definitions.get(arguments)
+            if spec is not None:
+                return self._register((Definition(spec),))
         call = f"define({str(schema)!r})"
         self._check_open(call)
         if self.kind == "IMPL":
@@ -349,14 +353,14 @@ class Library(Closeable):
         with_keyset: bool = False,
         debug: str | None = None,
     ) -> Registration:
-        """Register a kernel for every operator that has none for the key.
+        """Register a kernel for every operator without a kernel for the key.
 
         It is called `kernel(operator, *args, **kwargs)`, after the keyset if
-        `with_keyset`, or `linked`.  An alias key stands for all its runtime keys.
+        `with_keyset`, or `linked`.  An alias key means all its runtime keys.
 
         Raises:
-            LibraryMisuse: not an IMPL library of namespace `_`, or no key at all.
-            KeyMisuse: nothing can fall back at that key.
+            LibraryMisuse: not an IMPL library of namespace `_`, or without any key.
+            KeyMisuse: the key cannot have fallbacks.
             Conflict: one of the keys has a fallback; none is registered.
         """
         self._check_open(call := "fallback(...)")
@@ -396,13 +400,13 @@ class Library(Closeable):
 
     @property
     def tokens(self) -> tuple[RegistrationRecord, ...]:
-        """What is live by this library, oldest first."""
-        held = [token for tokens in list(self._ledger.values()) for token in tokens]
+        """Return the live records of this library, oldest first."""
+        owned = [token for tokens in list(self._ledger.values()) for token in tokens]
         state = self._dispatcher.state
-        return tuple([token for token in held if is_live(state, token)])
+        return tuple([token for token in owned if is_live(state, token)])
 
     def close(self) -> None:
-        """End every registration of this library; the second time nothing happens.
+        """End every registration of this library; closing twice is safe.
 
         Raises:
             LibraryMisuse: called by a listener; nothing ends.
@@ -410,14 +414,14 @@ class Library(Closeable):
         """
         self._dispatcher.check_writable("Library.close()")
         self._closed = True
-        held = list(self._ledger.items())
-        if held:
-            owned = [token for _, tokens in held for token in tokens]
-            keys = [key for key, _ in held]
+        groups = list(self._ledger.items())
+        if groups:
+            owned = [token for _, tokens in groups for token in tokens]
+            keys = [key for key, _ in groups]
             take_down(self._dispatcher, self._ledger, keys, owned)
         self._dispatcher.disown(self)
 
-    # What programs for torch call.
+    # torch's name for it.
     _destroy = close
 
     def _register(
@@ -443,7 +447,7 @@ class Library(Closeable):
         if not isinstance(written, OperatorName):
             raise self._refused(
                 call,
-                f"an operator has a name, and {type(op).__name__} is none",
+                f"{type(op).__name__} is not the name of an operator",
                 "Pass its name as text, or its handle.",
             )
         if self.namespace == WILDCARD:
@@ -467,28 +471,28 @@ class Library(Closeable):
 
     def _complete(self, call: str, schema: Schema) -> Schema:
         name = self._qualified(call, schema.name)
-        # Unlike a copy for somebody else it keeps its alias kind.
+        # `replace`, as `clone_with_name` would drop the alias kind.
         return schema if name == schema.name else replace(schema, name=name)
 
-    def _keys(self, op: object, given: Any) -> list[DispatchKey]:
-        """The keys that a kernel goes to, once each; `Undefined` is the library's."""
+    def _keys(self, op: object, argument: Any) -> list[DispatchKey]:
+        """Return the distinct keys of a kernel; `Undefined` means the library's key."""
         call = f"impl({str(op)!r}, ...)"
-        one = isinstance(given, str) or not isinstance(given, Iterable)
-        wanted = [
+        one = isinstance(argument, str) or not isinstance(argument, Iterable)
+        keys = [
             DispatchKey.Undefined if key is None else key_of(key)
-            for key in ((given,) if one else given)
+            for key in ((argument,) if one else argument)
         ]
-        if not wanted:
+        if not keys:
             raise self._refused(
                 call,
                 "the list of dispatch keys is empty",
                 "Name one key at least, or pass no list.",
             )
-        for key in wanted:
+        for key in keys:
             self._check_key(call, key)
         own = self.key or DispatchKey.Undefined
-        kept = (kernel_key(own if k is DispatchKey.Undefined else k) for k in wanted)
-        return list(dict.fromkeys(kept))
+        resolved = (kernel_key(own if k is DispatchKey.Undefined else k) for k in keys)
+        return list(dict.fromkeys(resolved))
 
     def _check_key(self, call: str, key: DispatchKey) -> None:
         if self.key is not None and key not in (self.key, DispatchKey.Undefined):
@@ -515,7 +519,7 @@ class Library(Closeable):
 
 
 def _limit(remembered: dict[Any, Any]) -> None:
-    """Start anew where every call is another one: nothing is to be gained there."""
+    """Empty a full cache: if every call is a different one, it does not pay off."""
     if len(remembered) >= REMEMBERED:
         remembered.clear()
 
@@ -527,31 +531,32 @@ class KernelOverridden(UserWarning):
 def warn_of_overrides(
     dispatcher: Dispatcher, tokens: tuple[Implementation, ...]
 ) -> None:
-    """Warn the first caller outside of the runtime; Meta kernels are left out.
+    """Warn the first caller outside of the runtime, except of overridden Meta kernels.
 
-    What lost libraries left is taken down before, as it is no kernel.
+    Registrations of lost libraries are removed before, as they are not kernels any
+    more.
     """
     if dispatcher.dropped:
         dispatcher.drain()
     reading = tokens[0].reading
     entry = dispatcher.state.find(reading.namespace, reading.text)
     for token in tokens:
-        held = entry.implementations.get(token.key) if entry else None
-        if held is not None and token.key is not DispatchKey.Meta:
+        kernels = entry.implementations.get(token.key) if entry else None
+        if kernels is not None and token.key is not DispatchKey.Meta:
             warnings.warn(
                 f"{token.operator} gets another kernel for {token.key.name}:\n"
-                f"  until now: {held[0].debug}\n  from now:  {token.debug}",
+                f"  until now: {kernels[0].debug}\n  from now:  {token.debug}",
                 KernelOverridden,
                 stacklevel=_outside(),
             )
 
 
 def _outside() -> int:
-    """How far above the caller the first frame is that is not of the runtime."""
+    """Return how many frames above the caller the first one outside the runtime is."""
     runtime = __name__.partition(".")[0]
     level = 1
     frame: FrameType | None = sys._getframe(1)
-    # A thread, or what runs at exit, may be nothing but the runtime.
+    # In a thread, or at exit, all frames may be those of the runtime.
     while frame is not None and _package(frame) == runtime:
         level, frame = level + 1, frame.f_back
     return level

@@ -1,30 +1,30 @@
-"""Registrations, which own what is registered, and the handles that are found again.
+"""Registrations, which own their records, and the cache of operator handles.
 
-A *ledger* holds the registrations of one owner (a library), by a key for each.  What is
-live is told by the dispatcher's state alone: taking down twice, from two threads, or by
-library and registration at once, takes down once.  A *keyring* belongs to one
-dispatcher and keeps nothing alive: it finds the handle of an operator as long as
-somebody keeps that, and has the keys under which entries remember what is bound for
-this dispatcher (`runtime.dispatch.call`).
+A *ledger* holds the records of one owner (a library), by the key of each registration.
+Only the dispatcher's state decides which records are live: removing twice, from two
+threads, or by library and registration at once, removes once.  A `HandleCache` belongs
+to one dispatcher and keeps nothing alive: it finds the handle of an operator as long as
+another object refers to it, and has the keys under which entries store the bound
+kernels for this dispatcher (`runtime.dispatch.call`).
 
 Rules of registrations:
-- a token is owned before it is live, and its key in the ledger goes after it was taken
-  down, so that an exception at any line (a signal, the end of recursion) leaves nothing
-  live that nobody owns; a call that raises has registered nothing;
+- a record is in the ledger before it is live, and its key leaves the ledger after the
+  removal, so that an exception at any line (a signal, the end of recursion) leaves no
+  live record without an owner; a call that raises has registered nothing;
 - a closed registration keeps nothing alive, not even the kernel;
-- dropping a registration without closing it does nothing: its library owns it;
-- leaving a `with` block closes, whatever the block ended with.
+- dropping a registration does not close it: its library owns it;
+- leaving a `with` block closes, with or without an exception.
 
-Rules of keyrings:
-- a name has one living object at most: `is` compares operators;
-- no lock, and nothing that a fork could cut in two.  A lock would be taken inside of
-  finalizers, which may ask at any moment.
+Rules of the handle cache:
+- a name has at most one living object: `is` compares operators;
+- there is no lock, and no state that a fork could interrupt halfway.  Finalizers use
+  the cache at any moment, and a lock in a finalizer can deadlock.
 
 How interning works: a name leads to a weak reference, and a dead one to its successor.
 Both steps are a `dict.setdefault`, of which only the first one counts: a successor is
-set once, and only behind a reference that was seen dead, which it stays.  So the last
-reference of a chain is the only one that may be alive.  Chains are cut short from
-their head, for speed alone: a head that lags behind still leads to the end.
+set once, and only after a reference that was seen dead, which it stays.  So only the
+last reference of a chain may be alive.  Chains are shortened from their head, for speed
+alone: an outdated head still leads to the end.
 """
 
 from collections import deque
@@ -42,13 +42,13 @@ from everyorder.runtime.dispatch.transition import is_live
 
 
 class Closeable:
-    """The base of everything that owns something until it is closed."""
+    """The base of every object that owns something until it is closed."""
 
     __slots__ = ()
 
     def close(self) -> None:
-        """End it; the second time nothing happens."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it ends")
+        """Release what the object owns; closing twice is safe."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement close()")
 
     def __enter__(self) -> Self:
         return self
@@ -63,17 +63,17 @@ class Closeable:
 
 
 Tokens = tuple[RegistrationRecord, ...]
-# Tokens by the key of their registration, which knows no token itself, so that it keeps
-# nothing alive once it is closed; a ledger knows no registry.
+# Records by the key of their registration.  The registration refers to none of them, so
+# that it keeps nothing alive once it is closed; a ledger refers to no dispatcher.
 OwnedRegistrations = dict[object, Tokens]
 
 
 class Owner(ref[object]):
-    """A reference to a library, with the ledger of what is registered by it.
+    """A reference to a library, with the ledger of its registrations.
 
-    The callback for a lost library is a method of C's, so that nothing can come in
-    between: in Python's `__del__` a signal is lost, and what was registered would stay
-    for ever.
+    The callback for a lost library is a C method, so that no Python line runs in
+    between: in Python's `__del__` a signal would be lost, and the registrations would
+    stay for ever.
     """
 
     __slots__ = ("ledger",)
@@ -87,7 +87,7 @@ _NEXT = "next"
 
 
 class _OrderedReference(ref[T], Generic[T]):
-    """A weak reference, and the one that came after its object died."""
+    """A weak reference, and its successor after its object died."""
 
     __slots__ = ("successor",)
 
@@ -95,7 +95,7 @@ class _OrderedReference(ref[T], Generic[T]):
 
 
 class Interned(Generic[T]):
-    """Objects by name, kept alive by others; see the rules above."""
+    """Objects by name, which the cache does not keep alive; see the rules above."""
 
     __slots__ = ("_heads",)
 
@@ -103,12 +103,12 @@ class Interned(Generic[T]):
         self._heads: dict[str, _OrderedReference[T]] = {}
 
     def get(self, name: str) -> T | None:
-        """The living object of that name, if it is found at once."""
+        """Return the living object of that name if the first reference leads to it."""
         head = self._heads.get(name)
         return None if head is None else head()
 
     def setdefault(self, name: str, new: T) -> T:
-        """The object of that name from now on: `new`, or one that came before it."""
+        """Return the object of that name from now on: an earlier one, else `new`."""
         reference = _OrderedReference(new)
         reference.successor = {}
         last = self._heads.setdefault(name, reference)
@@ -121,12 +121,12 @@ class Interned(Generic[T]):
         return new
 
     def __len__(self) -> int:
-        """How many names were asked for so far."""
+        """Return the number of names requested so far."""
         return len(self._heads)
 
 
 class HandleCache:
-    """Of one dispatcher: keys for its call stubs, and its operators and packets."""
+    """The keys for call stubs, the operators and the packets of one dispatcher."""
 
     __slots__ = ("handles", "keys", "packets")
 
@@ -136,12 +136,12 @@ class HandleCache:
         self.packets: Interned[Any] = Interned()
 
     def key(self, reading: OperatorSpec) -> object:
-        """The key under which entries remember the bound kernels of a call stub."""
+        """Return the key under which entries store the bound kernels of a call stub."""
         return self.keys.setdefault(reading, object())
 
 
 class DispatcherProtocol(Protocol):
-    """A dispatcher, as its registrations and handles see it."""
+    """The interface of a dispatcher for its registrations and handles."""
 
     state: DispatcherState
     keyring: HandleCache
@@ -153,11 +153,11 @@ class DispatcherProtocol(Protocol):
         """Make all tokens live, or none."""
 
     def unregister(self, tokens: Sequence[RegistrationRecord]) -> None:
-        """Take down those of the tokens that are live."""
+        """Remove those of the tokens that are live."""
 
 
 class Registration(Closeable):
-    """What one call registered; a context manager that closes on exit."""
+    """The records that one call registered; a context manager that closes on exit."""
 
     __slots__ = ("__weakref__", "_ledger", "_registry", "key")
 
@@ -171,21 +171,21 @@ class Registration(Closeable):
 
     @property
     def closed(self) -> bool:
-        """Whether what was registered has been taken down."""
+        """Return True if the registered records have been removed."""
         tokens, state = self._ledger.get(self.key), self._registry.state
         return tokens is None or not all(is_live(state, token) for token in tokens)
 
     @property
     def tokens(self) -> Tokens:
-        """What is live by this registration; nothing once it is closed."""
+        """Return the live records of this registration; empty once it is closed."""
         return () if self.closed else self._ledger.get(self.key, ())
 
     def close(self) -> None:
-        """Take down what was registered; the second time nothing happens.
+        """Remove the registered records; closing twice is safe.
 
         Raises:
             LibraryMisuse: called by a listener; the registration stays.
-            ExceptionGroup: listeners raised; it was taken down all the same.
+            ExceptionGroup: listeners raised; the records were removed all the same.
         """
         tokens = self._ledger.get(self.key)
         if tokens is not None:
@@ -205,7 +205,7 @@ def register_tokens(
 ) -> Registration:
     """Make tokens live, owned by a new registration in the ledger.
 
-    Raises what `Registry.register` does; none of them is live then.
+    Raises what `DispatcherProtocol.register` does; none of them is live then.
     """
     registration = Registration(registry, ledger, tokens)
     try:
@@ -224,9 +224,10 @@ def take_down(
     keys: Iterable[object],
     tokens: Sequence[RegistrationRecord],
 ) -> None:
-    """Take down the tokens of some keys of a ledger, and then the keys.
+    """Remove the tokens of some keys of a ledger, and then the keys.
 
-    Raises what `Registry.unregister` does; the keys stay if a token is live still.
+    Raises what `DispatcherProtocol.unregister` does; the keys stay if a token is live
+    still.
     """
     try:
         registry.unregister(tokens)

@@ -1,17 +1,17 @@
-"""Tokens: what can be live in a dispatcher, and what each says of itself.
+"""Records (tokens): the things that can be live in a dispatcher, and their texts.
 
-A token is what a handle owns.  Its *identity* says which registration it is (two equal
-registrations are two tokens); its *fields* say everything else.  Definitions and
-kernels keep what they say, without what they do, in a *reading*: text, numbers and
-types, never a function, so texts and laws can be remembered by readings without keeping
-a kernel alive.  There is one reading for each way of registering (remembered within
-bounds), so registering the same thing again gives an equal token and costs little, and
-the state that holds it reads the same (see `fingerprint`).
+A registration owns tokens.  The *identity* of a token is its registration (two equal
+registrations are two tokens); its *fields* are everything else.  Definitions and
+kernels store their description separately in a *reading*: text, numbers and types,
+never a function, so texts and laws can be cached by readings without keeping a kernel
+alive.  There is one reading for each way of registering (cached within bounds), so
+registering the same thing again creates an equal token at low cost, and the state that
+holds it has the same texts (see `fingerprint`).
 
 Rules:
 - a token holds no counter, no time and no address;
-- two tokens with one reading differ in their kernel at most, and kernels with equal
-  descriptions are taken to behave alike.
+- two tokens with one reading differ at most in their kernel, and kernels with equal
+  descriptions are assumed to behave alike.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,18 +48,18 @@ from everyorder.runtime.schema.values import Converter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DispatchArgPositions:
-    """Which arguments contribute dispatch keys: positions of tensors and of lists."""
+    """The positions of arguments that contribute dispatch keys: tensors and lists."""
 
     tensors: tuple[int, ...]
     lists: tuple[int, ...]
 
 
-# Without a schema no argument is looked at.
+# Without a schema no argument contributes keys.
 NO_EXTRACTOR = DispatchArgPositions((), ())
 
 
 def extractor_of(schema: Schema) -> DispatchArgPositions:
-    """The positions of `Tensor`, `Tensor?` and of `Tensor[]`, `Tensor?[]`."""
+    """Return the positions of `Tensor`, `Tensor?` and of `Tensor[]`, `Tensor?[]`."""
     tensors, lists = [], []
     for position, argument in enumerate(schema.arguments):
         kind = is_dispatch_type(argument.type)
@@ -74,9 +74,8 @@ def extractor_of(schema: Schema) -> DispatchArgPositions:
 class OperatorSpec:
     """A schema for an operator, as registered.
 
-    `namespace` and `text` are where the operator stands in a state, `dump` the lines
-    of `dump_state`, `texts` everything as text, `memo` holds pure functions of the
-    schema.
+    `namespace` and `text` are the keys of the operator in a state, `dump` the lines of
+    `dump_state`, `texts` everything as text, `memo` holds pure functions of the schema.
     """
 
     operator: OperatorName
@@ -92,7 +91,7 @@ class OperatorSpec:
 
     @property
     def converters(self) -> tuple[Converter, ...]:
-        """How each argument is converted, by its type and by the tags."""
+        """Return the converter of each argument, by its type and by the tags."""
         return converters_of(
             self.schema,
             numbers=NUMBERS_AS_TENSORS in self.tags,
@@ -102,29 +101,31 @@ class OperatorSpec:
 
     @property
     def convention(self) -> "Convention":
-        """How calls are bound and results converted; built at the first call."""
-        known: Convention | None = self.memo.get("convention")
-        if known is None:
+        """Return the functions that bind calls and convert results; build them once."""
+        convention: Convention | None = self.memo.get("convention")
+        if convention is None:
             schema = self.schema
             presenters = presenters_of(schema)
             bind = binder(schema, self.converters)
-            known = Convention(bind, stripper(schema), returner(schema), presenters)
-            self.memo["convention"] = known
-        return known
+            convention = Convention(
+                bind, stripper(schema), returner(schema), presenters
+            )
+            self.memo["convention"] = convention
+        return convention
 
     @property
     def maker(self) -> Maker | None:
-        """What makes the closures of calls; see `runtime.dispatch.call_stub`."""
+        """Return the function that creates call stubs; see `dispatch.call_stub`."""
         if "maker" not in self.memo:
             self.memo["maker"] = maker_of(self.schema, self.converters)
-        made: Maker | None = self.memo["maker"]
-        return made
+        maker: Maker | None = self.memo["maker"]
+        return maker
 
 
 class Convention(NamedTuple):
-    """What a schema says about calls, as functions (see `runtime.schema`).
+    """The calling convention of a schema, as functions (see `runtime.schema`).
 
-    `presenters` say how a kernel sees each argument; None: as it is.
+    `presenters` convert each argument for kernels; None: no conversion.
     """
 
     bind: Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
@@ -137,8 +138,8 @@ class Convention(NamedTuple):
 class KernelSpec:
     """A kernel for one key (runtime or alias) of an operator, as registered.
 
-    `through` says that it is never called; `dump` is what `dump_state` prints behind
-    the key.
+    `through` is true if it is never called; `dump` is printed by `dump_state` after the
+    key.
     """
 
     operator: OperatorName
@@ -152,9 +153,10 @@ class KernelSpec:
     texts: tuple[Any, ...]
 
 
-# More than `core` registers, so that a second dispatcher finds them; 800 bytes each.
+# Cached kernel readings: more than `core` registers, so that a second dispatcher finds
+# them; 800 bytes each.
 REMEMBERED = 2048
-# Those of definitions are as many as the schemas that are remembered, and hold them.
+# Cached definition readings: as many as cached schemas, to which they refer.
 DEFINITIONS = 1024
 
 
@@ -166,7 +168,7 @@ def read_kernel(
     debug: str,
     keyset: bool,
 ) -> KernelSpec:
-    """The reading of a kernel; `keyset` says that it takes the keyset first."""
+    """Return the reading of a kernel; `keyset` is true if it takes the keyset first."""
     return KernelSpec(
         operator,
         key,
@@ -183,7 +185,7 @@ def read_kernel(
 def read_definition(
     schema: Schema, debug: str, tags: tuple[str, ...] = ()
 ) -> OperatorSpec:
-    """The reading of a definition."""
+    """Return the reading of a definition."""
     # Equal schemas may print differently, and their alias kinds are not compared.
     return _read_definition(schema, str(schema), schema.alias_kind, debug, tags)
 
@@ -211,18 +213,18 @@ def _read_definition(
 
 
 def namespace_of(operator: OperatorName) -> str:
-    """The namespace under which a state holds the operator."""
+    """Return the namespace of an operator, its first key in a state."""
     return operator.name.partition("::")[0]
 
 
 class Listener(Protocol):
-    """Hears of definitions; called while the writer's lock is held."""
+    """Is notified of definitions, while the writer's lock is held."""
 
     def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
-        """A schema is about to be published."""
+        """Handle a schema that is about to be published."""
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
-        """A schema is about to disappear."""
+        """Handle a schema that is about to be removed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -233,26 +235,26 @@ class Definition:
 
     @property
     def operator(self) -> OperatorName:
-        """The name of the operator."""
+        """Return the name of the operator."""
         return self.reading.operator
 
     @property
     def schema(self) -> Schema:
-        """The schema, under the operator's full name."""
+        """Return the schema, under the operator's full name."""
         return self.reading.schema
 
     @property
     def debug(self) -> str:
-        """Where it was defined, as dumps print it."""
+        """Return where it was defined, as dumps print it."""
         return self.reading.debug
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags, sorted."""
+        """Return the tags, sorted."""
         return self.reading.tags
 
 
-# Not frozen: a registration makes one, and a frozen one takes three times as long.
+# Not frozen: a registration creates one, and a frozen one takes three times as long.
 # Nothing assigns to a token, frozen or not.
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Implementation:
@@ -260,22 +262,22 @@ class Implementation:
 
     reading: KernelSpec
     kernel: Kernel
-    # How the kernel is run under a definition, by its reading; it is no state.
+    # The runner of the kernel under a definition, by its reading; it is not state.
     memo: dict[OperatorSpec, Any] = field(default_factory=dict, init=False)
 
     @property
     def operator(self) -> OperatorName:
-        """The name of the operator."""
+        """Return the name of the operator."""
         return self.reading.operator
 
     @property
     def key(self) -> DispatchKey:
-        """The key that the kernel is registered at."""
+        """Return the key that the kernel is registered at."""
         return self.reading.key
 
     @property
     def debug(self) -> str:
-        """The description of the kernel, as dumps print it."""
+        """Return the description of the kernel, as dumps print it."""
         return self.reading.debug
 
 
@@ -288,21 +290,21 @@ class Reservation:
 
     @property
     def namespace(self) -> str:
-        """The namespace under which a state holds the operator."""
+        """Return the namespace, the operator's first key in a state."""
         return namespace_of(self.operator)
 
     @property
     def text(self) -> str:
-        """The printed name, under which a state holds the operator."""
+        """Return the printed name, the operator's second key in a state."""
         return str(self.operator)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ClassRule:
-    """What one class of tensors or modes does for one operator.
+    """The handler of one operator for one class of tensors or modes.
 
-    `function` is called as `runtime.torch_dispatch.fallback` says.  Two classes of one
-    name read alike, as two kernels of one description do.
+    `function` is called as described in `runtime.torch_dispatch.fallback`.  Two classes
+    with the same name have the same texts, as two kernels with one description do.
     """
 
     operator: OperatorName
@@ -312,22 +314,22 @@ class ClassRule:
 
     @property
     def namespace(self) -> str:
-        """The namespace under which a state holds the operator."""
+        """Return the namespace, the operator's first key in a state."""
         return namespace_of(self.operator)
 
     @property
     def text(self) -> str:
-        """The printed name, under which a state holds the operator."""
+        """Return the printed name, the operator's second key in a state."""
         return str(self.operator)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The rule as text: whose it is, and its description."""
+        """Return the rule as text: the name of its class, and its description."""
         return ("rule", f"{self.cls.__module__}.{self.cls.__qualname__}", self.debug)
 
 
 def check_rule(cls: object, function: object) -> None:
-    """Whether there can be a rule for this class, of this function.
+    """Check that the class and the function can form a rule.
 
     Raises `LibraryMisuse`.
     """
@@ -344,7 +346,7 @@ def rule_for(
     debug: str | None,
     origin: str,
 ) -> ClassRule:
-    """The rule of a class for an operator.  Raises `LibraryMisuse`."""
+    """Return the rule of a class for an operator.  Raises `LibraryMisuse`."""
     check_rule(cls, function)
     if debug is None:
         debug = f"{describe(function)} ({origin})"
@@ -370,7 +372,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Subscription:
-    """A listener that is told of definitions; `debug` names it in dumps."""
+    """A listener that is notified of definitions; `debug` names it in dumps."""
 
     listener: Listener
     debug: str

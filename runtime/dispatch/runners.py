@@ -1,15 +1,16 @@
-"""Runners: how a kernel is run, by its convention.
+"""Runners: functions that run a kernel by its convention.
 
 The seven conventions of `runtime.dispatch.kernel`, as runners.  A runner is
-`run(operator, bits, values)`: it gets a function that returns a handle of the operator,
-for kernels that take one, the keyset of the call and the bound arguments, and returns
-the operator's result, converted and checked.
+`run(operator, bits, values)`: its arguments are a function that returns a handle of the
+operator, for kernels that take one, the keyset of the call and the bound arguments, and
+it returns the operator's result, converted and checked.
 
 Rules:
-- everything here is a function of one entry; nothing takes a lock;
-- `Runners` refers to no caller and no bound kernel, so that no circle keeps any alive;
-- what a kernel needs to run depends on it and on the schema alone, and is remembered on
-  its registration; linked kernels depend on the table and are remembered on the caller.
+- everything here is a function of one entry; no lock is acquired;
+- `Runners` refers to no invoker and no bound kernel, so that no reference cycle keeps
+  one alive;
+- a runner depends on the kernel and on the schema alone, and is cached on the
+  registration; linked kernels depend on the table and are cached on the invoker.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,10 +51,10 @@ def _linked(operator: Any, bits: int, values: list[Any]) -> Any:
     raise AssertionError("a linked kernel is run by its bound kernel")
 
 
-# Stands for the runner of a linked kernel, which runs as a bound kernel instead.
+# Marks a linked kernel, which runs as a bound kernel instead.
 LINKED: Runner = _linked
 
-# Definitions that one kernel is remembered under: it outlives few of them.
+# Definitions under which the runner of one kernel is cached: it outlives few of them.
 REMEMBERED = 16
 
 
@@ -100,30 +101,30 @@ class Runners:
         self._texts: list[Any] = []
 
     def keyset_bits(self, values: Sequence[Any]) -> int:
-        """The keyset that a call with these arguments is dispatched by."""
+        """Return the keyset by which a call with these arguments is dispatched."""
         bits = argument_bits(self._tensors, self._lists, values)
         return _call_bits(bits, self._masks)
 
     def call_bits(self, bits: int) -> int:
-        """The keyset of a call whose arguments have these bits."""
+        """Return the keyset of a call whose arguments have these bits."""
         return _call_bits(bits, self._masks)
 
     def linked_kernel(self, number: int) -> Kernel | None:
-        """The linked kernel of a slot; None if it holds another kind, or nothing."""
-        held = self.table.content(number)
-        if held is None or isinstance(held, Kernel):
+        """Return the linked kernel of a slot, or None for another kind or none."""
+        content = self.table.content(number)
+        if content is None or isinstance(content, Kernel):
             return None
-        return held.kernel if held.kernel.facts.kind == "linked" else None
+        return content.kernel if content.kernel.facts.kind == "linked" else None
 
     def direct_function(self, number: int) -> Callable[..., Any] | None:
-        """The function of a slot that takes arguments as kernels see them.
+        """Return the function of a slot that takes arguments as kernels see them.
 
-        None if it holds what has to know more, as a kernel with a keyset does.
+        None if the kernel needs more than the arguments, such as the keyset.
         """
-        held = self.table.content(number)
-        if not isinstance(held, Implementation) or held.kernel.with_keyset:
+        content = self.table.content(number)
+        if not isinstance(content, Implementation) or content.kernel.with_keyset:
             return None
-        facts, function = held.kernel.facts, held.kernel.function
+        facts, function = content.kernel.facts, content.kernel.function
         if facts.kind == "direct" or (facts.kind == "typed" and not facts.keyword_only):
             return function
         if facts.kind == "python":
@@ -132,20 +133,20 @@ class Runners:
         return None
 
     def presented(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function` for values of the stack, which it gets as kernels see them."""
+        """Return `function` for values of the stack, converted to what kernels see."""
         if not any(self.presenters):
             return function
         return lambda *values: function(*self.from_stack(values))
 
     def from_stack(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Values of the stack as kernels see them: codes as objects, lists fresh."""
+        """Return stack values as kernels see them: enums as objects, lists fresh."""
         return [
             value if turn is None else turn(value)
             for value, turn in zip_longest(values, self.presenters)
         ]
 
     def to_stack(self, values: Sequence[Any]) -> list[Any]:
-        """Arguments as kernels see them, as values of the stack."""
+        """Return arguments as kernels see them, as values of the stack."""
         stacked = list(values)
         for place, turn in enumerate(self.presenters):
             if turn is not None:
@@ -158,34 +159,36 @@ class Runners:
         return value if converted is MISMATCH else converted
 
     def runner(self, number: int) -> Runner:
-        """The runner of a slot; `LINKED` for a linked kernel, which is bound first."""
+        """Return the runner of a slot, or `LINKED` for a linked kernel."""
         runner = self._runners.get(number)
         if runner is not None:
             return runner
-        held = self.table.content(number)
-        if isinstance(held, Implementation):
-            runner = held.memo.get(self._reading) or self._remembered(held, number)
-        elif held is None:
+        content = self.table.content(number)
+        if isinstance(content, Implementation):
+            runner = content.memo.get(self._reading) or self._remembered(
+                content, number
+            )
+        elif content is None:
             runner = self.missing(SLOTS[number])
-        elif isinstance(held, Fallback):
-            runner = self.runner_of(held.kernel, True, SLOTS[number].name)
+        elif isinstance(content, Fallback):
+            runner = self.runner_of(content.kernel, True, SLOTS[number].name)
         else:
-            runner = self.runner_of(held, False, SLOTS[number].name)
+            runner = self.runner_of(content, False, SLOTS[number].name)
         self._runners[number] = runner
         return runner
 
-    def _remembered(self, held: Implementation, number: int) -> Runner:
+    def _remembered(self, token: Implementation, number: int) -> Runner:
         key = SLOTS[number].name
-        if held.kernel.function is None:
-            # It refuses by the name of its slot, so each slot has its own.
+        if token.kernel.function is None:
+            # The error names the slot, so each slot has a separate runner.
             return self._fallen_through(key)
-        if len(held.memo) >= REMEMBERED:
-            held.memo.clear()
-        runner = held.memo[self._reading] = self.runner_of(held.kernel, False, key)
+        if len(token.memo) >= REMEMBERED:
+            token.memo.clear()
+        runner = token.memo[self._reading] = self.runner_of(token.kernel, False, key)
         return runner
 
     def runner_of(self, kernel: Kernel, fallback: bool, key: str) -> Runner:
-        """How a kernel is run, by its convention; a fallback gets the operator."""
+        """Return the runner of a kernel by its convention; fallbacks get a handle."""
         function = kernel.function
         if function is None:
             return self._fallen_through(key)
@@ -215,12 +218,12 @@ class Runners:
         named_places = frozenset(places.values())
 
         def spelled(operator: Any, bits: int, values: list[Any]) -> Any:
-            seen = [
+            presented = [
                 value if turn is None else turn(value)
                 for value, turn in zip_longest(values, presenters)
             ]
-            named = {name: seen[place] for name, place in places.items()}
-            rest = [v for i, v in enumerate(seen) if i not in named_places]
+            named = {name: presented[place] for name, place in places.items()}
+            rest = [v for i, v in enumerate(presented) if i not in named_places]
             first = (KeySet.from_bits(bits),) if kernel.with_keyset else ()
             return returns(function(*first, *rest, **named))
 
@@ -247,30 +250,30 @@ class Runners:
         return leading
 
     def _stack(self, function: Callable[..., Any], name: str) -> Runner:
-        given = len(self.schema.returns)
+        expected = len(self.schema.returns)
         fixed = not self.schema.is_varret
         text, returns = str(self.name), self.returns
 
         def stacked(operator: Any, bits: int, values: list[Any]) -> Any:
-            # What lies below the arguments belongs to somebody else.
-            below, taken = object(), len(values)
+            # A sentinel below the arguments: the kernel must not pop it.
+            below, count = object(), len(values)
             stack = [below, *values]
             function(operator(), KeySet.from_bits(bits), stack)
             intact = bool(stack) and stack[0] is below
             results = stack[1:] if intact else stack
-            if not intact or (fixed and len(results) != given):
+            if not intact or (fixed and len(results) != expected):
                 raise KernelError(
                     code="StackMismatch",
                     operator=text,
                     kernel=name,
-                    popped=taken if intact else taken + 1,
+                    popped=count if intact else count + 1,
                     pushed=len(results),
-                    expected_popped=taken,
-                    expected_pushed=given,
+                    expected_popped=count,
+                    expected_pushed=expected,
                 )
-            if fixed and given == 0:
+            if fixed and expected == 0:
                 return None
-            return returns(results[0] if fixed and given == 1 else tuple(results))
+            return returns(results[0] if fixed and expected == 1 else tuple(results))
 
         return stacked
 
@@ -283,7 +286,7 @@ class Runners:
         return refuse
 
     def missing(self, key: DispatchKey) -> Runner:
-        """The runner that says that there is no kernel at `key`."""
+        """Return a runner that raises `MissingKernel` for `key`."""
         text, table, texts = self._reading.text, self.table, self._texts
         tensors, lists = self._tensors, self._lists
         masks = self._masks
@@ -319,7 +322,7 @@ def _call_bits(bits: int, masks: tuple[int, ...]) -> int:
 def argument_bits(
     tensors: tuple[int, ...], lists: tuple[int, ...], values: Sequence[Any]
 ) -> int:
-    """The keysets of all tensors at these positions, joined."""
+    """Return the union of the keysets of all tensors at these positions."""
     bits: int = 0
     for position in tensors:
         value = values[position]
@@ -333,7 +336,7 @@ def argument_bits(
 
 
 def _reason_of_no_key(bits: int) -> str:
-    """Why a call of tensors with these keys has no key to go to."""
+    """Return why a call of tensors with these keys has no key left."""
     keys = bits & ~BACKEND_BITS
     if not keys:
         return "no tensor arguments"

@@ -1,43 +1,44 @@
-"""The state of a dispatcher, and of each operator, as immutable values; their texts.
+"""The state of a dispatcher and of each operator, as immutable values; their texts.
 
 A state is all that is registered: a snapshot is a reference to such a value, a
-fingerprint covers every field, and nothing about registrations is remembered elsewhere.
-An operator's *entry* lives while something is registered under its name, and is never
-patched; `transition` builds another one.
+fingerprint covers every field, and no other place stores registrations.  An operator's
+*entry* exists while something is registered under its name, and is never modified;
+`transition` builds a new one.
 
 Rules of an entry:
 - `implementations` maps keys, in the order of their values, to their kernels, newest
-  first; no key maps to nothing;
-- `definitions` holds one token at most (several under the 2020 rule: those whose
-  alias kind is set, then the others, each in the order of their texts);
-- `rules` holds one rule for a class at most, in the order of their texts;
-- `total` counts the live registrations, save for rules: an entry of rules alone is no
-  operator, and neither dumps nor look-ups know of it;
-- `memo` is for pure functions of this very entry (callers, texts); it is no state.
+  first; no key maps to an empty tuple;
+- `definitions` holds at most one token (several under the 2020 rule: those whose alias
+  kind is set, then the others, each in the order of their texts);
+- `rules` holds at most one rule for a class, in the order of their texts;
+- `total` counts the live registrations without the rules: an entry with only rules is
+  not an operator, and dumps and look-ups ignore it;
+- `memo` is for pure functions of this very entry (invokers, texts); it is not state.
 
 Rules of a state:
-- operators are held by namespace, then by printed name, so that a step copies the
-  namespace that it touches and no other;
-- mappings are never changed once they are in a state, and their order means nothing;
+- operators are stored by namespace, then by printed name, so that a step copies only
+  the namespace that it changes;
+- mappings are never changed once they are in a state, and their order is meaningless;
 - the order of `subscriptions` is the order of subscribing: it is observable.
 
-Both are named tuples because a registration makes one of each, and nothing is faster to
-make; two entries are compared by identity, never by `==`.
+Both are named tuples because a registration creates one of each, and they are the
+fastest to create; two entries are compared by identity, never by `==`.
 
 Rules of texts:
 - the formats of dumps are upstream's byte for byte (a data format), except that the
   table shown is the live one;
 - a fingerprint is a whole state as nested text and numbers.  Two states with equal
-  fingerprints answer every question alike and react alike to every registration,
-  provided that kernels with equal descriptions behave alike; the harness gives every
-  step a description of its own.  Its proofs rest on this, and a test changes every
-  field of a state in turn to see the fingerprint change;
+  fingerprints answer every query alike and react alike to every registration,
+  provided that kernels with equal descriptions behave alike; the harness describes
+  every step differently.  Its proofs depend on this, and a test changes every
+  field of a state in turn and checks that the fingerprint changes;
 - in a fingerprint, kernels are named by their description and by their position within
-  the entry; the table is taken as it stands, not as it ought to be.
+  the entry; it covers the actual table, not the table that the rules would give.
 
-For a dump an entry is first reduced to its readings (see `token`), and the rendering is
-a remembered function of these.  So equal entries share one rendering, a step of an
-exploration costs what it touches, and no memory of a text keeps a kernel alive.
+For a dump an entry is first reduced to its readings (see `registration_record`), and
+the rendering is a cached function of these.  So equal entries share one rendering, a
+step of an exploration costs only what it changes, and no cache of a text keeps a kernel
+alive.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
@@ -87,12 +88,12 @@ class OperatorEntry(NamedTuple):
 
     @property
     def definition(self) -> Definition | None:
-        """The definition in force, if there is one."""
+        """Return the definition in force, or None."""
         return self.definitions[0] if self.definitions else None
 
     @property
     def schema(self) -> Schema | None:
-        """The schema in force, if there is one."""
+        """Return the schema in force, or None."""
         return self.definitions[0].reading.schema if self.definitions else None
 
 
@@ -102,9 +103,9 @@ Namespaces = Mapping[str, Mapping[str, OperatorEntry]]
 class OperatorMap(dict[str, OperatorEntry]):
     """The operators of one namespace, by printed name; never changed once published.
 
-    What is remembered of them, unset at first, is no state: their `fingerprint`, the
+    The slots are caches, unset at first, and not state: the `fingerprint`, the
     `packets` of overloads by operator, and `bound_kernels` of programs that call
-    several of them, by a key of each program.
+    several operators, by a key of each program.
     """
 
     __slots__ = ("bound_kernels", "fingerprint", "packets")
@@ -113,7 +114,7 @@ class OperatorMap(dict[str, OperatorEntry]):
     packets: Mapping[str, list[OperatorEntry]]
 
     def overloads(self, name: str) -> list[OperatorEntry]:
-        """The entries of all overloads of an operator, by overload name."""
+        """Return the entries of all overloads of an operator, by overload name."""
         try:
             return self.packets.get(name, [])
         except AttributeError:
@@ -140,17 +141,17 @@ class DispatcherState(NamedTuple):
     merges_alias_kinds: bool = False
 
     def entry(self, name: OperatorName) -> OperatorEntry | None:
-        """The entry of an operator, None if nothing is registered for it."""
+        """Return the entry of an operator, or None if nothing is registered for it."""
         operators = self.namespaces.get(name.name.partition("::")[0])
         return None if operators is None else operators.get(str(name))
 
     def find(self, namespace: str, text: str) -> OperatorEntry | None:
-        """The entry of an operator whose namespace and printed name are known."""
+        """Return the entry of an operator by its namespace and printed name."""
         operators = self.namespaces.get(namespace)
         return None if operators is None else operators.get(text)
 
     def overloads(self, name: OperatorName) -> list[OperatorEntry]:
-        """The entries of all overloads of an operator, by overload name."""
+        """Return the entries of all overloads of an operator, by overload name."""
         operators = self.namespaces.get(name.name.partition("::")[0])
         if operators is None:
             return []
@@ -160,7 +161,7 @@ class DispatcherState(NamedTuple):
         return sorted(entries, key=lambda entry: entry.name.overload)
 
     def entries(self) -> Iterator[OperatorEntry]:
-        """Every entry, sorted by name."""
+        """Yield every entry, sorted by name."""
         for _, operators in sorted(self.namespaces.items()):
             for _, entry in sorted(operators.items()):
                 yield entry
@@ -169,42 +170,44 @@ class DispatcherState(NamedTuple):
 EMPTY = DispatcherState()
 
 
-# Of each key, by value: the reading of its only kernel, or of all, newest first.
+# For each key, by value: the reading of its only kernel, or of all, newest first.
 Kernels = tuple[KernelSpec | tuple[KernelSpec, ...], ...]
 StateReading = tuple[str, OperatorSpec | None, Kernels]
 TableReading = tuple[Recipe, tuple[KernelSpec | None, ...], FallbackTexts]
 
 
 def dump_state(entry: OperatorEntry) -> str:
-    """What is registered for one operator: schema, then kernels by key.
+    """Return the registrations of one operator: the schema, then kernels by key.
 
-    Rules are not shown; the text of an entry of rules alone is empty.
+    Rules are not shown; the text of an entry with only rules is empty.
     """
     return _render_state(state_reading(entry)) if entry.total else ""
 
 
 def dump_table(entry: OperatorEntry) -> str:
-    """The live table: one line for every slot that has a kernel."""
+    """Return the live table: one line for every slot that has a kernel."""
     return render_table(table_reading(entry.table)) if entry.total else ""
 
 
 def state_reading(entry: OperatorEntry) -> StateReading:
-    """Everything that `dump_state` prints, unrendered."""
+    """Return everything that `dump_state` prints, unrendered."""
     definitions = entry.definitions
     return (
         str(entry.name),
         definitions[0].reading if definitions else None,
         tuple(
             [
-                held[0].reading if len(held) == 1 else tuple([t.reading for t in held])
-                for held in entry.implementations.values()
+                tokens[0].reading
+                if len(tokens) == 1
+                else tuple([t.reading for t in tokens])
+                for tokens in entry.implementations.values()
             ]
         ),
     )
 
 
 def table_reading(table: Table) -> TableReading:
-    """Everything that `dump_table` prints, unrendered; it refers to no kernel."""
+    """Return everything that `dump_table` prints, unrendered, without kernels."""
     return (
         table.recipe,
         tuple([None if token is None else token.reading for token in table.kernels]),
@@ -228,7 +231,7 @@ def _render_state(reading: StateReading) -> str:
 
 
 def contents(reading: TableReading) -> list[str | None]:
-    """What every slot of a table holds, as text; None where it is missing."""
+    """Return the content of every slot of a table as text; None for a missing one."""
     recipe, kernels, fallbacks = reading
     texts: list[str | None] = [None] * len(SLOTS)
     for line, kernel in zip(recipe.lines, kernels, strict=True):
@@ -247,7 +250,7 @@ def contents(reading: TableReading) -> list[str | None]:
 
 @lru_cache(maxsize=REMEMBERED)
 def render_table(reading: TableReading) -> str:
-    """`dump_table` of a reading."""
+    """Return the `dump_table` of a reading."""
     return "".join(
         f"{key.name}: {text}\n"
         for key, text in zip(SLOTS, contents(reading), strict=True)
@@ -257,13 +260,13 @@ def render_table(reading: TableReading) -> str:
 
 @lru_cache(maxsize=REMEMBERED)
 def listed_keys(reading: TableReading) -> tuple[str, ...]:
-    """The names of the keys that a call can reach, `Undefined` left out."""
+    """Return the names of the keys that a call can reach, without `Undefined`."""
     texts = contents(reading)
     return tuple(SLOTS[n].name for n in range(1, len(SLOTS)) if texts[n] is not None)
 
 
 def fingerprint(state: DispatcherState) -> Hashable:
-    """The state as nested tuples of text and numbers."""
+    """Return the state as nested tuples of text and numbers."""
     return (
         tuple(
             [
@@ -273,28 +276,28 @@ def fingerprint(state: DispatcherState) -> Hashable:
         ),
         state.fallbacks.texts.texts,
         tuple([(claim.namespace, claim.debug) for claim in state.claims]),
-        tuple([held.debug for held in state.subscriptions]),
+        tuple([subscription.debug for subscription in state.subscriptions]),
         state.merges_alias_kinds,
     )
 
 
 def _namespace_fingerprint(operators: Mapping[str, OperatorEntry]) -> Hashable:
-    """The entries of one namespace; remembered with them, as it holds text only."""
-    known: Hashable = getattr(operators, "fingerprint", None)
-    if known is None:
+    """Return the entries of one namespace as text, which `OperatorMap` caches."""
+    cached: Hashable = getattr(operators, "fingerprint", None)
+    if cached is None:
         ordered = sorted(operators.items())
-        known = tuple([entry_fingerprint(entry) for _, entry in ordered])
+        cached = tuple([entry_fingerprint(entry) for _, entry in ordered])
         if isinstance(operators, OperatorMap):
-            operators.fingerprint = known
-    return known
+            operators.fingerprint = cached
+    return cached
 
 
 def entry_fingerprint(entry: OperatorEntry) -> Hashable:
-    """One operator's part of the fingerprint; remembered on the entry."""
-    known = entry.memo.get("fingerprint")
-    if known is None:
-        known = entry.memo["fingerprint"] = _entry_fingerprint(entry)
-    return known
+    """Return one operator's part of the fingerprint, cached on the entry."""
+    cached = entry.memo.get("fingerprint")
+    if cached is None:
+        cached = entry.memo["fingerprint"] = _entry_fingerprint(entry)
+    return cached
 
 
 def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
@@ -330,5 +333,5 @@ def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
 
 @lru_cache(maxsize=REMEMBERED)
 def _lines(recipe: Recipe) -> Hashable:
-    """The lines of a recipe, which many entries share, as text and numbers."""
+    """Return the lines of a recipe, which many entries share, as text and numbers."""
     return tuple([(line.slots, line.provenance) for line in recipe.lines])

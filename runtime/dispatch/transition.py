@@ -1,23 +1,25 @@
 """The functional core: (state, token) to the next state, or an error.
 
-What registering and removing a token means, and what must hold before.  Both directions
-are pure functions over values, so a failing registration has nothing to take back, and
-several tokens are registered together by applying one after the other.
+This module defines what it means to register and to remove a token, and the
+preconditions.  Both directions are pure functions over values, so a failing
+registration has nothing to undo, and several tokens are registered together by applying
+one after the other.
 
 Rules:
 - every check comes before the first new value is built;
-- a kernel may come before its schema; its inferred schema waits with it, and whichever
-  comes second is checked.  Kernels are compared with each other by signature, with the
-  definition by schema, two types as the boxed stack sees them (`SymInt` as `int`); a
-  keyword-only parameter must also fit the argument of its name, which it gets;
-- where a conflict has several partners, the one that sorts first is named (a kernel by
+- a kernel may be registered before its schema; its inferred schema is stored with it,
+  and the second one is checked on registration.  Kernels are compared with each other
+  by signature, with the definition by schema, two types as the boxed stack sees them
+  (`SymInt` as `int`); a keyword-only parameter must also fit the argument of its name,
+  which it gets;
+- if a conflict has several partners, the one that sorts first is named (a kernel by
   its key and description), so the same live set gives the same error whatever its
   history;
-- kernels are kept in the order of their keys' values, not of their coming;
-- a removal never fails: its token is live, or the caller is at fault;
+- kernels are stored in the order of their keys' values, not of their registration;
+- a removal never fails: that its token is live is the caller's obligation;
 - `ADD`, `REMOVE` and `LIVE` hold the function of each kind of token; a new kind needs
-  a row in each.  `ADD[type(token)](state, token)` raises `Conflict` where the token
-  cannot be live together with the others.
+  a row in each.  `ADD[type(token)](state, token)` raises `Conflict` if the token cannot
+  be live together with the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,9 +54,9 @@ from everyorder.runtime.schema.compatibility import difference
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
 
-# Makes a named tuple of its fields, in half the time that its own class takes.
+# Creates a named tuple from its fields, in half the time that its own class needs.
 MAKE = tuple.__new__
-# Maps of fewer operators remember nothing: they are read as fast without.
+# Smaller maps of operators are plain dicts: caches would not make them faster.
 REMEMBERING = 8
 NO_OPERATORS: Mapping[str, OperatorEntry] = {}
 
@@ -64,17 +66,17 @@ class NamedRecord(Protocol):
 
     @property
     def namespace(self) -> str:
-        """The first key."""
+        """Return the first key."""
 
     @property
     def text(self) -> str:
-        """The second key, the printed name."""
+        """Return the second key, the printed name."""
 
 
 def check_definition_fits(
     entry: OperatorEntry, token: Definition, merges_alias_kinds: bool
 ) -> None:
-    """Whether `token` may define the operator of `entry`.
+    """Check that `token` may define the operator of `entry`.
 
     Raises:
         Conflict: a definition is live, and under the 2020 rule differs, or their alias
@@ -87,7 +89,7 @@ def check_definition_fits(
 
 
 def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
-    """Whether the typed kernel of `token` may join the operator of `entry`.
+    """Check that the typed kernel of `token` may join the operator of `entry`.
 
     Raises:
         Conflict: a live typed kernel has another signature; the live schema differs
@@ -104,7 +106,7 @@ def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
 
 
 def check_no_override(state: DispatcherState, token: Implementation) -> None:
-    """Whether `token` is the first kernel for its key.
+    """Check that `token` is the first kernel for its key.
 
     Raises:
         Conflict: it is not.
@@ -122,18 +124,18 @@ def check_no_override(state: DispatcherState, token: Implementation) -> None:
 
 
 def _check_second_definition(
-    held: Definition, token: Definition, merges_alias_kinds: bool
+    live: Definition, token: Definition, merges_alias_kinds: bool
 ) -> None:
-    if not merges_alias_kinds or held.schema != token.schema:
+    if not merges_alias_kinds or live.schema != token.schema:
         raise Conflict(
             code="DuplicateDefinition",
             operator=str(token.operator),
             schema=str(token.schema),
             definition=token.debug,
-            original_schema=str(held.schema),
-            original=held.debug,
+            original_schema=str(live.schema),
+            original=live.debug,
         )
-    kind, original = token.schema.alias_kind, held.schema.alias_kind
+    kind, original = token.schema.alias_kind, live.schema.alias_kind
     if kind is not None and kind is not original:
         raise Conflict(
             code="AliasKindConflict",
@@ -141,7 +143,7 @@ def _check_second_definition(
             kind=kind.name,
             definition=token.debug,
             original_kind=original.name if original else "unset",
-            original=held.debug,
+            original=live.debug,
         )
 
 
@@ -160,10 +162,10 @@ def _check_pair(definition: Definition, token: Implementation) -> None:
         )
 
 
-# Readings are compared by identity; few pairs meet again and again.
+# Readings are compared by identity; few pairs recur.
 @lru_cache(maxsize=1024)
 def _difference(definition: OperatorSpec, kernel: KernelSpec) -> str | None:
-    assert kernel.facts.inferred is not None, "asked for typed kernels only"
+    assert kernel.facts.inferred is not None, "called for typed kernels only"
     inferred = kernel.facts.inferred
     first = difference(definition.schema, inferred, real=True)
     if first is None and kernel.facts.keyword_only:
@@ -173,7 +175,7 @@ def _difference(definition: OperatorSpec, kernel: KernelSpec) -> str | None:
 
 
 def _as_named(schema: Schema, inferred: Schema, names: tuple[str, ...]) -> Schema:
-    """`inferred`, with each keyword-only parameter at the argument of its name."""
+    """Return `inferred`, each keyword-only parameter at the argument of its name."""
     arguments = list(inferred.arguments)
     named = dict(zip(names, arguments[-len(names) :], strict=True))
     del arguments[-len(names) :]
@@ -183,7 +185,7 @@ def _as_named(schema: Schema, inferred: Schema, names: tuple[str, ...]) -> Schem
 
 
 def _typed(entry: OperatorEntry) -> list[Implementation]:
-    """The live typed kernels, in an order that no history can change."""
+    """Return the live typed kernels in an order that does not depend on history."""
     typed = [
         token
         for kernels in entry.implementations.values()
@@ -213,7 +215,8 @@ def _add_definition(state: DispatcherState, token: Definition) -> DispatcherStat
     if entry is None:
         entry = _new_entry(state, reading.operator)
     check_definition_fits(entry, token, state.merges_alias_kinds)
-    # Equal but for their texts: which is in force must not depend on who came first.
+    # Equal except for their texts: the one in force must not depend on the order of
+    # registration.
     definitions = (*entry.definitions, token)
     if len(definitions) > 1:
         definitions = tuple(sorted(definitions, key=_precedence))
@@ -221,13 +224,15 @@ def _add_definition(state: DispatcherState, token: Definition) -> DispatcherStat
 
 
 def _precedence(token: Definition) -> tuple[bool, tuple[Any, ...]]:
-    """Set alias kinds come first: an unset one is in force only when it is alone."""
+    """Sort set alias kinds first: an unset one is in force only when it is alone."""
     return token.schema.alias_kind is None, token.reading.texts
 
 
 def _remove_definition(state: DispatcherState, token: Definition) -> DispatcherState:
     entry = _live_entry(state, token.reading)
-    left = tuple([held for held in entry.definitions if held is not token])
+    left = tuple(
+        [definition for definition in entry.definitions if definition is not token]
+    )
     return _with_definitions(state, token.reading, entry, left, -1)
 
 
@@ -263,9 +268,9 @@ def _add_implementation(
     elif reading.facts.signature is not None:
         check_kernel_fits(entry, token)
     live = entry.implementations
-    held = live.get(reading.key)
-    if held is not None:
-        kernels = {**live, reading.key: (token, *held)}
+    existing = live.get(reading.key)
+    if existing is not None:
+        kernels = {**live, reading.key: (token, *existing)}
     else:
         kernels = _inserted(live, reading.key, (token,))
     return _with_kernels(state, reading, entry, kernels, 1)
@@ -274,13 +279,13 @@ def _add_implementation(
 def _inserted(
     live: Implementations, new: DispatchKey, tokens: tuple[Implementation, ...]
 ) -> dict[DispatchKey, tuple[Implementation, ...]]:
-    """`live` with another key, in its place by value."""
+    """Return `live` with another key, in its place by value."""
     value = new.value
     kernels = {}
-    for key, held in live.items():
+    for key, kernels_of_key in live.items():
         if key.value > value and new not in kernels:
             kernels[new] = tokens
-        kernels[key] = held
+        kernels[key] = kernels_of_key
     kernels[new] = tokens
     return kernels
 
@@ -291,7 +296,7 @@ def _remove_implementation(
     reading = token.reading
     entry = _live_entry(state, reading)
     kernels = dict(entry.implementations)
-    left = tuple([held for held in kernels[reading.key] if held is not token])
+    left = tuple([kernel for kernel in kernels[reading.key] if kernel is not token])
     if left:
         kernels[reading.key] = left
     else:
@@ -330,7 +335,9 @@ def _add_reservation(state: DispatcherState, token: Reservation) -> DispatcherSt
 
 def _remove_reservation(state: DispatcherState, token: Reservation) -> DispatcherState:
     entry = _live_entry(state, token)
-    left = tuple([held for held in entry.reservations if held is not token])
+    left = tuple(
+        [reservation for reservation in entry.reservations if reservation is not token]
+    )
     return _with_reservations(state, token, entry, left, -1)
 
 
@@ -350,22 +357,22 @@ def _with_reservations(
 def _add_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
     entry = state.find(token.namespace, token.text) or _new_entry(state, token.operator)
     # By identity: a class may compare as it likes, and need not be hashable.
-    for held in entry.rules:
-        if held.cls is token.cls:
+    for rule in entry.rules:
+        if rule.cls is token.cls:
             raise Conflict(
                 code="RuleTaken",
                 handler=f"{token.cls.__qualname__}.__torch_dispatch__",
                 operator=token.text,
                 rule=token.debug,
-                original=held.debug,
+                original=rule.debug,
             )
-    rules = sorted((*entry.rules, token), key=lambda held: held.texts)
+    rules = sorted((*entry.rules, token), key=lambda rule: rule.texts)
     return _with_rules(state, token, entry, tuple(rules))
 
 
 def _remove_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
     entry = _live_entry(state, token)
-    left = tuple([held for held in entry.rules if held is not token])
+    left = tuple([rule for rule in entry.rules if rule is not token])
     return _with_rules(state, token, entry, left)
 
 
@@ -375,31 +382,31 @@ def _with_rules(
     entry: OperatorEntry,
     rules: tuple[ClassRule, ...],
 ) -> DispatcherState:
-    # A new memo: callers hold the rules of their entry.
+    # A new memo: the invokers in it hold the rules of their entry.
     return _replace(state, named, entry._replace(rules=rules, memo={}))
 
 
 def _add_fallback(state: DispatcherState, token: Fallback) -> DispatcherState:
     for key in token.keys:
         assert key.slot is not None, "fallbacks are registered for runtime keys"
-        held = state.fallbacks.slots[key.slot]
-        if held is not None:
+        existing = state.fallbacks.slots[key.slot]
+        if existing is not None:
             raise Conflict(
                 code="DuplicateFallback",
                 key=key.name,
                 fallback=token.debug,
-                original=held.debug,
+                original=existing.debug,
             )
     return _with_fallbacks(state, fallbacks_of((*state.fallbacks.tokens, token)))
 
 
 def _remove_fallback(state: DispatcherState, token: Fallback) -> DispatcherState:
-    left = [held for held in state.fallbacks.tokens if held is not token]
+    left = [fallback for fallback in state.fallbacks.tokens if fallback is not token]
     return _with_fallbacks(state, fallbacks_of(left))
 
 
 def _with_fallbacks(state: DispatcherState, fallbacks: Fallbacks) -> DispatcherState:
-    """Every operator gets its table anew: the fallbacks are part of it."""
+    """Return the state with new fallbacks; they are part of every operator's table."""
     namespaces = {
         namespace: OperatorMap(
             (
@@ -416,12 +423,12 @@ def _with_fallbacks(state: DispatcherState, fallbacks: Fallbacks) -> DispatcherS
 
 
 def _add_claim(state: DispatcherState, token: Claim) -> DispatcherState:
-    for held in state.claims:
-        if held.namespace == token.namespace:
+    for live in state.claims:
+        if live.namespace == token.namespace:
             raise Conflict(
                 code="NamespaceTaken",
                 namespace=token.namespace,
-                holder=held.debug,
+                holder=live.debug,
                 newcomer=token.debug,
             )
     claims = sorted((*state.claims, token), key=lambda claim: claim.namespace)
@@ -429,7 +436,7 @@ def _add_claim(state: DispatcherState, token: Claim) -> DispatcherState:
 
 
 def _remove_claim(state: DispatcherState, token: Claim) -> DispatcherState:
-    left = tuple([held for held in state.claims if held is not token])
+    left = tuple([claim for claim in state.claims if claim is not token])
     return state._replace(claims=left)
 
 
@@ -440,7 +447,13 @@ def _add_subscription(state: DispatcherState, token: Subscription) -> Dispatcher
 def _remove_subscription(
     state: DispatcherState, token: Subscription
 ) -> DispatcherState:
-    left = tuple([held for held in state.subscriptions if held is not token])
+    left = tuple(
+        [
+            subscription
+            for subscription in state.subscriptions
+            if subscription is not token
+        ]
+    )
     return state._replace(subscriptions=left)
 
 
@@ -451,7 +464,7 @@ def _live_entry(state: DispatcherState, named: NamedRecord) -> OperatorEntry:
 
 
 def _new_entry(state: DispatcherState, name: OperatorName) -> OperatorEntry:
-    """An entry that nothing is registered for yet; it is never published."""
+    """Return an empty entry; it is never published."""
     table = table_of({}, state.fallbacks)
     return OperatorEntry(name, (), {}, (), (), 0, NO_EXTRACTOR, table, {})
 
@@ -459,7 +472,7 @@ def _new_entry(state: DispatcherState, name: OperatorName) -> OperatorEntry:
 def _replace(
     state: DispatcherState, named: NamedRecord, entry: OperatorEntry
 ) -> DispatcherState:
-    """The state with another entry under a name; an entry of nothing disappears."""
+    """Return the state with another entry under a name; an empty entry is removed."""
     namespaces = dict(state.namespaces)
     before = namespaces.get(named.namespace, NO_OPERATORS)
     operators = dict(before) if len(before) < REMEMBERING else OperatorMap(before)
@@ -546,6 +559,6 @@ LIVE: dict[
 
 
 def is_live(state: DispatcherState, token: RegistrationRecord) -> bool:
-    """Whether this very token, not one that reads like it, is live in a state."""
+    """Return True if this very token, by identity, is live in a state."""
     # Tokens compare by identity.
     return token in LIVE[type(token)](state, token)

@@ -1,14 +1,14 @@
-"""Who watches calls: observers and the dispatch trace.
+"""Observers of calls, and the dispatch trace.
 
-Watching is no state of a dispatcher.  One flag says whether anybody watches at all, so
-that an unwatched call pays for one attribute.
+Watching is not part of a dispatcher's state.  One flag is true if there is any watcher,
+so that an unwatched call costs one attribute access.
 
-Observers hear of `call` and `call_boxed`, not of redispatches; `before` gets the
-operator, its schema, the bound arguments and the keyset, and what it returns is handed
-to `after`, which is called whatever happens, with the outcome or the exception.
+Observers are notified of `call` and `call_boxed`, not of redispatches; `before` gets
+the operator, its schema, the bound arguments and the keyset, and returns a context that
+`after` gets back, together with the outcome or the exception; `after` is always called.
 
 The trace writes one line for every call and redispatch: a space for each level of
-nesting, the entry point, the operator and the key that its kernel was found under.
+nesting, the entry point, the operator and the key of the slot that runs.
 `EVERYORDER_TRACE=1` in the environment traces to standard error.
 """
 
@@ -23,8 +23,8 @@ from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.keys import KeySet
 from everyorder.runtime.schema.schema import Schema
 
-# Asked for so often, and so cheap, that watching them says nothing; the operators that
-# upstream leaves out too.
+# Too frequent and too cheap for an observation to be useful; upstream omits the same
+# operators.
 UNOBSERVED = frozenset(
     {
         *("core::size", "core::is_leaf", "core::output_nr"),
@@ -34,15 +34,15 @@ UNOBSERVED = frozenset(
 
 
 class Observer(Protocol):
-    """Hears of every observed call."""
+    """Is notified of every observed call."""
 
     def before(
         self, operator: str, schema: Schema, arguments: tuple[Any, ...], keyset: KeySet
     ) -> object:
-        """The call is about to run its kernel; returns a context for `after`."""
+        """Handle the start of a call and return a context for `after`."""
 
     def after(self, context: object, outcome: object) -> None:
-        """The call is over; `outcome` is its result or the exception."""
+        """Handle the end of a call; `outcome` is its result or the exception."""
 
 
 class _Depth(threading.local):
@@ -50,7 +50,7 @@ class _Depth(threading.local):
 
 
 class TraceSinks:
-    """The observers and trace sinks of the process; `active` is any of them."""
+    """The observers and trace sinks of the process; `active` if there are any."""
 
     __slots__ = ("_lock", "active", "observers", "sinks")
 
@@ -65,8 +65,8 @@ class TraceSinks:
         observers: tuple[Observer, ...] | None = None,
         sinks: tuple[list[str] | None, ...] | None = None,
     ) -> None:
-        """Publish other watchers; None leaves a kind as it is."""
-        # First, and again at the end: whoever watches is asked at every moment.
+        """Publish new observers and sinks; None keeps the current ones."""
+        # Set before the change and again after it: other threads read it at any time.
         self.active = True
         self.observers = self.observers if observers is None else observers
         self.sinks = self.sinks if sinks is None else sinks
@@ -74,7 +74,7 @@ class TraceSinks:
 
     @contextmanager
     def observing(self, observer: Observer) -> Iterator[None]:
-        """Let `observer` hear of the calls of every thread, while the block runs."""
+        """Notify `observer` of the calls of every thread, while the block runs."""
         with self._lock:
             self.replace(observers=(*self.observers, observer))
         try:
@@ -82,7 +82,7 @@ class TraceSinks:
         finally:
             with self._lock:
                 left = list(self.observers)
-                # The last one entered; by identity, as `==` is code of anybody.
+                # The last one entered; by identity, as `==` may run foreign code.
                 last = max(at for at, each in enumerate(left) if each is observer)
                 self.replace(observers=(*left[:last], *left[last + 1 :]))
 
@@ -97,10 +97,10 @@ class TraceSinks:
             yield lines
         finally:
             with self._lock:
-                kept = [s for s in self.sinks if s is not lines]
+                left = [sink for sink in self.sinks if sink is not lines]
                 if to_stderr:
-                    kept.remove(None)
-                self.replace(sinks=tuple(kept))
+                    left.remove(None)
+                self.replace(sinks=tuple(left))
 
     def write(self, label: str, operator: str, key: str) -> None:
         """Trace one call at the current level of nesting."""

@@ -76,7 +76,7 @@ class WriteRefused(AutogradError):
 class BackwardRefused(AutogradError):
     """The graph cannot be run backwards.
 
-    The requested output has no implicit gradient, or the saved tensors were freed or
+    The requested output lacks an implicit gradient, or the saved tensors were freed or
     modified.  `asked` is the function that was called.
     """
 

@@ -10,7 +10,7 @@ Rules:
   sentence with the name of the class is the default and needs no `code`;
 - a field that only some sentences use is declared with a default;
 - a field never holds a live kernel, tensor, lock or dispatcher: text and numbers
-  only, so that a stored exception keeps no other object alive;
+  only, so that a stored exception does not keep other objects alive;
 - a class may add a builtin base (`ValueError`, `NotImplementedError`) where callers of
   such functions expect one.  Where only one sentence needs it, the sentence names it:
   an error of that sentence has a class with both bases (`of_code`), so that `except`

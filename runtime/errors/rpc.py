@@ -4,8 +4,8 @@ Who must act: the code that starts workers, calls them, or keeps references; all
 `RpcError`.
 
 Rules: every one is a RuntimeError, as programs for `torch.distributed.rpc` expect; an
-error names the worker, the call as written, the fault and the remedy; it keeps no value
-that was sent.
+error names the worker, the call as written, the fault and the remedy; it does not keep
+any value that was sent.
 """
 
 from everyorder.runtime.errors.base import EveryorderError
@@ -15,11 +15,11 @@ BRINGING = {
     "operator": "load what defines it there too, in the same version",
     "function": (
         "have the module there as well: the RPC pickler does not serialize the code "
-        "of what a module defines"
+        "of the definitions of a module"
     ),
     "name": (
         "have its module there as well, in the same version: the RPC pickler does not "
-        "serialize the code of what a module defines"
+        "serialize the code of the definitions of a module"
     ),
     "registered function": "register it there, by `rpc.register`",
 }
@@ -28,7 +28,7 @@ BRINGING = {
 class RpcError(EveryorderError, RuntimeError):
     """Base of the errors of remote calls.
 
-    It has no field: classes that represent foreign exceptions derive from it.
+    It declares no field: classes that represent foreign exceptions derive from it.
     """
 
 
@@ -239,8 +239,8 @@ class UnsafeKeys(RpcError):
     why: str = ""
 
     words = """
-    KeysNeeded (PermissionError): A worker at `{address}` without keys would run the
-        calls of every process that can reach it.
+    KeysNeeded (PermissionError): A worker at `{address}` without keys would run
+        calls of any process that can reach it.
       to do: pass a folder of keys, or an `ipc:///folder` of this machine
     FolderUnsafe (PermissionError): `{path}` is not safe: {why}.
       to do: have it owned by this user, folders with mode 0700, files with 0600, and no

@@ -147,7 +147,7 @@ class UnknownName(ProgramError, NameError):
 
 
 class UnknownAttribute(ProgramError, AttributeError):
-    """The `owner`, a description, has no such `attribute`; `near` are similar ones."""
+    """The `owner`, a description, lacks the `attribute`; `near` are similar ones."""
 
     owner: str
     attribute: str
@@ -294,7 +294,7 @@ class RunningError(EveryorderError):
     """A program cannot continue where Python could, or would raise another exception.
 
     A class, a method or values are missing; a program raised a `kind` of exception that
-    is not available here; the stack has no room for another call of `function`; `what`
+    is not available here; the stack is too full for another call of `function`; `what`
     returned a value of another type than declared; or `operator` has a result in Python
     whose type differs from the program's, where types are fixed before it runs.
     """

@@ -1,8 +1,9 @@
-"""Futures and awaits: values that come later, from any thread, or when asked for.
+"""Futures and awaits: values that are available later, or computed on first use.
 
-A `Future` is completed by somebody; an `Await` computes its value on the thread that
+Another thread completes a `Future`; an `Await` computes its value on the thread that
 first waits for it.  The names are those of `torch.futures`, and of `torch.jit` for
-awaits, the underscored ones too.  Neither knows of messages, sockets or tensors.
+awaits, the underscored ones too.  Both are independent of messages, sockets and
+tensors.
 """
 
 from everyorder.runtime.futures.awaits import (
@@ -37,7 +38,7 @@ __all__ = [
     "wait_all",
 ]
 
-# The names that programs for torch have for them.
+# torch's names for them.
 _Await = Await
 _awaitable = awaitable
 _awaitable_nowait = awaitable_nowait

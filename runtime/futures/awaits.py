@@ -1,15 +1,15 @@
-"""Awaits: values that a function computes when they are first asked for.
+"""Awaits: values that a function computes on first use.
 
 Rules:
 - an await owns the function and all of its arguments; nothing runs before the first
   wait, and no thread is started: the function runs on the thread that waits first;
-- its result is kept; an exception is not: it is raised, and the next wait runs the
+- the result is stored; an exception is not: it is raised, and the next wait runs the
   function again;
 - one thread runs the function; other threads that wait meanwhile wait for that run, and
   get the same object.  Two awaits that wait for each other in two threads deadlock, as
   locks do;
 - a function that waits for its own await runs once more inside of itself; the result of
-  the outermost run is the one that stays;
+  the outermost run is stored;
 - an attribute that an await lacks is looked up on its value, which waits.  Operators,
   calls, subscripts, `with`, equality, hash and text are those of the await; attributes
   can be set on the value only, and operators on tensors do not accept an await.
@@ -23,8 +23,8 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 from everyorder.runtime.errors.future import FutureMisuse, callable_name, describe_type
 from everyorder.runtime.futures.completion import Unmovable
 
-# The attribute by which the dispatcher recognises a tensor.  An await must not pass for
-# one: operators refuse it without running it.
+# The attribute by which the dispatcher recognises a tensor.  An await must not be
+# mistaken for one: operators reject it without running its function.
 _TENSOR_MARK = "key_bits"
 _UNASKED = "value that was not asked"
 
@@ -52,11 +52,11 @@ class _Call:
         self.lock = RLock()
 
     def run(self) -> Any:
-        """The value, computed if it is not there yet."""
+        """Return the value; compute it first if necessary."""
         user = self, get_ident()
         nested = user in _USERS
         try:
-            # Before the lock is taken, and until it is free again.
+            # Registered from before the lock is acquired until after its release.
             _USERS.add(user)
             with self.lock:
                 if not self.done:
@@ -73,8 +73,8 @@ class _Call:
         return value
 
 
-# (call, thread) that may hold the call's lock now.  Of these threads a forked child has
-# the one that forked.
+# (call, thread) that may hold the call's lock now.  A forked child only has the thread
+# that forked.
 _USERS: set[tuple[_Call, int]] = set()
 
 
@@ -87,16 +87,16 @@ def _in_child() -> None:
                 call.lock = RLock()
 
 
-# Some systems have no fork.
+# `os.fork` does not exist on every system.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
 class Await(Unmovable, Generic[W]):
-    """A value of type W that is computed when it is first asked for.
+    """A value of type W that is computed on first use.
 
-    `awaitable` makes one of a function, `awaitable_nowait` of a value.  Attributes and
-    methods that are not listed here are those of the value.
+    `awaitable` creates one from a function, `awaitable_nowait` from a value.
+    Attributes and methods that are not listed here are those of the value.
     """
 
     __slots__ = ("__call", "__weakref__")
@@ -104,39 +104,39 @@ class Await(Unmovable, Generic[W]):
     __call: _Call
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Refuse: an await is made of a function or of a value.
+        """Refuse: use `awaitable` or `awaitable_nowait`.
 
         Raises:
             FutureMisuse: always.
         """
         raise FutureMisuse(
             call=f"{cls.__name__}()",
-            found="what no await is made of",
-            wanted="nothing: `awaitable(func, ...)` and `awaitable_nowait(o)` make one",
+            found="a direct call",
+            wanted="no calls: use `awaitable(func, ...)` or `awaitable_nowait(o)`",
         )
 
     def wait(self) -> W:
-        """The value: computed by the first wait, the same object ever after.
+        """Return the value: computed by the first wait, the same object ever after.
 
         Raises:
-            BaseException: what the function raised; the next wait runs it again.
+            BaseException: raised by the function; the next wait runs it again.
         """
         value: W = self.__call.run()
         return value
 
     def done(self) -> bool:
-        """Whether the value is there."""
+        """Return True if the value is computed."""
         return self.__call.done
 
     def is_nowait(self) -> bool:
-        """Whether it was made of a value, and has no function."""
+        """Return True if it was created from a value, and has no function."""
         return self.__call.fn is None
 
     def fn(self) -> Callable[..., W]:
-        """The function.
+        """Return the function.
 
         Raises:
-            FutureMisuse: it was made of a value.
+            FutureMisuse: it was created from a value.
         """
         fn = self.__call.fn
         if fn is None:
@@ -144,23 +144,23 @@ class Await(Unmovable, Generic[W]):
         return fn
 
     def args(self) -> tuple[Any, ...]:
-        """The positional arguments of the function; the value where there is none."""
+        """Return the positional arguments of the function; without one, the value."""
         return self.__call.args
 
     def kwargs(self) -> dict[str, Any]:
-        """The keyword arguments of the function, copied."""
+        """Return the keyword arguments of the function, copied."""
         return {**self.__call.kwargs}
 
     def type(self) -> object:
-        """The type of this await, as an annotation says it; of Python's: any value."""
+        """Return the type of this await as an annotation; Python does not check it."""
         return Await[Any]
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of the value, for which this waits.
+        """Return an attribute of the value, after waiting for the value.
 
         Raises:
-            FutureMisuse: the value has none of that name.
-            BaseException: what the function raised.
+            FutureMisuse: the value lacks an attribute of that name.
+            BaseException: raised by the function.
         """
         if name == _TENSOR_MARK:
             raise FutureMisuse(code="AwaitedAttribute", attribute=name, kind=_UNASKED)
@@ -185,13 +185,13 @@ class Await(Unmovable, Generic[W]):
         )
 
 
-# `Await.__new__` refuses, so `object.__new__` makes awaits; storing the slot by its
+# `Await.__new__` refuses, so `object.__new__` creates awaits; storing the slot by its
 # mangled name takes less time than the slot's own `__set__`.
 _new = object.__new__
 
 
 def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Await[W]:
-    """An await of what `func(*args, **kwargs)` returns; nothing is called yet.
+    """Return an await of the result of `func(*args, **kwargs)`; call nothing yet.
 
     Raises:
         FutureMisuse: `func` cannot be called.
@@ -202,31 +202,31 @@ def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Awa
             found=describe_type(func),
             wanted="a callable, then its arguments",
         )
-    made: Await[W] = _new(Await)
-    made._Await__call = _Call(func, args, kwargs)  # type: ignore[attr-defined]  # as it is mangled
-    return made
+    result: Await[W] = _new(Await)
+    result._Await__call = _Call(func, args, kwargs)  # type: ignore[attr-defined]  # as it is mangled
+    return result
 
 
 def awaitable_wait(aw: Await[W]) -> W:
-    """The value of an await, as `aw.wait()`.
+    """Return the value of an await, as `aw.wait()`.
 
     Raises:
-        FutureMisuse: it is no await.
-        BaseException: what the function raised.
+        FutureMisuse: `aw` is not an await.
+        BaseException: raised by the function.
     """
     if type(aw) is not Await:
         raise FutureMisuse(
             call="awaitable_wait",
             found=describe_type(aw),
-            wanted="what `awaitable` or `awaitable_nowait` made",
+            wanted="the result of `awaitable` or `awaitable_nowait`",
         )
     return aw.wait()
 
 
 def awaitable_nowait(o: W) -> Await[W]:
-    """An await that is done, with the value `o`."""
+    """Return a completed await with the value `o`."""
     call = _Call(None, (o,), {})
     call.value, call.done = o, True
-    made: Await[W] = _new(Await)
-    made._Await__call = call  # type: ignore[attr-defined]  # as it is mangled
-    return made
+    result: Await[W] = _new(Await)
+    result._Await__call = call  # type: ignore[attr-defined]  # as it is mangled
+    return result

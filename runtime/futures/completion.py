@@ -1,32 +1,32 @@
 """Completion: how an outcome reaches waiting threads, callbacks, and their futures.
 
-    Value, Error     outcomes: what a future is completed with, once
-    Completable      the state of a future: outcome, waiting threads, callbacks
-    CallbackStep     a registered callback; `run` is the loop of what follows from it
+    ValueOutcome, Error   outcomes: a future is completed with one, once
+    Completable           the state of a future: outcome, waiting threads, callbacks
+    CallbackStep          a registered callback; `run` is the loop of its consequences
 
-The thread that completes a future publishes the outcome by one store, wakes the threads
-that wait, and runs the callbacks in the order in which they were registered.  A
-callback whose result completes another future is followed by the callbacks of that one,
-then by the next.  This is one loop over a stack, so a chain of `then` of any length
-needs no recursion.  A callback that itself calls `set_result` nests; too many nested
-calls end in a RecursionError.
+The thread that completes a future publishes the outcome by one store, wakes the waiting
+threads, and runs the callbacks in the order in which they were registered.  A callback
+whose result completes another future is followed by the callbacks of that one, then by
+the next.  This is one loop over a stack, so a chain of `then` of any length needs no
+recursion.  A callback that itself calls `set_result` nests; too many nested calls end
+in a RecursionError.
 
-The promise: whatever interrupts (Ctrl-C, an exit inside of a callback), a published
-outcome reaches everybody.  Steps that are due stay on the stack until they are done, a
-step may be taken twice, and the interruption is raised when all are done.  A callback
-is called by `next` of a `map`: starting it and exhausting the `map` is one step in C,
-so an exhausted `map` without a result means that the callback was started and
-interrupted. Beyond the promise is a second interrupt at the very moment in which the
+The guarantee: whatever interrupts (Ctrl-C, an exit inside of a callback), a published
+outcome reaches every waiting thread and callback.  Due steps stay on the stack until
+they are done, a step may run twice, and the interruption is raised when all are done. A
+callback is called by `next` of a `map`: starting it and exhausting the `map` is one
+step in C, so an exhausted `map` without a result means that the callback was started
+and interrupted.  Not covered is a second interrupt at the very moment in which the
 first one is caught.
 
 Rules:
-- `LOCK` is held for a look and one store, never while callbacks run.  It is one for all
-  futures: free in a forked child, and reentrant, as signal handlers and finalizers may
-  complete futures;
-- an exception of a callback is the error of the future that it was to complete; without
+- `LOCK` is held for a check and one store, never while callbacks run.  There is one for
+  all futures: free in a forked child, and reentrant, as signal handlers and finalizers
+  may complete futures;
+- an exception of a callback is the error of the future that it should complete; without
   such a future it is logged, as far as it can be logged;
-- an exception is raised again with the traceback that it had when the future was
-  completed, and the frames of the current `wait`; frames of earlier waits are dropped;
+- an exception is raised again with its traceback at the completion of the future, and
+  the frames of the current `wait`; frames of earlier waits are dropped;
 - futures and awaits are neither copied nor pickled; the error names the class.
 """
 
@@ -61,11 +61,11 @@ class ValueOutcome(Generic[T_co]):
         self.value = value
 
     def copy(self) -> "ValueOutcome[T_co]":
-        """An equal outcome for another future; an outcome belongs to one future."""
+        """Return an equal outcome for another future; each future has its own."""
         return ValueOutcome(self.value)
 
     def summary(self) -> str:
-        """The type of the value, for messages."""
+        """Return the type of the value, for messages."""
         return f"a value of type {type(self.value).__name__}"
 
 
@@ -84,19 +84,19 @@ class Error:
         try:
             raise error.with_traceback(traceback)
         finally:
-            # An exception keeps the frames that it passes: none may keep it.
+            # An exception refers to its frames: no frame may refer to the exception.
             del error, traceback, self
 
     def copy(self) -> "Error":
-        """An equal outcome for another future."""
+        """Return an equal outcome for another future."""
         return Error(self.error, self.traceback)
 
     def summary(self) -> str:
-        """The type of the exception, for messages."""
+        """Return the type of the exception, for messages."""
         return f"the error {code_of(self.error)}"
 
 
-# A settled `Value | Error`.
+# The outcome of a completed future.
 Outcome = ValueOutcome[Any] | Error
 
 
@@ -105,9 +105,9 @@ class Unmovable:
 
     __slots__ = ()
 
-    def __refusal__(self, asked: str) -> Exception:
+    def __refusal__(self, operation: str) -> Exception:
         kind = type(self).__name__
-        return FutureMisuse(code="Unmovable", kind=kind, asked=asked)
+        return FutureMisuse(code="Unmovable", kind=kind, asked=operation)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise self.__refusal__("pickled")
@@ -123,12 +123,12 @@ class Unmovable:
 
 
 LOCK = reentered()
-# The folder whose frames are left out of tracebacks of callbacks.
+# The folder whose frames are omitted from tracebacks of callbacks.
 _HERE = __file__.rpartition("completion")[0]
 
 Callback = Callable[[Any], Any]
 # (result of the callback, or the completed future without one; child) -> the outcome of
-# the child, None if it is completed later by somebody else.  It may be called twice.
+# the child, None if it is completed later, by other code.  It may be called twice.
 Transform = Callable[[Any, Any], Outcome | None]
 
 
@@ -171,7 +171,7 @@ class Completable(Unmovable):
         """Complete the future with this outcome; False if it already was complete."""
         if not self._callbacks:
             with LOCK:
-                # Without waiters and callbacks: complete before anybody asked.
+                # The fast path: no waiting threads and no callbacks.
                 if not (self._outcome or self._callbacks or self._waiters):
                     self._outcome = outcome
                     return True
@@ -215,7 +215,7 @@ class Completable(Unmovable):
         waiter: SimpleQueue[None] = SimpleQueue()
         try:
             with LOCK:
-                # Before the look: a signal handler of this thread may complete it.
+                # Before the check: a signal handler of this thread may complete it.
                 self._waiters.add(waiter)
                 if self._outcome is not None:
                     waiter.put(None)
@@ -231,7 +231,7 @@ class Completable(Unmovable):
         return self._outcome
 
     def _forward_to(self, other: "Completable") -> None:
-        """Complete another future with the outcome of this one, when it has one."""
+        """Complete another future with the outcome of this one, once it has one."""
         self._register(CallbackStep(None, other, _outcome_of))
 
 
@@ -240,7 +240,7 @@ def _outcome_of(future: Completable, child: object) -> Outcome | None:
 
 
 def _seconds(timeout: float | None) -> float | None:
-    """A timeout as `SimpleQueue.get` takes it: None, or at most `TIMEOUT_MAX`."""
+    """Return a timeout for `SimpleQueue.get`: None, or at most `TIMEOUT_MAX`."""
     if timeout is None or timeout == float("inf"):
         return None
     if not isinstance(timeout, int | float) or not timeout >= 0:
@@ -254,7 +254,7 @@ def _seconds(timeout: float | None) -> float | None:
 
 
 def stack_of(future: Completable, steps: list[CallbackStep]) -> list[CallbackStep]:
-    """The steps of a completed future in stack order: the first one is last."""
+    """Return the steps of a completed future in stack order: the first one is last."""
     for step in steps:
         if step.callback is None:
             step.call = repeat(future)
@@ -263,7 +263,7 @@ def stack_of(future: Completable, steps: list[CallbackStep]) -> list[CallbackSte
     return steps[::-1]
 
 
-# The depth of calls below `run`, callbacks apart.
+# The depth of calls below `run`, without those of callbacks.
 _ROOM = 7
 
 
@@ -278,11 +278,11 @@ def _have_room(calls: int) -> None:
 
 
 def run(stack: list[CallbackStep]) -> None:
-    """Take the steps of a stack, the last one first, and those that follow from them.
+    """Run the steps of a stack, the last one first, and those that follow from them.
 
     Raises:
         RecursionError: the stack of calls is too deep; nothing happened.
-        BaseException: an interrupt, after all steps were taken.
+        BaseException: an interrupt, after all steps were run.
     """
     _have_room(_ROOM)
     try:
@@ -301,7 +301,7 @@ def _resume(stack: list[CallbackStep], interrupt: BaseException) -> None:
         try:
             _advance(stack, interrupt if last is begun else None)
         except BaseException as another:
-            # A callback raised it itself; the second time no frame fits.
+            # A callback raised it; if it happens twice, the stack has no room left.
             interrupt, begun = another, last
             if last is stuck:
                 stack.pop()
@@ -309,9 +309,9 @@ def _resume(stack: list[CallbackStep], interrupt: BaseException) -> None:
 
 
 def _advance(stack: list[CallbackStep], interrupt: BaseException | None = None) -> None:
-    """Take the last step, and replace it, in one store, by the steps that follow.
+    """Run the last step, and replace it, in one store, by the steps that follow.
 
-    `interrupt` is an exception that came while this step was taken, or just before.
+    `interrupt` is an exception that arrived while this step ran, or just before.
     """
     last = stack[-1]
     child = last.child
@@ -339,7 +339,7 @@ def _advance(stack: list[CallbackStep], interrupt: BaseException | None = None) 
 def _step_outcome(
     step: CallbackStep, interrupt: BaseException | None
 ) -> Outcome | None:
-    """The outcome of a step's child; None if it is completed later."""
+    """Return the outcome of a step's child; None if it is completed later."""
     try:
         result = next(step.call)
     except Exception as error:
@@ -354,15 +354,15 @@ def _step_outcome(
         finally:
             del step
     if step.transform is not None:
-        taken = step.transform(result, step.child)
-        return None if taken is None else taken.copy()
+        settled = step.transform(result, step.child)
+        return None if settled is None else settled.copy()
     return None if step.child is None else ValueOutcome(result)
 
 
 def _failed(step: CallbackStep, error: BaseException) -> Outcome:
-    """The outcome for an exception of a callback; logged if there is no child."""
+    """Return the outcome for an exception of a callback; log it if it has no child."""
     if isinstance(error, CallbackFailed):
-        # Of an earlier callback, passed on by waiting for its future.
+        # The error of an earlier callback: this one waited for its future.
         failed = error
     else:
         try:
@@ -383,7 +383,7 @@ def _failed(step: CallbackStep, error: BaseException) -> Outcome:
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[str]:
-    """The frames of a traceback, without those of this module, outermost first."""
+    """Yield the frames of a traceback outside of this module, outermost first."""
     for frame, line in walk_tb(traceback):
         code = frame.f_code
         if not code.co_filename.startswith(_HERE):

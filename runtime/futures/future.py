@@ -1,32 +1,33 @@
-"""Futures: a value that one thread waits for and another one brings.
+"""Futures: values that one thread waits for and another one provides.
 
     Future                   complete once, wait, callbacks
     collect_all, wait_all    combine several: `collect_all` waits for all, and its error
                              is that of the first in the list; `wait_all` raises the
-                             first error that comes
+                             first error that occurs
     call_end_callbacks       a future that is complete after callbacks were called
     to_... and from_...      futures of `concurrent.futures` and of `asyncio`
 
-How an outcome reaches waiting threads and callbacks is in `runtime.futures.completion`.
+`runtime.futures.completion` describes how an outcome reaches waiting threads and
+callbacks.
 
 Rules:
 - a future is completed once; then it never changes;
-- a thread that waits and is interrupted leaves the future as it was;
-- callbacks run in the order in which they were registered, on the thread that completes
-  the future; of a complete future on the thread that registers them, at once;
+- a waiting thread that is interrupted leaves the future unchanged;
+- callbacks run in the order of their registration, on the thread that completes the
+  future; those of a complete future on the thread that registers them, at once;
 - no lock is held while a callback runs;
-- a future knows of values only: nothing of messages, nothing of what brings the value;
-- a future cannot be cancelled: it stands for work that cannot be stopped;
-- a future of asyncio is touched on the thread of its loop only; a closed loop is not
+- a future only handles values: it is independent of messages and of their source;
+- a future cannot be cancelled: it represents work that cannot be stopped;
+- a future of asyncio is accessed only on the thread of its loop; a closed loop is not
   notified.  `wait` blocks the loop of its thread: coroutines use `await`;
-- values and exceptions cross unchanged; only StopIteration cannot be raised in a
+- values and exceptions are passed unchanged; only StopIteration cannot be raised in a
   coroutine;
-- other libraries are imported when they are first needed.
+- other libraries are imported on first use.
 
-| made by                           | where the other side is cancelled               |
+| created by                        | if the other side is cancelled                  |
 |-----------------------------------|-------------------------------------------------|
 | `to_concurrent`                   | it cannot be: it runs from the start            |
-| `to_asyncio`, `await future`      | the asyncio future is, alone; ours goes on      |
+| `to_asyncio`, `await future`      | only the asyncio future is; ours continues      |
 | `from_concurrent`, `from_asyncio` | ours is completed with `FutureCancelled`        |
 """
 
@@ -58,9 +59,9 @@ S = TypeVar("S")
 
 
 class Future(Completable, Generic[T]):
-    """A value that comes later; `Future[int]` says of which type.
+    """A value that is available later; `Future[int]` declares its type.
 
-    `devices` is there for programs that name them; the only one is the CPU.
+    `devices` is accepted for programs that name them; only the CPU is supported.
 
     Raises:
         FutureMisuse: a device is another one.
@@ -77,15 +78,15 @@ class Future(Completable, Generic[T]):
         self._waiters = set()
 
     def done(self) -> bool:
-        """Whether it is complete, with a value or with an error."""
+        """Return True if it is complete, with a value or with an error."""
         return self._outcome is not None
 
     def wait(self, timeout: float | None = None) -> T:
-        """The value, as soon as there is one; `timeout` is in seconds.
+        """Return the value as soon as there is one; `timeout` is in seconds.
 
         Raises:
             FutureTimeout: it was not complete in time.
-            FutureMisuse: `timeout` is no number of seconds.
+            FutureMisuse: `timeout` is not a number of seconds.
             BaseException: the error that the future was completed with, itself.
         """
         outcome = self._outcome
@@ -101,10 +102,10 @@ class Future(Completable, Generic[T]):
             del self, outcome
 
     def value(self) -> T:
-        """The value that is there.
+        """Return the value of a complete future.
 
         Raises:
-            FutureMisuse: there is none yet.
+            FutureMisuse: it is not complete.
             BaseException: the error that the future was completed with, itself.
         """
         outcome = self._outcome
@@ -119,7 +120,7 @@ class Future(Completable, Generic[T]):
             del self, outcome
 
     def error(self) -> BaseException | None:
-        """The error that it was completed with; None for a value, or before that."""
+        """Return the error that it was completed with, or None."""
         outcome = self._outcome
         return outcome.error if isinstance(outcome, Error) else None
 
@@ -139,8 +140,8 @@ class Future(Completable, Generic[T]):
         """Complete it with an error, which `wait` and `value` raise.
 
         Raises:
-            FutureMisuse: it is no instance of Exception.
-            FutureMisuse, BaseException: as of `set_result`.
+            FutureMisuse: `result` is not an instance of Exception.
+            FutureMisuse, BaseException: as for `set_result`.
         """
         if not isinstance(result, Exception):
             raise FutureMisuse(
@@ -153,14 +154,14 @@ class Future(Completable, Generic[T]):
             raise _already_complete(self, outcome)
 
     def set_error_if_needed(self, error: BaseException) -> bool:
-        """Complete it with an error; False, and nothing done, if it is complete."""
+        """Complete it with an error; return False, unchanged, if it is complete."""
         return self._offer(Error(error, error.__traceback__))
 
     def then(self, callback: "Callable[[Future[T]], S]") -> "Future[S]":
-        """A future of what `callback` returns, which is called with this one.
+        """Return a future of the result of `callback`, which is called with this one.
 
-        An error of this future is an error of the next one only where the callback
-        waits for it, or takes its value.  What the callback raises becomes a
+        An error of this future is an error of the next one only if the callback waits
+        for it, or reads its value.  An exception of the callback becomes a
         `CallbackFailed`.
 
         Raises:
@@ -193,7 +194,7 @@ class Future(Completable, Generic[T]):
         return child
 
     def add_done_callback(self, callback: "Callable[[Future[T]], object]") -> None:
-        """Call `callback` with this future when it is complete; errors are logged.
+        """Call `callback` with this future when it is complete; log its errors.
 
         Raises:
             FutureMisuse: `callback` cannot be called.
@@ -203,7 +204,7 @@ class Future(Completable, Generic[T]):
         self._register(CallbackStep(callback, None))
 
     def _map(self, function: "Callable[[Future[T]], S]") -> "Future[S]":
-        """A future of `function(self)`; an error of this one is passed on."""
+        """Return a future of `function(self)`; an error of this one is passed on."""
 
         def transform(future: Future[T], child: object) -> Outcome | None:
             if isinstance(future._outcome, Error):
@@ -218,7 +219,7 @@ class Future(Completable, Generic[T]):
         return child
 
     def __await__(self) -> "Generator[Any, None, T]":
-        """The value, for coroutines of asyncio; see `to_asyncio`."""
+        """Return the value, for coroutines of asyncio; see `to_asyncio`."""
         if self._outcome is None or isinstance(self.error(), StopIteration):
             return (yield from to_asyncio(self).__await__())
         return self.value()
@@ -245,9 +246,12 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
 
 
 def _already_complete(future: Future[Any], outcome: Outcome) -> FutureMisuse:
-    assert future._outcome is not None, "else it would have taken the outcome"
-    found, wanted = future._outcome.summary(), outcome.summary()
-    return FutureMisuse(code="AlreadySettled", found=found, wanted=wanted)
+    assert future._outcome is not None, "else it would have accepted the outcome"
+    return FutureMisuse(
+        code="AlreadySettled",
+        found=future._outcome.summary(),
+        wanted=outcome.summary(),
+    )
 
 
 def _not_callable(method: str, callback: object) -> FutureMisuse:
@@ -270,7 +274,7 @@ def _check_devices(devices: Iterable[object]) -> None:
 
 
 def to_concurrent(future: "Future[T]") -> "concurrent.futures.Future[T]":
-    """A future of `concurrent.futures` with the same outcome."""
+    """Return a future of `concurrent.futures` with the same outcome."""
     from concurrent.futures import Future as Concurrent
 
     other: Concurrent[T] = Concurrent()
@@ -281,7 +285,7 @@ def to_concurrent(future: "Future[T]") -> "concurrent.futures.Future[T]":
 
 
 def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
-    """A future of the loop that runs in this thread, with the same outcome.
+    """Return a future of the loop that runs in this thread, with the same outcome.
 
     Raises:
         RuntimeError: no loop runs in this thread.
@@ -308,7 +312,7 @@ def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
     else:
         step = CallbackStep(complete_in_loop, None)
         future._register(step)
-        # Waiting and being cancelled many times leaves no callbacks behind.
+        # Repeated waits that are cancelled must not leave callbacks behind.
         other.add_done_callback(lambda _: future._withdraw(step))
     return other
 
@@ -320,7 +324,7 @@ def _complete_other(other: Any, settled: Future[Any], *, asks: str = "") -> None
         other.set_result(settled.value())
         return
     if asks and isinstance(error, StopIteration):
-        # In a coroutine it would mean a return; asyncio refuses it.
+        # In a coroutine it would mean a return; asyncio rejects it.
         misuse = FutureMisuse(
             call=asks,
             found="a future that was completed with StopIteration",
@@ -335,22 +339,22 @@ _Steps = list[tuple[Future[Any], CallbackStep]]
 
 
 def collect_all(futures: Iterable[Future[T]]) -> Future[list[Future[T]]]:
-    """A future of the same futures, complete when all of them are.
+    """Return a future of the same futures, complete when all of them are.
 
     With an error among them it is completed with the error of the first in the list.
 
     Raises:
-        FutureMisuse: one of them is no future.
+        FutureMisuse: one of them is not a future.
     """
     return _combination("collect_all", futures, at_first_error=False)[0]
 
 
 def wait_all(futures: Iterable[Future[T]]) -> list[T]:
-    """The values of all futures, in their order.
+    """Return the values of all futures, in their order.
 
     Raises:
-        FutureMisuse: one of them is no future.
-        BaseException: the first error that came; the others are not waited for.
+        FutureMisuse: one of them is not a future.
+        BaseException: the first error that occurs; the others are not waited for.
     """
     complete, steps = _combination("wait_all", futures, at_first_error=True)
     try:
@@ -365,13 +369,13 @@ def wait_all(futures: Iterable[Future[T]]) -> list[T]:
 def call_end_callbacks(
     future: Future[T], *callbacks: Callable[[Future[T]], object]
 ) -> Future[T]:
-    """A future with the same outcome, complete after the callbacks were called.
+    """Return a future with the same outcome, complete after the callbacks were called.
 
     For measuring how long a value takes: errors of the callbacks are logged, and do not
     change the outcome.
 
     Raises:
-        FutureMisuse: `future` is no future, or a callback cannot be called.
+        FutureMisuse: `future` is not a future, or a callback cannot be called.
     """
     (future,) = _check_futures("call_end_callbacks", [future])
     after: Future[T] = Future()
@@ -384,12 +388,12 @@ def call_end_callbacks(
 def _combination(
     call: str, futures: Iterable[Future[T]], at_first_error: bool
 ) -> tuple[Future[list[Future[T]]], _Steps]:
-    """The combined future, and the step that is registered at each member."""
+    """Return the combined future, and the step that is registered at each member."""
     members = _check_futures(call, futures)
     combined: Future[list[Future[T]]] = Future()
     if not members:
         combined.set_result([])
-    # The places of complete members; a step that is taken twice changes nothing.
+    # The places of complete members; a step that runs twice changes nothing.
     complete: set[int] = set()
     steps: _Steps = []
     for place, each in enumerate(members):
@@ -412,7 +416,7 @@ def _combine(
     member: Future[Any],
     combined: object,
 ) -> Outcome | None:
-    """The outcome of the combination as a member completes; None before the last."""
+    """Return the outcome of the combination after a member, or None before the last."""
     outcome = member._outcome
     if at_first_error and isinstance(outcome, Error):
         return outcome
@@ -438,10 +442,10 @@ def _check_futures(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
 
 
 def from_concurrent(other: "concurrent.futures.Future[T]") -> Future[T]:
-    """A future with the outcome of one of `concurrent.futures`.
+    """Return a future with the outcome of one of `concurrent.futures`.
 
     Raises:
-        FutureMisuse: it is none.
+        FutureMisuse: `other` is not such a future.
     """
     from concurrent.futures import Future as Concurrent
 
@@ -456,10 +460,10 @@ def from_concurrent(other: "concurrent.futures.Future[T]") -> Future[T]:
 
 
 def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
-    """A future with the outcome of a future or task of asyncio, from any thread.
+    """Return a future with the outcome of a future or task of asyncio, from any thread.
 
     Raises:
-        FutureMisuse: it is none.
+        FutureMisuse: `other` is not such a future.
         RuntimeError: it is not complete, and its loop is closed.
     """
     import asyncio
@@ -487,7 +491,7 @@ def _complete_from(future: Future[Any], settled: Any, library: str) -> None:
     elif (error := settled.exception()) is not None:
         future.set_error_if_needed(error)
     else:
-        # It may have been completed otherwise, as by `set_error_if_needed`.
+        # Other code may have completed it, for example by `set_error_if_needed`.
         future._offer(ValueOutcome(settled.result()))
 
 

@@ -1,4 +1,4 @@
-"""Dispatch keys, sets of them, and what a thread adds to and takes from a call."""
+"""Dispatch keys, sets of them, and the keys that a thread includes and excludes."""
 
 from everyorder.runtime.keys.dispatch_key import (
     BACKEND_BITS,

@@ -1,4 +1,4 @@
-"""Dispatch keys: names, aliases, and what may be registered at each.
+"""Dispatch keys: names, aliases, and which registrations each allows.
 
 One object exists per name: keys are compared by identity, ordered by `.value`, and a
 copy or an unpickled key is the very same object.  Everything here is computed from the
@@ -11,23 +11,23 @@ Kinds:
 - `runtime`         a building block's bit and a backend's, one slot (`SparseCPU`);
 - `alias`           no bits, no slot: a name for a set (`Autograd`).
 
-Values are upstream's enum integers.  After the functionalities comes an end marker,
-and each per-backend block opens with a start marker; markers are gaps here.  Sorting
-by value is the order of a state dump; `SLOTS` is the order of a table dump.
+Values are upstream's enum integers.  After the functionalities comes an end marker, and
+each per-backend block opens with a start marker; markers are gaps here.  Sorting by
+value is the order of a state dump; `SLOTS` is the order of a table dump.
 
 Rules:
-- a key is reached as `DispatchKey.CPU`, `DispatchKey["CPU"]` or `DispatchKey.parse`;
-  where a name is assigned, `parse` it: mypy reads `k = DispatchKey[n]` as an alias;
-- the members of an alias are exact keys, not bits, so no cross product gets in;
+- a key is accessed as `DispatchKey.CPU`, `DispatchKey["CPU"]` or `DispatchKey.parse`;
+  for an assignment use `parse`: mypy reads `k = DispatchKey[n]` as an alias;
+- the members of an alias are exact keys, not bits, so that no cross product is added;
   Undefined, aliases and building blocks are in no alias: where a rule of the table
-  covers Undefined, that rule says so;
-- every backend has its own autograd key, which guards that backend, HIP, VE and MTIA
-  included; upstream forgets these three;
-- a building block parses as a name but takes neither kernel nor fallback.  Upstream
-  accepts it for kernels; it then reaches no slot and yet answers "this backend has a
-  kernel", which changes what other slots run;
+  covers Undefined, that rule names it;
+- every backend has a separate autograd key, which guards that backend, HIP, VE and MTIA
+  included; upstream omits these three;
+- a building block is a valid name but accepts neither kernel nor fallback.  Upstream
+  accepts it for kernels; it then has no slot and still answers "this backend has a
+  kernel", which changes the kernels of other slots;
 - a kernel at Undefined is one at the default, CompositeImplicitAutograd; a fallback
-  there is refused, since no key is left to fall back from.
+  there is rejected, since no key is left to fall back from.
 """
 
 from collections.abc import Callable, Iterator
@@ -60,10 +60,10 @@ class _Keys(type):
     """Makes the class of keys itself the collection of all keys, by value."""
 
     def __call__(cls, *_: object, **__: object) -> NoReturn:
-        raise TypeError("keys are not made: take DispatchKey.parse(name)")
+        raise TypeError("keys cannot be created: use DispatchKey.parse(name)")
 
     def __getattr__(cls, name: str) -> "DispatchKey":
-        # Key names begin with a capital; all else is Python asking for a protocol.
+        # Key names begin with a capital; other names are look-ups of protocols.
         if not name[:1].isupper():
             raise AttributeError(name)
         raise AttributeError(_unknown(name).render(), name=name, obj=cls)
@@ -95,9 +95,9 @@ class DispatchKey(metaclass=_Keys):
 
     @classmethod
     def parse(cls, name: str) -> "DispatchKey":
-        """The key of this name, which is case sensitive.
+        """Return the key of this name, which is case sensitive.
 
-        Raises `LookupFailed`, with near names, where there is none.
+        Raises `LookupFailed`, with near names, if there is none.
         """
         key = _BY_NAME.get(name)
         if key is None:
@@ -106,12 +106,12 @@ class DispatchKey(metaclass=_Keys):
 
     @property
     def is_alias(self) -> bool:
-        """Whether the key only names a set of others."""
+        """Return True if the key only names a set of others."""
         return self.kind == "alias"
 
     @property
     def is_runtime(self) -> bool:
-        """Whether a dispatch table has a slot for the key."""
+        """Return True if a dispatch table has a slot for the key."""
         return self.slot is not None
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ def _make(
     backend: str | None = None,
     functionality: str | None = None,
 ) -> DispatchKey:
-    # `type.__call__` goes past the metaclass, which refuses everybody else.
+    # `type.__call__` bypasses the metaclass, which rejects all other calls.
     key: DispatchKey = type.__call__(
         DispatchKey, name, value, kind, slot, bits, backend, functionality
     )
@@ -159,7 +159,7 @@ def _make(
 
 
 def _generate() -> Iterator[DispatchKey]:
-    """All keys by ascending value."""
+    """Yield all keys by ascending value."""
     yield _make("Undefined", 0, "undefined", slot=0)
     slot = 1
     first_slot: dict[str, int] = {}
@@ -190,7 +190,7 @@ def _generate() -> Iterator[DispatchKey]:
     for each in PER_BACKEND:
         bit = 1 << (len(BACKENDS) + FUNCTIONALITIES.index(each))
         for index, backend in enumerate(BACKENDS):
-            # The block's own start marker stands before its first key.
+            # The start marker of the block precedes its first key.
             yield _make(
                 f"{each.prefix}{backend}",
                 value + 1 + index,
@@ -206,11 +206,11 @@ def _generate() -> Iterator[DispatchKey]:
 
 
 def _unknown(name: str) -> LookupFailed:
-    """The error for a name, with candidates compared without regard to case."""
+    """Return the error for a name, with candidates compared without regard to case."""
     former = dict(FORMER_NAMES).get(name)
     if former is not None:
         return LookupFailed(code="UnknownKey", name=name, near=(former,))
-    folded = {known.lower(): known for known in _BY_NAME}
+    folded = {key_name.lower(): key_name for key_name in _BY_NAME}
     near = nearest(name.lower(), tuple(folded))
     return LookupFailed(
         code="UnknownKey", name=name, near=tuple(folded[each] for each in near)
@@ -256,10 +256,9 @@ _GUARDED_KEYS: dict[DispatchKey, tuple[DispatchKey, ...]] = {
 
 
 def members(key: DispatchKey) -> tuple[DispatchKey, ...]:
-    """The runtime keys that `key` stands for, in slot order.
+    """Return the runtime keys of `key`, in slot order.
 
-    An alias stands for its members, a runtime key for itself, a building block for
-    nothing.
+    An alias has its members, a runtime key itself, a building block none.
     """
     if key.is_alias:
         return _MEMBERS[key]
@@ -267,19 +266,19 @@ def members(key: DispatchKey) -> tuple[DispatchKey, ...]:
 
 
 def is_member(key: DispatchKey, alias: DispatchKey) -> bool:
-    """Whether `key` is one of `members(alias)`."""
+    """Return True if `key` is one of `members(alias)`."""
     if alias.is_alias:
         return key in _MEMBER_SETS[alias]
     return key is alias and key.is_runtime
 
 
 def guarded_backends(autograd_key: DispatchKey) -> tuple[DispatchKey, ...]:
-    """The backend keys before which this autograd key stands; none for other keys."""
+    """Return the backend keys that this autograd key guards; none for other keys."""
     return _GUARDED_KEYS.get(autograd_key, ())
 
 
 def autograd_key_of(backend: str | None) -> DispatchKey:
-    """The autograd key of a backend component; AutogradOther where there is none.
+    """Return the autograd key of a backend component; AutogradOther for None.
 
     Raises `LookupFailed`.
     """
@@ -291,7 +290,7 @@ def autograd_key_of(backend: str | None) -> DispatchKey:
 
 
 def kernel_key(key: DispatchKey) -> DispatchKey:
-    """The key under which a kernel registered at `key` is kept.
+    """Return the key under which a kernel registered at `key` is stored.
 
     Raises `KeyMisuse` for a building block.
     """
@@ -303,7 +302,7 @@ def kernel_key(key: DispatchKey) -> DispatchKey:
 
 
 def fallback_keys(key: DispatchKey) -> tuple[DispatchKey, ...]:
-    """The runtime keys that a fallback at `key` covers, in slot order.
+    """Return the runtime keys that a fallback at `key` covers, in slot order.
 
     Raises `KeyMisuse` for Undefined and for a building block.
     """
@@ -336,7 +335,7 @@ def _building_block(
 # An index is a 32-bit number at most; Python refuses to read thousands of digits.
 _DIGITS = 9
 
-# What people call types that have another name here.
+# Common names of device types -> the names here.
 _DEVICE_SYNONYMS = {
     "gpu": "cuda",
     "nvidia": "cuda",
@@ -349,28 +348,28 @@ _KEYS: dict[str, DispatchKey] = {kind: DispatchKey[key] for kind, key in DEVICES
 
 
 def key_of_device(device: str) -> DispatchKey:
-    """The key of a plain tensor on `device`, such as `"cpu"` or `"cuda:1"`.
+    """Return the key of a plain tensor on `device`, such as `"cpu"` or `"cuda:1"`.
 
     Raises `UnknownDevice` for an unknown type and for a malformed string.
     """
     kind, colon, index = device.partition(":")
-    known = tuple(_KEYS)
+    types = tuple(_KEYS)
     if kind not in _KEYS:
-        near = _near_devices(kind.strip().lower(), known)
-        raise UnknownDevice(device=device, reason="type", known=known, near=near)
-    # ASCII digits in their one spelling: "01" and other scripts' digits are refused.
+        near = _near_devices(kind.strip().lower(), types)
+        raise UnknownDevice(device=device, reason="type", known=types, near=near)
+    # ASCII digits in their one spelling: "01" and other scripts' digits are rejected.
     if colon and not (
         index.isascii()
         and index.isdecimal()
         and len(index) <= _DIGITS
         and str(int(index)) == index
     ):
-        raise UnknownDevice(device=device, reason="form", known=known)
+        raise UnknownDevice(device=device, reason="form", known=types)
     return _KEYS[kind]
 
 
-def _near_devices(kind: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The type that people call so, else those that are spelled alike."""
+def _near_devices(kind: str, types: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the type with this common name, else those that are spelled alike."""
     return (
-        (_DEVICE_SYNONYMS[kind],) if kind in _DEVICE_SYNONYMS else nearest(kind, known)
+        (_DEVICE_SYNONYMS[kind],) if kind in _DEVICE_SYNONYMS else nearest(kind, types)
     )

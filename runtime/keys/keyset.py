@@ -1,18 +1,18 @@
 """Sets of dispatch keys: 62 bits, backends low, functionalities high; the named sets.
 
-A set does not hold keys but bits, and per-backend keys share them.  What follows, as
-upstream has it:
+A set does not hold keys but bits, and per-backend keys share them.  Consequences, as in
+upstream:
 - {CPU, AutogradCUDA} also has CUDA and AutogradCPU: bits form a cross product;
-- `-` and `remove` take functionality bits only; backends go by `remove_backend`;
+- `-` and `remove` only remove functionality bits; `remove_backend` removes backends;
 - a building block adds its functionality bit; Undefined and aliases add nothing;
-- iteration shows keys only where functionality and backend meet, so a set with
-  bits can be empty to look at.
+- iteration yields keys only where functionality and backend meet, so a set with bits
+  can have no keys.
 
-Other than upstream: `has` is false for a key without bits (Undefined, aliases), and
-the highest key of a per-backend functionality without a backend is its building
-block, where upstream has an unnamed marker.
+Other than upstream: `has` is false for a key without bits (Undefined, aliases), and the
+highest key of a per-backend functionality without a backend is its building block,
+where upstream has an unnamed marker.
 
-The call path works on raw ints: `slot_of` and `mask_index` are table look-ups.
+The call path uses raw ints: `slot_of` and `mask_index` are table look-ups.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,7 +39,7 @@ from everyorder.runtime.keys.model import (
 # A key, or its name.
 Key = DispatchKey | str
 
-# A line of a terminal, less the label: errors repeat no more of a value.
+# Characters of a value in errors: a line of a terminal, less the label.
 _VALUE_WIDTH = 60
 
 _SHIFT = len(BACKENDS)
@@ -73,27 +73,27 @@ _SLOT_ROWS: tuple[tuple[int, ...], ...] = tuple(
 
 
 def slot_of(bits: int) -> int:
-    """The slot that a call with these effective bits goes to.
+    """Return the slot of a call with these effective bits.
 
-    A per-backend functionality without a backend goes to the CPU's slot.
+    A per-backend functionality without a backend has the CPU's slot.
     """
     return _SLOT_ROWS[(bits >> _SHIFT).bit_length()][(bits & BACKEND_BITS).bit_length()]
 
 
 def mask_index(bits: int) -> int:
-    """The highest backend, as an index into per-backend masks; none counts as CPU."""
+    """Return the highest backend as an index into per-backend masks; CPU if none."""
     return ((bits & BACKEND_BITS).bit_length() or 1) - 1
 
 
 class KeySet:
-    """An immutable set of dispatch keys; see the module for its quirks.
+    """An immutable set of dispatch keys; see the module for its rules.
 
-    Made of keys, sets of them, and anything that lists keys.  A key may be given by its
-    name, here and where a method takes one.
+    Built from keys, sets of them, and iterables of keys.  A key may be passed by its
+    name, here and in methods.
 
     Raises:
-        LookupFailed: a name that no key has.
-        UnfitValue: something else.
+        LookupFailed: a name is not that of a key.
+        UnfitValue: a value of another type.
     """
 
     __slots__ = ("bits",)
@@ -112,59 +112,59 @@ class KeySet:
 
     @classmethod
     def from_bits(cls, bits: int) -> "KeySet":
-        """The set with exactly these bits; raises `KeyMisuse` beyond bit 61."""
+        """Return the set with exactly these bits; raises `KeyMisuse` beyond bit 61."""
         if not 0 <= bits <= _ALL:
             raise KeyMisuse(code="ForeignBits", bits=bits, full=_ALL)
-        made = cls.__new__(cls)
-        object.__setattr__(made, "bits", bits)
-        return made
+        keyset = cls.__new__(cls)
+        object.__setattr__(keyset, "bits", bits)
+        return keyset
 
     def has(self, key: Key) -> bool:
-        """Whether all bits of `key` are set; false for a key without bits."""
+        """Return True if all bits of `key` are set; false for a key without bits."""
         bits = _bits_of(key)
         return bits != 0 and self.bits & bits == bits
 
     def has_all(self, other: "KeySet") -> bool:
-        """Whether every bit of `other` is set here."""
+        """Return True if every bit of `other` is set here."""
         return self.bits & other.bits == other.bits
 
     def has_backend(self, backend: str) -> bool:
-        """Whether the backend's bit is set; raises `LookupFailed`."""
+        """Return True if the backend's bit is set; raises `LookupFailed`."""
         return bool(self.bits & backend_bit(backend))
 
     def add(self, key: Key) -> "KeySet":
-        """The union with the key's bits."""
+        """Return the union with the key's bits."""
         return self.from_bits(self.bits | _bits_of(key))
 
     def remove(self, key: Key) -> "KeySet":
-        """Without the key's functionality, for all backends; backend bits stay."""
+        """Return the set without the key's functionality; backend bits stay."""
         return self.from_bits(self.bits & (BACKEND_BITS | ~_bits_of(key)))
 
     def remove_backend(self, backend: str) -> "KeySet":
-        """Without the backend's bit; raises `LookupFailed`."""
+        """Return the set without the backend's bit; raises `LookupFailed`."""
         return self.from_bits(self.bits & ~backend_bit(backend))
 
     @property
     def highest_functionality(self) -> DispatchKey:
-        """The functionality or building block of highest priority, or Undefined."""
+        """Return the highest functionality or building block, or Undefined."""
         return _FUNCTIONALITY_KEYS[(self.bits >> _SHIFT).bit_length()]
 
     @property
     def highest_backend(self) -> str | None:
-        """The backend of highest priority, or None."""
+        """Return the backend of highest priority, or None."""
         count = (self.bits & BACKEND_BITS).bit_length()
         return BACKENDS[count - 1] if count else None
 
     @property
     def highest_key(self) -> DispatchKey:
-        """The key that a call dispatches on; a building block if no backend is set."""
+        """Return the key that a call dispatches on; a building block if no backend."""
         if self.bits & BACKEND_BITS:
             return SLOTS[slot_of(self.bits)]
         return self.highest_functionality
 
     @property
     def legacy_key(self) -> DispatchKey:
-        """The one key that tells a tensor's kind, as older interfaces know it."""
+        """Return the one key of a tensor's kind, as in older interfaces."""
         return (self - _LEGACY).highest_key
 
     def __or__(self, other: "KeySet") -> "KeySet":
@@ -183,7 +183,7 @@ class KeySet:
         return self.from_bits(self.bits ^ other.bits)
 
     def __sub__(self, other: "KeySet") -> "KeySet":
-        """Without the other's functionalities; backend bits never change."""
+        """Return the set without the other's functionalities; backend bits stay."""
         if not isinstance(other, KeySet):
             return NotImplemented
         return self.from_bits(self.bits & (BACKEND_BITS | ~other.bits))
@@ -192,7 +192,7 @@ class KeySet:
         return self.has(key)
 
     def __iter__(self) -> Iterator[DispatchKey]:
-        """Functionalities ascending, per-backend ones expanded in place."""
+        """Yield functionalities ascending, per-backend ones expanded in place."""
         return (key for key in SLOTS if key.bits and self.bits & key.bits == key.bits)
 
     def __bool__(self) -> bool:
@@ -217,12 +217,12 @@ class KeySet:
         return KeySet.from_bits, (self.bits,)
 
 
-# What stands for itself, although it may list others.
+# Single arguments, although some of them are iterable.
 _KEY_TYPES = (DispatchKey, str, KeySet)
 
 
 def _bits_of(key: object) -> int:
-    """The bits of a key, of the key of that name, or of a set."""
+    """Return the bits of a key, of the key of that name, or of a set."""
     if isinstance(key, DispatchKey | KeySet):
         return key.bits
     if isinstance(key, str):
@@ -238,17 +238,17 @@ def _bits_of(key: object) -> int:
 
 
 def backend_bit(backend: str) -> int:
-    """The bit of a backend component; raises `LookupFailed`."""
+    """Return the bit of a backend component; raises `LookupFailed`."""
     if backend not in BACKENDS:
         raise LookupFailed(code="UnknownBackend", name=backend, known=BACKENDS)
     return 1 << BACKENDS.index(backend)
 
 
 def full_after(key: DispatchKey) -> KeySet:
-    """Every bit strictly below the key's functionality, and PythonDispatcher.
+    """Return every bit strictly below the key's functionality, and PythonDispatcher.
 
-    PythonDispatcher is always in, as in 2.13: a redispatch must not lose it.  Raises
-    `KeyMisuse` for Undefined and aliases.
+    PythonDispatcher is always included, as in 2.13: a redispatch must not lose it.
+    Raises `KeyMisuse` for Undefined and aliases.
     """
     if key.bits == 0:
         raise KeyMisuse(code="NoPriority", key=key.name)
@@ -263,7 +263,7 @@ def _keyset(*names: str) -> KeySet:
     return KeySet(DispatchKey[name] for name in names)
 
 
-# With every backend bit: the set is used to ask "which backend keys are these".
+# With every backend bit: the set answers "is this one of these backend keys".
 AUTOGRADOTHER_BACKENDS = KeySet(guarded_backends(DispatchKey.AutogradOther))
 assert AUTOGRADOTHER_BACKENDS.has_all(_keyset(*AUTOGRADOTHER)), "one table feeds both"
 
@@ -280,7 +280,7 @@ FUNCTORCH_KEYS = _keyset(
     "FuncTorchGradWrapper",
 )
 
-# What a kernel of that layer redispatches with.
+# The keysets with which kernels of these layers redispatch.
 AFTER_AUTOGRAD = full_after(DispatchKey.AutogradOther)
 AFTER_ADINPLACEORVIEW = full_after(DispatchKey.ADInplaceOrView)
 AFTER_FUNCTIONALIZE = full_after(DispatchKey.Functionalize).remove(

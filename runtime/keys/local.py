@@ -1,30 +1,30 @@
-"""What the current thread adds to, and takes from, the keys of every call.
+"""The keys that the current thread includes in, and excludes from, every call.
 
 The only mutable state of `runtime.keys`: two sets of raw bits for each thread.  A new
 thread starts from the defaults, not from its parent.
 
 Rules:
-- exclusion beats inclusion, but cannot take backend bits away;
-- a guard adds the bits that are missing and on exit takes back exactly those, so
-  guards over distinct keys may end in any order;
-- a switch (`set_included`, `set_excluded`) turned on and off again leaves the exact
-  bits that were there.  Upstream leaves the backend bit of a per-backend key behind,
-  and from then on the thread calls the wrong backend.
+- exclusion has priority over inclusion, but cannot remove backend bits;
+- a guard adds the bits that are missing and on exit removes exactly those, so guards
+  over distinct keys may end in any order;
+- a switch (`set_included`, `set_excluded`) turned on and off again restores the exact
+  bits before.  Upstream leaves the backend bit of a per-backend key set, and from then
+  on the thread calls the wrong backend.
 
-How a switch does it: it remembers which keys are switched on and which bits that
-brought.  Switching one off drops the brought bits that no other switched key needs.
-A key that is there for another reason (the defaults, a guard) is recorded by no
-switch; switching it off removes its functionality, as `KeySet.remove` does.
+How a switch does it: it records which keys are switched on and which bits that added.
+Switching one off drops the added bits that no other switched key needs.  A key that is
+present for another reason (the defaults, a guard) is recorded by no switch; switching
+it off removes its functionality, as `KeySet.remove` does.
 
 A guard belongs to the thread that entered it: its entry holds `LOCAL.__dict__`, one
-object for each thread, and who leaves it elsewhere is refused before anything changes,
-as the garbage collector may be that ends a generator.  What it remembers and what the
-thread has change together, with no call in between, so that no signal finds one without
-the other: a guard that is left as it was entered restores the view it found, and the
-view of any other is looked up, not made, unless nobody had it before.
+object for each thread, and an exit in another thread is rejected before anything
+changes, as the garbage collector may end a generator there.  The entry of the guard and
+the view of the thread change together, with no call in between, so that no signal finds
+one without the other: a guard that is exited in the state after its entry restores the
+previous view, and any other view is looked up, and created only on first use.
 
-The two sets together are the thread's `view`, one object for each pair: what is
-remembered of calls is remembered by it.
+The two sets together are the thread's `view`, one object for each pair: caches of calls
+are stored under it.
 """
 
 import threading
@@ -42,7 +42,8 @@ Keys = DispatchKey | KeySet | Iterable[DispatchKey]
 class View:
     """The included and the excluded bits of a thread; compared by identity.
 
-    `handling` and `handling_last` are what dispatch to Python derives from it, once.
+    `handling` and `handling_last` are views that dispatch to Python derives from it,
+    once.
     """
 
     __slots__ = ("excluded", "handling", "handling_last", "included")
@@ -55,10 +56,10 @@ class View:
 
 
 class _Views(dict[tuple[int, int], View]):
-    """The bits and their views; one that is not there is made."""
+    """The bits and their views; a missing one is created."""
 
     def __missing__(self, bits: tuple[int, int]) -> View:
-        # Whoever comes second gets what the first one made.
+        # If two threads create one at once, both get the first.
         return self.setdefault(bits, View(*bits))
 
 
@@ -67,19 +68,19 @@ _VIEWS = _Views()
 
 
 def view_of(included: int, excluded: int) -> View:
-    """The one view with these bits."""
+    """Return the one view with these bits."""
     return _VIEWS[included, excluded]
 
 
-# What a thread starts with.
+# The view of a new thread.
 _FIRST = view_of(DEFAULT_INCLUDED.bits, DEFAULT_EXCLUDED.bits)
 
 
 class _ThreadBits(threading.local):
-    """The bits of one thread; `view` lies in the `__dict__`."""
+    """The bits of one thread; `view` is stored in the `__dict__`."""
 
     view: View
-    # Per set: the keys switched on, and the bits that switching brought.
+    # For each set: the keys switched on, and the bits that the switches added.
     switched_in: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
     switched_out: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
 
@@ -88,7 +89,7 @@ class _ThreadBits(threading.local):
 
     @property
     def included(self) -> int:
-        """The bits that are added to every call."""
+        """Return the bits that are added to every call."""
         return self.view.included
 
     @included.setter
@@ -97,7 +98,7 @@ class _ThreadBits(threading.local):
 
     @property
     def excluded(self) -> int:
-        """The bits that are taken from every call."""
+        """Return the bits that are removed from every call."""
         return self.view.excluded
 
     @excluded.setter
@@ -109,12 +110,12 @@ LOCAL = _ThreadBits()
 
 
 def effective_bits(bits: int) -> int:
-    """The bits of a call: `bits` and the included ones, less the excluded ones."""
+    """Return the bits of a call: `bits` and the included ones, less the excluded."""
     return (bits | LOCAL.included) & (BACKEND_BITS | ~LOCAL.excluded)
 
 
 def guard_error(guard: object, entry: Any) -> EveryorderError:
-    """Why a guard cannot be left: nobody entered it, or another thread did."""
+    """Return the error for a guard that was not entered, or in another thread."""
     name = type(guard).__name__
     return (
         KeyMisuse(code="GuardNotEntered", guard=name)
@@ -124,9 +125,9 @@ def guard_error(guard: object, entry: Any) -> EveryorderError:
 
 
 class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
-    """Context: the keys are included; on exit the bits this added go.
+    """Context: include the keys; on exit remove the bits that this added.
 
-    Leaving raises `KeyMisuse`.
+    Leaving raises `KeyMisuse` if it was not entered in this thread.
     """
 
     __slots__ = ("_bits", "_entry")
@@ -156,9 +157,9 @@ class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
 
 
 class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
-    """Context: the keys are excluded; on exit the bits this added go.
+    """Context: exclude the keys; on exit remove the bits that this added.
 
-    Leaving raises `KeyMisuse`.
+    Leaving raises `KeyMisuse` if it was not entered in this thread.
     """
 
     __slots__ = ("_bits", "_entry")
@@ -188,9 +189,9 @@ class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
 
 
 class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
-    """Context: whatever happens inside, both sets are as before on exit.
+    """Context: restore both sets on exit, whatever happens inside.
 
-    Leaving raises `KeyMisuse`.
+    Leaving raises `KeyMisuse` if it was not entered in this thread.
     """
 
     __slots__ = ("_saved",)
@@ -218,9 +219,9 @@ class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
 
 
 class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_keys(...)`
-    """Context: both sets are exactly these; on exit they are as before.
+    """Context: set both sets to exactly these; restore them on exit.
 
-    Leaving raises `KeyMisuse`.
+    Leaving raises `KeyMisuse` if it was not entered in this thread.
     """
 
     __slots__ = ("_view",)
@@ -243,13 +244,13 @@ class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_ke
 
 
 def set_included(key: DispatchKey, on: bool) -> None:
-    """Switches a key in the included set on or off, until switched again."""
+    """Switch a key in the included set on or off, until it is switched again."""
     bits, switched = _switch(LOCAL.view.included, LOCAL.switched_in, key, on)
     LOCAL.view, LOCAL.switched_in = _VIEWS[bits, LOCAL.view.excluded], switched
 
 
 def set_excluded(key: DispatchKey, on: bool) -> None:
-    """Switches a key in the excluded set on or off, until switched again."""
+    """Switch a key in the excluded set on or off, until it is switched again."""
     bits, switched = _switch(LOCAL.view.excluded, LOCAL.switched_out, key, on)
     LOCAL.view, LOCAL.switched_out = _VIEWS[LOCAL.view.included, bits], switched
 

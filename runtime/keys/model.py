@@ -1,8 +1,8 @@
 """The literal tables from which every dispatch key derives.
 
-They say which backends and functionalities exist, and in which order.  All else (bits,
-slots, names, alias members, guards, dump order) is computed from them, so that adding a
-backend is adding one word.
+They define which backends and functionalities exist, and their order.  Everything else
+(bits, slots, names, alias members, guards, dump order) is computed from them, so that
+adding a backend is adding one word.
 
 Rules:
 - position is priority: later in a table means dispatched to earlier in a call;
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Functionality:
-    """What a key does; `prefix` names its runtime keys where there is one a backend."""
+    """The function of a key; `prefix` names its runtime keys if it is per backend."""
 
     name: str
     prefix: str | None = None
@@ -109,7 +109,7 @@ PER_BACKEND: tuple[Functionality, ...] = tuple(
     f for f in FUNCTIONALITIES if f.prefix is not None
 )
 
-# Backends without an autograd key of their own: AutogradOther stands before them.
+# Backends without a separate autograd key: AutogradOther handles them.
 AUTOGRADOTHER: tuple[str, ...] = (
     "FPGA",
     "Vulkan",
@@ -144,7 +144,7 @@ ALIASES: tuple[Alias, ...] = (
         ("NestedTensor", "AutogradNestedTensor"),
     ),
     Alias("CompositeExplicitAutograd", ("Dense", *AUTOGRADOTHER)),
-    # Sparse tensors and the two lazy compilers want functional kernels of their own.
+    # Sparse tensors and the two lazy compilers need separate functional kernels.
     Alias(
         "CompositeExplicitAutogradNonFunctional",
         ("Dense", *(name for name in AUTOGRADOTHER if name != "Sparse")),
@@ -164,7 +164,7 @@ GUARDS: tuple[tuple[str, tuple[str, ...]], ...] = (
 INCLUDED_AT_START: tuple[str, ...] = ("BackendSelect", "ADInplaceOrView")
 EXCLUDED_AT_START: tuple[str, ...] = AUTOCAST
 
-# What the "one key of a tensor" of older interfaces ignores.
+# Keys that the "one key of a tensor" of older interfaces ignores.
 LEGACY_IGNORED: tuple[str, ...] = (
     *AUTOGRAD,
     *AUTOCAST,
@@ -177,7 +177,7 @@ LEGACY_IGNORED: tuple[str, ...] = (
     "Python",
 )
 
-# Names that C++ users know but that no parser accepts -> what they stand for today.
+# Names from C++ that no parser accepts -> their present names.
 FORMER_NAMES: tuple[tuple[str, str], ...] = (
     ("CatchAll", "CompositeImplicitAutograd"),
     ("DefaultBackend", "CompositeExplicitAutograd"),

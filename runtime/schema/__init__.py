@@ -1,4 +1,4 @@
-"""Operator schemas: names, types, arguments, and the language they are written in."""
+"""Operator schemas: names, types, arguments, and the schema language."""
 
 from everyorder.runtime.schema.annotation import (
     infer_named_schema,

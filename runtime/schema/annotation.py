@@ -1,24 +1,24 @@
 """Python annotations as schema types, and annotated Python functions as schemas.
 
-Which annotation means which type; higher areas add their classes with
+Which annotation denotes which type; higher areas add their classes with
 `register_annotation`, and their generic classes with `register_wrapper`, when they are
 imported.  A function has two readings: a *kernel* has nameless arguments `_0, _1, ..`
-and plain integers, an *operator* made of a function has the function's own names,
+and plain integers, an *operator* inferred from a function has the function's own names,
 symbolic integers and defaults.
 
 Rules of annotations:
-- one that means no schema type gives None; the caller says where it stood;
+- an annotation without schema type gives None; the caller reports its place;
 - a name in quotes is looked up among the registered names, so `"Tensor"` always works;
-- with a resolver the annotation is of a program: it says what names in quotes and
-  classes mean, a union is what it says (without, `int | float` is any number), a tuple
-  of any length is no type (without, a list), and keys of dictionaries are those that
-  the schema language has.
+- with a resolver the annotation belongs to a program: the resolver defines names in
+  quotes and classes, a union is a union (without, `int | float` is any number), a tuple
+  of any length is not a type (without, a list), and keys of dictionaries are those
+  of the schema language.
 
 Rules of functions:
-- a kernel that is not annotated whole (`Any`, `*args` and `**kwargs` say nothing) has
-  no schema, as one without any annotation: it is called with boxed values;
-- an operator made of a function that is annotated in part is an error, never a guess;
-- a leading parameter annotated `KeySet` is no argument.
+- a kernel without complete annotations (`Any`, `*args` and `**kwargs` do not count) has
+  no schema, like one without any annotation: it is called with boxed values;
+- a partly annotated function as an operator is an error, never a guess;
+- a leading parameter annotated `KeySet` is not an argument.
 """
 
 import types
@@ -70,20 +70,20 @@ Wrapper = type[FutureType] | type[AwaitType] | type[RRefType]
 
 
 class Resolver(Protocol):
-    """What annotations of one program mean."""
+    """Defines the annotations of one program."""
 
     def written(self, text: str) -> Type | None:
-        """The type of an annotation in quotes."""
+        """Return the type of an annotation in quotes."""
 
     def declared(self, python: type) -> Type | None:
-        """The type of a class that nobody has registered."""
+        """Return the type of a class that is not registered."""
 
 
 class TensorStandIn:
-    """Means Tensor where no class of tensors is imported, as in quoted annotations."""
+    """Denotes Tensor if no class of tensors is imported, as in quoted annotations."""
 
 
-# Class -> type; the exact class counts for these, because bool is a subclass of int.
+# Class -> type; compared exactly, because bool is a subclass of int.
 _BUILTIN: dict[type, Type] = {
     int: IntType,
     float: FloatType,
@@ -92,23 +92,23 @@ _BUILTIN: dict[type, Type] = {
     str: StrType,
     type(None): NoneType_,
 }
-# Classes of higher areas; a subclass means what its base means.
+# Classes of higher areas; a subclass has the type of its base.
 _REGISTERED: dict[type, Type] = {TensorStandIn: TensorType}
-# Generic class -> what its subscript means, and what the bare class does.
+# Generic class -> the wrapper of its subscripts, and the element of the bare class.
 _WRAPPERS: dict[Any, tuple[Wrapper, Type | None]] = {}
-# What makes types of types besides, and of how many; None for any number.
+# Other generic annotations, and their number of parameters; None for any number.
 _GENERICS: tuple[tuple[Any, int | None], ...] = (
     *((each, None) for each in (tuple, typing.Union, typing.Annotated)),
     *((each, 1) for each in (list, Sequence, typing.Optional, typing.Final)),
     (dict, 2),
 )
-# Names that mean a type wherever they stand in quotes.
+# Names that denote a type in every quoted annotation.
 _NAMES: dict[str, Type] = {
     "Tensor": TensorType,
     **{kind.__name__: base for kind, base in _BUILTIN.items()},
     "None": NoneType_,
 }
-# What names in quotes besides mean to a kernel.
+# Further names in quoted annotations of kernels.
 _KERNEL_NAMES = {"Tensor": TensorStandIn, "KeySet": KeySet}
 # A union with these two, and no more than these four, is any number.
 _LEAST_NUMBER = frozenset({IntType, FloatType})
@@ -116,16 +116,16 @@ _MOST_NUMBER = _LEAST_NUMBER | {BoolType, ComplexType}
 
 
 def register_annotation(python_type: type, schema_type: Type) -> Callable[[], None]:
-    """Let the class `python_type`, and its subclasses, mean `schema_type`.
+    """Let the class `python_type`, and its subclasses, denote `schema_type`.
 
-    Registering the same again is harmless.  What comes back takes it out again.
+    Registering the same again does nothing.  Return a function that removes it.
 
     Raises:
-        SchemaError: the class already means another type.
+        SchemaError: the class already denotes another type.
     """
-    known = _BUILTIN.get(python_type) or _REGISTERED.get(python_type)
-    if known not in (None, schema_type):
-        raise _taken(python_type, known, schema_type)
+    current = _BUILTIN.get(python_type) or _REGISTERED.get(python_type)
+    if current not in (None, schema_type):
+        raise _taken(python_type, current, schema_type)
     _REGISTERED[python_type] = schema_type
     return _remover(_REGISTERED, python_type)
 
@@ -133,16 +133,16 @@ def register_annotation(python_type: type, schema_type: Type) -> Callable[[], No
 def register_wrapper(
     python: type, kind: Wrapper, bare: Type | None = None
 ) -> Callable[[], None]:
-    """Let `python[T]` mean the kind of `T`; without a subscript, that of `bare`.
+    """Let `python[T]` denote the kind of `T`; without a subscript, that of `bare`.
 
-    Registering the same again is harmless.  What comes back takes it out again.
+    Registering the same again does nothing.  Return a function that removes it.
 
     Raises:
-        SchemaError: the class already means another type.
+        SchemaError: the class already denotes another type.
     """
-    known = _WRAPPERS.setdefault(python, (kind, bare))
-    if known != (kind, bare):
-        raise _taken(python, known[0](known[1] or AnyType), kind(bare or AnyType))
+    current = _WRAPPERS.setdefault(python, (kind, bare))
+    if current != (kind, bare):
+        raise _taken(python, current[0](current[1] or AnyType), kind(bare or AnyType))
     return _remover(_WRAPPERS, python)
 
 
@@ -153,15 +153,15 @@ def _remover(table: dict[Any, Any], python: type) -> Callable[[], None]:
     return remove
 
 
-def _taken(python: type, known: Type | None, wanted: Type) -> SchemaError:
+def _taken(python: type, current: Type | None, requested: Type) -> SchemaError:
     name = python.__name__
     return SchemaError(
-        code="AnnotationTaken", name=name, known=str(known), wanted=str(wanted)
+        code="AnnotationTaken", name=name, known=str(current), wanted=str(requested)
     )
 
 
 def annotated_type(annotation: Any, resolver: Resolver | None = None) -> Type | None:
-    """The schema type that `annotation` means, or None."""
+    """Return the schema type that `annotation` denotes, or None."""
     if annotation is None:
         return NoneType_
     if annotation is Any:
@@ -180,35 +180,35 @@ def annotated_type(annotation: Any, resolver: Resolver | None = None) -> Type | 
         parameters = parameters[:1]
     inner = []
     for each in parameters:
-        meant = each if each is Ellipsis else annotated_type(each, resolver)
-        if meant is None:
+        parameter = each if each is Ellipsis else annotated_type(each, resolver)
+        if parameter is None:
             return None
-        inner.append(meant)
+        inner.append(parameter)
     return generic_type(origin, tuple(inner), resolver)
 
 
 def result_types(annotation: Any) -> tuple[Type, ...] | None:
-    """The types of the results that a return annotation means, or None.
+    """Return the types of the results that a return annotation denotes, or None.
 
     None is no result, a tuple of known length is several, all else is one.
     """
-    meant = annotated_type(annotation)
-    if meant is None:
+    schema_type = annotated_type(annotation)
+    if schema_type is None:
         return None
-    if get_origin(annotation) is tuple and isinstance(meant, TupleType):
-        return meant.elements
-    return () if meant == NoneType_ else (meant,)
+    if get_origin(annotation) is tuple and isinstance(schema_type, TupleType):
+        return schema_type.elements
+    return () if schema_type == NoneType_ else (schema_type,)
 
 
 def named_type(name: str) -> Type | None:
-    """The type that a name means which is defined nowhere."""
+    """Return the type of a registered name."""
     return _NAMES.get(name)
 
 
 def generic_type(
     origin: Any, parameters: tuple[Any, ...], resolver: Resolver | None = None
 ) -> Type | None:
-    """The type of `origin[parameters]`, types and perhaps an ellipsis, or None."""
+    """Return the type of `origin[parameters]` (types, perhaps an ellipsis) or None."""
     if origin is tuple and parameters[1:] == (Ellipsis,) and resolver is None:
         origin, parameters = list, parameters[:1]
     if Ellipsis in parameters:
@@ -234,11 +234,11 @@ def generic_type(
 
 
 def wanted_parameters(origin: Any) -> int | None:
-    """How many types belong to a subscript of `origin`, None for any number.
+    """Return the number of types in a subscript of `origin`, None for any number.
 
-    It is 0 for what makes no types of types.
+    It is 0 for an object that is not generic.
     """
-    # By identity: objects of programs are asked here, whose `==` may do anything.
+    # By identity: `origin` may be any object of a program, and its `==` foreign code.
     for each, count in (*_GENERICS, *((wrapper, 1) for wrapper in _WRAPPERS)):
         if origin is each:
             return count
@@ -272,11 +272,11 @@ NAMELESS = OperatorName("")
 
 
 class KernelSignature(NamedTuple):
-    """What the annotations of a kernel tell.
+    """The information in the annotations of a kernel.
 
-    `schema` is None unless it is annotated whole; `leading_keyset` says that its first
-    parameter is annotated `KeySet`, however that is spelled; `keyword_only` are the
-    parameters that must be named, if there is a schema.
+    `schema` is None unless it is annotated completely; `leading_keyset` is true if its
+    first parameter is annotated `KeySet`, however that is spelled; `keyword_only` are
+    the keyword-only parameters, if there is a schema.
     """
 
     schema: Schema | None
@@ -285,9 +285,9 @@ class KernelSignature(NamedTuple):
 
 
 def kernel_signature(fn: Callable[..., Any]) -> KernelSignature:
-    """What the annotations of a kernel tell.
+    """Read the annotations of a kernel.
 
-    A callable that shows no signature (a builtin, a ufunc) is not annotated.
+    A callable without a readable signature (a builtin, a ufunc) is not annotated.
 
     Raises:
         InferenceError: an annotation has no schema type.
@@ -312,15 +312,15 @@ def _nameless(kinds: Iterable[Type]) -> tuple[Argument, ...]:
 def infer_named_schema(
     fn: Callable[..., Any], *, mutates: Iterable[str] | Literal["unknown"] = ()
 ) -> Schema:
-    """The schema of an operator made of `fn`: own names, symbolic integers, defaults.
+    """Infer the schema of an operator from `fn`: names, symbolic integers, defaults.
 
     `mutates` names the tensor parameters that `fn` writes to; `"unknown"` means every
     one.  The i-th argument, if written to, belongs to the alias set `a{i}`.
 
     Raises:
-        InferenceError: as for `kernel_signature`; `fn` is not annotated whole, or takes
-            `*args` or `**kwargs`; a default has no schema form; `mutates` names no
-            parameter, or one that is no tensor.
+        InferenceError: as for `kernel_signature`; `fn` is not annotated completely, or
+            takes `*args` or `**kwargs`; a default has no schema form; `mutates` names
+            a parameter that does not exist, or is not a tensor.
     """
     form = _signature(fn)
     if form is None or all(each is form.empty for each in _annotations(form)):
@@ -329,7 +329,9 @@ def infer_named_schema(
     written = None if mutates == "unknown" else set(mutates)
     names = {parameter.name for parameter in parameters}
     for name in sorted((written or set()) - names):
-        raise _fault(fn, name, "", "is no parameter", "Name parameters in `mutates`.")
+        raise _fault(
+            fn, name, "", "is not a parameter", "Name parameters in `mutates`."
+        )
     arguments = tuple(
         _named_argument(fn, index, parameter, written)
         for index, parameter in enumerate(parameters)
@@ -347,8 +349,8 @@ def _named_argument(
     if tensors if written is None else parameter.name in written:
         if not tensors:
             reason, remedy = (
-                "is written to, but is no tensor",
-                "Take it from `mutates`.",
+                "is written to, but is not a tensor",
+                "Remove it from `mutates`.",
             )
             raise _fault(fn, parameter.name, str(kind), reason, remedy)
         alias = placed_alias(kind, AliasInfo((f"a{index}",), (f"a{index}",), True))
@@ -378,7 +380,7 @@ def _default(fn: Callable[..., Any], parameter: Parameter) -> Any:
 
 
 def _signature(fn: Callable[..., Any]) -> Signature | None:
-    """The signature with quoted annotations resolved, or None if there is none."""
+    """Return the signature, quoted annotations resolved, or None if there is none."""
     try:
         plain = signature(fn)
     except (TypeError, ValueError):
@@ -387,13 +389,13 @@ def _signature(fn: Callable[..., Any]) -> Signature | None:
         return plain
     try:
         return signature(fn, eval_str=True, locals=_KERNEL_NAMES)
-    except Exception as error:  # the quoted text is code of the user: anything goes
+    except Exception as error:  # evaluating the user's text may raise anything
         reason = f"has an annotation that cannot be read: {error}"
         raise _fault(fn, _unreadable(fn, plain), "", reason, _QUOTED) from error
 
 
 def _unreadable(fn: Callable[..., Any], plain: Signature) -> str:
-    """The first place whose quoted annotation does not evaluate."""
+    """Return the first place whose quoted annotation does not evaluate."""
     globals_ = getattr(unwrap(fn), "__globals__", {})
     for place, parameter in plain.parameters.items():
         probe = type("probe", (), {"__annotations__": {place: parameter.annotation}})
@@ -401,28 +403,28 @@ def _unreadable(fn: Callable[..., Any], plain: Signature) -> str:
             get_annotations(
                 probe, globals=globals_, locals=_KERNEL_NAMES, eval_str=True
             )
-        except Exception:  # as above: whatever it raises, this is the place
+        except Exception:  # as above
             return place
     return "return"
 
 
 def _annotations(form: Signature) -> list[Any]:
-    """Of every parameter and of the result; `Signature.empty` where there is none."""
+    """Return the annotations of parameters and result; `Signature.empty` for none."""
     every = [each.annotation for each in form.parameters.values()]
     return [*every, form.return_annotation]
 
 
 def _is_whole(form: Signature) -> bool:
-    """Whether every argument and the result have an annotation that says something."""
+    """Return True if every argument and the result have an informative annotation."""
     parameters = _parameters(form)
     if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
         return False
-    said = (*(each.annotation for each in parameters), form.return_annotation)
-    return not any(each is form.empty or each is Any for each in said)
+    annotations = (*(each.annotation for each in parameters), form.return_annotation)
+    return not any(each is form.empty or each is Any for each in annotations)
 
 
 def _parameters(form: Signature) -> list[Parameter]:
-    """The parameters that are arguments: all but a leading keyset."""
+    """Return the parameters that are arguments: all except a leading keyset."""
     parameters = list(form.parameters.values())
     if parameters and parameters[0].annotation is KeySet:
         return parameters[1:]
@@ -443,15 +445,15 @@ def _results(fn: Callable[..., Any], form: Signature) -> tuple[Type, ...]:
 def _meant(
     fn: Callable[..., Any], place: str, annotation: Any, read: Callable[[Any], T | None]
 ) -> T:
-    """What `read` takes the annotation of a place for."""
+    """Return the result of `read` for the annotation of a place."""
     if annotation is Signature.empty:
         raise _fault(fn, place, "", "has no annotation, but others have", _ANNOTATE)
-    meant = read(annotation)
-    if meant is None:
+    result = read(annotation)
+    if result is None:
         # As written, free of addresses and of module paths.
         text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
         raise _fault(fn, place, text, "has an annotation without schema type", _TYPES)
-    return meant
+    return result
 
 
 def _symbolic(kind: Type) -> Type:
@@ -467,7 +469,7 @@ def _fault(
     )
 
 
-# What to do, by what is missing.
+# Advice in errors.
 _ANNOTATE = "Annotate every parameter and the result, or nothing at all."
 _QUOTED = "Import the name where the function is defined, or use `Tensor`."
 _TYPES = "Use Tensor, int, float, bool, str, or a list, tuple or union of them."

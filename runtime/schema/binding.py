@@ -1,32 +1,32 @@
-"""Binding: from a call as written to every argument, and from a kernel's result to the
-operator's.
+"""Binding: a written call to all arguments, and a kernel's result to the operator's.
 
-Which values a call of a schema gives its arguments, and what is wrong with a call that
-does not fit; and what an operator returns when its kernel returned a value.
+The values that a call of a schema gives to its arguments, and the fault of a call that
+does not fit; and the operator's result for a value that its kernel returned.
 
 Rules of arguments:
-- the result always holds every argument: given ones converted, others at their default;
-- a default is held converted where its type takes it, else as it stands (the language
-  accepts `int x=1.5`), and such a default may also be given; list defaults come fresh;
-- surplus positional values of a schema with `...` go behind the last argument as given;
-- names are checked before values (`calls.call_fault`), then types;
-- `python_signature` shows parameters without annotations, unless asked for them: an
-  operator that is registered as a kernel says nothing about its types, whatever its
-  schema is.
+- the result holds every argument: passed ones converted, others at their default;
+- a default is stored converted if its type accepts it, else unchanged (the language
+  accepts `int x=1.5`), and such a default may also be passed; list defaults are fresh;
+- surplus positional values of a schema with `...` follow the last argument unchanged;
+- names are checked before values (`call_errors.call_fault`), then types;
+- `python_signature` shows parameters without annotations unless requested: an operator
+  that is registered as a kernel counts as not annotated, whatever its schema is.
 
 Rules of returns:
 - None for an operator without returns, the value for one return, a tuple for several,
-  which come as any tuple or list of exactly that length;
-- values convert as arguments do, codes stay ints, None is an undefined tensor; no
-  number is repeated into a sized list; a list that was written to is returned itself;
-- a schema that returns `...` takes whatever comes.
+  which a kernel returns as any tuple or list of exactly that length;
+- values are converted as arguments are, enum constants stay ints, None is an undefined
+  tensor; no number is repeated into a sized list; a list that was written to is
+      returned
+  itself;
+- a schema that returns `...` accepts any result.
 
-How it works: `binder` turns a schema into one closure, once; whoever calls an operator
-often keeps it.  A closure is a pure function of its schema.  It converts without
-checking the call; if anything is left unconverted, the call is bound again step by
-step, to say what is wrong.  Where all positional arguments are tensors, it only touches
-their `key_bits`.  Nothing is cached by schema here: equal schemas may convert
-differently (`ScalarType x` equals `int x`).
+How it works: `binder` turns a schema into one closure, once; frequent callers of an
+operator store it.  A closure is a pure function of its schema.  It converts without
+checking the call; if a value did not convert, the call is bound again step by step, to
+find the fault.  If all positional arguments are tensors, it only reads their
+`key_bits`. Nothing is cached by schema here: equal schemas may convert differently
+(`ScalarType x` equals `int x`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ from everyorder.runtime.schema.values import (
 if TYPE_CHECKING:
     import inspect
 
-# What may hold an undefined tensor without saying so.
+# Types whose values may contain an undefined tensor.
 _TENSORS = (TensorType, ListType(TensorType))
 
 Binder = Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
@@ -68,7 +68,7 @@ Binder = Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
 def bind(
     schema: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
-    """Every argument of the call in schema order, converted, defaults filled in.
+    """Return every argument of the call in schema order, converted, with defaults.
 
     Raises `CallError`, a TypeError.
     """
@@ -76,7 +76,7 @@ def bind(
 
 
 def stored_default(argument: Argument) -> object:
-    """The default of `argument` as it lies on the stack; a list is a new one."""
+    """Return the default of `argument` as on the boxed stack; a list is a new one."""
     converted = converter(argument.type, argument.size)(argument.default)
     return argument.default if converted is MISMATCH else converted
 
@@ -88,10 +88,10 @@ def converters_of(
     defined_only: bool = False,
     integers_only: bool = False,
 ) -> tuple[Converter, ...]:
-    """The conversion of each argument.
+    """Return the conversion of each argument.
 
-    `numbers`: a tensor may be given as a number.  `defined_only`: None is no `Tensor`,
-    and no element of a `Tensor[]`.  `integers_only`: a bool is no integer.
+    `numbers`: a tensor may be passed as a number.  `defined_only`: None is rejected as
+    a `Tensor`, and in a `Tensor[]`.  `integers_only`: a bool is rejected as an integer.
     """
     turns = []
     for each in schema.arguments:
@@ -107,9 +107,9 @@ def converters_of(
 
 
 def presenters_of(schema: Signature) -> tuple[Converter | None, ...]:
-    """How kernels and handlers see each argument; None: as it lies on the stack.
+    """Return the conversion of each argument for kernels and handlers; None: unchanged.
 
-    A list that is written to is the caller's own for them, too.
+    A list that is written to is the caller's object for them, too.
     """
     return tuple(
         [
@@ -122,9 +122,9 @@ def presenters_of(schema: Signature) -> tuple[Converter | None, ...]:
 def binder(
     schema: Signature, converters: tuple[Converter, ...] | None = None
 ) -> Binder:
-    """The function that binds calls to `schema`; see `bind`.
+    """Return the function that binds calls to `schema`; see `bind`.
 
-    The converters are those of `converters_of`, by the schema alone if none are given.
+    The converters default to `converters_of(schema)`.
     """
     arguments = schema.arguments
     positional = schema.kwarg_only_start
@@ -134,7 +134,7 @@ def binder(
     required = [each.name for each in arguments if not each.has_default]
     parameters = Parameters(names[:positional], names, required, schema.is_vararg)
     by_place = converters[:positional]
-    # A required argument starts as a mismatch, and stays one if it is not given.
+    # A required argument starts as a mismatch, and stays one if it is not passed.
     start = tuple(
         stored_default(each) if each.has_default else MISMATCH for each in arguments
     )
@@ -142,17 +142,17 @@ def binder(
     fresh = tuple(index for index, each in enumerate(start) if isinstance(each, list))
 
     def bind_values(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-        given = len(args)
-        if given > positional:
+        count = len(args)
+        if count > positional:
             if not schema.is_vararg:
                 return _diagnosed(schema, parameters, converters, args, kwargs)
             bound = [*map(call, by_place, args), *tail, *args[positional:]]
-            given = positional
+            count = positional
         else:
-            bound = [*map(call, by_place, args), *start[given:]]
+            bound = [*map(call, by_place, args), *start[count:]]
         for name, value in kwargs.items():
             index = indices.get(name, -1)
-            if index < given:
+            if index < count:
                 return _diagnosed(schema, parameters, converters, args, kwargs)
             bound[index] = converters[index](value)
         for value in bound:
@@ -176,7 +176,7 @@ def binder(
             return bind_values(args, kwargs)
         try:
             for value in args:
-                value.key_bits  # noqa: B018  # asked for, not used: is it a tensor?
+                value.key_bits  # noqa: B018  # only tensors have it
         except AttributeError:
             return bind_values(args, kwargs)
         return [*args, *tail]
@@ -191,23 +191,23 @@ def _diagnosed(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> list[Any]:
-    """Bind a call step by step, to raise the error that says what is wrong with it.
+    """Bind a call step by step, and raise the error that describes its fault.
 
-    Nothing is wrong with a value that is the default although its type does not take
-    it, nor with the surplus values of a schema with `...`.
+    A default that its type does not accept may be passed all the same, and so may the
+    surplus values of a schema with `...`.
     """
     fault = call_fault(parameters, args, kwargs)
     if fault is not None:
         facts = _facts(schema, args, kwargs)
         raise CallError(code=fault.code, **facts, **fault.fields)
     positional = parameters.positional
-    given = {**dict(zip(positional, args, strict=False)), **kwargs}
+    passed = {**dict(zip(positional, args, strict=False)), **kwargs}
     bound: list[Any] = []
     for index, argument in enumerate(schema.arguments):
-        if argument.name not in given:
+        if argument.name not in passed:
             bound.append(stored_default(argument))
             continue
-        value = given[argument.name]
+        value = passed[argument.name]
         converted = converters[index](value)
         if converted is MISMATCH:
             if not (argument.has_default and same(value, argument.default)):
@@ -220,7 +220,7 @@ def _diagnosed(
                     found=describe_value(value),
                     value=shortened(value),
                 )
-            # A default that its type does not take is taken as it is.
+            # A default that its type does not accept is stored unchanged.
             converted = value
         bound.append(converted)
     return [*bound, *args[len(positional) :]]
@@ -229,7 +229,7 @@ def _diagnosed(
 def _facts(
     schema: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What every error of a call says."""
+    """Return the fields of every call error."""
     operator = str(schema.name)
     call = written_call(operator, args, kwargs)
     return {"operator": operator, "call": call, "schema": str(schema)}
@@ -238,7 +238,7 @@ def _facts(
 def python_signature(
     schemas: Sequence[Signature], *, annotated: bool = False
 ) -> "inspect.Signature":
-    """The parameters of an operator's calls; any at all, unless there is one schema.
+    """Return the parameters of an operator's calls; arbitrary ones unless one schema.
 
     With `annotated` each has its type as a text, and so has the result.
     """
@@ -272,7 +272,7 @@ Returner = Callable[[Any], Any]
 
 
 def returner(schema: Signature) -> Returner:
-    """The function from what a kernel returned to what the operator returns.
+    """Return the function that converts a kernel's result to the operator's.
 
     It raises `KernelError` for a sequence of the wrong length, and for a value that is
     not of its return's type.
@@ -311,7 +311,7 @@ def _returns_one(schema: Signature, turn: Converter) -> Returner:
 
     def tensor(value: Any) -> Any:
         try:
-            value.key_bits  # noqa: B018  # asked for, not used: is it a tensor?
+            value.key_bits  # noqa: B018  # only tensors have it
         except AttributeError:
             return one(value)
         return value

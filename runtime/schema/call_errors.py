@@ -1,21 +1,21 @@
-"""Calls in words, and what is wrong with one that does not fit.
+"""Texts of calls and values for errors, and the check of names and counts.
 
-What errors say of values and calls (`describe_value`, `shortened`, `written_call`); the
-one rule of which names and counts a call may have (`call_fault`), for schemas as for
-Python functions; and functions written by hand that refuse a call as operators do
+Descriptions of values and calls in errors (`describe_value`, `shortened`,
+`written_call`); the one rule of names and counts of a call (`call_fault`), for schemas
+and for Python functions; and handwritten functions that reject a call as operators do
 (`checked`).
 
 Rules:
-- the words are short, on one line, and the same in every process: nothing depends on
+- the texts are short, on one line, and the same in every process: nothing depends on
   identity or memory;
 - names are checked in this order: too many, unknown, twice, missing;
-- the parameters of a checked function are its schema: what it does not know, has twice
-  or lacks is refused before anything of it has run.  What other libraries call a
-  parameter, `NAMES`, is taken for it.
+- the parameters of a checked function are its schema: unknown, repeated or missing
+  arguments are rejected before any line of it has run.  Names of parameters in other
+  libraries, `NAMES`, are accepted.
 
 How it works: Python itself binds the call of a checked function.  Only if that fails is
-the call looked at: a TypeError that was raised before the function began has no frame
-of it, and is told from those of the function by that.
+the call examined: a TypeError that was raised before the function began has no frame of
+it, which distinguishes it from those of the function.
 """
 
 import re
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.call import CallError
 
-# A value gets most of a line of its own, and less inside of a written call.
+# Characters of a value: most of a line if alone, less inside of a written call.
 VALUE_WIDTH, ARGUMENT_WIDTH = 60, 24
 
 # Torch's and NumPy's words -> the schema's, the first that it has.
@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def describe_value(value: object) -> str:
-    """The kind of a value: `None`, `a str`, `a list of int and str`."""
+    """Return the kind of a value: `None`, `a str`, `a list of int and str`."""
     if value is None:
         return "None"
     name = type(value).__name__
@@ -54,7 +54,7 @@ def describe_value(value: object) -> str:
 
 
 def shortened(value: object, width: int = VALUE_WIDTH) -> str:
-    """The repr of a value on one line, at most `width` characters long."""
+    """Return the repr of a value on one line, at most `width` characters long."""
     try:
         text = " ".join(repr(value).split())
     except Exception as error:  # an error about a value must not fail on its repr
@@ -66,7 +66,7 @@ def shortened(value: object, width: int = VALUE_WIDTH) -> str:
 def written_call(
     operator: str, args: Iterable[object], kwargs: Mapping[str, object]
 ) -> str:
-    """A call as a reader would write it; a tensor is named by its class only."""
+    """Return a call as a reader would write it; a tensor is named by its class only."""
     parts = [_argument(value) for value in args]
     parts += [f"{name}={_argument(value)}" for name, value in kwargs.items()]
     return f"{operator}({', '.join(parts)})"
@@ -81,10 +81,11 @@ def _argument(value: object) -> str:
 
 
 class Parameters(NamedTuple):
-    """The names of parameters, as far as they say which calls fit.
+    """The names of parameters, as far as they decide which calls fit.
 
-    `positional` can be given by place, `named` by name, and `required` have no default;
-    `takes_more` values without a name, and `takes_any` name.
+    `positional` can be passed by place, `named` by name, and `required` have no
+    default; `takes_more` accepts further values without a name, and `takes_any` any
+    name.
     """
 
     positional: list[str]
@@ -95,7 +96,7 @@ class Parameters(NamedTuple):
 
 
 class CallFault(NamedTuple):
-    """The code of a `CallError`, and those of its fields that tell what is wrong."""
+    """The code of a `CallError`, and its fields that describe the fault."""
 
     code: str
     fields: Mapping[str, Any]
@@ -104,7 +105,7 @@ class CallFault(NamedTuple):
 def call_fault(
     parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> CallFault | None:
-    """What is wrong with the count and names of a call, None if they fit."""
+    """Return the fault in the count and names of a call, or None if they fit."""
     positional, named, required, takes_more, takes_any = parameters
     if len(args) > len(positional) and not takes_more:
         fields = {
@@ -122,13 +123,13 @@ def call_fault(
             place = filled.index(name)
             fields = {"argument": name, "position": place}
             return CallFault("DuplicateArgument", fields)
-    given = {*filled, *kwargs}
-    missing = tuple(name for name in required if name not in given)
+    passed = {*filled, *kwargs}
+    missing = tuple(name for name in required if name not in passed)
     return CallFault("MissingArgument", {"missing": missing}) if missing else None
 
 
 def checked(function: F) -> F:
-    """The function, which raises a `CallError` for a call that does not fit it."""
+    """Return `function`, which raises `CallError` for a call that does not fit."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -150,12 +151,12 @@ def checked(function: F) -> F:
     return call  # type: ignore[return-value]  # of the parameters of `function`
 
 
-def renamed(kwargs: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
-    """Keyword arguments by the names that are known, where `NAMES` has one.
+def renamed(kwargs: Mapping[str, Any], parameters: Iterable[str]) -> dict[str, Any]:
+    """Rename keyword arguments to names of parameters, where `NAMES` has one.
 
-    Where both are written, both stay, for the call to be refused.
+    If a call has both names, both stay, and the call is rejected later.
     """
-    names, named = {*known}, {}
+    names, named = {*parameters}, {}
     for name, value in kwargs.items():
         others = () if name in names else NAMES.get(name, ())
         fit = (other for other in others if other in names and other not in kwargs)
@@ -178,7 +179,7 @@ def _parameters(function: Callable[..., Any]) -> Parameters:
 def _facts(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What every error of a call says; the schema is the parameters as written."""
+    """Return the fields of every call error; the schema is the written parameters."""
     name, every = function.__name__, signature(function).parameters.values()
     bare = Signature([each.replace(annotation=Parameter.empty) for each in every])
     call = written_call(name, args, kwargs)

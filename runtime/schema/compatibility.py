@@ -1,14 +1,14 @@
-"""How two schemas differ: where kernels do not fit, and what callers do not survive.
+"""Differences of two schemas: for kernels, and for callers of a new version.
 
 `difference` is the first difference between the signature of a kernel and that of its
 definition: counts and types, nothing else; names, defaults, sizes and alias annotations
 may differ.
 
-The incompatibilities say what may change in a schema.  *Backward*: callers of the old
-schema work with the new one.  *Forward*: callers of the new one, using what the old one
-knew, work with it.  An answer is a tuple of reasons, empty when the change is harmless.
-Out arguments (keyword-only, written to) stand last and are compared from their own
-beginning, because new arguments are inserted before them.
+The incompatibilities define which changes of a schema are allowed.  *Backward*: callers
+of the old schema work with the new one.  *Forward*: callers of the new one that use
+only features of the old one work with it.  An answer is a tuple of reasons, empty if
+the change is compatible.  Out arguments (keyword-only, written to) come last and are
+compared from the first of them, because new arguments are inserted before them.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ _Arguments = tuple[Argument, ...]
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """What differs; `index` counts from 1 and is None where the counts differ."""
+    """One difference; `index` counts from 1 and is None if the counts differ."""
 
     noun: Literal["argument", "result"]
     index: int | None
@@ -52,7 +52,7 @@ class SchemaDifference:
     right: str
 
     def __str__(self) -> str:
-        """The difference as half a sentence, without a full stop."""
+        """Return the difference as half a sentence, without a full stop."""
         what = f"{self.noun} {self.index} differs in type"
         if self.index is None:
             what = f"the numbers of {self.noun}s differ"
@@ -62,11 +62,11 @@ class SchemaDifference:
 def difference(
     left: Schema, right: Schema, *, real: bool = False
 ) -> SchemaDifference | None:
-    """The first difference between two signatures, or None.
+    """Return the first difference between two signatures, or None.
 
-    Types are compared as they look on the boxed stack.  With `real`, as for the
-    kernel of a definition, codes are compared as written (`ScalarType` is not `int`)
-    and only symbolic integers are plain ones.
+    Types are compared as on the boxed stack.  With `real`, as for the kernel of a
+    definition, enum types are compared as written (`ScalarType` is not `int`) and only
+    symbolic integers are plain ones.
     """
     pairs: tuple[tuple[Literal["argument", "result"], _Arguments, _Arguments], ...] = (
         ("argument", left.arguments, right.arguments),
@@ -93,7 +93,7 @@ def _plain(argument: Argument) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """One reason: what it is about, and how it stands in the old and the new schema."""
+    """One reason: its subject, and its form in the old and in the new schema."""
 
     reason: Reason
     old: str
@@ -104,12 +104,12 @@ class Incompatibility:
 
 
 def backward_incompatibilities(old: Schema, new: Schema) -> tuple[Incompatibility, ...]:
-    """Why callers of `old` would fail with `new`."""
+    """Return why callers of `old` would fail with `new`."""
     return _incompatibilities(old, new, forward=False)
 
 
 def forward_incompatibilities(old: Schema, new: Schema) -> tuple[Incompatibility, ...]:
-    """Why callers of `new` would fail with `old`."""
+    """Return why callers of `new` would fail with `old`."""
     return _incompatibilities(old, new, forward=True)
 
 
@@ -151,7 +151,7 @@ def _incompatibilities(
 
 
 def _shape(old: Schema, new: Schema) -> list[Incompatibility]:
-    """Differences that leave nothing to compare."""
+    """Return differences after which the rest cannot be compared."""
     reasons: list[Incompatibility] = []
     if old.name != new.name:
         reasons.append(Incompatibility("name", str(old.name), str(new.name)))
@@ -192,7 +192,7 @@ def _argument(old: Argument, new: Argument, *, forward: bool) -> list[Incompatib
 
 
 def _result(old: Argument, new: Argument, *, forward: bool) -> list[Incompatibility]:
-    """A result stays what its readers expect, and shares what it shared."""
+    """Compare results: a new one must fit the old type, with the same alias sets."""
     narrow, wide = (old, new) if forward else (new, old)
     return _reasons(
         old,

@@ -1,22 +1,22 @@
-"""Declarations: what a class, module, interface or enum of a program consists of.
+"""Declarations: the contents of a class, module, interface or enum of a program.
 
-These are the types that have a name and contents; here is also which custom classes,
-types without contents, a schema may name.
+These are the types that have a name and contents; the module also registers custom
+classes, types without contents, that a schema may name.
 
 Rules:
-- a type of this kind is what it is by its declaration, not by its name, and prints as
+- a type of this kind is identified by its declaration, not by its name, and prints as
   its qualified name, `__torch__.package.Class`;
 - a declaration is filled one attribute, method and constant after another, so that a
-  class can have attributes of its own type, and methods that call each other; what has
-  been said stays, but for a method that could not be compiled (`withdraw`), and after
-  `seal` nothing is added;
+  class can have attributes of the same type, and methods that call each other; an entry
+  stays, except for a method that could not be compiled (`withdraw`), and after `seal`
+  nothing is added;
 - the first argument of a method's schema is the object itself;
 - a `Namespace` owns declarations: their names are unique in it, by the smallest free
-  number (`__torch__.package.___torch_mangle_0.Class`), and texts are read with it.
-  What nobody discards lives as long as the namespace;
+  number (`__torch__.package.___torch_mangle_0.Class`), and texts are parsed with it.
+  A declaration lives as long as the namespace unless it is discarded;
 - the Python class of a declaration is not kept alive;
 - names of custom classes are only ever added, so a schema that parsed once parses
-  always, and parsed schemas may be kept by their text.
+  always, and parsed schemas may be cached by their text.
 """
 
 import re
@@ -31,7 +31,7 @@ from everyorder.runtime.errors.schema import SchemaError
 from everyorder.runtime.schema.signature import Signature
 from everyorder.runtime.schema.types import Type
 
-# Where the names of programs begin, and where those of custom classes do.
+# The prefixes of names of programs, and of names of custom classes.
 ROOT, CUSTOM = "__torch__", "__torch__.torch.classes"
 _QUALNAME = re.compile(r"__torch__(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _MANGLE = re.compile(r"\.___torch_mangle_[0-9]+(?=\.)")
@@ -40,11 +40,11 @@ _CUSTOM_NAMES: set[str] = set()
 
 
 class Declaration:
-    """A qualified name, and what is known of the objects that it stands for.
+    """A qualified name, and the members of the objects that it describes.
 
-    `python` is the Python class that it was made of, while that exists; `functions` are
-    what runs for the methods, by their names; `memo` is where whoever compiles keeps
-    what has to go when the declaration goes.
+    `python` is the Python class that it was created from, while that exists;
+    `functions` are the implementations of the methods, by name; `memo` is for data of
+    compilers that must be released together with the declaration.
     """
 
     __slots__ = (
@@ -75,26 +75,26 @@ class Declaration:
 
     @property
     def python(self) -> type | None:
-        """The Python class that was declared, or None."""
+        """Return the Python class that was declared, or None."""
         return None if self._python is None else self._python()
 
     @property
     def attributes(self) -> Mapping[str, Type]:
-        """The attributes and their types, in the order in which they were added."""
+        """Return the attributes and their types, in the order of their addition."""
         return MappingProxyType(self._attributes)
 
     @property
     def methods(self) -> Mapping[str, Signature]:
-        """The methods and their signatures, in the order in which they were added."""
+        """Return the methods and their signatures, in the order of their addition."""
         return MappingProxyType(self._methods)
 
     @property
     def constants(self) -> Mapping[str, Any]:
-        """The constants and their values; of an enum, its members."""
+        """Return the constants and their values; for an enum, its members."""
         return MappingProxyType(self._constants)
 
     def add_attribute(self, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
-        """Say that the objects have an attribute.
+        """Add an attribute of the objects.
 
         Raises:
             SchemaError: the name is taken, or the declaration sealed.
@@ -103,32 +103,32 @@ class Declaration:
         self._attributes[name] = type
 
     def add_method(self, name: str, schema: Signature) -> None:
-        """Say that the objects have a method; raises as `add_attribute`."""
+        """Add a method of the objects; raises as `add_attribute`."""
         self._free(name)
         self._methods[name] = schema
 
     def add_constant(self, name: str, value: Any) -> None:
-        """Say that the objects have a constant; raises as `add_attribute`."""
+        """Add a constant of the objects; raises as `add_attribute`."""
         self._free(name)
         self._constants[name] = value
 
     def withdraw(self, name: str) -> None:
-        """Take back a method that could not be compiled, which nobody has called."""
+        """Remove a method that could not be compiled and was never called."""
         self._methods.pop(name, None)
         self.functions.pop(name, None)
 
     def seal(self) -> None:
-        """Say that this is all."""
+        """Forbid further additions."""
         self.is_sealed = True
 
     def _free(self, name: str) -> None:
-        taken: tuple[tuple[str, Container[str]], ...] = (
+        members: tuple[tuple[str, Container[str]], ...] = (
             ("an attribute", self._attributes),
             ("a method", self._methods),
             ("a constant", self._constants),
         )
         faults = [
-            f"there is {noun} of this name" for noun, names in taken if name in names
+            f"there is {noun} of this name" for noun, names in members if name in names
         ]
         if self.is_sealed:
             faults = ["the declaration is sealed"]
@@ -180,7 +180,7 @@ class ModuleType(DeclaredType):
 
 
 class InterfaceType(DeclaredType):
-    """The objects and modules that have the methods which are declared."""
+    """The objects and modules that have the declared methods."""
 
     __slots__ = ()
 
@@ -197,8 +197,8 @@ D = TypeVar("D", bound=DeclaredType)
 class Namespace:
     """The declared types of a program by their qualified names.
 
-    Of one that `is_foreign` the programs come from elsewhere, and may say of any object
-    that it is of a type: whoever looks into an object asks the object.
+    The programs of an `is_foreign` namespace come from another source, and may claim
+    any type for any object: code that reads an object checks the object itself.
     """
 
     __slots__ = ("_types", "is_foreign")
@@ -215,13 +215,13 @@ class Namespace:
         *,
         is_numbered: bool = False,
     ) -> D:
-        """A new type under `qualname`, with a number in it if that is taken.
+        """Return a new type under `qualname`, with a number in it if that is taken.
 
-        A number that it has counts if it `is_numbered`: one that was written down.
+        If `is_numbered`, a number in `qualname` is kept: it is the recorded name.
 
         Raises:
             SchemaError: `qualname` is not `__torch__` and identifiers joined by
-                dots, or is where custom classes live.
+                dots, or has the prefix of custom classes.
         """
         plain = unmangled(qualname)
         if not _QUALNAME.fullmatch(plain) or plain.startswith(f"{CUSTOM}."):
@@ -229,25 +229,25 @@ class Namespace:
         path, _, name = plain.rpartition(".")
         free, number = qualname if is_numbered else plain, 0
         while True:
-            made = kind(Declaration(self, free, python))
-            # Whoever comes second tries the next number.
-            if self._types.setdefault(free, made) is made:
-                return made
+            declared = kind(Declaration(self, free, python))
+            # If another thread took the name first, try the next number.
+            if self._types.setdefault(free, declared) is declared:
+                return declared
             free, number = f"{path}.___torch_mangle_{number}.{name}", number + 1
 
     def find(self, qualname: str) -> DeclaredType | None:
-        """The type of this name, or None."""
+        """Return the type of this name, or None."""
         return self._types.get(qualname)
 
     def discard(self, declared: DeclaredType) -> None:
-        """Give the name of a type back; doing so again is harmless."""
+        """Release the name of a type; doing so again does nothing."""
         qualname = declared.declaration.qualname
         if self._types.get(qualname) is declared:
             del self._types[qualname]
 
     @property
     def qualnames(self) -> tuple[str, ...]:
-        """The names in the order in which they were declared."""
+        """Return the names in the order of their declaration."""
         return tuple(self._types)
 
     def __reduce__(self) -> str:
@@ -256,15 +256,16 @@ class Namespace:
         return "SHARED"
 
 
-# The namespace of whoever names none; only its types can be pickled.
+# The default namespace; only its types can be pickled.
 SHARED = Namespace()
 
 
 def qualified_name(of: Any) -> str:
-    """The name under which a Python class or function is declared.
+    """Return the name under which a Python class or function is declared.
 
-    Enclosing functions and classes do not count, what is defined in a program's main
-    file has no module, and what is no letter, digit or underscore becomes one.
+    Enclosing functions and classes are omitted, definitions in a program's main file
+    have no module, and a character that is not a letter, digit or underscore becomes
+    one.
     """
     module = "" if of.__module__ == "__main__" else f"{of.__module__}."
     parts = f"{module}{of.__name__}".split(".")
@@ -274,7 +275,7 @@ def qualified_name(of: Any) -> str:
 
 
 def unmangled(qualname: str) -> str:
-    """The name without the number that made it unique."""
+    """Return the name without the number that made it unique."""
     return _MANGLE.sub("", qualname)
 
 
@@ -287,7 +288,7 @@ def _declared(namespace: Namespace, qualname: str) -> Declaration:
 
 
 def register_class(qualname: str) -> None:
-    """Let schemas name the class `namespace.Class`; registering it again is harmless.
+    """Let schemas name the class `namespace.Class`; repeating it does nothing.
 
     Raises:
         SchemaError: `qualname` is not two identifiers joined by one dot.
@@ -299,5 +300,5 @@ def register_class(qualname: str) -> None:
 
 
 def is_registered_class(qualname: str) -> bool:
-    """Whether schemas may name this class."""
+    """Return True if schemas may name this class."""
     return qualname in _CUSTOM_NAMES

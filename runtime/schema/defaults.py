@@ -1,26 +1,27 @@
-"""Taking defaults out of a call, and putting them back.
+"""Stripping defaults from a call, and filling them in.
 
-Which values a Python handler is not shown, so that adding an argument with a default
-breaks nobody.
+Which values a Python handler does not get, so that adding an argument with a default
+does not break handlers.
 
 Rules:
-- positional arguments lose their longest tail of defaults; one before a given value
-  stays: `(t, 1, 5)`;
-- a keyword-only argument is passed by name, and only if it is not its default;
-- "is its default" compares by `values.same`: numbers by kind too, NaN by nothing;
-- a handler sees codes as objects and gets fresh lists (`values.present`), but for
-  those that are written to;
+- positional arguments lose their longest tail of defaults; a default before a passed
+  value stays: `(t, 1, 5)`;
+- a keyword-only argument is passed by name, and only if it differs from its default;
+- values are compared with defaults by `values.same`: numbers by kind too, NaN equals
+  nothing;
+- a handler gets enum constants as objects and fresh lists (`values.present`), except
+  for lists that are written to;
 - surplus values of a schema with `...` keep every positional argument before them.
 
 `fill_defaults` is the inverse: strip(fill(x)) == strip(x), and fill(strip(x)) ==
-fill(x), for every call x that fits the schema; -0.0 may come back as 0.0.  Neither
-sees more of a schema than it says: that an operator takes numbers for tensors is a tag
-of its definition (`OperatorHandle.normalize` knows it).
+fill(x), for every call x that fits the schema; -0.0 may come back as 0.0.  Both use the
+schema alone: that an operator accepts numbers for tensors is a tag of its definition
+(`OperatorHandle.normalize` handles it).
 
 How it works: `stripper` takes the values of the stack, `presented_stripper` those that
-kernels see, and `stripping` calls a function with what is left of these.  They are on
-the way of every call of a handler, so they are compiled from text, one for all; for
-`f(Tensor x, int n=2, *, Scalar alpha=1)` that is
+kernels see, and `stripping` calls a function with the rest of these.  Every call of a
+handler runs them, so they are compiled from text, one for all; for `f(Tensor x, int
+n=2, *, Scalar alpha=1)` that is
 
     def strip(_0, _1, _2, /):
         _named = {}
@@ -30,7 +31,7 @@ the way of every call of a handler, so they are compiled from text, one for all;
             return (_0, _1), _named
         return (_0,), _named
 
-The text depends on places, names and kinds of defaults alone, and is remembered so.
+The text depends on places, names and kinds of defaults alone, and is cached by them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,26 +60,28 @@ _EXACT = tuple(map(ListType, (IntType, SymIntType, FloatType, BoolType)))
 
 
 def spread(schema: Signature, values: Sequence[Any]) -> Stripped:
-    """A bound call as a Python call: positional and named, as kernels see them.
+    """Return a bound call as a Python call: positional and named, as kernels see them.
 
-    `values` is every argument in schema order, and behind them the surplus of a schema
-    with `...`, as `bind` gives them.
+    `values` is every argument in schema order, then the surplus of a schema with `...`,
+    as `bind` returns them.
     """
     arguments = schema.arguments
-    seen = [
+    presented = [
         value if turn is None else turn(value)
         for turn, value in zip(presenters_of(schema), values, strict=False)
     ]
     start = schema.kwarg_only_start
     names = [argument.name for argument in arguments[start:]]
     surplus = values[len(arguments) :]
-    return (*seen[:start], *surplus), dict(zip(names, seen[start:], strict=True))
+    return (*presented[:start], *surplus), dict(
+        zip(names, presented[start:], strict=True)
+    )
 
 
 def stripper(schema: Signature) -> Stripper:
-    """The function that strips a bound call of `schema`; for `values` see `spread`.
+    """Return the function that strips a bound call of `schema`; see `spread`.
 
-    Its text is made at the first call: few operators have one.
+    Its text is generated at the first call: few operators need one.
     """
     strip_presented: PresentedStripper | None = None
 
@@ -92,26 +95,26 @@ def stripper(schema: Signature) -> Stripper:
 
 
 def _presenting(schema: Signature) -> PresentedStripper:
-    """The function that shows every value, and strips what is shown."""
-    shown = {
+    """Return the function that presents every value, and strips the result."""
+    turns_by_place = {
         place: turn
         for place, turn in enumerate(presenters_of(schema))
         if turn is not None
     }
-    lines = [f"_{place} = _turn{place}(_{place})" for place in shown]
-    turns = {f"_turn{place}": turn for place, turn in shown.items()}
+    lines = [f"_{place} = _turn{place}(_{place})" for place in turns_by_place]
+    turns = {f"_turn{place}": turn for place, turn in turns_by_place.items()}
     return _generated(schema, lines, turns)
 
 
 def presented_stripper(
     schema: Signature, wrapping: type | None = None
 ) -> PresentedStripper:
-    """The function that strips a call whose values are as kernels see them.
+    """Return the function that strips a call whose values are as kernels see them.
 
-    It takes every argument by position, in the order of the schema, then the surplus
-    of a schema with `...`; lists are copied, so that a handler may keep them.  What is
-    of the class `wrapping` and stands for a number, as its attribute `number` says, is
-    shown as that number.
+    It takes every argument by position, in the order of the schema, then the surplus of
+    a schema with `...`; lists are copied, so that a handler may keep them.  An object
+    of the class `wrapping` with a number in its attribute `number` is passed as that
+    number.
     """
     lines = _copied(schema)
     if wrapping is not None:
@@ -124,9 +127,9 @@ def presented_stripper(
 
 
 def stripping(schema: Signature, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of values as kernels see them that calls `function` stripped.
+    """Return a function of values as kernels see them that calls `function` stripped.
 
-    Where nothing is ever taken out, named or copied, that is `function` itself.
+    If nothing is ever removed, named or copied, that is `function` itself.
     """
     arguments = schema.arguments
     if not (
@@ -142,7 +145,7 @@ def stripping(schema: Signature, function: Callable[..., Any]) -> Callable[..., 
 
 
 def _copied(schema: Signature) -> list[str]:
-    """Lines that copy the lists among the arguments."""
+    """Return lines that copy the lists among the arguments."""
     lists = [
         f"_{place}"
         for place, turn in enumerate(presenters_of(schema))
@@ -157,20 +160,20 @@ def _generated(
     names: Mapping[str, Any],
     call: str | None = None,
 ) -> PresentedStripper:
-    """The function of every argument that runs `lines`, and strips what they leave.
+    """Return the function of every argument that runs `lines`, and strips the result.
 
-    It returns that, or calls what is named `call` with it.
+    It returns the stripped call, or calls the function named `call` with it.
     """
     values: dict[str, Any] = {"_same": same, **names}
     start = schema.kwarg_only_start
     named = start < len(schema.arguments)
 
-    def returned(given: str) -> str:
+    def returned(arguments: str) -> str:
         if call is None:
-            return f"return ({given}), _named"
-        return f"return {call}({given}{'**_named' if named else ''})"
+            return f"return ({arguments}), _named"
+        return f"return {call}({arguments}{'**_named' if named else ''})"
 
-    given = [f"_{place}" for place in range(len(schema.arguments))]
+    parameters = [f"_{place}" for place in range(len(schema.arguments))]
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:
             default = present(argument.type, stored_default(argument))
@@ -181,14 +184,14 @@ def _generated(
         lines += _unless_default(place, argument, f"_named[{argument.name!r}] = ")
     if schema.is_vararg:
         lines.append("if _rest:")
-        lines.append(f"    {returned(f'{_listed(given[:start])}*_rest,')}")
+        lines.append(f"    {returned(f'{_listed(parameters[:start])}*_rest,')}")
     end = start
     while end and schema.arguments[end - 1].has_default:
         lines.append(f"if {_differs(end - 1, schema.arguments[end - 1])}:")
-        lines.append(f"    {returned(_listed(given[:end]))}")
+        lines.append(f"    {returned(_listed(parameters[:end]))}")
         end -= 1
-    lines.append(returned(_listed(given[:end])))
-    head = f"def strip({_parameters(given, schema.is_vararg)}):"
+    lines.append(returned(_listed(parameters[:end])))
+    head = f"def strip({_parameters(parameters, schema.is_vararg)}):"
     strip: PresentedStripper = generated("strip", block(head, lines), values)
     return strip
 
@@ -197,30 +200,34 @@ def _listed(names: Sequence[str]) -> str:
     return "".join(f"{name}, " for name in names)
 
 
-def _parameters(given: Sequence[str], rest: bool) -> str:
-    positional = f"{_listed(given)}/, " if given else ""
+def _parameters(names: Sequence[str], rest: bool) -> str:
+    positional = f"{_listed(names)}/, " if names else ""
     return f"{positional}*_rest" if rest else positional.rstrip(", ")
 
 
 def _unless_default(place: int, argument: Argument, to: str) -> list[str]:
-    """Lines that give the value to something, if it is not the default."""
+    """Return lines that assign the value to `to`, if it differs from the default."""
     if not argument.has_default:
         return [f"{to}_{place}"]
     return [f"if {_differs(place, argument)}:", f"    {to}_{place}"]
 
 
 def _differs(place: int, argument: Argument) -> str:
-    """The condition that a value is not `same` to its default."""
+    """Return the condition that a value is not `same` as its default."""
     value, default = f"_{place}", f"_default{place}"
-    held = present(argument.type, stored_default(argument))
-    if held is None or isinstance(held, bool | EnumConstant):
-        # There is one object each.
+    default_value = present(argument.type, stored_default(argument))
+    if default_value is None or isinstance(default_value, bool | EnumConstant):
+        # These values have one object each.
         return f"{value} is not {default}"
-    if type(held) in BY_VALUE:
+    if type(default_value) in BY_VALUE:
         differs = f"type({value}) is not _kind{place} or {value} != {default}"
     elif argument.type in _EXACT:
         differs = f"{value} != {default}"
     else:
         differs = f"not _same({value}, {default})"
-    # What is not the same as itself (NaN) is not the default either.
-    return f"{value} is not {default} and ({differs})" if same(held, held) else differs
+    # A NaN is not the same as itself, and so never the default.
+    return (
+        f"{value} is not {default} and ({differs})"
+        if same(default_value, default_value)
+        else differs
+    )

@@ -1,19 +1,19 @@
-"""Codes and devices: dtypes, layouts, memory formats, and where tensors are.
+"""Enum constants and devices: dtypes, layouts, memory formats, and places of tensors.
 
-These values are what Python has no type for.  There is one object for each, so that
-`is` compares them: the path of every call does.  It is found by its number or name, and
-whoever comes second gets what the first one put there.
+These are values without a Python type.  There is one object for each, so that `is`
+compares them, as every call does.  It is found by its number or name; if two threads
+create one at once, both get the first.
 
 Rules:
-- on the boxed stack a code is a plain int (its fake type is `int`); a kernel is handed
+- on the boxed stack a constant is a plain int (its fake type is `int`); a kernel gets
   the object;
-- codes and names are upstream's, because schemas print defaults as the code; the tables
-  below were compared with torch 2.13 by passing every object through an operator that
-  returns its code;
-- a code is the position in its table, and no entry ever moves; a spelling that upstream
-  keeps as a second name (`long` for `int64`) is in `SYNONYMS`;
+- numbers and names are upstream's, because schemas print defaults as the number; the
+  tables below were compared with torch 2.13 by passing every object through an operator
+  that returns its number;
+- a number is the position in its table, and no entry ever moves; a second name of
+  upstream's (`long` for `int64`) is in `SYNONYMS`;
 - `cpu` has no index and differs from `cpu:0`, as upstream compares them.  Which types
-  of devices exist, and how one is written, is the business of `runtime.keys`.
+  of devices exist, and how one is written, is defined by `runtime.keys`.
 """
 
 from typing import Any, ClassVar, Self
@@ -40,7 +40,7 @@ class EnumConstant(_Constant):
 
     NAMES: ClassVar[tuple[str, ...]] = ()
     SYNONYMS: ClassVar[dict[str, str]] = {}
-    # The entries by number; every kind has its own.
+    # The entries by number; every subclass has a separate dict.
     ENTRIES: ClassVar[dict[int, Any]] = {}
 
     __slots__ = ("code", "name")
@@ -49,7 +49,7 @@ class EnumConstant(_Constant):
     name: str
 
     def __new__(cls, code: int) -> Self:
-        """The entry with this number."""
+        """Return the entry with this number."""
         entry: Self | None = cls.ENTRIES.get(code)
         if entry is None:
             if not cls.is_code(code):
@@ -65,9 +65,9 @@ class EnumConstant(_Constant):
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """The value with this name or synonym.
+        """Return the value with this name or synonym.
 
-        Raises KeyError if the table has no such name.
+        Raises KeyError if the table lacks the name.
         """
         try:
             return cls(cls.NAMES.index(cls.SYNONYMS.get(name, name)))
@@ -76,7 +76,7 @@ class EnumConstant(_Constant):
 
     @classmethod
     def is_code(cls, code: int) -> bool:
-        """Whether the table has an entry with this number."""
+        """Return True if the table has an entry with this number."""
         return 0 <= code < len(cls.NAMES)
 
     def __reduce__(self) -> tuple[type[Self], tuple[int]]:
@@ -120,17 +120,17 @@ class DType(EnumConstant):
 
     @property
     def is_floating(self) -> bool:
-        """Whether the elements are real floating-point numbers."""
+        """Return True if the elements are real floating-point numbers."""
         return "float" in self.NAMES[self.code]
 
     @property
     def is_complex(self) -> bool:
-        """Whether the elements are complex numbers."""
+        """Return True if the elements are complex numbers."""
         return self.NAMES[self.code].startswith("complex")
 
 
 class Layout(EnumConstant):
-    """How a tensor's elements are arranged: dense, or one of the sparse forms."""
+    """The arrangement of a tensor's elements: dense, or one of the sparse forms."""
 
     __slots__ = ()
 
@@ -165,7 +165,7 @@ class Device(_Constant):
     KNOWN: ClassVar[dict[tuple[str, int | None], "Device"]] = {}
 
     def __new__(cls, type: "str | Device", index: int | None = None) -> Self:  # noqa: A002  # the field's own word
-        """The device of this type and index, of that text, or that device itself."""
+        """Return the device of a type and index, of a text, or the given device."""
         if isinstance(type, Device):
             return type  # type: ignore[return-value]  # nothing derives from it
         device = cls.KNOWN.get((type, index))
@@ -180,7 +180,7 @@ class Device(_Constant):
 
     @classmethod
     def parse(cls, text: str) -> "Device":
-        """The device written as `type` or `type:index`.
+        """Return the device written as `type` or `type:index`.
 
         Raises `UnknownDevice` for a type that no backend has, and for another form.
         """

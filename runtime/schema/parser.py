@@ -1,22 +1,22 @@
 """Schema text to a `Schema`: names, arguments, defaults, results.
 
-What a whole schema is, what must hold between its arguments, which defaults a type
-takes, and the form in which they are stored.
+The grammar of a whole schema, the conditions between its arguments, the defaults that a
+type accepts, and their stored form.
 
 Rules:
 - total: every text gives a schema, a name, or one `SchemaSyntaxError`;
-- what is parsed prints as text that parses to an equal value;
-- results are kept by their text; they are values, so sharing them is safe;
-- a scalar type takes any one constant as its default and checks it hardly at all
-  (`int x=1.5` holds); an optional type likewise; only a plain `float` makes a float of
-  `1`;
-- a list of int, float, complex or bool takes `[..]`; a sized one also takes a single
+- the parsed value prints as text that parses to an equal value;
+- results are cached by their text; they are values, so sharing them is safe;
+- a scalar type accepts any one constant as its default and hardly checks it
+  (`int x=1.5` is valid); so does an optional type; only a plain `float` converts
+  `1` to a float;
+- a list of int, float, complex or bool accepts `[..]`; a sized one also a single
   constant, stored as often as the size says;
-- everything that `default_text` prints is read back here: complex numbers as a sum,
+- everything that `default_text` prints is parsed here: complex numbers as a sum,
   devices bare.
 
-The words are made by `tokenizer`, types are read by `type_parser`; each method here is
-one line of the grammar.
+`tokenizer` produces the tokens, `type_parser` reads types; each method here is one line
+of the grammar.
 """
 
 import re
@@ -59,12 +59,13 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
 
-# Three times what the library `core` asks for, a schema and a name of each operator:
-# what is defined again is met soon, and programs that make names up fill no memory.
+# Cached parses: three times the number of the library `core`, a schema and a name of
+# each operator: definitions recur soon, and the limit keeps programs that invent names
+# from filling the memory.
 REMEMBERED = 2048
-# The usual form of a name, as `_Parser.name` reads it; only others need a parser.
+# The usual form of a name, as `_SchemaParser.name` reads it; only others need a parser.
 _NAME = re.compile(rf"(?:({NAME})::)?({NAME})(?:\.({NAME}))?")
-# Types of values that no text can write: their default can only be None.
+# Types whose values have no text: their default can only be None.
 _ONLY_NONE = frozenset({TensorType, GeneratorType, QuantizerType})
 # Types that take one constant.
 _CONSTANT = frozenset(
@@ -80,7 +81,7 @@ _ELEMENT: dict[Type, tuple[type, ...]] = {
     ComplexType: (complex,),
     BoolType: (bool,),
 }
-# Words that stand for a code wherever a constant may stand; source: upstream.
+# Words for a number wherever a constant is allowed; source: upstream.
 _WORDS = {
     "float": DType.named("float32").code,
     "complex": DType.named("complex64").code,
@@ -100,7 +101,7 @@ _AFTER_NAME = "`(` and the arguments, or nothing more"
 def parse_schema(
     text: str, *, type_variables: bool = True, namespace: Namespace | None = None
 ) -> Schema:
-    """The schema that `text` writes.
+    """Parse a schema.
 
     With `type_variables=False`, as for definitions, an unknown lower-case type is an
     error instead of a variable.  With a namespace it may have the types of programs.
@@ -110,7 +111,7 @@ def parse_schema(
     """
     parse: Callable[..., Schema | OperatorName] = parse_schema_or_name
     if namespace is not None:
-        # What a name means in it changes: this is not remembered.
+        # Names in a namespace may change their meaning: not cached.
         parse = parse_schema_or_name.__wrapped__
     parsed = parse(text, type_variables=type_variables, namespace=namespace)
     if isinstance(parsed, OperatorName):
@@ -118,7 +119,7 @@ def parse_schema(
             message="this is only the name of an operator",
             source=text,
             span=_extent(text),
-            hint="A schema goes on with its arguments and results: (...) -> ...",
+            hint="A schema continues with its arguments and results: (...) -> ...",
         )
     return parsed
 
@@ -126,7 +127,7 @@ def parse_schema(
 def parse_type(
     text: str, *, type_variables: bool = True, namespace: Namespace | None = None
 ) -> Type:
-    """The type that `text` writes, without annotations; else as `parse_schema`.
+    """Parse a type without annotations; parameters as for `parse_schema`.
 
     Raises:
         SchemaSyntaxError: `text` is not a type.
@@ -134,13 +135,13 @@ def parse_type(
     try:
         return _SchemaParser(text, type_variables, namespace).only_type()
     except SchemaSyntaxError as error:
-        # The frames of the parser say nothing to whoever wrote the text.
+        # The frames of the parser do not help the author of the text.
         raise error.with_traceback(None) from None
 
 
 @lru_cache(maxsize=REMEMBERED)
 def parse_name(text: str) -> OperatorName:
-    """The operator name that `text` writes.
+    """Parse the name of an operator.
 
     Raises:
         SchemaSyntaxError: `text` is not a name, or a whole schema.
@@ -156,18 +157,18 @@ def parse_name(text: str) -> OperatorName:
             message="this is a whole schema",
             source=text,
             span=_extent(text),
-            hint=f"Where a name is asked for, write {parsed.name}.",
+            hint=f"Only a name is expected here: write {parsed.name}.",
         )
     return parsed
 
 
 def _is_reserved(overload: str) -> bool:
-    """Whether no overload can have that name."""
+    """Return True if an overload cannot have that name."""
     return overload == "default" or overload.startswith("__")
 
 
 def _extent(text: str) -> tuple[int, int]:
-    """The span of `text` without the blanks around it."""
+    """Return the span of `text` without the blanks around it."""
     return len(text) - len(text.lstrip()), len(text.rstrip())
 
 
@@ -175,7 +176,7 @@ def _extent(text: str) -> tuple[int, int]:
 def parse_schema_or_name(
     text: str, *, type_variables: bool = True, namespace: Namespace | None = None
 ) -> Schema | OperatorName:
-    """The schema or the bare name that `text` writes.
+    """Parse a schema or a bare name.
 
     Raises:
         SchemaSyntaxError: `text` is neither.
@@ -187,7 +188,7 @@ def parse_schema_or_name(
 
 
 class _SchemaParser:
-    """One run over one text."""
+    """The parser of one text."""
 
     __slots__ = ("cursor", "types")
 
@@ -212,7 +213,7 @@ class _SchemaParser:
 
     def only_type(self) -> Type:
         """whole := type [newline] eof, without annotations."""
-        plain = self.types.plain_type("an alias annotation is no part of a type")
+        plain = self.types.plain_type("an alias annotation is not part of a type")
         self._end("nothing more")
         return plain
 
@@ -253,11 +254,11 @@ class _SchemaParser:
                 self._last_item("argument")
                 if defaulted is not None:
                     hint = "Drop the default, or the `...`."
-                    cursor.fail("`...` goes with no default", defaulted, hint)
+                    cursor.fail("`...` excludes defaults", defaulted, hint)
                 return
             argument, name = self.argument(kwarg_only)
             if argument.name in arguments:
-                hint = "Each argument needs a name of its own."
+                hint = "Each argument needs a different name."
                 cursor.fail(f"`{argument.name}` is given twice", name, hint)
             if argument.has_default:
                 defaulted = defaulted or start
@@ -281,7 +282,7 @@ class _SchemaParser:
         return Argument(name.text, type, size, default, kwarg_only, alias), name
 
     def returns(self) -> tuple[tuple[Argument, ...], bool]:
-        """returns := '...' | '(' [item (',' item)*] ')' | result
+        """Parse returns := '...' | '(' [item (',' item)*] ')' | result.
 
         item := '...' | result
         """
@@ -306,7 +307,7 @@ class _SchemaParser:
         return tuple(returns), is_varret
 
     def result(self) -> Argument:
-        """result := sized [ident]."""
+        """Parse result := sized [ident]."""
         type, alias, size = self.types.sized_type()  # noqa: A001  # the grammar's word
         name = self.cursor.take().text if self.cursor.kind == "name" else ""
         return Argument(name, type, size, alias=alias)
@@ -359,7 +360,7 @@ class _SchemaParser:
         return complex(value) if type == ComplexType else value
 
     def _number(self, type: Type) -> int | float | complex:  # noqa: A002  # the grammar's own word
-        """number := ['-'] digits [('+' | '-') digits 'j']."""
+        """Parse number := ['-'] digits [('+' | '-') digits 'j']."""
         cursor = self.cursor
         start = cursor.token
         negative = cursor.accept("-")
@@ -402,9 +403,9 @@ class _SchemaParser:
                 return DType.named(word).code
             except KeyError:
                 pass
-        known = ", ".join(_WORDS)
+        words = ", ".join(_WORDS)
         return self.cursor.fail(
-            f"`{word}` is no default", token, f"Words with a meaning are {known}."
+            f"`{word}` is not a default", token, f"Expected one of {words}."
         )
 
     def _list(self, element: Type, size: int | None) -> tuple[Any, ...]:
@@ -419,7 +420,7 @@ class _SchemaParser:
         start = self.cursor.token
         value = self._constant(element)
         if value.__class__ not in _ELEMENT[fake(element)]:
-            message = f"this is no element of a list of {element}"
+            message = f"this is not an element of a list of {element}"
             self.cursor.fail(message, start, upto=self.cursor.last)
         return value
 
@@ -436,5 +437,5 @@ class _SchemaParser:
         try:
             return Device.parse(text)
         except EveryorderError as error:
-            message = f"{text!r} is no device"
+            message = f"{text!r} is not a device"
             return cursor.fail(message, start, str(error), upto=cursor.last)

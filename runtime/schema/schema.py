@@ -1,24 +1,25 @@
-"""The schema of an operator: what its calls share, and what it must satisfy.
+"""The schema of an operator: the contract of its calls, and its validity.
 
-A `Schema` is a `Signature` that can be asked how a call binds, what a Python handler is
-shown of it, and which results may be, or hold, which arguments.  `check_definition`
-makes sure that an operator can be defined with one, and with tags: words that the
-definition promises about its operator, and that go with it.
+A `Schema` is a `Signature` that also answers how a call binds, which arguments a Python
+handler gets, and which results may alias, or contain, which arguments.
+`check_definition` checks that an operator can be defined with one, and with tags:
+properties of the operator that its definition asserts.
 
 Rules of sharing:
-- values can be one only when their types have a shared type in common, and are one
-  only when their sets after the call meet;
-- a set that annotates the elements of a list is of the list, too: `Tensor(a) x` may be
-  an element of `Tensor(a)[]` (ours; upstream says so of wildcards only);
-- tuples, futures, awaits and references have no memory of their own: they share what
-  their elements share;
-- an object holds what its attributes hold;
-- a type about which nothing is known shares or holds anything: a variable, a list of
+- two values can alias only if their types have a shared type in common, and do so only
+  if their alias sets after the call intersect;
+- a set that annotates the elements of a list applies to the list, too: `Tensor(a) x`
+  may be an element of `Tensor(a)[]` (ours; upstream does so for wildcards only);
+- tuples, futures, awaits and references only contain memory: they share that of their
+  elements;
+- an object contains its attributes;
+- a type about which nothing is known shares or contains anything: a variable, a list of
   one, `Any`, an interface, a class whose declaration is not sealed or that has none;
-  a function is no memory, but may hold anything.
+  a function is not memory, but may contain anything.
 
-Rule of definitions: what no grammar sees is refused here; schemas built by hand pass
-through here as well, so what the parser already refuses is refused again.
+Rule of definitions: conditions that the grammar cannot express are checked here;
+schemas built by hand are checked here as well, so conditions of the parser are checked
+again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,16 +56,16 @@ from everyorder.runtime.schema.types import (
     UnionType,
 )
 
-# Ours: a `Tensor` argument may be given as a number.
+# Ours: a `Tensor` argument may be a number.
 NUMBERS_AS_TENSORS = "numbers_as_tensors"
-# Ours: None, the undefined tensor, is no `Tensor` argument, and in no `Tensor[]`.
+# Ours: None, the undefined tensor, is rejected as a `Tensor` and in a `Tensor[]`.
 DEFINED_TENSORS = "defined_tensors"
-# Ours: a bool is no `int` argument, and in no `int[]`.
+# Ours: a bool is rejected as an `int` and in an `int[]`.
 INTEGERS_ONLY = "integers_only"
-# Ours: no call whose arguments fit raises.
+# Ours: a call whose arguments fit never raises.
 TOTAL = "total"
 
-# Source: the tags of upstream 2.13, and four of ours.
+# Source: the tags of upstream 2.13, and four additions.
 TAGS: tuple[str, ...] = (
     "core",
     "cudagraph_unsafe",
@@ -97,12 +98,12 @@ MOST_ARGUMENTS = 64
 
 
 class Schema(Signature):
-    """A function signature of the schema language, and what follows for calls of it."""
+    """A function signature of the schema language, with the rules of its calls."""
 
     __slots__ = ()
 
     def may_alias(self, argument: int, result: int) -> bool:
-        """Whether that result may be memory of that argument.
+        """Return True if that result may share memory with that argument.
 
         Raises:
             IndexError: there is no such argument or result.
@@ -110,7 +111,7 @@ class Schema(Signature):
         return may_alias(self.arguments[argument], self.returns[result])
 
     def may_contain_alias(self, argument: int, result: int) -> bool:
-        """Whether one of the two may also hold, as an element, memory of the other.
+        """Return True if either may also contain, as an element, memory of the other.
 
         Raises:
             IndexError: there is no such argument or result.
@@ -120,10 +121,11 @@ class Schema(Signature):
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Every argument of the call, as kernels see them: positional ones and named.
+        """Return every argument of the call, as kernels see them: positional and named.
 
-        Values are converted, defaults are filled in, codes are objects and lists are
-        fresh; surplus values of a schema with `...` follow the positional arguments.
+        Values are converted, defaults are filled in, enum constants are objects and
+        lists are fresh; surplus values of a schema with `...` follow the positional
+        arguments.
 
         Raises:
             CallError: the call does not fit; its leaf says why.
@@ -134,7 +136,7 @@ class Schema(Signature):
     def fill_defaults(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """`bind`, as a call: what `strip_defaults` took out is put back.
+        """Return `bind` as a call: the inverse of `strip_defaults`.
 
         Raises as `bind`.
         """
@@ -143,10 +145,10 @@ class Schema(Signature):
     def strip_defaults(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The call as a Python handler gets it: without what is at its default.
+        """Return the call as a Python handler gets it: without values at their default.
 
-        The longest tail of positional arguments at their defaults goes, and every such
-        keyword-only argument; the rest is as in `bind`.
+        The longest tail of positional arguments at their defaults is removed, and every
+        such keyword-only argument; the rest is as in `bind`.
 
         Raises as `bind`.
         """
@@ -155,9 +157,10 @@ class Schema(Signature):
 
 _ANYTHING = frozenset({AnyType})
 _NOTHING: frozenset[Type] = frozenset()
-# What may hold anything: an object of which more is known is asked first.
+# Types that may contain anything; sealed declarations are handled before.
 _UNKNOWN = (TypeVariable, ClassType, ScriptClassType, ModuleType, InterfaceType)
-# The words whose values can be shared, and as what; a storage is memory of tensors.
+# Base type -> the types under which its values can be shared; a storage is memory of
+# tensors.
 _SHARED: dict[Type, frozenset[Type]] = {
     **dict.fromkeys((*NAMED_BASES.values(), *PROGRAM_BASES.values()), _NOTHING),
     TensorType: frozenset({TensorType}),
@@ -171,7 +174,7 @@ _SHARED: dict[Type, frozenset[Type]] = {
 
 
 def may_alias(argument: Argument, result: Argument) -> bool:
-    """Whether the two may be the same memory after the call."""
+    """Return True if the two may be the same memory after the call."""
     if argument.alias is None or result.alias is None:
         return False
     if not _meet(_shared(argument.fake_type), _shared(result.fake_type)):
@@ -180,7 +183,7 @@ def may_alias(argument: Argument, result: Argument) -> bool:
 
 
 def may_contain_alias(argument: Argument, result: Argument) -> bool:
-    """Whether one may be, or hold as an element, memory of the other."""
+    """Return True if either may be, or contain as an element, memory of the other."""
     if may_alias(argument, result):
         return True
     left, right = _shared(argument.fake_type), _shared(result.fake_type)
@@ -197,21 +200,21 @@ def may_contain_alias(argument: Argument, result: Argument) -> bool:
 
 
 def _meet(left: frozenset[Type], right: frozenset[Type]) -> bool:
-    """Whether a value can be shared under a type of both."""
+    """Return True if a value can be shared under a type of both."""
     if AnyType in left or AnyType in right:
         return bool(left and right)
     return not left.isdisjoint(right)
 
 
 def _shared(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own word
-    """The types under which a value of `type` can be shared; empty for plain values."""
-    known = _SHARED.get(type)
-    if known is not None:
-        return known
+    """Return the types under which a value of `type` can be shared; empty for plain."""
+    shared = _SHARED.get(type)
+    if shared is not None:
+        return shared
     if isinstance(type, TypeVariable | InterfaceType):
         return _ANYTHING
     if isinstance(type, ListType | DictType):
-        # With variables, of whatever they stand for.
+        # With variables, a list of anything.
         return _ANYTHING if variables(type) else frozenset({type})
     if isinstance(type, ClassType | ScriptClassType | ModuleType):
         return frozenset({type})
@@ -223,15 +226,15 @@ def _all_shared(types: Iterable[Type]) -> frozenset[Type]:
 
 
 def _contained(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own word
-    """The types under which what a value of `type` holds, at any depth, is shared."""
+    """Return the types under which contents of a `type`, at any depth, are shared."""
     contained: set[Type] = set()
-    seen: set[Type] = set()
+    visited: set[Type] = set()
     todo = [type]
     while todo:
         outer = todo.pop()
-        if outer in seen:
+        if outer in visited:
             continue
-        seen.add(outer)
+        visited.add(outer)
         elements = _elements(outer)
         contained |= _all_shared(elements)
         todo += elements
@@ -241,7 +244,7 @@ def _contained(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own 
 
 
 def _elements(type: Type) -> tuple[Type, ...]:  # noqa: A002  # the field's own word
-    """The types of what a value of `type` holds itself."""
+    """Return the types of the direct contents of a value of `type`."""
     if isinstance(type, ScriptClassType | ModuleType) and type.declaration.is_sealed:
         return tuple(type.declaration.attributes.values())
     if isinstance(type, _UNKNOWN) or _SHARED.get(type) is _ANYTHING:
@@ -252,13 +255,13 @@ def _elements(type: Type) -> tuple[Type, ...]:  # noqa: A002  # the field's own 
 
 
 def check_definition(schema: Schema, tags: tuple[str, ...] = ()) -> None:
-    """Make sure that an operator can be defined with `schema` and `tags`.
+    """Check that an operator can be defined with `schema` and `tags`.
 
     Raises:
-        SchemaError: there are more than `MOST_ARGUMENTS`; a name is given twice; or
-            arguments, defaults and `...` stand in an order in which no call could pass
-            them; or the alias kind is PURE_FUNCTION, yet something is annotated; or as
-            `check_tags` says.
+        SchemaError: there are more than `MOST_ARGUMENTS`; a name is repeated; or
+            arguments, defaults and `...` are in an order in which no call could pass
+            them; or the alias kind is PURE_FUNCTION, but an argument or result has an
+            alias annotation; or as for `check_tags`.
     """
     count = len(schema.arguments)
     if count > MOST_ARGUMENTS:
@@ -284,11 +287,11 @@ def check_definition(schema: Schema, tags: tuple[str, ...] = ()) -> None:
 
 
 def _order_fault(schema: Schema) -> tuple[str, str] | None:
-    """The first argument out of order and what is wrong with it."""
-    seen: set[str] = set()
+    """Return the first argument out of order and what is wrong with it."""
+    names: set[str] = set()
     defaulted = kwarg_only = False
     for argument in schema.arguments:
-        if argument.name in seen:
+        if argument.name in names:
             return argument.name, "has the name of another argument"
         if kwarg_only and not argument.kwarg_only:
             return argument.name, "is positional, but follows a keyword-only argument"
@@ -296,14 +299,14 @@ def _order_fault(schema: Schema) -> tuple[str, str] | None:
             return argument.name, "has no default, but follows one that has"
         if schema.is_vararg and argument.has_default:
             return argument.name, "has a default, but `...` allows none"
-        seen.add(argument.name)
+        names.add(argument.name)
         defaulted |= argument.has_default
         kwarg_only |= argument.kwarg_only
     return None
 
 
 def check_tags(schema: Schema, tags: tuple[str, ...]) -> None:
-    """Make sure that every tag exists and that the schema keeps its promise.
+    """Check that every tag exists and that the schema has the shape that it demands.
 
     Raises:
         SchemaError: there is no such tag, or the schema is not of the shape that `out`
@@ -321,13 +324,13 @@ def check_tags(schema: Schema, tags: tuple[str, ...]) -> None:
 
 
 def _out_fault(schema: Schema) -> str | None:
-    """Results are exactly the written arguments, keyword-only tensors, in order."""
+    """Check that results are exactly the written keyword-only tensors, in order."""
     written = [argument for argument in schema.arguments if argument.is_write]
     if not written:
         return "it writes to no argument"
     for argument in written:
         if not argument.kwarg_only or argument.type != TensorType:
-            return f"it writes to `{argument}`, which is no keyword-only Tensor"
+            return f"it writes to `{argument}`, which is not a keyword-only Tensor"
     if len(schema.returns) != len(written):
         return f"it writes to {len(written)} but returns {len(schema.returns)}"
     pairs = zip(written, schema.returns, strict=True)
@@ -338,10 +341,10 @@ def _out_fault(schema: Schema) -> str | None:
 
 
 def _inplace_fault(schema: Schema) -> str | None:
-    """Only the first argument is written to, and it is the one result."""
+    """Check that only the first argument is written to, and is the one result."""
     first = schema.arguments[0] if schema.arguments else None
     if first is None or first.kwarg_only or first.type != TensorType:
-        return "its first argument is no positional Tensor"
+        return "its first argument is not a positional Tensor"
     if not first.is_write:
         return f"it does not write to its first argument `{first}`"
     for argument in schema.arguments[1:]:

@@ -1,24 +1,23 @@
-"""Names, alias annotations, arguments, and the signature that they make.
+"""Names, alias annotations, arguments, and signatures.
 
-What is written of an operator or method, as values: `aten::add.out`, `(a|b! -> c)`,
-`int[2] size=1`, and all of it together.  `runtime.schema.schema` adds what follows
-from it for calls; whatever is needed below that (declarations, the order of types,
-binding) speaks of a `Signature`.
+The written form of an operator or method, as values: `aten::add.out`, `(a|b! -> c)`,
+`int[2] size=1`, and all of it together.  `runtime.schema.schema` adds the rules of
+calls; modules below it (declarations, the order of types, binding) use a `Signature`.
 
 Rules:
-- `str` gives text that parses back to an equal value;
-- whether a text *is* a name is decided by `runtime.schema.parser`;
-- alias sets are kept sorted and without repetition, the wildcard set `*` swallows all
-  others of its side, and a bare `!` is a set of its own, called `FRESH`, that no other
-  value is in afterwards; the annotation of a list's elements is `contained[0]` of the
-  list's annotation;
-- `type` is the type as written, `fake_type` is what the boxed stack carries.  Printing
+- `str` returns text that parses back to an equal value;
+- `runtime.schema.parser` decides if a text *is* a name;
+- alias sets are sorted and without repetition, the wildcard set `*` absorbs all others
+  of its side, and a bare `!` is a separate set, called `FRESH`, that no other value is
+  in afterwards; the annotation of a list's elements is `contained[0]` of the list's
+  annotation;
+- `type` is the type as written, `fake_type` is its type on the boxed stack.  Printing
   uses the first, equality the second: `SymInt x` equals `int x`;
 - a default is stored in its boxed form: None, bool, int, float, complex, str, a device,
-  or a *tuple* of such for a list.  Equality tells 1, 1.0 and True apart;
-- the alias-analysis kind is carried, but neither printed nor compared, and a copy under
-  another name, or of other arguments or results, forgets it: whoever registers the copy
-  says anew what is promised.
+  or a *tuple* of such for a list.  Equality distinguishes 1, 1.0 and True;
+- the alias-analysis kind is stored, but neither printed nor compared, and a copy under
+  another name, or of other arguments or results, drops it: the code that registers the
+  copy declares it again.
 """
 
 from collections.abc import Hashable
@@ -45,8 +44,7 @@ SCOPE = "::"
 WILDCARD = "*"
 # The alias set of a bare `!`; no identifier can be spelled like it.
 FRESH = "$"
-# How a quoted text writes what cannot stand in it; every other control character is
-# written in octal.
+# Escapes in quoted texts; every other control character is written in octal.
 ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
@@ -64,31 +62,31 @@ ESCAPES = {
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class OperatorName:
-    """`name` is the qualified name, `overload` is empty for the usual operator."""
+    """A qualified `name` and an `overload`, which is empty for the usual operator."""
 
     name: str
     overload: str = ""
 
     @property
     def namespace(self) -> str | None:
-        """The text before `::`, or None where the name is not qualified."""
+        """Return the text before `::`, or None if the name is not qualified."""
         head, scope, _ = self.name.partition(SCOPE)
         return head if scope else None
 
     @property
     def base(self) -> str:
-        """The name without its namespace and without its overload."""
+        """Return the name without its namespace and without its overload."""
         return self.name.rpartition(SCOPE)[2]
 
     def with_namespace(self, namespace: str) -> "OperatorName":
-        """The same operator in `namespace`; a namespace already there is replaced."""
+        """Return the same operator in `namespace`, which replaces its namespace."""
         return OperatorName(f"{namespace}{SCOPE}{self.base}", self.overload)
 
     def __lt__(self, other: "OperatorName") -> bool:
         return (self.name, self.overload) < (other.name, other.overload)
 
     def __call__(self) -> str:
-        """The full name as text: programs for torch call the name of an operator."""
+        """Return the full name as text; programs for torch call the name."""
         return str(self)
 
     def __str__(self) -> str:
@@ -97,7 +95,7 @@ class OperatorName:
 
 @dataclass(frozen=True, slots=True)
 class AliasInfo:
-    """Sets before and after the call, and whether the call writes to the value."""
+    """Sets before and after the call; `is_write` if the call writes to the value."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -106,23 +104,23 @@ class AliasInfo:
 
     @property
     def is_wildcard_after(self) -> bool:
-        """Whether the value may share memory with anything after the call."""
+        """Return True if the value may share memory with anything after the call."""
         return WILDCARD in self.after
 
     @property
     def sets_before(self) -> frozenset[str]:
-        """The sets before the call, those of contained values too."""
+        """Return the sets before the call, including those of contained values."""
         inner = (each.sets_before for each in self.contained)
         return frozenset(self.before).union(*inner) - {FRESH}
 
     @property
     def sets_after(self) -> frozenset[str]:
-        """The sets after the call, those of contained values too."""
+        """Return the sets after the call, including those of contained values."""
         inner = (each.sets_after for each in self.contained)
         return frozenset(self.after).union(*inner) - {FRESH}
 
     def __str__(self) -> str:
-        """The annotation itself, without that of contained values."""
+        """Return the annotation itself, without that of contained values."""
         if not self.before:
             return ""
         if self.before == (FRESH,):
@@ -133,12 +131,12 @@ class AliasInfo:
 
 
 def normal_sets(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The one normal form of a group of sets: sorted, or only the wildcard."""
+    """Return the normal form of a group of sets: sorted, or only the wildcard."""
     return (WILDCARD,) if WILDCARD in names else tuple(sorted(set(names)))
 
 
 class AliasKind(Enum):
-    """Who knows what an operator's results share with its arguments."""
+    """The source of an operator's alias relations between results and arguments."""
 
     INTERNAL_SPECIAL_CASE = "INTERNAL_SPECIAL_CASE"
     CONSERVATIVE = "CONSERVATIVE"
@@ -149,7 +147,7 @@ class AliasKind(Enum):
         return self.value
 
 
-# The words a registration may use; the empty word is what a schema string means.
+# The texts that a registration may use; the empty one means FROM_SCHEMA.
 _ALIAS_KINDS = {
     "": AliasKind.FROM_SCHEMA,
     "CONSERVATIVE": AliasKind.CONSERVATIVE,
@@ -159,23 +157,23 @@ _ALIAS_KINDS = {
 
 
 def parse_alias_kind(text: str) -> AliasKind:
-    """The kind that `text` names; `""` is FROM_SCHEMA.
+    """Return the kind that `text` names; `""` is FROM_SCHEMA.
 
     Raises:
-        SchemaError: `text` names no kind that a registration may choose.
+        SchemaError: `text` is not a kind that a registration may choose.
     """
     try:
         return _ALIAS_KINDS[text]
     except KeyError:
-        known = tuple(filter(None, _ALIAS_KINDS))
-        raise SchemaError(code="UnknownAliasKind", found=text, known=known) from None
+        kinds = tuple(filter(None, _ALIAS_KINDS))
+        raise SchemaError(code="UnknownAliasKind", found=text, known=kinds) from None
 
 
 def default_identity(value: Any) -> Hashable:
-    """What two defaults have in common exactly when they are the same default.
+    """Return a key that is equal for two defaults exactly if they are the same default.
 
     The kind of a value counts: 1, 1.0 and True are three defaults.  A tensor, which a
-    program may have, is the same as itself only.
+    program may have, is the same only as itself.
     """
     if isinstance(value, tuple):
         return tuple(map(default_identity, value))
@@ -184,7 +182,7 @@ def default_identity(value: Any) -> Hashable:
 
 
 def default_text(value: Any) -> str:
-    """The default as the schema language writes it: text quoted, a device bare."""
+    """Return the default as the schema language writes it: quoted text, bare device."""
     if value is None or value is True or value is False:
         return str(value)
     if isinstance(value, str):
@@ -201,9 +199,9 @@ def default_text(value: Any) -> str:
 
 
 def _real_text(value: float) -> str:
-    """Seventeen significant digits, which are enough for every double.
+    """Return seventeen significant digits, which are enough for every double.
 
-    A whole number within 64 bits stands in full, closed by a point.
+    A whole number within 64 bits is written in full, closed by a point.
     """
     if value.is_integer() and abs(value) < 2.0**63 and (value or value.hex()[0] != "-"):
         return f"{int(value)}."
@@ -218,7 +216,7 @@ def _escaped(char: str) -> str:
 
 
 class NoDefault:
-    """The type of `NO_DEFAULT`; pickling gives the one value back."""
+    """The type of `NO_DEFAULT`; unpickling returns the one value."""
 
     __slots__ = ()
 
@@ -229,7 +227,7 @@ class NoDefault:
         return "NO_DEFAULT"
 
 
-# Marks an argument that must be given; None is a default like any other.
+# Marks a required argument; None is a default like any other.
 NO_DEFAULT: Final = NoDefault()
 _INTEGERS = ListType(IntType)
 
@@ -259,40 +257,40 @@ class Argument:
 
     @property
     def has_default(self) -> bool:
-        """Whether a call may leave the argument out."""
+        """Return True if a call may omit the argument."""
         return self.default is not NO_DEFAULT
 
     @property
     def alias_info(self) -> AliasInfo | None:
-        """`alias`, by the name that torch has for it."""
+        """Return `alias`; this is torch's name for it."""
         return self.alias
 
     @property
     def is_write(self) -> bool:
-        """Whether a call writes to the value."""
+        """Return True if a call writes to the value."""
         return self.alias is not None and self.alias.is_write
 
     @property
     def is_written_container(self) -> bool:
-        """Whether a call writes to a list or dictionary: the value, or one in it.
+        """Return True if a call writes to a list or dictionary, the value or one in it.
 
-        So of `t[](a!)`, `t[](a!)?` and `t[](a!)[]`, and not of `Tensor(a!)[]`.
+        So for `t[](a!)`, `t[](a!)?` and `t[](a!)[]`, and not for `Tensor(a!)[]`.
         """
         return _writes_to_container(self.type, self.alias)
 
     @property
     def sets_before(self) -> frozenset[str]:
-        """The alias sets that the value, or an element of it, is in before a call."""
+        """Return the alias sets of the value and its elements before a call."""
         return frozenset() if self.alias is None else self.alias.sets_before
 
     @property
     def sets_after(self) -> frozenset[str]:
-        """The alias sets that the value, or an element of it, is in after a call."""
+        """Return the alias sets of the value and its elements after a call."""
         return frozenset() if self.alias is None else self.alias.sets_after
 
     @property
     def is_out(self) -> bool:
-        """Whether the caller passes it only to receive a result in it."""
+        """Return True if the caller passes it only to receive a result in it."""
         return self.kwarg_only and self.is_write
 
     def __eq__(self, other: object) -> bool:
@@ -304,7 +302,7 @@ class Argument:
         return hash(self._key)
 
     def __str__(self) -> str:
-        """The argument as a schema writes it: type, name and default."""
+        """Return the argument as a schema writes it: type, name and default."""
         text = type_text(self.type, self.alias, self.size)
         if self.name:
             text = f"{text} {self.name}"
@@ -324,7 +322,7 @@ class Argument:
 
 
 def _writes_to_container(type_: Type, alias: AliasInfo | None) -> bool:
-    """Whether what is annotated and written to is, or may be, a list or dictionary."""
+    """Return True if the annotated, written value may be a list or dictionary."""
     if alias is None:
         return False
     if isinstance(type_, OptionalType | UnionType):
@@ -338,7 +336,7 @@ def _writes_to_container(type_: Type, alias: AliasInfo | None) -> bool:
 
 
 def placed_alias(type: Type, alias: AliasInfo) -> AliasInfo:  # noqa: A002  # the field's own word
-    """The annotation of a type as its values carry it: of a list, its elements do."""
+    """Return the annotation of a type at the place of its values: a list's elements."""
     inner = unwrap_optional(type)
     if not isinstance(inner, ListType):
         return alias
@@ -347,10 +345,10 @@ def placed_alias(type: Type, alias: AliasInfo) -> AliasInfo:  # noqa: A002  # th
 
 
 def type_text(type: Type, alias: AliasInfo | None, size: int | None = None) -> str:  # noqa: A002  # the field's own word
-    """A type with its annotations where the parser expects them.
+    """Return a type with its annotations where the parser expects them.
 
-    An optional carries the annotation of its element before the `?`; a list carries
-    its element's annotation before the brackets and its own after them.
+    An optional has the annotation of its element before the `?`; a list has its
+    element's annotation before the brackets and its own after them.
     """
     if alias is None and size is None:
         return str(type)
@@ -377,12 +375,12 @@ class Signature:
 
     @property
     def overload(self) -> str:
-        """The overload of the name, empty for the usual one."""
+        """Return the overload of the name, empty for the usual one."""
         return self.name.overload
 
     @property
     def kwarg_only_start(self) -> int:
-        """The index of the first keyword-only argument, or the number of arguments."""
+        """Return the index of the first keyword-only argument, else their number."""
         for index, argument in enumerate(self.arguments):
             if argument.kwarg_only:
                 return index
@@ -390,28 +388,28 @@ class Signature:
 
     @property
     def is_mutable(self) -> bool:
-        """Whether a call writes to any of its arguments."""
+        """Return True if a call writes to any of its arguments."""
         return any(argument.is_write for argument in self.arguments)
 
     @property
     def is_view(self) -> bool:
-        """Whether a result shares an argument's memory and nothing is written."""
+        """Return True if a result shares an argument's memory, without any write."""
         return not self.is_mutable and any(a.alias for a in self.arguments)
 
     def clone_with_name(self, name: OperatorName) -> Self:
-        """The same arguments and results under `name`, with no alias-analysis kind."""
+        """Return the signature under `name`, without alias-analysis kind."""
         return replace(self, name=name, alias_kind=None)
 
     def clone_with_arguments(self, arguments: tuple[Argument, ...]) -> Self:
-        """The same name and results on `arguments`, with no alias-analysis kind."""
+        """Return the signature with `arguments`, without alias-analysis kind."""
         return replace(self, arguments=arguments, alias_kind=None)
 
     def clone_with_returns(self, returns: tuple[Argument, ...]) -> Self:
-        """The same name and arguments giving `returns`, with no alias-analysis kind."""
+        """Return the signature with `returns`, without alias-analysis kind."""
         return replace(self, returns=returns, alias_kind=None)
 
     def with_alias_kind(self, kind: AliasKind | None) -> Self:
-        """The same signature carrying `kind`."""
+        """Return the signature with this alias-analysis kind."""
         return self if kind is self.alias_kind else replace(self, alias_kind=kind)
 
     def __str__(self) -> str:

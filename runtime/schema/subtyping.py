@@ -1,25 +1,25 @@
-"""How types are ordered: subtypes, unions, least common types, and patterns of types.
+"""The order of types: subtypes, unions, least common types, and patterns of types.
 
-When a value of one type may stand where another is asked for (`is_subtype`); the one
-normal form of what may be of several types (`optional`, `union`); what a value may be
-that comes from several places (`unify`); and which types the variables of a schema
-stand for (`match`, `substitute`).  All that follows asks `is_subtype`.
+When a value of one type is accepted for another (`is_subtype`); the one normal form of
+a value of several possible types (`optional`, `union`); the common type of values from
+several places (`unify`); and which types replace the variables of a schema (`match`,
+`substitute`).  All of these are based on `is_subtype`.
 
-Rules of `is_subtype`, which compares both sides as they look on the boxed stack, so
-`SymInt` and `int` are one:
+Rules of `is_subtype`, which compares both sides as on the boxed stack, so `SymInt` and
+`int` are one:
 - lists and dictionaries can be written to, so they are equal or unrelated; tuples,
   futures, awaits and references follow their elements;
 - a tuple with names is a tuple, and one of another name is unrelated;
-- classes, modules and enums are what they are declared to be; an interface is whatever
-  has its methods;
-- it is a partial order, but for pairs that say the same in two ways and are each
-  other's subtypes: codes and `int`, `Any?` and `Any`, and interfaces of the same
+- classes, modules and enums are identified by their declarations; an interface accepts
+  every object with its methods;
+- it is a partial order, except for pairs of two equivalent types that are each other's
+  subtypes: enum constants and `int`, `Any?` and `Any`, and interfaces of the same
   methods.
 
 Rules of `optional` and `union`:
-- what may be None is an optional, outermost: no union has None for a member, nothing is
-  optional twice, and None itself is not optional;
-- unions inside of unions are flattened, and a member of which another is a supertype
+- a value that may be None is an optional, outermost: a union never has None as a
+  member, an optional is never nested, and None itself is not optional;
+- unions inside of unions are flattened, and a member with a supertype among the others
   is dropped; int with float and complex is every number; a single member is that type
   itself;
 - the order is fixed, so that equal unions are one object and print alike.
@@ -27,16 +27,16 @@ Rules of `optional` and `union`:
 Rules of `unify`:
 - if one of the types is a supertype of all, it is that one;
 - None and a type give its optional; tuples of one length, futures, awaits and
-  references go by their elements; names of tuples that differ are lost;
-- nothing else has a common type: an `int` and a `str` are no union, and no `Any`,
-  unless somebody says so;
-- the order in which the types are given does not matter.  The answer is the least
-  common supertype among the types that name no union.
+  references are unified by their elements; names of tuples that differ are lost;
+- other types have no common type: an `int` and a `str` do not become a union or `Any`
+  without an annotation;
+- the order in which the types are passed does not matter.  The answer is the least
+  common supertype among the types without unions.
 
 Rules of `match`:
-- a variable stands for the least common type of all that it is matched with;
-- None matches any optional, also of a variable that it says nothing about;
-- a match is a promise: what is substituted is a supertype of what was given.
+- a variable denotes the least common type of all types that it is matched with;
+- None matches any optional, also of a variable, which it does not bind;
+- the result is sound: the substituted formal type is a supertype of the actual one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -86,17 +86,17 @@ from everyorder.runtime.schema.types import (
 # Three types that together are every number.
 _NUMBERS = frozenset({IntType, FloatType, ComplexType})
 _OBJECTS = (ClassType, ScriptClassType, ModuleType, InterfaceType)
-# What follows its elements.
+# Types that are subtypes if their elements are.
 _COVARIANT = (TupleType, FutureType, AwaitType, RRefType)
 
 
 class _Assumptions:
-    """What one question has come to: which types fit which interfaces.
+    """Intermediate results of one query: which types fit which interfaces.
 
-    A pair is taken for granted while it is looked at, since an interface may speak of
-    itself.  If it does not fit, neither may what relied on it; that is looked at again,
-    but a pair that does not fit never will: it did not even with more taken for
-    granted.
+    A pair is assumed to fit while it is checked, since an interface may refer to
+    itself. If it does not fit, the pairs that relied on it may not either and are
+    checked again, but a pair that does not fit is final: it did not fit even under more
+    assumptions.
     """
 
     __slots__ = ("fits", "misfits")
@@ -108,7 +108,7 @@ class _Assumptions:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why something does not have a method of an interface."""
+    """The reason why a type lacks a method of an interface."""
 
     method: str
     fault: str
@@ -118,12 +118,12 @@ class Misfit:
 
 
 def is_subtype(left: Type, right: Type) -> bool:
-    """Whether every value of `left` is a value of `right`."""
+    """Return True if every value of `left` is a value of `right`."""
     return _is_subtype(fake(left), fake(right), _Assumptions())
 
 
 def misfit(declared: Declaration, interface: Declaration) -> Misfit | None:
-    """Why objects of the one declaration do not fit the other, or None if they do."""
+    """Return why objects of one declaration do not fit the other, or None."""
     return _misfit(declared, interface, _Assumptions())
 
 
@@ -184,50 +184,53 @@ def _name(named: TupleType) -> tuple[Any, ...]:
 def _misfit(
     declared: Declaration, interface: Declaration, assumed: _Assumptions
 ) -> Misfit | None:
-    for name, wanted in interface.methods.items():
+    for name, required in interface.methods.items():
         method = declared.methods.get(name)
-        fault = "is missing" if method is None else _fault(method, wanted, assumed)
+        fault = "is missing" if method is None else _fault(method, required, assumed)
         if fault is not None:
             return Misfit(name, fault)
     return None
 
 
-def _fault(method: Signature, wanted: Signature, assumed: _Assumptions) -> str | None:
-    """Why a call that fits `wanted` may not fit `method`; the objects do not count."""
-    own, asked = method.arguments[1:], wanted.arguments[1:]
-    for one, other in zip(own, asked, strict=False):
+def _fault(method: Signature, required: Signature, assumed: _Assumptions) -> str | None:
+    """Return why a call that fits `required` may not fit `method`, or None.
+
+    The first arguments, the objects themselves, are not compared.
+    """
+    own, parameters = method.arguments[1:], required.arguments[1:]
+    for one, other in zip(own, parameters, strict=False):
         fault = _argument_fault(one, other, assumed)
         if fault is not None:
             return fault
-    if len(own) < len(asked):
-        return f"has no argument `{asked[len(own)].name}`"
-    for more in own[len(asked) :]:
+    if len(own) < len(parameters):
+        return f"has no argument `{parameters[len(own)].name}`"
+    for more in own[len(parameters) :]:
         if not more.has_default:
             return f"also needs the argument `{more.name}`"
-    if len(method.returns) != len(wanted.returns):
-        return f"returns {len(method.returns)} values, not {len(wanted.returns)}"
-    for one, other in zip(method.returns, wanted.returns, strict=True):
+    if len(method.returns) != len(required.returns):
+        return f"returns {len(method.returns)} values, not {len(required.returns)}"
+    for one, other in zip(method.returns, required.returns, strict=True):
         if not _is_subtype(one.fake_type, other.fake_type, assumed):
             return f"returns {one.type}, not {other.type}"
     return None
 
 
 def _argument_fault(
-    own: Argument, asked: Argument, assumed: _Assumptions
+    own: Argument, required: Argument, assumed: _Assumptions
 ) -> str | None:
-    if own.name != asked.name:
-        return f"has the argument `{own.name}` in place of `{asked.name}`"
-    if own.kwarg_only and not asked.kwarg_only:
+    if own.name != required.name:
+        return f"has the argument `{own.name}` in place of `{required.name}`"
+    if own.kwarg_only and not required.kwarg_only:
         return f"takes `{own.name}` by keyword only"
-    if asked.has_default and not own.has_default:
+    if required.has_default and not own.has_default:
         return f"has no default for `{own.name}`"
-    if not _is_subtype(asked.fake_type, own.fake_type, assumed):
-        return f"takes {own.type} for `{own.name}`, not {asked.type}"
+    if not _is_subtype(required.fake_type, own.fake_type, assumed):
+        return f"takes {own.type} for `{own.name}`, not {required.type}"
     return None
 
 
 # The place of a kind of member in a union; source: the order of kinds upstream, which
-# its printed unions follow.  What is missing here sorts behind, by its text.
+# its printed unions follow.  Kinds that are missing here sort last, by their text.
 _RANK: dict[Any, int] = {
     kind: rank
     for rank, kind in enumerate(
@@ -242,7 +245,7 @@ _RANK: dict[Any, int] = {
 
 
 def optional(element: Type) -> Type:
-    """`element?`, where None is not yet a value of `element`."""
+    """Return `element?`, unless None already is a value of `element`."""
     if isinstance(element, UnionType):
         element = union(element.members)
     if element is NoneType_ or isinstance(element, OptionalType):
@@ -251,13 +254,13 @@ def optional(element: Type) -> Type:
 
 
 def union(members: Iterable[Type]) -> Type:
-    """The type whose values are those of all `members`, at least one."""
+    """Return the type whose values are those of all `members`, at least one."""
     flat = set(_flatten(members))
     if flat >= _NUMBERS:
         flat.add(NumberType)
     values = sorted(flat - {NoneType_}, key=_rank)
-    # Of two that are each other's subtypes the first stays.
-    kept = [
+    # Of two equivalent types the first stays.
+    maximal = [
         each
         for place, each in enumerate(values)
         if not any(
@@ -266,9 +269,9 @@ def union(members: Iterable[Type]) -> Type:
             if index != place
         )
     ]
-    if not kept:
+    if not maximal:
         return NoneType_
-    whole = kept[0] if len(kept) == 1 else UnionType(tuple(kept))
+    whole = maximal[0] if len(maximal) == 1 else UnionType(tuple(maximal))
     return OptionalType(whole) if NoneType_ in flat else whole
 
 
@@ -283,16 +286,16 @@ def _flatten(members: Iterable[Type]) -> Iterator[Type]:
 
 
 def _rank(member: Type) -> tuple[int, str, int]:
-    """The place in the order; of one text, two classes stand in any fixed order."""
+    """Return the place in the order; two classes with one text are in a fixed order."""
     rank = _RANK.get(member, _RANK.get(member.__class__, len(_RANK)))
     return rank, str(member), id(member)
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Two types that do not go together, and why, as half a sentence.
+    """Two types without a common type, and the reason, as half a sentence.
 
-    `index` is the place of the second one, or of its formal type, in what was given.
+    `index` is the place of the second one, or of its formal type, among the arguments.
     """
 
     left: Type
@@ -305,44 +308,44 @@ class Mismatch:
 
 
 def unify(*types: Type) -> Type | Mismatch:
-    """The least type of which all `types`, at least one, are subtypes."""
+    """Return the least type of which all `types`, at least one, are subtypes."""
     common = _unify(types)
     return _first_mismatch(types) if common is None else common
 
 
 def _unify(types: Iterable[Type]) -> Type | None:
     distinct = tuple(dict.fromkeys(types))
-    # What is less than another one says nothing: a union may be less than a tuple.
+    # Subtypes of other ones do not matter: a union may be less than a tuple.
     highest = tuple(each for each in distinct if _is_highest(each, distinct))
     if all(is_subtype(each, highest[0]) for each in distinct):
         return _canonical(highest)
     values = tuple(dict.fromkeys(map(unwrap_optional, highest)))
-    some = tuple(each for each in values if each is not NoneType_)
-    if some != highest:
-        common = _unify(some)
+    without_none = tuple(each for each in values if each is not NoneType_)
+    if without_none != highest:
+        common = _unify(without_none)
         return None if common is None else optional(common)
-    first = some[0]
+    first = without_none[0]
     if not isinstance(first, _COVARIANT):
         return None
-    if len({(each.__class__, len(each.parts)) for each in some}) > 1:
+    if len({(each.__class__, len(each.parts)) for each in without_none}) > 1:
         return None
-    columns = zip(*(each.parts for each in some), strict=True)
+    columns = zip(*(each.parts for each in without_none), strict=True)
     parts = [common for common in map(_unify, columns) if common is not None]
     if len(parts) < len(first.parts):
         return None
-    names = {_name(each) for each in some if isinstance(each, TupleType)}
+    names = {_name(each) for each in without_none if isinstance(each, TupleType)}
     if len(names) > 1:
         return TupleType(tuple(parts))
     return first.with_parts(tuple(parts))
 
 
 def _is_highest(one: Type, types: Iterable[Type]) -> bool:
-    """Whether no other type is a strict supertype."""
+    """Return True if no other type is a strict supertype."""
     return all(is_subtype(each, one) or not is_subtype(one, each) for each in types)
 
 
 def _canonical(equal: Sequence[Type]) -> Type:
-    """One of the types that say the same, whichever order they come in."""
+    """Return one of several equivalent types, independent of their order."""
     fakes = {fake(each) for each in equal}
     if len(equal) > 1 and len(fakes) == 1:
         return fakes.pop()
@@ -350,9 +353,9 @@ def _canonical(equal: Sequence[Type]) -> Type:
 
 
 def _first_mismatch(types: Sequence[Type]) -> Mismatch:
-    """The first of the types that has nothing in common with one before it.
+    """Return the first of the types without a common type with one before it.
 
-    What is a subtype of another one is not to blame.
+    A subtype of another one is never reported.
     """
     highest = [
         (index, one) for index, one in enumerate(types) if _is_highest(one, types)
@@ -382,14 +385,14 @@ def _why(left: Type, right: Type) -> str:
 
 
 _NONE: frozenset[str] = frozenset()
-# The types that each variable has met, in their order.
+# Variable -> the types that it was matched with, in their order.
 _Bound = dict[str, tuple[Type, ...]]
 
 
 def match(
     formals: Sequence[Type], actuals: Sequence[Type]
 ) -> Mapping[str, Type] | Mismatch:
-    """What the variables in `formals` stand for if `actuals` are given, one each."""
+    """Return the types of the variables in `formals` for `actuals`, one each."""
     bound: _Bound = {}
     places: dict[str, list[int]] = {}
     for index, (formal, actual) in enumerate(zip(formals, actuals, strict=True)):
@@ -397,8 +400,8 @@ def match(
         if reason is not None:
             return Mismatch(formal, actual, reason, index)
         for name, types in bound.items():
-            known = places.setdefault(name, [])
-            known += [index] * (len(types) - len(known))
+            indices = places.setdefault(name, [])
+            indices += [index] * (len(types) - len(indices))
     solved: dict[str, Type] = {}
     for name, types in bound.items():
         one = unify(*types)
@@ -408,7 +411,7 @@ def match(
             reason = f"{reason}; {one.reason}"
             return Mismatch(formals[index], actuals[index], reason, index)
         solved[name] = one
-    # A list is matched with what it holds, which others may have widened.
+    # A list fixes its element type, which later arguments may have widened.
     for index, (formal, actual) in enumerate(zip(formals, actuals, strict=True)):
         whole = substitute(formal, solved)
         if not is_subtype(actual, whole):
@@ -417,7 +420,7 @@ def match(
 
 
 def _match(formal: Type, actual: Type, bound: _Bound) -> str | None:
-    """Why the two do not match, or None; what the variables meet is noted."""
+    """Return why the two do not match, or None; add matched types to `bound`."""
     if isinstance(formal, TypeVariable):
         bound[formal.name] = (*bound.get(formal.name, ()), actual)
         return None
@@ -441,7 +444,7 @@ def _match(formal: Type, actual: Type, bound: _Bound) -> str | None:
 
 
 def _match_union(formal: UnionType, actual: Type, bound: _Bound) -> str | None:
-    """Members without variables come first: what they take binds nothing."""
+    """Match a union: members without variables first, as they bind nothing."""
     open_members = [each for each in formal.members if variables(each)]
     closed = [each for each in formal.members if not variables(each)]
     members = actual.members if isinstance(actual, UnionType) else (actual,)
@@ -459,12 +462,12 @@ def _match_union(formal: UnionType, actual: Type, bound: _Bound) -> str | None:
 
 
 def _is_solvable(bound: _Bound) -> bool:
-    """Whether each variable has met types that have something in common."""
+    """Return True if the types of each variable have a common type."""
     return not any(isinstance(unify(*each), Mismatch) for each in bound.values())
 
 
 def substitute(type: Type, bound: Mapping[str, Type]) -> Type:  # noqa: A002  # the field's own word
-    """The type with its variables replaced; one that stands for nothing stays."""
+    """Return the type with its variables replaced; an unbound variable stays."""
     if isinstance(type, TypeVariable):
         return bound.get(type.name, type)
     parts = tuple(substitute(each, bound) for each in type.parts)
@@ -478,7 +481,7 @@ def substitute(type: Type, bound: Mapping[str, Type]) -> Type:  # noqa: A002  # 
 
 
 def variables(type: Type) -> frozenset[str]:  # noqa: A002  # the field's own word
-    """The names of the variables in a type."""
+    """Return the names of the variables in a type."""
     if isinstance(type, TypeVariable):
         return frozenset({type.name})
     parts = type.parts

@@ -1,13 +1,13 @@
-"""Text of schemas and graphs as tokens, each with its span, and a place in them.
+"""Text of schemas and graphs as tokens, each with its span, and a cursor.
 
-What the words, numbers, strings and signs of the language look like; graphs have values
-(`%x.1`) besides.  A `Cursor` is how the parsers move: they look, take, or say what
-belongs there, and every syntax error comes about here.
+The words, numbers, strings and signs of the language; graphs also have values (`%x.1`).
+A `Cursor` is the interface of the parsers: they look ahead, take a token, or report
+what was expected, and every syntax error is raised here.
 
 Rules:
 - the kind of a sign or keyword is the text itself; all other kinds are in `KINDS`;
-- blanks, comments (`#` to the end of the line) and line breaks inside brackets vanish;
-  a line break outside of them is a token, because it ends a schema;
+- blanks, comments (`#` to the end of the line) and line breaks inside brackets are
+  dropped; a line break outside of them is a token, because it ends a schema;
 - every text becomes tokens or raises one `SchemaSyntaxError`.
 """
 
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 from everyorder.runtime.errors.schema import SchemaSyntaxError
 from everyorder.runtime.schema.signature import ESCAPES
 
-# Kind -> how an error calls it.
+# Kind -> its name in errors.
 KINDS: Final = {
     "name": "a name",
     "number": "a number",
@@ -48,13 +48,14 @@ class Token(NamedTuple):
     end: int
 
 
-# What a name looks like.
+# The pattern of a name.
 NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
 
-# Alternatives are tried in order: a run that begins like a number and is none (`0x10`,
-# `1_000`) is caught whole by `broken`, so that no part of it is taken for a number.
-# Runs of digits are possessive: trying shorter ones takes time squared, in vain.
-# Groups are not: in early CPython 3.11 one that fails in its middle keeps what it took.
+# Alternatives are tried in order: a malformed number (`0x10`, `1_000`) is matched as a
+# whole by `broken`, so that no part of it is read as a number.
+# Runs of digits are possessive: backtracking into them takes quadratic time, in vain.
+# Groups are not: in early CPython 3.11 a possessive group that fails halfway does not
+# backtrack correctly.
 _TOKEN: Final = re.compile(
     rf"""
     (?P<blank> [ \t\r\f\v]+ | \#[^\n]* )
@@ -74,9 +75,9 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
-# What is wrong with text that no token can be, and what to do about it.
+# Group of malformed text -> the message and the hint of the error.
 _FAULTS: Final = {
-    "broken": ("this is no number", "Write a decimal number, such as 16 or 1.5e-3."),
+    "broken": ("invalid number", "Write a decimal number, such as 16 or 1.5e-3."),
     "unclosed": ("this quoted text has no end", "Close it with the same quote."),
     "foreign": ("this character means nothing here", ""),
 }
@@ -87,7 +88,7 @@ _DEPTH: Final = {"(": 1, "[": 1, ")": -1, "]": -1}
 
 
 def tokenize(source: str) -> list[Token]:
-    """The tokens of `source`, closed by one of kind `end`.
+    """Return the tokens of `source`, closed by one of kind `end`.
 
     Raises:
         SchemaSyntaxError: a character, number or quoted text is malformed.
@@ -138,16 +139,16 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The next token."""
+        """Return the next token."""
         return self.tokens[self.index]
 
     @property
     def following(self) -> str:
-        """The kind of the token after the next one."""
+        """Return the kind of the token after the next one."""
         return self.tokens[min(self.index + 1, len(self.tokens) - 1)].kind
 
     def take(self) -> Token:
-        """The next token, which is then read; the closing one is never passed."""
+        """Read and return the next token; the closing one is never passed."""
         token = self.tokens[self.index]
         if token.kind != "end":
             self.index += 1
@@ -165,7 +166,7 @@ class Cursor:
         """Read a token of this kind.
 
         Raises:
-            SchemaSyntaxError: another kind stands there; `belongs` says what should.
+            SchemaSyntaxError: the next token is another; `belongs` is the expected one.
         """
         if self.kind != kind:
             self.misplaced(belongs)
@@ -174,9 +175,9 @@ class Cursor:
     def items(
         self, brackets: str, read: Callable[[], T], noun: str, belongs: str
     ) -> list[T]:
-        """items := opening [item (',' item)*] closing, with what `read` gives for each.
+        """items := opening [item (',' item)*] closing; return the results of `read`.
 
-        Raises as `expect`; `belongs` says what should stand there if no bracket opens.
+        Raises as `expect`; `belongs` is the expected text if no bracket opens.
         """
         opening, closing = brackets[0], brackets[1]
         self.expect(opening, belongs)
@@ -190,7 +191,7 @@ class Cursor:
         return items
 
     def word(self, belongs: str) -> str:
-        """Read a name, or a keyword where only a name can stand; raises as `expect`."""
+        """Read a name, or a keyword where only a name is valid; raises as `expect`."""
         if self.kind in KEYWORDS:
             return self.take().text
         return self.expect("name", belongs).text
@@ -202,7 +203,7 @@ class Cursor:
         return f"{namespace}::{self.word('the name in the namespace')}"
 
     def string(self, token: Token) -> str:
-        """The text between the quotes of a token, its escapes resolved."""
+        """Return the text between the quotes of a token, its escapes resolved."""
         text = token.text
         quote = text[:3] if text[:3] in ('"""', "'''") else text[0]
         body, offset = text[len(quote) : -len(quote)], token.start + len(quote)
@@ -232,17 +233,17 @@ class Cursor:
 
     @property
     def remark(self) -> str:
-        """The comment between the token read most recently and the next one."""
+        """Return the comment between the token read last and the next one."""
         between = self.source[self.last.end : self.token.start]
         return between.partition("#")[2].partition("\n")[0].strip()
 
     def misplaced(self, belongs: str) -> NoReturn:
-        """Raise that the next token cannot stand here, and what belongs there."""
+        """Raise that the next token is invalid here; `belongs` was expected."""
         token = self.token
-        found = KINDS.get(token.kind, f"`{token.text}`")
+        subject = KINDS.get(token.kind, f"`{token.text}`")
         if token.kind in KEYWORDS:
-            found = f"the keyword `{token.text}`"
-        self.fail(f"{found} cannot stand here", token, f"Here belongs {belongs}.")
+            subject = f"the keyword `{token.text}`"
+        self.fail(f"{subject} cannot stand here", token, f"Here belongs {belongs}.")
 
     def fail(
         self, message: str, start: Token, hint: str = "", *, upto: Token | None = None
@@ -255,5 +256,5 @@ class Cursor:
 
     @property
     def last(self) -> Token:
-        """The token read most recently."""
+        """Return the token read most recently."""
         return self.tokens[max(self.index - 1, 0)]

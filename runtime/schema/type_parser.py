@@ -1,15 +1,15 @@
 """The types of the schema language, from tokens.
 
-How a type and its alias annotation are read; one line of the grammar for each function.
+The parser of a type and its alias annotation; each function is one line of the grammar.
 
 Rules:
 - nesting deeper than `DEEPEST` is an error, so that no input exhausts the stack, and so
-  is a union of more than `MOST_MEMBERS`, so that none takes for ever;
-- an annotation inside a tuple, dictionary, union or reference is an error: it has no
-  place in the value, and dropping it would hide a write;
-- with a namespace, the text is of a program: it may name the types that are declared
-  there, tuples with names, functions and objects of Python, and `Future[int]` is also
-  read, as programs elsewhere print it.
+  is a union of more than `MOST_MEMBERS`, so that parsing always ends soon;
+- an annotation inside a tuple, dictionary, union or reference is an error: the value
+  cannot represent it, and dropping it would hide a write;
+- with a namespace, the text belongs to a program: it may name the types that are
+  declared there, tuples with names, functions and objects of Python, and `Future[int]`
+  is also accepted, as programs of upstream print it.
 """
 
 from everyorder.runtime.errors.base import nearest
@@ -38,12 +38,12 @@ from everyorder.runtime.schema.types import (
     fake,
 )
 
-# No operator known nests its types deeper than 4; printing and comparing recurse.
+# Known operators nest their types at most 4 deep; printing and comparing recurse.
 DEEPEST = 64
 # Each member of a union is compared with each: a text of ten thousand would take hours.
-# No operator known has a union; programs have some of two or three.
+# Known operators have no unions; programs have unions of two or three.
 MOST_MEMBERS = 32
-# A default written once for a sized list is stored that many times; in use are 1 to 6.
+# A single default of a sized list is stored that many times; sizes in use are 1 to 6.
 LARGEST_SIZE = 65_536
 
 # Words with one type in parentheses.
@@ -53,7 +53,7 @@ Annotated = tuple[Type, AliasInfo | None]
 
 
 class TypeParser:
-    """Reads types from a cursor; `type_variables` allows lower-case unknown words."""
+    """A parser of types; `type_variables` allows unknown lower-case words."""
 
     __slots__ = ("cursor", "depth", "namespace", "type_variables")
 
@@ -100,7 +100,7 @@ class TypeParser:
             read = optional(read)
         if cursor.kind in ("[", "?"):
             hint = "A sized list is the last thing of a type; at most one `?` follows."
-            cursor.fail("nothing can be made of a sized list", cursor.token, hint)
+            cursor.fail("a sized list cannot be extended", cursor.token, hint)
         return read, alias, size
 
     def alias(self) -> AliasInfo | None:
@@ -119,7 +119,7 @@ class TypeParser:
         return AliasInfo(before, after, is_write)
 
     def _sets(self) -> tuple[str, ...]:
-        """sets := set ('|' set)*      set := ident | '*'."""
+        """Parse sets := set ('|' set)*      set := ident | '*'."""
         names = [self._set()]
         while self.cursor.accept("|"):
             names.append(self._set())
@@ -131,7 +131,7 @@ class TypeParser:
         return self.cursor.expect("name", "the name of an alias set, or `*`").text
 
     def _base(self) -> Annotated:
-        """base := '(' types ')' | word '(' types ')' | path | word | named."""
+        """Parse base := '(' types ')' | word '(' types ')' | path | word | named."""
         cursor = self.cursor
         if cursor.kind == "(":
             return TupleType(self._types()), None
@@ -139,9 +139,9 @@ class TypeParser:
             word = cursor.take()
         else:
             word = cursor.expect("name", "a type")
-        known = NAMED_BASES.get(word.text)
-        if known is not None:
-            return known, self.alias()
+        base = NAMED_BASES.get(word.text)
+        if base is not None:
+            return base, self.alias()
         if word.text in _WRAPPERS:
             (element,) = self._parameters(word, 1)
             return _WRAPPERS[word.text](element), None
@@ -167,13 +167,13 @@ class TypeParser:
         return self._unknown(word)
 
     def _parameters(self, word: Token, count: int | None) -> tuple[Type, ...]:
-        """The types in parentheses after a word; a union takes two or more."""
+        """Return the types in parentheses after a word; a union needs two or more."""
         start = self.cursor.token
         brackets = self.namespace is not None and start.kind == "["
         types = self._types("[]" if brackets else "()")
         if len(types) != count if count else len(types) < 2:
-            wanted = {1: "one type", 2: "two types", None: "two types or more"}[count]
-            hint = f"`{word.text}` is made of {wanted}, this gives {len(types)}."
+            number = {1: "one type", 2: "two types", None: "two types or more"}[count]
+            hint = f"`{word.text}` takes {number}, but got {len(types)}."
             last = self.cursor.last
             self.cursor.fail("the number of types is wrong", start, hint, upto=last)
         if len(types) > MOST_MEMBERS:
@@ -188,7 +188,7 @@ class TypeParser:
         return tuple(self.cursor.items(brackets, self._inner, "type", belongs))
 
     def plain_type(self, message: str, hint: str = "") -> Type:
-        """A type, of which `message` says that it has no alias annotation."""
+        """Parse a type; fail with `message` if it has an alias annotation."""
         start = self.cursor.token
         plain, alias = self.type()
         if alias is not None:
@@ -196,7 +196,7 @@ class TypeParser:
         return plain
 
     def _inner(self) -> Type:
-        """The type of a part, as it lies on the stack."""
+        """Return the type of a component, as on the boxed stack."""
         hint = "Annotate the whole value, or pass its parts one by one."
         message = "an alias annotation inside another type has no meaning"
         return fake(self.plain_type(message, hint))
@@ -211,7 +211,7 @@ class TypeParser:
         while cursor.accept(","):
             name = cursor.expect("name", "the name of an element")
             if name.text in names:
-                hint = "Each element needs a name of its own."
+                hint = "Each element needs a different name."
                 cursor.fail(f"`{name.text}` is given twice", name, hint)
             cursor.expect(":", "`:` and the type of the element")
             names[name.text] = None
@@ -227,7 +227,7 @@ class TypeParser:
         return ".".join(parts)
 
     def _declared(self, start: Token) -> Type:
-        """The type of a path, by the namespace or the table of custom classes."""
+        """Return the type of a path, from the namespace or the custom classes."""
         cursor = self.cursor
         path = self._path(start)
         if path.startswith(f"{CUSTOM}.") or self.namespace is None:
@@ -238,13 +238,13 @@ class TypeParser:
             message = f"no class {qualname} is registered"
             hint = "Register the class before a schema names it."
             if qualname == path or qualname.count(".") != 1:
-                message = "no class lives there"
+                message = "this is not the path of a class"
                 hint = f"A path is {CUSTOM}.namespace.Class."
             cursor.fail(message, start, hint, upto=cursor.last)
         declared = self.namespace.find(path)
         if declared is not None:
             return declared
-        # Paths have much in common: the second best is hardly ever meant.
+        # Paths have long common parts: only the best candidate is useful.
         near = nearest(path, self.namespace.qualnames)
         hint = f"Did you mean {near[0]}?" if near else ""
         return cursor.fail(f"no type {path} is declared", start, hint, upto=cursor.last)
@@ -272,7 +272,7 @@ class TypeParser:
 
 
 def _container(own: AliasInfo | None, element: AliasInfo | None) -> AliasInfo | None:
-    """The annotation of a list: its own, holding that of its elements."""
+    """Return the annotation of a list, which contains that of its elements."""
     if element is None:
         return own
     if own is None:

@@ -1,26 +1,26 @@
 """The types of the schema language.
 
-Which types exist, how they print, what they are made of (`parts`), what a value of a
-type looks like on the boxed stack (`fake`), and which types an operator dispatches on.
+Which types exist, how they print, their components (`parts`), the type of their values
+on the boxed stack (`fake`), and which types an operator dispatches on.
 
 Rules:
 - every type is a frozen value, and there is one object for each: two types are the
-  same type when `is` says so, in every thread, and of a copy or a pickle too;
+  same type exactly if `is` holds, in every thread, and for a copy or a pickle too;
 - a type without parameters is an instance of `BaseType` (`TensorType`, `IntType`, ...),
-  so it is compared with the constant, never asked with `isinstance`;
+  so compare it with the constant, not by `isinstance`;
 - a type prints as text that parses back to it.
 
 How it works: the call of a class looks its parameters up in a table of weak references,
-so that types which nobody uses any more are gone.  A key holds the `id` of a parameter
-that is a type: whoever finds a living type under it finds its parameters living, too;
-a reference would keep a class for ever that has a list of its own kind as attribute.
-No lock is taken, because types die, and are made, inside of finalizers: one step of
-the dictionary decides who comes first.
+so that unused types are released.  A key holds the `id` of a parameter that is a type:
+a living type under the key keeps its parameters alive, so the `id` is valid; a
+reference instead would keep a class for ever that has a list of its own kind as
+attribute. No lock is acquired, because finalizers release and create types: one step of
+the dictionary decides which of two equal types is used.
 
-When a base is added, its value conversion belongs in `runtime.schema.values`.
+For a new base, add its value conversion to `runtime.schema.values`.
 """
 
-# What `weakref` itself removes dead references with: no step between look and removal.
+# `weakref` itself removes dead references with it: check and removal are one step.
 from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]  # not in stubs
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from weakref import ref
 
 
 class _InternedReference(ref["Type"]):
-    """A weak reference that knows where it is kept."""
+    """A weak reference that stores its key in the table."""
 
     __slots__ = ("key",)
 
@@ -45,48 +45,48 @@ def _forget(reference: ref["Type"]) -> None:
 
 
 def _one(key: Hashable, candidate: "Type") -> "Type":
-    """The type that `key` stands for: the candidate, unless another was there first."""
+    """Return the type of `key`: the candidate, unless another was there first."""
     reference = _InternedReference(candidate, _forget)
     reference.key = key
     while True:
-        known = _TYPES.setdefault(key, reference)
-        living = known()
+        current = _TYPES.setdefault(key, reference)
+        living = current()
         if living is not None:
             return living
-        # It has died just now, and its own callback is still to come.
+        # It died just now, and its callback has not run yet.
         _remove_dead_weakref(_TYPES, key)
 
 
 class _Interned(type):
-    """The class of the classes of types: a call gives the one object."""
+    """The metaclass of types: a call returns the one object."""
 
     def __call__(cls, *parameters: Any, **named: Any) -> Any:
         key = cls._key(*parameters, **named)  # type: ignore[attr-defined]  # of `Type`
-        known = _TYPES.get(key)
-        if known is not None:
-            living = known()
+        reference = _TYPES.get(key)
+        if reference is not None:
+            living = reference()
             if living is not None:
                 return living
         return _one(key, super().__call__(*parameters, **named))
 
 
 class Type(metaclass=_Interned):
-    """Base of all schema types; values, hashable, `str` gives the schema text."""
+    """Base of all schema types; values, hashable, `str` returns the schema text."""
 
     __slots__ = ("__weakref__",)
 
     @classmethod
     def _key(cls, *parameters: Any, **named: Any) -> Hashable:
-        """What the parameters have in common exactly when they make the same type."""
+        """Return a key that is equal exactly for parameters of the same type."""
         return cls, *parameters, *named.values()
 
     @property
     def parts(self) -> tuple["Type", ...]:
-        """The types that it is made of, in the order in which it prints them."""
+        """Return the component types, in the order in which the type prints them."""
         return ()
 
     def with_parts(self, parts: tuple["Type", ...]) -> "Type":
-        """The type that is made in the same way of as many other types."""
+        """Return the type of the same form with other components of the same number."""
         return type(self)(*parts)
 
     def __copy__(self) -> Self:
@@ -117,14 +117,14 @@ class BaseType(_Word):
 
 
 class TypeVariable(_Word):
-    """A lower-case word that stands for any one type throughout a schema."""
+    """A lower-case word for any one type throughout a schema."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wrapper(Type):
-    """A type that is made of one other; `FORM` is how it prints."""
+    """A type with one component; `FORM` is its printed form."""
 
     FORM: ClassVar[str]
 
@@ -136,7 +136,7 @@ class _Wrapper(Type):
 
     @property
     def parts(self) -> tuple[Type, ...]:
-        """The element."""
+        """Return the element."""
         return (self.element,)
 
     def __str__(self) -> str:
@@ -158,14 +158,14 @@ class OptionalType(_Wrapper):
 
 
 class FutureType(_Wrapper):
-    """What a task that runs beside a program will give."""
+    """The result of a task that runs concurrently with a program."""
 
     __slots__ = ()
     FORM = "Future({})"
 
 
 class AwaitType(_Wrapper):
-    """What is computed when somebody waits for it."""
+    """A value that is computed when it is awaited."""
 
     __slots__ = ()
     FORM = "Await({})"
@@ -182,8 +182,8 @@ class RRefType(_Wrapper):
 class TupleType(Type):
     """`(a, b)`, or with names `NamedTuple(__torch__.Point, x: int, y: int)`.
 
-    A tuple with names has a `qualname` and a name for each element; it is what it is
-    by these, wherever its class was defined.
+    A tuple with names has a `qualname` and a name for each element; these define its
+    identity, wherever its class was defined.
     """
 
     elements: tuple[Type, ...]
@@ -201,11 +201,11 @@ class TupleType(Type):
 
     @property
     def parts(self) -> tuple[Type, ...]:
-        """The elements."""
+        """Return the elements."""
         return self.elements
 
     def with_parts(self, parts: tuple[Type, ...]) -> Type:
-        """A tuple of the same names."""
+        """Return a tuple of the same names."""
         return TupleType(parts, self.names, self.qualname)
 
     def __str__(self) -> str:
@@ -229,7 +229,7 @@ class DictType(Type):
 
     @property
     def parts(self) -> tuple[Type, ...]:
-        """The key and the value."""
+        """Return the key and the value."""
         return self.key, self.value
 
     def __str__(self) -> str:
@@ -238,7 +238,7 @@ class DictType(Type):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnionType(Type):
-    """`Union(a, b)`; build it with `union`, which gives the one normal form."""
+    """`Union(a, b)`; build it with `union`, which returns the one normal form."""
 
     members: tuple[Type, ...]
 
@@ -248,11 +248,11 @@ class UnionType(Type):
 
     @property
     def parts(self) -> tuple[Type, ...]:
-        """The members."""
+        """Return the members."""
         return self.members
 
     def with_parts(self, parts: tuple[Type, ...]) -> Type:
-        """The union of these, if they are in its normal form."""
+        """Return the union of these, which must be in its normal form."""
         return UnionType(parts)
 
     def __str__(self) -> str:
@@ -293,19 +293,19 @@ AnyType = BaseType("Any")
 AnyClassType = BaseType("AnyClassType")
 AnyEnumType = BaseType("AnyEnumType")
 
-# The word that is read -> the type; the three aliases print as the type they stand for.
+# Word in schemas -> type; the three aliases print as the type that they denote.
 NAMED_BASES: dict[str, BaseType] = {
     base.name: base for base in (*globals().values(),) if isinstance(base, BaseType)
 } | {"ConstQuantizerPtr": IntType, "DeviceIndex": IntType, "None": NoneType_}
 
-# Of programs, not of the schema language, and their words.
+# Types of programs, not of the schema language, and their words.
 FunctionType = BaseType("Function")
 PyObjectType = BaseType("PyObject")
 PROGRAM_BASES: dict[str, BaseType] = {
     base.name: base for base in (FunctionType, PyObjectType)
 }
 
-# What a dictionary can be indexed by; source: upstream, whose list is the same.
+# Types of dictionary keys; source: upstream, whose list is the same.
 DICT_KEYS = frozenset(
     {
         *(AnyType, BoolType, ComplexType, DeviceType),
@@ -313,10 +313,10 @@ DICT_KEYS = frozenset(
     }
 )
 
-# Types whose values travel the boxed stack as integers.
+# Types whose values are integers on the boxed stack.
 CODED = frozenset({ScalarTypeType, LayoutType, MemoryFormatType, SymIntType})
 
-# Whether an argument takes part in dispatch, and whether its tensors are in a list.
+# Types of arguments that take part in dispatch: a tensor, or a list of tensors.
 _DISPATCH: dict[Type, Literal["tensor", "list"]] = {
     TensorType: "tensor",
     OptionalType(TensorType): "tensor",
@@ -326,10 +326,10 @@ _DISPATCH: dict[Type, Literal["tensor", "list"]] = {
 
 
 def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
-    """What a value of `type` looks like on the boxed stack.
+    """Return the type of values of `type` on the boxed stack.
 
-    Codes and symbolic integers are plain integers there, also inside other types; a
-    union has to tell its members apart, and stays.
+    Enum constants and symbolic integers are plain integers there, also inside other
+    types; a union must distinguish its members, and stays.
     """
     if isinstance(type, BaseType):
         return IntType if type in CODED else type
@@ -341,7 +341,7 @@ def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
 
 
 def replace_type(type: Type, old: Type, new: Type) -> Type:  # noqa: A002  # the field's own word
-    """`type` with one type in place of another, also in lists and optionals."""
+    """Return `type` with `old` replaced by `new`, also in lists and optionals."""
     if type is old:
         return new
     if isinstance(type, ListType | OptionalType):
@@ -350,19 +350,19 @@ def replace_type(type: Type, old: Type, new: Type) -> Type:  # noqa: A002  # the
 
 
 def holds_tensors(kind: Type) -> bool:
-    """Whether a type is that of a tensor, or of optional or several ones."""
+    """Return True for the type of a tensor, or of optional or several ones."""
     while isinstance(kind, ListType | OptionalType):
         kind = kind.element
     return kind == TensorType
 
 
 def unwrap_optional(type: Type) -> Type:  # noqa: A002  # the field's own word
-    """The element of an optional type; any other type itself."""
+    """Return the element of an optional type; any other type itself."""
     return type.element if isinstance(type, OptionalType) else type
 
 
 def is_dispatch_type(type: Type) -> Literal["tensor", "list"] | None:  # noqa: A002  # the field's own word
-    """How an argument of `type` contributes tensors to the choice of a kernel.
+    """Return how an argument of `type` contributes tensors to the choice of a kernel.
 
     Only `Tensor`, `Tensor?`, `Tensor[]` and `Tensor?[]` do; `Tensor[]?`, tuples,
     dictionaries, `Any` and generators do not.

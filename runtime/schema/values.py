@@ -1,45 +1,45 @@
-"""Values by schema type: what converts, what is equal, what a kernel is shown.
+"""Values by schema type: conversion, equality, and presentation to kernels.
 
-A value has three forms: what a caller gives, what the boxed stack holds (`converter`),
-and what a Python kernel sees (`presenter`); the last two differ only in codes, which
-are ints on the stack, and in lists, which a kernel always gets fresh, unless its schema
-says that it writes to the list itself.
+A value has three forms: the caller's, the one on the boxed stack (`converter`), and the
+one that a Python kernel sees (`presenter`); the last two differ only in enum constants,
+which are ints on the stack, and in lists, which a kernel always gets fresh, unless its
+schema says that it writes to the list itself.
 
-Rules of numbers (upstream's, seen by running torch 2.13):
+Rules of numbers (upstream's, measured with torch 2.13):
 - they widen (bool, int, float, complex) and never narrow, except that any number is a
   `bool` by its truth;
 - a tensor of one element counts as its number; as an `int` it loses a fraction
-  *silently*; a `Scalar` takes no tensor;
+  *silently*; a `Scalar` accepts no tensor;
 - an `int` fits 64 bits with a sign, a `Scalar` also 64 bits without;
-- a code (`DType`, ...) is its number for `int` and `Scalar`, not for `SymInt`;
+- an enum constant (`DType`, ...) is its number for `int` and `Scalar`, not for
+  `SymInt`;
 - ours: NumPy's scalars count as the Python number that they hold, everywhere; None is
   not a `bool`.
 
-Rules of all else:
+Rules of other types:
 - None is a `Tensor` (the undefined one), but no other plain value;
-- a `ScalarType`, `Layout` or `MemoryFormat` is its own kind of code or an int that the
-  table has;
-- a sized list takes one number and repeats it; given lists may have any length;
-- a list or dictionary that is written to (`t[](a!)`, `t[](a!)?`) is the caller's own,
-  with all in it, so nothing in it may have to be converted (`in_place`);
-- a member of a union must fit as it is, without conversion;
-- what is a tensor is decided by the attribute `key_bits`, nothing else;
-- a tuple with names takes a tuple that has these `_fields`, and it stays of its class;
-- a class, module, interface or enum takes what is of the declared Python class, or has
-  a `schema_type` (an attribute that its own class defines) that is a subtype;
-- a `Function` is what can be called, a `PyObject` is any object;
-- types that only name an object (`Generator`, `Storage`, custom classes, ...) take any
-  object that is not a plain value.
+- a `ScalarType`, `Layout` or `MemoryFormat` is a constant of its enum or an int that
+  the table has;
+- a sized list accepts one number and repeats it; lists may have any length;
+- a list or dictionary that is written to (`t[](a!)`, `t[](a!)?`) is the caller's
+  object, with all in it, so nothing in it may need a conversion (`in_place`);
+- a member of a union must fit without conversion;
+- a value is a tensor exactly if it has the attribute `key_bits`;
+- a tuple with names accepts a tuple that has these `_fields`, and keeps its class;
+- a class, module, interface or enum accepts an object of the declared Python class, or
+  with a `schema_type` (an attribute that its own class defines) that is a subtype;
+- a `Function` is any callable, a `PyObject` any object; types that only name an object
+  (`Generator`, custom classes, ...) accept any object that is not a plain value.
 
-Rules of tags of definitions: `numbers_as_tensors`, a number is a tensor of no
-dimensions (`tensor_or_number`), if the tensor area is there to make it;
-`defined_tensors`, None is no tensor (`defined`); `integers_only`, no bool is an `int`
-(`no_truth`), as upstream's functions refuse it, and its operators called by name do
-not.
+Rules of tags of definitions: `numbers_as_tensors`, a number is a tensor without
+dimensions (`tensor_or_number`), if the tensor area is loaded to create it;
+`defined_tensors`, None is not a tensor (`defined`); `integers_only`, a bool is not an
+`int` (`no_truth`), as for upstream's functions, but not for its operators called by
+name.
 
-How it works: `converter` builds one closure per (type, size), kept; a closure returns
-`MISMATCH` instead of raising, so that unions and errors are decided by the caller.
-When a type is added, add it to `_BASES` or to `converter`.
+How it works: `converter` builds one closure per (type, size), and caches it; a closure
+returns `MISMATCH` instead of raising, so that the caller decides about unions and
+errors.  For a new type, add a row to `_BASES` or a case to `converter`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,8 +90,8 @@ from everyorder.runtime.schema.types import (
 
 Converter = Callable[[object], object]
 
-# Closures that are kept: what a library asks for again and again is some hundred, and
-# programs that make types up fill no memory.
+# Cached closures: a library needs some hundred, and the limit keeps programs that
+# create types without end from filling the memory.
 REMEMBERED = 1024
 
 
@@ -104,7 +104,7 @@ class MismatchType:
         return "MISMATCH"
 
 
-# What a conversion returns for a value that its type does not take.
+# The result of a conversion for a value that its type does not accept.
 MISMATCH: Final = MismatchType()
 
 # An `int` is a signed 64-bit number; a `Scalar` may also be an unsigned one.
@@ -112,19 +112,19 @@ INT_FIRST, INT_END, SCALAR_END = -(2**63), 2**63, 2**64
 
 _REAL = (int, float)
 _NUMBER = (int, float, complex)
-# Values of exactly these types are numbers as they stand; NumPy's derive from two.
+# Values of exactly these types need no `item()`; NumPy's scalars derive from two.
 _PYTHON = frozenset({bool, *_NUMBER})
 
 
 def to_int(value: object) -> object:
-    """`int`: a bool, an int, a code, or one real element of a tensor."""
+    """Convert to `int`: a bool, int, enum constant, or one real tensor element."""
     if type(value) is int and INT_FIRST <= value < INT_END:
         return value
     return value.code if isinstance(value, EnumConstant) else to_symint(value)
 
 
 def to_symint(value: object) -> object:
-    """`SymInt`: as `int`, without codes."""
+    """Convert to `SymInt`: as `int`, without enum constants."""
     if isinstance(value, int):
         number = int(value)
     elif hasattr(value, "key_bits"):
@@ -144,12 +144,12 @@ def to_symint(value: object) -> object:
 
 
 def no_truth(turn: Converter) -> Converter:
-    """The conversion `turn` to an integer, that takes no truth: True is no 1."""
+    """Return the conversion `turn` to an integer, but reject bools."""
 
     def convert(value: object) -> object:
         if type(value) is int:
             return turn(value)
-        # Those of NumPy, and tensors of them, say so.
+        # Bools of NumPy, and tensors of bools, have this dtype.
         truth = type(value) is bool or str(getattr(value, "dtype", None)) == "bool"
         return MISMATCH if truth else turn(value)
 
@@ -157,7 +157,7 @@ def no_truth(turn: Converter) -> Converter:
 
 
 def _widened(kind: Callable[[Any], object], *narrower: type) -> Converter:
-    """The conversion to a kind of number of what is narrower, or one element of it."""
+    """Return the conversion of narrower numbers, or one element, to a number kind."""
 
     def convert(value: object) -> object:
         element = _element(value)
@@ -172,7 +172,7 @@ def _widened(kind: Callable[[Any], object], *narrower: type) -> Converter:
 
 
 def to_scalar(value: object) -> object:
-    """`Scalar`: a number as it is, its kind kept."""
+    """Convert to `Scalar`: a number, its kind unchanged."""
     if isinstance(value, EnumConstant):
         return value.code
     element = MISMATCH if hasattr(value, "key_bits") else _element(value)
@@ -186,7 +186,7 @@ def to_scalar(value: object) -> object:
 
 
 def _element(value: object) -> object:
-    """The number in a tensor or array of one element; other values as they are."""
+    """Return the number in a tensor or array of one element; other values unchanged."""
     if type(value) in _PYTHON:
         return value
     item = getattr(value, "item", None)
@@ -206,7 +206,7 @@ to_bool = _widened(bool, *_NUMBER)
 
 
 def is_tensor(value: object) -> bool:
-    """Whether the dispatcher treats `value` as a tensor: it has `key_bits`."""
+    """Return True if the dispatcher treats `value` as a tensor: it has `key_bits`."""
     return hasattr(value, "key_bits")
 
 
@@ -216,9 +216,9 @@ def converter(
     size: int | None = None,
     integers_only: bool = False,
 ) -> Converter:
-    """The conversion to `type` as one function; it returns `MISMATCH` on failure.
+    """Return the conversion to `type`, a function that returns `MISMATCH` on failure.
 
-    `integers_only`: a bool is no `int` and no `SymInt`, nor in a list of them.
+    If `integers_only`, a bool is rejected as `int` and `SymInt`, also in a list.
     """
     if isinstance(type, OptionalType):
         return _optional(converter(type.element, size, integers_only))
@@ -241,11 +241,11 @@ def converter(
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two values of the boxed stack are equal, tags included.
+    """Return True if two values of the boxed stack are equal, including their types.
 
     None, bool, int, float, complex and str never equal one another; floats compare as
-    numbers (-0.0 is 0.0, NaN is nothing); lists, tuples and dicts by element;
-    devices and codes by value; everything else, tensors too, by identity.
+    numbers (-0.0 is 0.0, NaN equals nothing); lists, tuples and dicts by element;
+    devices and enum constants by value; everything else, tensors too, by identity.
     """
     kind = type(left)
     if kind is not type(right):
@@ -263,7 +263,7 @@ def same(left: object, right: object) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def presenter(type: Type) -> Converter | None:  # noqa: A002  # the field's own word
-    """How a Python kernel sees a stack value of `type`; None: as it is."""
+    """Return the conversion of a stack value of `type` for kernels; None: unchanged."""
     if isinstance(type, OptionalType):
         return presenter(type.element)
     if isinstance(type, ListType):
@@ -273,9 +273,9 @@ def presenter(type: Type) -> Converter | None:  # noqa: A002  # the field's own 
 
 
 def present(type: Type, value: object) -> object:  # noqa: A002  # the field's own word
-    """What a Python kernel sees of a stack value: code objects, and fresh lists."""
-    shown = presenter(type)
-    return value if shown is None else shown(value)
+    """Return a stack value as a Python kernel sees it: enum objects, fresh lists."""
+    present_as = presenter(type)
+    return value if present_as is None else present_as(value)
 
 
 def _tensor(value: object) -> object:
@@ -283,7 +283,10 @@ def _tensor(value: object) -> object:
 
 
 def tensor_or_number(value: object) -> object:
-    """A tensor as it is, and of a number the tensor that stands for it, if it can."""
+    """Return a tensor unchanged, and a number as a tensor, if there are tensors.
+
+    The tensor area registers the conversion when it is loaded.
+    """
     if value is None or hasattr(value, "key_bits"):
         return value
     wrap = TENSOR_OF_NUMBER.answer
@@ -293,7 +296,7 @@ def tensor_or_number(value: object) -> object:
 
 
 def defined(turn: Converter) -> Converter:
-    """The conversion `turn` of tensors, or of a list of them, that takes no None."""
+    """Return the conversion `turn` of tensors, or a list of them, but reject None."""
 
     def convert(value: object) -> object:
         converted = turn(value)
@@ -307,11 +310,11 @@ def defined(turn: Converter) -> Converter:
 
 
 def in_place(turn: Converter) -> Converter:
-    """The conversion `turn` of what a call writes to, where that holds lists.
+    """Return the conversion `turn` of a value that a call writes to.
 
-    It gives the very object, or `MISMATCH` where `turn` would have to change something:
-    what is written to a copy is lost.  What is no list or dictionary, as the None of an
-    optional one, is converted as ever.
+    It returns the very object, or `MISMATCH` where `turn` would have to change an
+    element: a write to a copy would be lost.  A value that is not a list or dictionary,
+    such as None for an optional one, is converted as usual.
     """
 
     def convert(value: object) -> object:
@@ -324,14 +327,14 @@ def in_place(turn: Converter) -> Converter:
 
 
 def _is_kept(value: object, converted: object) -> bool:
-    """Whether a conversion made nothing but copies of lists, dictionaries and tuples.
+    """Return True if a conversion only copied lists, dictionaries and tuples.
 
     It recurses as deep as the type of the value is nested.
     """
     if value is converted:
         return True
     if type(value) is dict and isinstance(converted, dict):
-        # Two keys may have become one.
+        # The conversion may have merged two keys.
         return len(value) == len(converted) and all(
             key is other and _is_kept(part, converted[other])
             for (key, part), other in zip(value.items(), converted, strict=True)
@@ -426,19 +429,19 @@ def _all_ints(value: Iterable[object]) -> bool:
 def _all_tensors(value: Iterable[Any]) -> bool:
     try:
         for each in value:
-            each.key_bits  # noqa: B018  # asked for, not used: is it a tensor?
+            each.key_bits  # noqa: B018  # only tensors have it
     except AttributeError:
         return False
     return True
 
 
 def _lost(converted: Iterable[object]) -> bool:
-    """Whether an element did not convert; by identity, as a tensor's `==` may run."""
+    """Return True if an element did not convert; by identity, as `==` may be a call."""
     return any(each is MISMATCH for each in converted)
 
 
 def _elements(value: object) -> list[object] | None:
-    """The elements of a sequence or one-dimensional array that is not a list."""
+    """Return the elements of a sequence or one-dimensional array that is not a list."""
     if isinstance(value, str | bytes) or is_tensor(value):
         return None
     if isinstance(value, Sequence):
@@ -463,17 +466,17 @@ def _named_tuple(names: tuple[str, ...], to_tuple: Converter) -> Converter:
         if not isinstance(value, tuple) or getattr(value, "_fields", None) != names:
             return MISMATCH
         converted = to_tuple(value)
-        return MISMATCH if converted is MISMATCH else value.__class__._make(converted)  # type: ignore[attr-defined]  # its fields were there
+        return MISMATCH if converted is MISMATCH else value.__class__._make(converted)  # type: ignore[attr-defined]  # it has `_fields`
 
     return to_named
 
 
-def _declared(wanted: DeclaredType) -> Converter:
+def _declared(declared: DeclaredType) -> Converter:
     def to_object(value: object) -> object:
         if hasattr(type(value), "schema_type"):
-            own = value.schema_type  # type: ignore[attr-defined]  # just asked for
-            return value if is_subtype(own, wanted) else MISMATCH
-        python = wanted.declaration.python
+            own = value.schema_type  # type: ignore[attr-defined]  # checked above
+            return value if is_subtype(own, declared) else MISMATCH
+        python = declared.declaration.python
         return value if python and isinstance(value, python) else MISMATCH
 
     return to_object
@@ -528,7 +531,7 @@ def _present_code(kind: type[EnumConstant]) -> Converter:
     return shown
 
 
-# Values that are never an object of a class of their own.
+# Plain values, which types that only name an object do not accept.
 _PLAIN = (
     bool,
     int,
@@ -582,13 +585,13 @@ _BASES: dict[Type, Converter] = {
     PyObjectType: _anything,
 } | {code: _code(kind) for code, kind in _CODES.items()}
 
-# Element type -> whether a list holds nothing that is to be converted, as most do.
+# Element type -> a check that a list can be used unconverted, as most do.
 _PLAIN_LISTS: dict[Type, Callable[[Any], bool]] = {
     TensorType: _all_tensors,
     IntType: _all_ints,
 }
 
-# The conversions of integers that take no bool.
+# The conversions of integers that reject bools.
 _INTEGERS: dict[Type, Converter] = {
     IntType: no_truth(to_int),
     SymIntType: no_truth(to_symint),

@@ -194,8 +194,8 @@ def test_a_result_that_is_a_written_argument(name: str) -> None:
     assert refused.value.written is (name == "x")
     if name == "x":
         assert str(refused.value).endswith(
-            "\n  to do:  return None; or, if the operator should return the argument that it\n"
-            "          writes to, declare it: tags='inplace', or 'out'"
+            "\n  to do:  return None; or, if the operator should return the argument "
+            "that it\n          writes to, declare it: tags='inplace', or 'out'"
         )
 
 

@@ -29,7 +29,7 @@ def keys_of(d: Dispatcher, name: str = "test::foo") -> list[str]:
     [
         (
             ("test", "BLOCK"),
-            "'BLOCK' is no kind of library",
+            "'BLOCK' is not a kind of library",
             "Kinds: DEF, FRAGMENT, IMPL.",
         ),
         (
@@ -44,13 +44,13 @@ def keys_of(d: Dispatcher, name: str = "test::foo") -> list[str]:
         ),
         (
             ("a b", "IMPL"),
-            "'a b' is no identifier",
-            "A namespace is made of letters, digits and underscores.",
+            "'a b' is not an identifier",
+            "A namespace consists of letters, digits and underscores.",
         ),
         (
             ("ä", "DEF"),
-            "'ä' is no identifier",
-            "A namespace is made of letters, digits and underscores.",
+            "'ä' is not an identifier",
+            "A namespace consists of letters, digits and underscores.",
         ),
         (
             ("prim", "FRAGMENT"),

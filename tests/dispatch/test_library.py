@@ -102,7 +102,7 @@ def test_what_is_no_name() -> None:
     library: Any = lib(silent())
     with pytest.raises(CallRefused) as caught:
         library.impl(5, says(1), "CPU")
-    assert caught.value.reason == "an operator has a name, and int is none"
+    assert caught.value.reason == "int is not the name of an operator"
 
 
 # impl

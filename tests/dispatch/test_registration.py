@@ -313,5 +313,5 @@ def test_an_exception_goes_on() -> None:
 
 
 def test_how_it_ends_has_to_be_said() -> None:
-    with pytest.raises(NotImplementedError, match="Closeable does not say how it ends"):
+    with pytest.raises(NotImplementedError, match="Closeable does not implement close"):
         Closeable().close()

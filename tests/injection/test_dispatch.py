@@ -134,7 +134,13 @@ class _Finalized(Library):
 FAULTS = [
     (registration, "take_down", _forgets_first, "a kernel is closed", "nobody owns"),
     (library, "register_tokens", _owns_last, "impl", "nobody owns"),
-    (dispatcher, "_tell_all", _tells_one_by_one, "a definition is closed", "believes"),
+    (
+        dispatcher,
+        "_notify_all",
+        _tells_one_by_one,
+        "a definition is closed",
+        "believes",
+    ),
     (dispatchers, "Library", _Finalized, "a library is lost", "nobody owns"),
 ]
 

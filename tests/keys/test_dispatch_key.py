@@ -173,7 +173,7 @@ def test_keys_order_by_value() -> None:
 
 
 def test_no_key_can_be_made_or_changed() -> None:
-    with pytest.raises(TypeError, match="keys are not made"):
+    with pytest.raises(TypeError, match="keys cannot be created"):
         DispatchKey("CPU")  # type: ignore[call-arg]  # what the test is about
     with pytest.raises(FrozenInstanceError):
         DispatchKey.CPU.value = 3  # type: ignore[misc]  # what the test is about

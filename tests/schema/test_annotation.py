@@ -388,15 +388,15 @@ def test_written_arguments() -> None:
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(fill, mutates=("q",))
     assert str(caught.value) == (
-        "Cannot infer a schema from fill: `q` is no parameter.\n"
+        "Cannot infer a schema from fill: `q` is not a parameter.\n"
         "Name parameters in `mutates`."
     )
     with pytest.raises(InferenceError) as caught:
         infer_named_schema(fill, mutates=["n"])
     assert str(caught.value) == (
-        "Cannot infer a schema from fill: `n` (SymInt) is written to, but is no "
+        "Cannot infer a schema from fill: `n` (SymInt) is written to, but is not a "
         "tensor.\n"
-        "Take it from `mutates`."
+        "Remove it from `mutates`."
     )
 
 

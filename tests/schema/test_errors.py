@@ -45,12 +45,12 @@ Common types are Tensor, int, SymInt, float, bool, Scalar and str."""
 `x` is given twice
     f(int x, str x) -> ()
                  ^
-Each argument needs a name of its own."""
+Each argument needs a different name."""
     )
     assert (
         _rendered("f(int x=0x10) -> ()")
         == """\
-this is no number
+invalid number
     f(int x=0x10) -> ()
             ~~~^
 Write a decimal number, such as 16 or 1.5e-3."""
@@ -85,7 +85,7 @@ def test_only_the_line_of_the_fault_is_shown() -> None:
 `x` is given twice
       int x
           ^
-Each argument needs a name of its own."""
+Each argument needs a different name."""
     )
 
 

@@ -64,7 +64,7 @@ def test_accepted(text: str, printed: str) -> None:
         ("f() -> () f() -> ()", "a name cannot stand here", "f"),
         ("f(..., *) -> ...", "`...` is always the last argument", "..."),
         ("f() -> (..., int)", "`...` is always the last result", "..."),
-        ("f(int x=1, ...) -> ()", "`...` goes with no default", "int"),
+        ("f(int x=1, ...) -> ()", "`...` excludes defaults", "int"),
         ("f(int x, int x) -> ()", "`x` is given twice", "x"),
         (
             "f(int x=1, int y) -> ()",
@@ -134,7 +134,7 @@ def test_a_name_where_a_schema_is_asked_for_and_the_reverse() -> None:
 this is only the name of an operator
      a::f.o
      ~~~~~^
-A schema goes on with its arguments and results: (...) -> ..."""
+A schema continues with its arguments and results: (...) -> ..."""
     )
     with pytest.raises(SchemaSyntaxError) as caught:
         parse_name("a::f.o(int x) -> ()")
@@ -144,7 +144,7 @@ A schema goes on with its arguments and results: (...) -> ..."""
 this is a whole schema
     a::f.o(int x) -> ()
     ~~~~~~~~~~~~~~~~~~^
-Where a name is asked for, write a::f.o."""
+Only a name is expected here: write a::f.o."""
     )
 
 
@@ -475,8 +475,8 @@ def test_a_negative_zero_is_zero() -> None:
         ("Generator", "1", "a number cannot stand here"),
         ("Device", "None", "the keyword `None` cannot stand here"),
         ("Device", "1", "a number cannot stand here"),
-        ("Device", "'bogus'", "'bogus' is no device"),
-        ("Device", "'cuda:01'", "'cuda:01' is no device"),
+        ("Device", "'bogus'", "'bogus' is not a device"),
+        ("Device", "'cuda:01'", "'cuda:01' is not a device"),
         ("Device", "cpu:x", "a name cannot stand here"),
         ("int", "--1", "`-` cannot stand here"),
         ("int", "+1", "`+` cannot stand here"),
@@ -485,14 +485,14 @@ def test_a_negative_zero_is_zero() -> None:
         ("int", "9223372036854775808", "this integer is too large"),
         ("int", "-9223372036854775809", "this integer is too large"),
         ("int", "9" * 5000, "this integer is too large"),
-        ("int", "0x10", "this is no number"),
-        ("int", "float32", "`float32` is no default"),
+        ("int", "0x10", "invalid number"),
+        ("int", "float32", "`float32` is not a default"),
         ("int", "[1]", "`[` cannot stand here"),
         ("float", "1e400", "this number is too large"),
-        ("float", "inf", "`inf` is no default"),
-        ("float", "nan", "`nan` is no default"),
-        ("Layout", "sparse_coo", "`sparse_coo` is no default"),
-        ("ScalarType", "float33", "`float33` is no default"),
+        ("float", "inf", "`inf` is not a default"),
+        ("float", "nan", "`nan` is not a default"),
+        ("Layout", "sparse_coo", "`sparse_coo` is not a default"),
+        ("ScalarType", "float33", "`float33` is not a default"),
         ("str", r"'\q'", "this escape means nothing"),
         ("str", r"'\18'", "this escape means nothing"),
         ("Any", "None", "an argument of type Any cannot have a default"),
@@ -508,11 +508,11 @@ def test_a_negative_zero_is_zero() -> None:
         ("SymBool", "True", None),
         ("int[]", "1", "a number cannot stand here"),
         ("int[]", "[1", "`)` cannot stand here"),
-        ("int[2]", "None", "this is no element of a list of int"),
-        ("int[2]", "1.5", "this is no element of a list of int"),
-        ("int[]", "[True]", "this is no element of a list of int"),
-        ("bool[]", "[1]", "this is no element of a list of bool"),
-        ("float[]", "[1j]", "this is no element of a list of float"),
+        ("int[2]", "None", "this is not an element of a list of int"),
+        ("int[2]", "1.5", "this is not an element of a list of int"),
+        ("int[]", "[True]", "this is not an element of a list of int"),
+        ("bool[]", "[1]", "this is not an element of a list of bool"),
+        ("float[]", "[1j]", "this is not an element of a list of float"),
         ("int[]?", "[1]", "`[` cannot stand here"),
         ("int[2]", "(1,1)", "`(` cannot stand here"),
     ],

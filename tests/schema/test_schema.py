@@ -368,11 +368,11 @@ def test_an_unknown_tag() -> None:
         ("f(Tensor x) -> Tensor", "it writes to no argument"),
         (
             "f(Tensor(a!) x) -> Tensor(a!)",
-            "it writes to `Tensor(a!) x`, which is no keyword-only Tensor",
+            "it writes to `Tensor(a!) x`, which is not a keyword-only Tensor",
         ),
         (
             "f(*, Tensor(a!)[] x) -> ()",
-            "it writes to `Tensor(a!)[] x`, which is no keyword-only Tensor",
+            "it writes to `Tensor(a!)[] x`, which is not a keyword-only Tensor",
         ),
         ("f(*, Tensor(a!) x) -> ()", "it writes to 1 but returns 0"),
         (
@@ -394,12 +394,12 @@ def test_out(text: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("f() -> ()", "its first argument is no positional Tensor"),
+        ("f() -> ()", "its first argument is not a positional Tensor"),
         (
             "f(*, Tensor(a!) x) -> Tensor(a!)",
-            "its first argument is no positional Tensor",
+            "its first argument is not a positional Tensor",
         ),
-        ("f(int x) -> ()", "its first argument is no positional Tensor"),
+        ("f(int x) -> ()", "its first argument is not a positional Tensor"),
         ("f(Tensor x) -> Tensor", "it does not write to its first argument `Tensor x`"),
         (
             "f(Tensor(a!) x, Tensor(b!) y) -> Tensor(a!)",

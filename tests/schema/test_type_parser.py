@@ -81,10 +81,10 @@ def test_a_list_carries_the_annotation_of_its_elements() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("int[2][]", "nothing can be made of a sized list"),
-        ("int[2][3]", "nothing can be made of a sized list"),
-        ("int[2]?[]", "nothing can be made of a sized list"),
-        ("int[2]??", "nothing can be made of a sized list"),
+        ("int[2][]", "a sized list cannot be extended"),
+        ("int[2][3]", "a sized list cannot be extended"),
+        ("int[2]?[]", "a sized list cannot be extended"),
+        ("int[2]??", "a sized list cannot be extended"),
         ("(int[2], int)", "`[` cannot stand here"),
         ("Tensor?(a!)", "`(` cannot stand here"),
         ("Tensor(a)!", "`!` cannot stand here"),
@@ -112,7 +112,7 @@ def test_a_list_carries_the_annotation_of_its_elements() -> None:
         ("int[1e1]", "this is not the size of a list"),
         ("int[99999999999999999999]", "this is not the size of a list"),
         (f"int[{LARGEST_SIZE + 1}]", "this is not the size of a list"),
-        ("__torch__.torch.models.a.B", "no class lives there"),
+        ("__torch__.torch.models.a.B", "this is not the path of a class"),
         ("int" + "[]" * DEEPEST, "this type is nested too deeply"),
         (f"Union({', '.join(['int'] * 33)})", "this union has too many members"),
         ("(" * 5000, "this type is nested too deeply"),
@@ -187,7 +187,7 @@ Here belongs nothing more.""",
         (
             "Tensor(a)?",
             """\
-an alias annotation is no part of a type
+an alias annotation is not part of a type
     Tensor(a)?
     ~~~~~~~~~^""",
         ),
@@ -213,7 +213,7 @@ Did you mean Function?""",
 `x` is given twice
     NamedTuple(P, x: int, x: str)
                           ^
-Each element needs a name of its own.""",
+Each element needs a different name.""",
         ),
         (
             "NamedTuple(P, int)",

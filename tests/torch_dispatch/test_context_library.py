@@ -206,8 +206,8 @@ def test_a_kernel_of_a_plain_library_asks_for_no_copies(
         assert text == (
             "The context `a` registered a kernel at CPU for `t::f`, and waited 0.001 "
             "s in\nvain for the main context to do the same.\n"
-            "  found: a kernel of a library outside of all contexts: every context runs "
-            "it\n" + TO_DO
+            "  found: a kernel of a library outside of all contexts: every context "
+            "runs it\n" + TO_DO
         )
 
 
