@@ -35,9 +35,9 @@ from everyorder.runtime.errors.tensor import UnfitValue
 from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.operators.bindings import python_api, python_bindings
 from everyorder.runtime.operators.bindings.python_bindings import (
+    normalize_torch_call,
     public,
     read_operand,
-    normalize_torch_call,
 )
 from everyorder.runtime.operators.declare.handles import NAMESPACE, core, handle_of
 from everyorder.runtime.operators.declare.plan import bad_shapes
