@@ -2,8 +2,8 @@
 
 Nothing is copied, and no element is read, so one function serves every backend: it is
 registered once, at CompositeExplicitAutograd, and computes shape, strides and offset.
-The keys above handle versions, and the reference of a view to its base; gradients of views
-are in `runtime.operators.reshaping`.
+The keys above handle versions, and the reference of a view to its base; gradients of
+views are in `runtime.operators.reshaping`.
 
 Rules:
 - a view operator checks everything before it creates a tensor;

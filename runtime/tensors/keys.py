@@ -15,7 +15,8 @@ Rules:
   once for each tensor, at its creation;
 - an operator reads the elements of a handled tensor, so that the handler sees the
   access; they never leave as an array;
-- accesses to a tensor that bypass all operators are reported to the tracer (`report_read`);
+- accesses to a tensor that bypass all operators are reported to the tracer
+  (`report_read`);
 - every call needs to know if a mode is active, and few processes have one: the shared
   sets `INFERRING` and `MODED` answer at a fifth of the cost of a thread local.
 """

@@ -6,7 +6,8 @@ function, and a method if its first argument is the tensor `self`, or one of bot
 the function.  An overload adds no name, and a name that starts with `_` is not public.
 
 A call is tried unchanged first; only if it does not match its schema, its arguments are
-translated (`normalize_torch_call`), so that a call in the schema's terms costs nothing extra:
+translated (`normalize_torch_call`), so that a call in the schema's terms costs nothing
+extra:
 
 =================== ============================= ==============================
 written             where the schema has          becomes
