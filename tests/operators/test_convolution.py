@@ -38,8 +38,8 @@ WRONG: dict[str, Refusal] = {
         ),
         ShapesDoNotFit,
         "`core::conv2d` cannot work on these shapes: 3 output channels do not divide "
-        "into 2 equal groups. given: input (1, 4, 5, 5), weight (3, 2, 3, 3) fits: a weight "
-        "whose first size is a multiple of 2",
+        "into 2 equal groups. given: input (1, 4, 5, 5), weight (3, 2, 3, 3) fits: a "
+        "weight whose first size is a multiple of 2",
     ),
     "kernel": (
         lambda: core.conv2d(tensor(normal(1, 2, 2, 5)), tensor(normal(2, 2, 3, 3))),
@@ -98,9 +98,8 @@ WRONG: dict[str, Refusal] = {
         ),
         ShapesDoNotFit,
         "`core::max_pool2d_backward` cannot work on these shapes: grad and self "
-        "have different batch sizes or channels. given: grad (1, 2, 2), self (2, 4, 4) fits: grad of shape (2,) and "
-        "the "
-        "size of the maxima",
+        "have different batch sizes or channels. given: grad (1, 2, 2), self (2, 4, 4) "
+        "fits: grad of shape (2,) and the size of the maxima",
     ),
 }
 

@@ -216,7 +216,8 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         slice("a", None),
-        "`tensor['a':]`: 'a' is not a bound.\n  shape: (2, 3, 4)\n  fits:  ints and None",
+        "`tensor['a':]`: 'a' is not a bound.\n"
+        "  shape: (2, 3, 4)\n  fits:  ints and None",
     ),
     (
         "a",
@@ -244,7 +245,8 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         [slice(None), 1],
-        "`tensor[[slice(None, None, None), 1]]`: it is not a list of integers or booleans.\n"
+        "`tensor[[slice(None, None, None), 1]]`: it is not a list of integers or "
+        "booleans.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "array,\n"

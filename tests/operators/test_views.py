@@ -116,7 +116,8 @@ WRONG: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "view twice open": (
         lambda x: core.view(x, [-1, -1]),
         ShapesDoNotFit,
-        "`core::view` cannot work on these shapes: size -1 at position 1 is not a size.\n"
+        "`core::view` cannot work on these shapes: size -1 at position 1 is not a "
+        "size.\n"
         "  given: self (2, 3, 4), wanted (-1, -1)\n"
         "  fits:  sizes of zero and more, and -1 once",
     ),

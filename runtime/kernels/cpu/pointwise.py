@@ -1,21 +1,16 @@
 """Kernels of one, two and three operands: the table of functions in loops of the CPU.
 
 `runtime.kernels.math.scalars` maps a name and the kind of its dtype to a function.
-This module has the functions that the CPU provides for it (polynomials of
-`runtime.kernels.math.elementary`; NumPy's, which Numba compiles one by one, for the
-parts of complex numbers and where a polynomial is missing), and all that is more than a
-function of elements: factors, powers, and operations that integers do not support,
-which raise before anything is written.
+This module has the CPU's functions (polynomials of `runtime.kernels.math.elementary`,
+or NumPy's, which Numba compiles, for the parts of complex numbers and others), and
+factors, powers, and operations that integers refuse before anything is written.
 
 `where` moves elements and never reads their values, so one loop for each item size
 serves every dtype; `clamp` with numbers is one loop, with tensors two passes; bounds
-outside of an integer dtype are moved to its limits; NaN, in the elements or in a bound,
-propagates.
+outside of an integer dtype become its limits; NaN in elements or bounds propagates.
 
 NumPy computes `pow` of inexact numbers and `atan2`, where it is vectorised (an element
 of float32 in 0.4 and 1.4 ns; `e^(y log x)` in double precision took 2.2).
-
-`applied` and the `direct_` functions are for loops of other modules.
 """
 
 import math as libm
@@ -324,9 +319,8 @@ def atan2(out: Tensor, a: Any, b: Any) -> None:
 
 # Kernels of three operands.
 
-# Selection moves elements as words without reading their values.  Both values are read
-# before one is chosen: a read that depends on the mask would prevent the vectorisation
-# of the loop.
+# Selection moves elements as words.  Both values are read before one is chosen: a read
+# that depends on the mask would prevent the vectorisation of the loop.
 _WHERE = {
     operands: family(f"where_{operands}", select, f"a{operands}", first="boolean")
     for operands in ("aa", "an", "na", "nn", "no")
@@ -482,9 +476,8 @@ def kernels(
 ) -> dict[str, Kernel]:
     """Return the kernels of one and two operands of a device.
 
-    They are its loops by their rows, and the kernels that choose among them or refuse
-    integers before anything is written: `scaled` is `add` with a factor, `has_zero(b,
-    dtype)` is True if a divisor has a 0.
+    `loops` are those of its rows, `scaled` is `add` with a factor, `has_zero(b, dtype)`
+    is True if a divisor has a 0.
     """
     plus, minus, power = loops["add"], loops["sub"], loops["pow"]
     forward = {form: loops[name] for form, name in GELU.items()}
@@ -573,7 +566,7 @@ def direct_unary(name: str, dtype_name: str) -> Entry:
 def direct_binary(name: str, dtype_name: str) -> Entry:
     """Return the compiled loop `entry(a, b, out)` over flat arrays of that dtype.
 
-    It checks nothing.  For dtypes of computation.  Raises KeyError as `direct_unary`.
+    For dtypes of computation.  It checks nothing; raises KeyError as `direct_unary`.
     """
     return PLAIN[name].flat[dtype_name]
 
