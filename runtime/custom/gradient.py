@@ -1,19 +1,19 @@
-"""The gradient of a custom operator: a kernel at Autograd, made of two functions.
+"""The gradient of a custom operator: an Autograd kernel built from two functions.
 
     def setup_context(ctx, inputs, output): ...
     def backward(ctx, *gradients): ...
 
-How it works: where no argument requires grad, the call goes on below and nothing else
-happens.  Otherwise it runs below Autograd; then `setup_context` may save what it needs
-of the positional arguments (all of them, defaults filled in) and of the output, and the
-results get a node.  If there are keyword-only arguments, it is called
-`setup_context(ctx, inputs, keyword_only_inputs, output)`, with a dictionary.
+How it works: if no argument requires grad, the kernel only calls the kernel below.
+Otherwise the call runs below Autograd; then `setup_context` may save values of the
+positional arguments (all of them, defaults filled in) and of the output, and the
+results get a node. If there are keyword-only arguments, the call is `setup_context(ctx,
+inputs, keyword_only_inputs, output)`, with a dictionary.
 
-Most operators make one tensor of tensors.  For them the whole kernel is a text,
-compiled once for all operators whose arguments look alike:
+Most operators compute one tensor from tensors. For them the whole kernel is generated
+code, compiled once for all operators with similar arguments:
 
     def kernel(a0, a1):
-        r0 = a0._requires_grad                # likewise a1
+        r0 = a0._requires_grad                # the same for a1
         if not (r0 or r1) or not GRAD.enabled: return run(a0, a1)
         ...                                   # as `runtime.autograd.recording`
         result = run(a0, a1)
@@ -21,20 +21,20 @@ compiled once for all operators whose arguments look alike:
         ...
         return result
 
-Any other goes through `recorded_lists`, and so does, of these, what is not so plain: a
-tensor that does not say whether it requires grad, an undefined one, and results that
+Other operators use `recorded_lists`, and so do the special cases of these: a tensor
+without the attribute `_requires_grad`, an undefined one, and results that
 `setup_context` has marked.
 
 Rules:
 - `backward` gets a gradient for each result, and returns one, or None, for each
   positional argument; for a list of tensors both are lists of its length, while a node
-  knows of flat lists only (`Formula`);
-- `setup_context` is called by the names above where it takes them, so that its order is
-  its own; else by position; what it saves is kept when the results have their history,
-  as it may be they that are saved;
+  uses flat lists only (`Formula`);
+- `setup_context` is called with the names above if it accepts them, so that its
+  parameters may have any order; else by position; the values that it saves are stored
+  after the results have their history, as they may be results;
 - a function that cannot be called so is refused when it is registered;
-- a formula is for operators that return new tensors or views and write nothing: what is
-  marked as dirty is refused.
+- a formula is for operators that return new tensors or views and do not write: tensors
+  marked as dirty are refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,11 +76,11 @@ Function = Callable[..., Any]
 def gradient_kernel(
     schema: Schema, backward: Function, setup_context: Function | None
 ) -> Kernel:
-    """The kernel at Autograd.
+    """Return the kernel at Autograd.
 
     Raises:
         DefinitionRefused: the operator writes to an argument.
-        LibraryMisuse: one of the two functions cannot be called as it has to be.
+        LibraryMisuse: one of the two functions cannot be called with its arguments.
     """
     given: dict[str, Any] = {"backward": backward, "setup_context": setup_context}
     for name, function in given.items():
@@ -112,9 +112,10 @@ def gradient_kernel(
 
 
 def _form(schema: Schema, setup_context: Function) -> str:
-    """How `setup_context` is called, with `{}` for the texts of values.
+    """Return the arguments of the call of `setup_context`, with `{}` for values.
 
-    Raises `LibraryMisuse`.
+    Raises:
+        LibraryMisuse: it can be called neither by names nor by position.
     """
     words = {"ctx": "context", "inputs": "{inputs}"}
     if schema.kwarg_only_start < len(schema.arguments):
@@ -128,7 +129,11 @@ def _form(schema: Schema, setup_context: Function) -> str:
 
 
 def _check_takes(argument: str, function: Function, words: list[str]) -> None:
-    """Whether the function takes so many values.  Raises `LibraryMisuse`."""
+    """Check that the function accepts these values by position.
+
+    Raises:
+        LibraryMisuse: it does not.
+    """
     fault = _unfit(function, words, ())
     if fault is not None:
         raise LibraryMisuse(
@@ -142,16 +147,16 @@ def _check_takes(argument: str, function: Function, words: list[str]) -> None:
 def _unfit(
     function: Function, values: "list[str] | tuple[()]", names: "list[str] | tuple[()]"
 ) -> str | None:
-    """Why the function cannot be called so; None if it can.
+    """Return the reason why the function cannot be called so; None if it can.
 
-    One that shows no signature is believed to take values.
+    A function without a signature is assumed to accept values.
     """
     from inspect import signature
 
     try:
         found = signature(function)
     except (TypeError, ValueError):
-        return "it shows no signature" if names else None
+        return "it does not have a signature" if names else None
     try:
         found.bind(*values, **dict.fromkeys(names))
     except TypeError as error:
@@ -166,9 +171,9 @@ def _kernel(
     form: str,
     setup_context: Function | None,
 ) -> Function:
-    """The function of a call, recorded or not.
+    """Return the function of a call, recorded or not.
 
-    `form` is how `setup_context` is called, "" if there is none; see `_form`.
+    `form` are the arguments of `setup_context`, "" if there is none; see `_form`.
     """
     arguments, start = schema.arguments, schema.kwarg_only_start
     kinds = tuple(kind_of(argument.type) for argument in arguments[:start])
@@ -197,7 +202,7 @@ def _kernel(
 
 
 class _Needs(dict[int, tuple[bool, ...]]):
-    """Mask -> which positional arguments require grad, made when it is first met."""
+    """A cache from a mask to the positional arguments that require grad."""
 
     def __init__(self, count: int, places: tuple[int, ...]) -> None:
         self._count = count
@@ -214,7 +219,7 @@ class _Needs(dict[int, tuple[bool, ...]]):
 def setup_call(
     form: str, inputs: str, named: Sequence[str], values: Sequence[str]
 ) -> str:
-    """The text of the call of `setup_context`, of the form that `_form` gives."""
+    """Return the expression that calls `setup_context`, in the form of `_form`."""
     pairs = zip(named, values, strict=True)
     keywords = ", ".join(f"{name!r}: {value}" for name, value in pairs)
     return f"setup_context({form})".format(inputs=inputs, keywords=f"{{{keywords}}}")
@@ -228,7 +233,7 @@ def recorded_lists(
     setup_context: Function | None,
     kinds: tuple[int, ...],
 ) -> Function:
-    """The recorded call for any arguments and results; see `_kernel`."""
+    """Return the recorded call for any arguments and results; see `_kernel`."""
     operator, single = str(schema.name), len(schema.returns) == 1
     start, returns = len(kinds), returner(schema)
     named = tuple(argument.name for argument in schema.arguments[start:])
@@ -268,7 +273,7 @@ def _setting_up(form: str, start: int, named: tuple[str, ...]) -> list[str]:
 def _inputs(
     kinds: tuple[int, ...], args: Sequence[Any]
 ) -> tuple[tuple[Any, ...], list[Any], list[Edge | None]]:
-    """Of each positional argument: whether it requires grad, its shape, its edges."""
+    """Return, for each positional argument: requires grad, shape, edges."""
     needs: list[Any] = []
     shapes: list[Any] = []
     edges: list[Edge | None] = []
@@ -290,11 +295,11 @@ def _outputs(results: Sequence[Any]) -> list[Any]:
 
 
 def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
-    """The results with their history, and the node with what it saved."""
+    """Return the results with their history; store the saved values in the node."""
     if node.context.dirty:
         raise function_misuse(
             node.context.function,
-            "marked a tensor as dirty, but writes to none by its schema",
+            "marked a tensor as dirty, but does not write to any by its schema",
             "leave mark_dirty out",
         )
     flat = [t for each in results for t in (each if isinstance(each, list) else [each])]
@@ -310,19 +315,22 @@ def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
 
 
 class CallNode(FunctionNode):
-    """The node of one call, made without `__init__`: the text of a kernel sets it."""
+    """The node of one call, created without `__init__`: the generated kernel sets
+    it.
+    """
 
     __slots__ = ()
 
     def keep_with(self, result: Tensor) -> None:
-        """Take over what `setup_context` saved, the result perhaps among it.
+        """Save the values from `setup_context`, which may include the result.
 
-        Raises `WriteRefused`.
+        Raises:
+            WriteRefused: a value is an inference tensor.
         """
         context = self.context
         kept: list[Any] = []
         for tensor in context.to_save:
-            # As `save` does, where nothing is special.
+            # The usual case of `save`.
             if (
                 tensor is None
                 or tensor is result
@@ -333,7 +341,7 @@ class CallNode(FunctionNode):
                 place = tensor._place
                 kept.append((tensor, 0 if place is None else place[0].version))
         self._saved = kept
-        # Kept by the node from now on: with the context a result would be a circle.
+        # The node owns the values now: a result in the context would form a cycle.
         context.to_save = ()
 
 
@@ -353,9 +361,10 @@ def _recording(
     setup: str,
     named: tuple[str, ...],
 ) -> list[str]:
-    """The text of `kernel`: `start` arguments are positional, `named` by name only.
+    """Return the lines of `kernel`: `start` positional arguments, then the `named`
+    ones.
 
-    `places` are those of tensors, each with whether it may be absent.
+    `places` are the positions of tensors, each with True if it may be None.
     """
     given = numbered(start + len(named))
     asked = [
@@ -406,10 +415,10 @@ def _recording(
 
 
 class Formula:
-    """The `backward` of one call, for a node: gradients come and go in flat lists.
+    """The `backward` of one call, for a node, with flat lists of gradients.
 
     `inputs` are, for each positional argument, None for a plain value, 1 for a tensor,
-    a list's length as a tuple; `outputs` likewise for the results.
+    a list's length as a tuple; `outputs` are the same for the results.
     """
 
     __slots__ = ("_backward", "_schema", "inputs", "outputs")
@@ -427,9 +436,12 @@ class Formula:
         self.outputs = outputs
 
     def backward(self, context: Any, *gradients: Any) -> list[Any]:
-        """The gradients of all tensors among the arguments, in order.
+        """Return the gradients of all tensors among the arguments, in order.
 
-        Raises `KernelError`, and whatever the function raises.
+        Exceptions of `backward` propagate.
+
+        Raises:
+            KernelError: `backward` returns values that do not fit.
         """
         given, rest = [], list(gradients)
         for output in self.outputs:

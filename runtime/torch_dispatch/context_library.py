@@ -29,9 +29,8 @@ Rules of calls:
 
 Rules of registrations:
 - a definition counts no matter who registered it; a kernel only if the main context
-  did,
-  since only the main context registers routers. A library without a context does not
-  end a wait, but is noticed at its end;
+  did, since only the main context registers routers. A library without a context does
+  not end a wait, but is noticed at its end;
 - a registration that is not verified is withdrawn; if the main context closes its
   kernel later, the copies stay, and run again when the kernel is registered again;
 - claims and reservations of a context do not affect other contexts;

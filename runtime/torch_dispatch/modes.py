@@ -129,7 +129,7 @@ def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
     """Return the stack and the view of the keys with one more mode.
 
     Raises:
-        ModeStackError: the place of an infra mode is occupied.
+        ModeStackError: the place of an infra mode is occupied or unknown.
     """
     stack, view = STATE.stack, LOCAL.view
     added = HANDLED & ~view.included

@@ -28,8 +28,7 @@ as upstream's):
 1. a result that shows an argument that is not written to gets its storage; shape and
    strides stay those of the result;
 2. an operator with the tag `inplace_view` changed the shape of the wrapped tensor; it
-   is run once more on the wrapper itself, which has no elements that could change
-   twice;
+   is run once more on the wrapper itself, which has no elements to change twice;
 3. results that *are* written arguments are replaced by these very objects.
 
 The live schema of the operator finds the arguments, however they were passed; the

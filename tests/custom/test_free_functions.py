@@ -185,7 +185,7 @@ def test_what_is_no_type() -> None:
     with pytest.raises(UnknownDevice) as refused:
         impl("mine::f", "gpu", double)
     assert refused.value.__notes__ == [
-        "`default` means all devices; dispatch keys are taken as well"
+        "`default` means all devices; dispatch keys are accepted as well"
     ]
 
 

@@ -1,29 +1,30 @@
 """test_faketensor and test_functionalization: calls on meta, and calls on clones.
 
-The first: without elements, an operator makes what it makes with them.  The sample is
-called once as it is and once with every tensor on meta, then again with other sizes, as
-far as the operator takes them, to tell a rule from a number.  Dimensions of one size
-are taken for one and the same unknown, as tracers do, and grow together, by one; what
-is added repeats the last elements, so that indices stay in range.
+The first checks that an operator computes the same shapes without elements as with
+them. It calls the sample once unchanged and once with every tensor on meta, then again
+with other sizes, if the operator accepts them, to distinguish a rule from a constant.
+Equal sizes count as one unknown, as in tracers, and grow together, by one; the added
+part repeats the last elements, so that indices stay in range.
 
-- A device among the arguments becomes meta; of a call with neither tensor nor device
-  nothing can be said.
-- Strides are compared where they matter: where there are elements, and more than one in
-  the dimension; offsets where a result shares the memory of an argument.
-- An operator whose tag says that results depend on elements is not checked; a size that
+- A device among the arguments becomes meta; a call with neither tensor nor device is
+  not checked.
+- Strides are compared where they have an effect: if there are elements, and more than
+  one in the dimension; offsets where a result shares the memory of an argument.
+- An operator with a tag for results that depend on elements is not checked; a size that
   depends on elements (`get_ctx`) is that of the real result.
-- Sizes 0 and 1 stay what they are.  A grown tensor has the order of the original's
-  strides, and repeats what that repeats; where different tensors share a storage
-  nothing is grown, as they could not share one afterwards.
+- Sizes 0 and 1 do not change. A grown tensor has the order of the original's strides,
+  and repeats the same dimensions; if different tensors share a storage, nothing grows,
+  as they could not share one afterwards.
 
-The second: an operator may be run on clones of what it writes to, as functionalization
-does.  Each argument is cloned, on a storage of its own; the operator runs on the
-clones; what it declares as written is copied back.  That must leave the same results
-and the same arguments as the call in place.
+The second checks that an operator can run on clones of its written arguments, as
+functionalization does. Each argument is cloned, on a separate storage; the operator
+runs on the clones; the arguments declared as written are copied back. The results and
+arguments must equal those of the call in place.
 
-- An operator that gives two answers to one question, or says so by the tag
-  `nondeterministic_bitwise`, is not asked.
-- Values are compared as `assert_close` does, by the tolerances given or the dtype's.
+- An operator whose results differ between two equal calls, or that has the tag
+  `nondeterministic_bitwise`, is not checked.
+- Values are compared as by `assert_close`, with the tolerances of the caller or of the
+  dtype.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,12 +60,12 @@ from everyorder.runtime.testing import NotAlike, NotClose, assert_close
 
 TEST = "test_faketensor"
 
-# Say that no fake kernel can know the results.
+# Tags of operators whose results a fake kernel cannot compute.
 DEPENDENT = frozenset({"data_dependent_output", "dynamic_output_shape"})
 
 
 def check_fake(sample: Sample) -> OpCheckError | None:
-    """The first disagreement of the fake kernel with the real one."""
+    """Return the first disagreement of the fake kernel with the real one."""
     if DEPENDENT & {*sample.tags}:
         return None
     found = _compared(sample, sample.values, "the sample")
@@ -73,7 +74,7 @@ def check_fake(sample: Sample) -> OpCheckError | None:
     for words, values in grown_samples(sample):
         try:
             found = _compared(sample, values, words)
-        except Exception:  # noqa: S112  # other sizes need not be a call that works
+        except Exception:  # noqa: S112  # a call with other sizes may be invalid
             continue
         if found is not None:
             return found
@@ -81,7 +82,7 @@ def check_fake(sample: Sample) -> OpCheckError | None:
 
 
 def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError | None:
-    """Raises what the real kernel raises."""
+    """Compare the fake kernel with the real one; raise the errors of the real one."""
     real = SampleCall(sample, Copier().values(values))
     on_meta = _faked(sample, values)
     if on_meta is None:
@@ -124,7 +125,7 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
 
 
 def _known(real: SampleCall, fake: SampleCall, drawn: DynamicSizes) -> tuple[int, ...]:
-    """The sizes that real results have where the fake ones have those drawn."""
+    """Return the sizes of real results where the fake results have drawn sizes."""
     found: dict[int, int] = {}
     for one, other in zip(real.results, fake.results, strict=False):
         for size, mark in zip(one.tensor.shape, other.tensor.shape, strict=False):
@@ -136,7 +137,7 @@ def _known(real: SampleCall, fake: SampleCall, drawn: DynamicSizes) -> tuple[int
 
 
 def _faked(sample: Sample, values: Sequence[Any]) -> list[Any] | None:
-    """The values without elements; None where nothing would be on meta."""
+    """Return the values without elements; None if no value would be on meta."""
     made = Copier(meta=True).values(values)
     tensors = bool(sample.arguments(values))
     placed = False
@@ -174,7 +175,7 @@ Difference = tuple[str, str, str, str]
 
 
 def _difference(real: SampleCall, fake: SampleCall) -> Difference | None:
-    """Where the two differ, in what, and both sides."""
+    """Return the first difference: where, in which aspect, and both sides."""
     count, of_fake = len(real.returned), len(fake.returned)
     if count != of_fake:
         return "all results", "length", str(count), str(of_fake)
@@ -189,9 +190,9 @@ def _difference(real: SampleCall, fake: SampleCall) -> Difference | None:
 def _pairs(
     sample: Sample, behind: str, one: "Outcome", other: "Outcome"
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The results of two calls, and then the arguments, in pairs with their names.
+    """Yield the results of two calls, and then the arguments, in pairs with names.
 
-    Lists of one length are looked into; `behind` stands after the name of an argument.
+    Lists of equal length are compared by element; `behind` follows an argument's name.
     """
     labels = sample.result_labels(len(one[0]))
     yield from _inner_pairs(labels, one[0], other[0])
@@ -213,7 +214,9 @@ def _inner_pairs(
 
 
 def _unlike(one: Any, other: Any) -> tuple[str, str, str] | None:
-    """In what two values differ, and both; the strides where they matter."""
+    """Return the aspect in which two values differ, and both; strides where
+    relevant.
+    """
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         for aspect, left, right in (
             ("dtype", one.dtype, other.dtype),
@@ -231,7 +234,7 @@ def _unlike(one: Any, other: Any) -> tuple[str, str, str] | None:
 
 
 def _strides(tensor: Tensor) -> tuple[int, ...]:
-    """The strides, 0 where a stride makes no difference."""
+    """Return the strides, with 0 for a stride that has no effect."""
     if not tensor.numel():
         return (0,) * tensor.ndim
     pairs = zip(tensor.shape, tensor.strides, strict=True)
@@ -239,7 +242,7 @@ def _strides(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _shared_otherwise(real: SampleCall, fake: SampleCall) -> Difference | None:
-    """Whether results share memory with other arguments, or at another place."""
+    """Return the difference if results share other memory, or at another offset."""
     for one, other in zip(real.results, fake.results, strict=True):
         with_real, with_fake = _sharing(one, real), _sharing(other, fake)
         if with_real != with_fake:
@@ -265,7 +268,7 @@ Ints = tuple[int, ...]
 
 
 def grown_samples(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
-    """Samples with other sizes, and what was done to them."""
+    """Yield samples with other sizes, and a description of each change."""
     tensors = {id(p.tensor): p.tensor for p in sample.arguments(sample.values)}
     storages = {id(ensure_place(tensor)[0]) for tensor in tensors.values()}
     on_meta = any(tensor.is_meta for tensor in tensors.values())
@@ -296,7 +299,7 @@ def _grown(tensor: Tensor, size: int) -> Tensor:
 
 
 def _grown_strides(tensor: Tensor, shape: Ints) -> Ints:
-    """Dense strides in the order of the tensor's own; zeros stay."""
+    """Return dense strides in the order of the tensor's strides; zeros stay."""
     old = tensor.strides
     order = sorted(range(len(old)), key=lambda dim: (-old[dim], dim))
     strides, step = [0] * len(old), 1
@@ -311,7 +314,7 @@ FUNCTIONAL = "test_functionalization"
 
 
 def check_functional(sample: Sample) -> OpCheckError | None:
-    """The first difference between a call in place and one on clones."""
+    """Return the first difference between a call in place and one on clones."""
     if "nondeterministic_bitwise" in sample.tags or not sample.arguments(sample.values):
         return None
     values, again, clones = (
@@ -343,7 +346,7 @@ def check_functional(sample: Sample) -> OpCheckError | None:
 def _copied_back(
     sample: Sample, originals: list[Any], clones: list[Any], results: list[Any]
 ) -> list[Any]:
-    """Write what was written back; the results, with the originals among them."""
+    """Copy the written arguments back; return the results with the originals."""
     given: dict[int, Tensor] = {}
     pairs = zip(sample.arguments(originals), sample.arguments(clones), strict=True)
     for original, clone in pairs:
@@ -358,7 +361,7 @@ def _write(original: TensorPart, clone: TensorPart) -> None:
     if facts_of(one) == facts_of(other):
         core.copy_(one, other)
         return
-    # Of a resized or transposed argument the place moves too.
+    # The place of a resized or transposed argument changes too.
     set_source(one, other)
 
 
@@ -383,7 +386,7 @@ def _first_difference(
 
 
 def _value_difference(sample: Sample, one: Any, other: Any) -> str:
-    """How two values differ; empty if they do not."""
+    """Return the difference of two values in words; empty if they are equal."""
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return f"{len(other)} values, in place {len(one)}"
     if isinstance(one, Tensor) and isinstance(other, Tensor):
