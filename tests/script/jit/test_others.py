@@ -121,7 +121,8 @@ def test_what_is_saved_and_frozen_is_compiled() -> None:
     with pytest.raises(NotScriptable) as caught:
         jit.save(3, "file")
     assert str(caught.value) == (
-        "an object of class int is not for scripts: only compiled modules and functions\n"
+        "an object of class int is not for scripts: only compiled modules and "
+        "functions\n"
         "can be saved.\n"
         "  to do: Compile it by `jit.script`, or `jit.trace`."
     )
