@@ -33,8 +33,8 @@ WRONG: dict[str, Refusal] = {
         lambda: core.nll_loss(tensor(normal(2, 3)), tensor([0, 1, 2])),
         ShapesDoNotFit,
         "`core::nll_loss` cannot work on these shapes: target does not have "
-        "one class for each line of scores. given: self (2, 3), target (3,) fits: target "
-        "of shape (2,)",
+        "one class for each line of scores. given: self (2, 3), target (3,) fits: "
+        "target of shape (2,)",
     ),
     "nll_loss class": (
         lambda: core.nll_loss(tensor(normal(2, 3)), tensor([0, 3])),
