@@ -2,7 +2,7 @@
 
 Nothing is copied, and no element is read, so one function serves every backend: it is
 registered once, at CompositeExplicitAutograd, and computes shape, strides and offset.
-The keys above handle versions, and the reference of a view to its base; gradients of
+The keys above handle versions, and the link of a view to its base; gradients of
 views are in `runtime.operators.reshaping`.
 
 Rules:
