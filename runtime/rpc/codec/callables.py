@@ -227,7 +227,7 @@ class _Operators(NamedTuple):
     function: Callable[[str], Any]
     handle_of: Callable[[str], OperatorHandle]
     find_handle: Callable[[str], OperatorHandle | None]
-    reread: Callable[..., Any]
+    normalize_torch_call: Callable[..., Any]
 
 
 @cache
@@ -240,7 +240,7 @@ def _operators() -> _Operators:
         calling.function,
         handles.handle_of,
         handles.find_handle,
-        calling.reread,
+        calling.normalize_torch_call,
     )
 
 
@@ -271,7 +271,9 @@ def _rephrased(name: str, args: Args, kwargs: Kwargs) -> Invocation:
             # The callee would write its copy of the tensor, and leave the local one
             # unchanged.
             raise
-        rephrased: Invocation = core.reread(binding, args, keywords, error)
+        rephrased: Invocation = core.normalize_torch_call(
+            binding, args, keywords, error
+        )
         return rephrased
 
 
