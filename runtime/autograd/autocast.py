@@ -92,9 +92,9 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
         cache_enabled: bool = True,
     ) -> None:
         super().__init__()
-        asked = dtype_served(device_type, dtype, _HALVES, " and ")
+        requested = dtype_served(device_type, dtype, _HALVES, " and ")
         self._device = device_type
-        self._dtype = DEVICES[device_type][1] if asked is None else asked
+        self._dtype = DEVICES[device_type][1] if requested is None else requested
         self._enabled = enabled
         self._caches = cache_enabled
 
@@ -153,9 +153,9 @@ def dtype_served(
     names = [each.name for each in among]
     served = (None, *names) if optional else names
     if device not in DEVICES or name not in served:
-        known = " and ".join(DEVICES), *([joint.join(names)] if names else [])
+        supported = " and ".join(DEVICES), *([joint.join(names)] if names else [])
         raise AutogradMisuse(
-            code="AutocastRefused", device=device, dtype=str(name), known=known
+            code="AutocastRefused", device=device, dtype=str(name), known=supported
         )
     return None if name is None else DType.named(name)
 
@@ -182,9 +182,9 @@ def install_autocast(dispatcher: Dispatcher, origin: str) -> tuple[Library, ...]
         for name, family in families():
             if not is_defined(dispatcher.state, OperatorName(f"{NAMESPACE}::{name}")):
                 continue
-            shown = f"{name}_autocast"
-            kernel = linked(casting(partial(_CASTS[family], device)), shown)
-            library.impl(name, kernel, debug=shown)
+            label = f"{name}_autocast"
+            kernel = linked(casting(partial(_CASTS[family], device)), label)
+            library.impl(name, kernel, debug=label)
     return tuple(libraries)
 
 
@@ -249,12 +249,12 @@ def cast_to(
         return value
     if not keeps or not _is_weight(value):
         return core._to_copy(value, dtype=dtype)
-    known = STATE.kept.get(id(value))
-    if known is not None and known[0] is value and known[1] is dtype:
-        return known[2]
-    made = core._to_copy(value, dtype=dtype)
-    STATE.kept = {**STATE.kept, id(value): (value, dtype, made)}
-    return made
+    cached = STATE.kept.get(id(value))
+    if cached is not None and cached[0] is value and cached[1] is dtype:
+        return cached[2]
+    copy = core._to_copy(value, dtype=dtype)
+    STATE.kept = {**STATE.kept, id(value): (value, dtype, copy)}
+    return copy
 
 
 def _is_weight(tensor: Tensor) -> bool:

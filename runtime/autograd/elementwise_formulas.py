@@ -230,17 +230,17 @@ def _clamp(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
 
 
 def _clamp_min(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
-    held = core.lt(self, min_)
+    clamped = core.lt(self, min_)
     if max_ is not None:
-        held = core.logical_and(held, core.lt(min_, max_))
-    return core.masked_fill(grad, core.logical_not(held), 0)
+        clamped = core.logical_and(clamped, core.lt(min_, max_))
+    return core.masked_fill(grad, core.logical_not(clamped), 0)
 
 
 def _clamp_max(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
-    held = core.gt(self, max_)
+    clamped = core.gt(self, max_)
     if min_ is not None:
-        held = core.logical_or(held, core.lt(max_, min_))
-    return core.masked_fill(grad, core.logical_not(held), 0)
+        clamped = core.logical_or(clamped, core.lt(max_, min_))
+    return core.masked_fill(grad, core.logical_not(clamped), 0)
 
 
 BINARY: dict[str, Formulas] = {

@@ -68,7 +68,7 @@ class GradientRequest:
 def leading(roots: Collection[Node], targets: Collection[Node]) -> set[Node]:
     """Return the nodes reachable from `roots` that have an edge towards some target."""
     before: dict[Node, list[Node]] = {}
-    seen = {*roots}
+    visited = {*roots}
     waiting = [*roots]
     while waiting:
         node = waiting.pop()
@@ -76,17 +76,17 @@ def leading(roots: Collection[Node], targets: Collection[Node]) -> set[Node]:
             if edge is not None:
                 after = edge[0]
                 before.setdefault(after, []).append(node)
-                if after not in seen:
-                    seen.add(after)
+                if after not in visited:
+                    visited.add(after)
                     waiting.append(after)
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     waiting = [*targets]
     while waiting:
         for node in before.get(waiting.pop(), ()):
-            if node not in found:
-                found.add(node)
+            if node not in nodes:
+                nodes.add(node)
                 waiting.append(node)
-    return found
+    return nodes
 
 
 def run(
@@ -214,10 +214,10 @@ def fit_gradient(gradient: Any, meta: Meta, node: Node) -> Any:
     return gradient
 
 
-def _sums_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    added = len(shape) - len(wanted)
+def _sums_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    added = len(shape) - len(target)
     return added >= 0 and all(
-        size in (1, have) for size, have in zip(wanted, shape[added:], strict=True)
+        size in (1, have) for size, have in zip(target, shape[added:], strict=True)
     )
 
 
@@ -268,12 +268,12 @@ def backward(
     if inputs is None:
         run(roots, retain_graph=retain, create_graph=create_graph)
         return
-    wanted, edges = _inputs("backward", inputs)
+    targets, edges = _inputs("backward", inputs)
     leaves = [node for node, _ in edges if isinstance(node, AccumulateGrad)]
     others = [edge for edge in edges if not isinstance(edge[0], AccumulateGrad)]
     request = GradientRequest([edge[0] for edge, _ in roots], others, leaves)
     run(roots, retain_graph=retain, create_graph=create_graph, request=request)
-    for tensor, edge in zip(wanted, edges, strict=True):
+    for tensor, edge in zip(targets, edges, strict=True):
         gradient = request.captured.pop(edge, None)
         if gradient is not None:
             accumulate(tensor, gradient, create_graph)
@@ -304,77 +304,79 @@ def grad(
         AutogradMisuse, NotImplementedFormula: as for `backward`.
     """
     roots = _roots("grad", _several(outputs), grad_outputs)
-    wanted, edges = _inputs("grad", inputs)
+    targets, edges = _inputs("grad", inputs)
     request = GradientRequest([edge[0] for edge, _ in roots], edges, ())
     retain = create_graph if retain_graph is None else retain_graph
     run(roots, retain_graph=retain, create_graph=create_graph, request=request)
-    found: list[Tensor | None] = []
+    gradients: list[Tensor | None] = []
     allowed = materialize_grads if allow_unused is None else allow_unused
-    for index, (tensor, edge) in enumerate(zip(wanted, edges, strict=True)):
+    for index, (tensor, edge) in enumerate(zip(targets, edges, strict=True)):
         gradient = request.captured.get(edge)
         if gradient is None and not allowed:
             raise BackwardRefused(code="UnusedInput", index=index, shape=tensor.shape)
         if gradient is None and materialize_grads:
             gradient = core.zeros_like(tensor)
-        found.append(gradient)
-    return tuple(found)
+        gradients.append(gradient)
+    return tuple(gradients)
 
 
 def _several(tensors: Tensors) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else [*tensors]
 
 
-def _inputs(asked: str, inputs: Tensors) -> tuple[list[Tensor], list[Edge]]:
+def _inputs(call: str, inputs: Tensors) -> tuple[list[Tensor], list[Edge]]:
     """Return the input tensors, and the edges where their gradients arrive."""
-    wanted = _several(inputs)
-    if not wanted:
-        raise BackwardRefused(code="NoInputs", asked=asked)
-    return wanted, [_input_edge(index, each) for index, each in enumerate(wanted)]
+    tensors = _several(inputs)
+    if not tensors:
+        raise BackwardRefused(code="NoInputs", asked=call)
+    return tensors, [_input_edge(index, each) for index, each in enumerate(tensors)]
 
 
 def _roots(
-    asked: str,
+    call: str,
     outputs: list[Tensor],
-    given: Tensor | Sequence[Tensor | None] | None,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None,
 ) -> list[tuple[Edge, Any]]:
-    if given is None:
+    if grad_outputs is None:
         gradients: list[Tensor | None] = [None] * len(outputs)
     else:
-        listed = isinstance(given, Sequence) and not isinstance(given, str)
-        gradients = [*given] if listed else [given]  # type: ignore[list-item]  # `_root_gradient` looks at it
+        listed = isinstance(grad_outputs, Sequence) and not isinstance(
+            grad_outputs, str
+        )
+        gradients = [*grad_outputs] if listed else [grad_outputs]  # type: ignore[list-item]  # `_root_gradient` looks at it
     if len(gradients) != len(outputs):
         raise mismatch(
-            f"The call of `{asked}`",
+            f"The call of `{call}`",
             "number",
             f"{len(outputs)} gradients",
             f"{len(gradients)} gradients",
         )
     return [
-        (_root_edge(asked, index, output), _root_gradient(asked, index, output, one))
+        (_root_edge(call, index, output), _root_gradient(call, index, output, one))
         for index, (output, one) in enumerate(zip(outputs, gradients, strict=True))
     ]
 
 
-def _root_edge(asked: str, index: int, output: Tensor) -> Edge:
+def _root_edge(call: str, index: int, output: Tensor) -> Edge:
     if not output._requires_grad:
         raise BackwardRefused(
-            code="NoGradientToCompute", asked=asked, index=index, shape=output.shape
+            code="NoGradientToCompute", asked=call, index=index, shape=output.shape
         )
     return edge_of(output)
 
 
 def _root_gradient(
-    asked: str, index: int, output: Tensor, gradient: Tensor | None
+    call: str, index: int, output: Tensor, gradient: Tensor | None
 ) -> Tensor:
     if gradient is None:
         if (output.shape and output.numel() != 1) or output.dtype.is_complex:
             raise BackwardRefused(
-                code="GradientNeeded", asked=asked, index=index, shape=output.shape
+                code="GradientNeeded", asked=call, index=index, shape=output.shape
             )
         return _one(output)
     if not isinstance(gradient, Tensor):
         raise mismatch(
-            f"The call of `{asked}`, for output {index},",
+            f"The call of `{call}`, for output {index},",
             "type",
             "Tensor",
             type(gradient).__name__,
@@ -382,14 +384,14 @@ def _root_gradient(
     # The engine converts another width, and a number of another device.
     same_kind = output.dtype.is_complex == gradient.dtype.is_complex
     same_device = output.device == gradient.device or not gradient.shape
-    for what, fits, expected, found in (
+    for what, fits, expected, actual in (
         ("shape", output.shape == gradient.shape, output.shape, gradient.shape),
         ("dtype", same_kind, output.dtype, gradient.dtype),
         ("device", same_device, output.device, gradient.device),
     ):
         if not fits:
             raise mismatch(
-                f"The call of `{asked}`, for output {index},", what, expected, found
+                f"The call of `{call}`, for output {index},", what, expected, actual
             )
     return gradient
 
@@ -403,8 +405,8 @@ def _one(output: Tensor) -> Tensor:
         flat = ones(1, numpy_dtype(dtype))
         return Tensor(flat, output.shape, dtype, output.device, bits)
     with no_grad():
-        made: Tensor = core.ones_like(output)
-    return made
+        unit: Tensor = core.ones_like(output)
+    return unit
 
 
 def _input_edge(index: int, tensor: Tensor) -> Edge:

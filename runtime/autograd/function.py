@@ -179,10 +179,14 @@ class FunctionNode(Node):
         context.dirty = context.constant = context.to_save = ()
         if not recorded:
             return
-        known = {id(t): n for n, t in enumerate(outputs) if isinstance(t, Tensor)}
-        self._saved = [self._kept(each, known.get(id(each))) for each in tensors]
+        output_numbers = {
+            id(t): n for n, t in enumerate(outputs) if isinstance(t, Tensor)
+        }
+        self._saved = [
+            self._saved_form(each, output_numbers.get(id(each))) for each in tensors
+        ]
 
-    def _kept(
+    def _saved_form(
         self, tensor: Tensor | None, number: int | None
     ) -> SavedInput | SavedOutput | None:
         """Return the saved form of a tensor; `number` is that of an output."""
@@ -248,14 +252,14 @@ class FunctionNode(Node):
                 f"{self._arguments}, one for each argument of forward",
                 len(results),
             )
-        wanted = [results[place] for place in self._places]
-        for place, each in zip(self._places, wanted, strict=True):
+        tensor_gradients = [results[place] for place in self._places]
+        for place, each in zip(self._places, tensor_gradients, strict=True):
             if each is not None and not isinstance(each, Tensor):
                 kind = type(each).__name__
                 raise AutogradMisuse(
                     code="NotAGradient", node=self.operator, position=place, type=kind
                 )
-        return wanted
+        return tensor_gradients
 
     def release(self) -> None:
         """Release the saved tensors."""
@@ -381,9 +385,9 @@ class _Outputs:
     def _one(self, number: int, output: Tensor) -> Tensor:
         if id(output) in self._dirty:
             return self._written(number, output)
-        known = id(output) in self._inputs
+        is_input = id(output) in self._inputs
         fresh = output
-        if known or output._history is not None or output._requires_grad:
+        if is_input or output._history is not None or output._requires_grad:
             # The caller or another node owns this tensor: return an alias instead.
             fresh = detached_alias(output)
         if not self._recorded or id(output) in self._constant:
@@ -440,8 +444,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         edges = [edge for edge in edges_of(gradients) if edge is not None]
         name = ctx.function
         single = not isinstance(results, (tuple, list))
-        given = [results] if single else [*results]
-        for place, result in enumerate(given):
+        outputs = [results] if single else [*results]
+        for place, result in enumerate(outputs):
             if isinstance(result, Tensor):
                 node = Failing(
                     name,
@@ -451,7 +455,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
                         code="DifferentiatedOnce", function=name
                     ),
                 )
-                given[place] = with_history(detached_alias(result), node)
-        return given[0] if single else tuple(given)
+                outputs[place] = with_history(detached_alias(result), node)
+        return outputs[0] if single else tuple(outputs)
 
     return wrapped

@@ -110,15 +110,15 @@ def edges_of(values: Iterable[Any]) -> list[Edge | None]:
     ]
 
 
-def edge_text(place: int, bit: int, asked: str) -> list[str]:
-    """Return the lines that compute the edge of argument `a{place}` if `asked` holds.
+def edge_text(place: int, bit: int, condition: str) -> list[str]:
+    """Return the lines that compute the edge of argument `a{place}` if `condition`.
 
     They add the bit to `mask`, and call `edge_of` for a view only.
     """
     a, e = f"a{place}", f"e{place}"
     return [
         f"{e} = None",
-        f"if {asked}:",
+        f"if {condition}:",
         f"    mask += {1 << bit}; history = {a}._history",
         f"    if history is None: {e} = accumulator_of({a}), 0",
         f"    elif history.view is not None: {e} = edge_of({a})",
@@ -276,13 +276,15 @@ def follow(
         return
     if INFERRING and inference.active:
         return
-    known = origin._history
+    origin_history = origin._history
     base = origin
-    if known is not None and known.view is not None:
-        base = known.view.base
-        made = made or known.view.made
+    if origin_history is not None and origin_history.view is not None:
+        base = origin_history.view.base
+        made = made or origin_history.view.made
         if replay is not None:
-            replay = partial(_replayed, known.view.replay, layout_of(origin), replay)
+            replay = partial(
+                _replayed, origin_history.view.replay, layout_of(origin), replay
+            )
     if not GRAD.enabled:
         made = made or NO_GRAD
     history = view._history = History()
@@ -363,9 +365,9 @@ def refresh(tensor: Tensor) -> None:
             )
         with enable_grad():
             if view.replay is None:
-                shown = core.as_strided(base, *layout_of(tensor))
+                current = core.as_strided(base, *layout_of(tensor))
             else:
-                shown = view.replay(base)
-        replace_node(history, shown._history.node, shown._history.number)
+                current = view.replay(base)
+        replace_node(history, current._history.node, current._history.number)
         tensor._requires_grad = True
     view.version = version

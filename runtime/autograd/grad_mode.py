@@ -61,8 +61,8 @@ class Excluding(dict[View, View]):
         self._bits = bits
 
     def __missing__(self, view: View) -> View:
-        found = self[view] = view_of(view.included, view.excluded | self._bits)
-        return found
+        narrowed = self[view] = view_of(view.included, view.excluded | self._bits)
+        return narrowed
 
 
 # The type of the decorated function.

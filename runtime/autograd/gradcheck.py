@@ -50,17 +50,17 @@ def numerical(
     elements of `point` temporarily, but not its version.
     """
     elements = core.detach(point).numpy()
-    found: list[list[Any]] = []
+    jacobian_rows: list[list[Any]] = []
     steps = (eps, 1j * eps) if point.dtype.is_complex else (eps,)
     for place in np.ndindex(point.shape):
         columns = []
-        kept = elements[place]
+        original = elements[place]
         for step in steps:
-            elements[place] = kept + step
+            elements[place] = original + step
             after = _arrays(outputs())
-            elements[place] = kept - step
+            elements[place] = original - step
             before = _arrays(outputs())
-            elements[place] = kept
+            elements[place] = original
             turn = 1j if isinstance(step, complex) else 1
             columns.append(
                 [
@@ -68,21 +68,21 @@ def numerical(
                     for high, low in zip(after, before, strict=True)
                 ]
             )
-        found.append([sum(each) for each in zip(*columns, strict=True)])
-    if not found:
+        jacobian_rows.append([sum(each) for each in zip(*columns, strict=True)])
+    if not jacobian_rows:
         return [_empty(output, 0) for output in outputs()]
-    return [np.stack(rows, axis=1) for rows in zip(*found, strict=True)]
+    return [np.stack(rows, axis=1) for rows in zip(*jacobian_rows, strict=True)]
 
 
 def analytical(output: Tensor, points: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
     """Return the Jacobian of one output by each of `points`, by running backwards."""
     count = output.numel()
     parts = parts_of(output)
-    found = [
+    jacobians = [
         np.zeros((len(parts), point.numel(), count), np.complex128) for point in points
     ]
     if not output._requires_grad:
-        return found
+        return jacobians
     form = output.detach().numpy().dtype
     for which, part in enumerate(parts):
         for element in range(count):
@@ -95,11 +95,11 @@ def analytical(output: Tensor, points: Sequence[Tensor]) -> list[np.ndarray[Any,
                 retain_graph=True,
                 allow_unused=True,
             )
-            for jacobian, gradient in zip(found, gradients, strict=True):
+            for jacobian, gradient in zip(jacobians, gradients, strict=True):
                 if gradient is not None:
                     values = core.detach(gradient).numpy()
                     jacobian[which, :, element] = values.reshape(-1)
-    return found
+    return jacobians
 
 
 def _arrays(outputs: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
@@ -149,10 +149,10 @@ def gradcheck(
         AutogradMisuse: no input can be checked, or an input that requires grad cannot.
         GradcheckFailed: an entry differs.
     """
-    given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
-    points = _points(given)
+    arguments = [inputs] if isinstance(inputs, Tensor) else [*inputs]
+    points = _points(arguments)
     try:
-        _check(func, given, points, (eps, atol, rtol, nondet_tol))
+        _check(func, arguments, points, (eps, atol, rtol, nondet_tol))
     except GradcheckFailed:
         if raise_exception:
             raise
@@ -175,28 +175,30 @@ def gradgradcheck(
 
     Without `grad_outputs`, fixed numbers of both signs are used.
     """
-    given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
-    count = len(given)
-    wanted = [i for i, value in enumerate(given) if _is_point(value)]
+    values = [inputs] if isinstance(inputs, Tensor) else [*inputs]
+    count = len(values)
+    point_places = [i for i, value in enumerate(values) if _is_point(value)]
     if grad_outputs is None:
-        outputs = _outputs(func, given)
+        outputs = _outputs(func, values)
         grad_outputs = [fixed_numbers(output).requires_grad_() for output in outputs]
 
     def gradients(*arguments: Any) -> Any:
         own, outer = arguments[:count], arguments[count:]
         outputs = _outputs(func, own)
-        found = grad(
+        results = grad(
             outputs,
-            [own[place] for place in wanted],
+            [own[place] for place in point_places],
             outer,
             create_graph=True,
             allow_unused=True,
         )
-        return tuple(each for each in found if each is not None and each._requires_grad)
+        return tuple(
+            each for each in results if each is not None and each._requires_grad
+        )
 
     return gradcheck(
         gradients,
-        [*given, *grad_outputs],
+        [*values, *grad_outputs],
         eps=eps,
         atol=atol,
         rtol=rtol,
@@ -207,22 +209,22 @@ def gradgradcheck(
 
 def _check(
     func: Callable[..., Any],
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     points: Sequence[Tensor],
     limits: tuple[float, float, float, float],
 ) -> None:
     eps, atol, rtol, nondet = limits
-    outputs = _outputs(func, given)
+    outputs = _outputs(func, arguments)
     by_backward = [analytical(output, points) for output in outputs]
-    again = [analytical(output, points) for output in _outputs(func, given)]
+    again = [analytical(output, points) for output in _outputs(func, arguments)]
     compared = [at for at, output in enumerate(outputs) if output._requires_grad]
     for number, point in enumerate(points):
-        by_steps = numerical(lambda: _outputs(func, given), point, eps)
+        by_steps = numerical(lambda: _outputs(func, arguments), point, eps)
         for which in compared or range(len(outputs)):
-            found, expected = by_backward[which][number], by_steps[which]
+            actual, expected = by_backward[which][number], by_steps[which]
             place = which, number
-            _compare(place, found, again[which][number], nondet, 0.0, _TWICE)
-            _compare(place, found, expected, atol, rtol, _DIFFERS)
+            _compare(place, actual, again[which][number], nondet, 0.0, _TWICE)
+            _compare(place, actual, expected, atol, rtol, _DIFFERS)
 
 
 _TWICE = "the function run backwards twice gave two gradients"
@@ -231,24 +233,24 @@ _DIFFERS = "the gradient is not that of finite differences"
 
 def _compare(
     which: tuple[int, int],
-    found: np.ndarray[Any, Any],
+    actual: np.ndarray[Any, Any],
     expected: np.ndarray[Any, Any],
     atol: float,
     rtol: float,
     reason: str,
 ) -> None:
-    near = np.isclose(found, expected, rtol, atol, equal_nan=True)
+    near = np.isclose(actual, expected, rtol, atol, equal_nan=True)
     if near.all():
         return
-    apart = np.where(near, -1.0, np.nan_to_num(np.abs(found - expected), nan=np.inf))
+    apart = np.where(near, -1.0, np.nan_to_num(np.abs(actual - expected), nan=np.inf))
     worst = np.unravel_index(int(apart.argmax()), apart.shape)
     raise GradcheckFailed(
         output=which[0],
         input=which[1],
         place=(int(worst[1]), int(worst[2])),
-        analytical=_shown(found[worst]),
+        analytical=_shown(actual[worst]),
         numerical=_shown(expected[worst]),
-        difference=f"{float(np.abs(found[worst] - expected[worst])):.6g}",
+        difference=f"{float(np.abs(actual[worst] - expected[worst])):.6g}",
         reason=reason,
     )
 
@@ -257,9 +259,9 @@ def _shown(number: Any) -> str:
     return f"{number.real:.9g}" if number.imag == 0 else f"{complex(number):.9g}"
 
 
-def _outputs(func: Callable[..., Any], given: Sequence[Any]) -> list[Tensor]:
+def _outputs(func: Callable[..., Any], arguments: Sequence[Any]) -> list[Tensor]:
     """Return the outputs of the function whose dtype can have gradients."""
-    result = func(*given)
+    result = func(*arguments)
     several = [result] if isinstance(result, Tensor) else [*result]
     return [each for each in several if each.dtype in DIFFERENTIABLE]
 
@@ -273,8 +275,8 @@ def gradcheck_misuse(fault: str) -> AutogradMisuse:
     return AutogradMisuse(code="GradcheckMisuse", fault=fault)
 
 
-def _points(given: Sequence[Any]) -> list[Tensor]:
-    points = [value for value in given if _is_point(value)]
+def _points(arguments: Sequence[Any]) -> list[Tensor]:
+    points = [value for value in arguments if _is_point(value)]
     if not points:
         raise gradcheck_misuse("no input requires grad")
     for point in points:

@@ -190,22 +190,22 @@ class RecordedCall:
 def plan_of(call: RecordedCall, formulas: Formulas) -> GradientPlan:
     """Return the plan of a call; a pure function of both arguments."""
     edges = [call.names[place] for place in call.places]
-    wanted = [name for bit, name in enumerate(edges) if call.mask >> bit & 1]
+    needed_names = [name for bit, name in enumerate(edges) if call.mask >> bit & 1]
     chosen = []
     for key, formula in formulas.items():
-        if {*wanted} & {*((key,) if isinstance(key, str) else key)}:
+        if {*needed_names} & {*((key,) if isinstance(key, str) else key)}:
             chosen.append((key, formula))
     needed = [name for _, formula in chosen for name in parameters_of(formula)]
-    found = {name: _saved(call, name) for name in dict.fromkeys(needed)}
-    arguments = {n: s for n, s in found.items() if s and s.kind != RESULT}
-    results = {n: s for n, s in found.items() if s and s.kind == RESULT}
+    saved_by_name = {name: _saved(call, name) for name in dict.fromkeys(needed)}
+    arguments = {n: s for n, s in saved_by_name.items() if s and s.kind != RESULT}
+    results = {n: s for n, s in saved_by_name.items() if s and s.kind == RESULT}
     values = [*arguments.values(), *results.values()]
-    given = {saved.name: f"x{place}" for place, saved in enumerate(values)}
-    needs = tuple(name in wanted for name in edges)
+    variables = {saved.name: f"x{place}" for place, saved in enumerate(values)}
+    needs = tuple(name in needed_names for name in edges)
     calls: dict[str, str] = {}
     for place, (key, formula) in enumerate(chosen):
         written = ", ".join(
-            given.get(name) or _gradient(name) for name in parameters_of(formula)
+            variables.get(name) or _gradient(name) for name in parameters_of(formula)
         )
         if isinstance(key, str):
             calls[key] = f"f{place}({written})"
@@ -230,16 +230,16 @@ def plan_of(call: RecordedCall, formulas: Formulas) -> GradientPlan:
 
 @template("autograd plan", "operator", TRACKED=TRACKED, save=save)
 def _keep(count: int, arguments: tuple[Saved, ...]) -> list[str]:
-    kept = ", ".join(map(_kept, arguments))
+    items = ", ".join(map(_saved_expression, arguments))
     checks = [
         f"if a{place} is not None and a{place}.key_bits & TRACKED != TRACKED: "
         f"save(a{place}, operator)"
         for place in [saved.place for saved in arguments if saved.kind == TENSOR]
     ]
-    return block(f"def keep({numbered(count)}):", [*checks, f"return [{kept}]"])
+    return block(f"def keep({numbered(count)}):", [*checks, f"return [{items}]"])
 
 
-def _kept(saved: Saved) -> str:
+def _saved_expression(saved: Saved) -> str:
     a = f"a{saved.place}"
     if saved.kind == TENSOR:
         version = f"0 if {a}._place is None else {a}._place[0].version"
@@ -260,12 +260,12 @@ def _kept(saved: Saved) -> str:
     restore_output=restore_output,
 )
 def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
-    taken = "".join(f"v{place}, " for place in range(len(values)))
+    targets = "".join(f"v{place}, " for place in range(len(values)))
     text = [
         "values = node.values",
         "if values is None:",
         "    raise BackwardRefused(code='GraphFreed', operator=operator)",
-        *([f"{taken}= values"] if taken else []),
+        *([f"{targets}= values"] if targets else []),
     ]
     for place, saved in enumerate(values):
         v, x = f"v{place}", f"x{place}"
@@ -374,11 +374,11 @@ class Derivatives:
         """Return the plan for the arguments in `mask` (bits, by place) that require
         grad.
         """
-        found = self.plans.get(mask)
-        if found is None:
-            made = plan_of(replace(self.call, mask=mask), self.formulas)
-            found = self.plans.setdefault(mask, made)
-        return found
+        plan = self.plans.get(mask)
+        if plan is None:
+            new_plan = plan_of(replace(self.call, mask=mask), self.formulas)
+            plan = self.plans.setdefault(mask, new_plan)
+        return plan
 
 
 def wrong_result(

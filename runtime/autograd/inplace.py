@@ -155,7 +155,7 @@ def bumping_once(below: Any, keyset: Any) -> Function:
     check_inference_write=check_inference_write,
 )
 def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
-    given = numbered(count)
+    parameters = numbered(count)
     # Without a call: there may be no stack frame left.
     if once:
         raised = "; ".join([f"s{i}.version = v{i}" for i in written])
@@ -181,14 +181,14 @@ def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
             *([f"v{i} = s{i}.version + 1"] if once else []),
         ]
     lines += [
-        *block("try:", [f"result = run({given})"]),
+        *block("try:", [f"result = run({parameters})"]),
         *block("except EXHAUSTED:", [raised, "raise"]),
         *refused,
         *block("except BaseException:", [raised, "raise"]),
         *after,
         "return result",
     ]
-    return block(f"def kernel({given}):", lines)
+    return block(f"def kernel({parameters}):", lines)
 
 
 def install_version_fallback(library: Library) -> Registration:
@@ -262,15 +262,15 @@ def following(schema: Schema, made: str) -> Factory:
     wrong_result=wrong_result,
 )
 def _following(count: int, several: bool, turns: bool) -> list[str]:
-    given = numbered(count)
+    parameters = numbered(count)
     # Strides do not describe a view in another dtype, nor the views of such a view.
-    asked = "" if turns else " if a0.key_bits & PYTHON or is_replayed(a0) else None"
+    condition = "" if turns else " if a0.key_bits & PYTHON or is_replayed(a0) else None"
     each = "for view in result: " if several else "view = result; "
     return [
-        f"def kernel({given}):",
-        f"    result = run({given})",
+        f"def kernel({parameters}):",
+        f"    result = run({parameters})",
         "    if GRAD.enabled or GRAD.follows:",
-        f"        replay = replay_of({given}){asked}",
+        f"        replay = replay_of({parameters}){condition}",
         "        try:",
         f"            {each}follow(a0, view, made, operator, replay)",
         "        except (AttributeError, TypeError) as error:",
@@ -288,14 +288,14 @@ def replay_of(
     `place` is the position of the origin.
     """
     # Copy the lists: the kernel owns them and may change them.
-    kept = [[*each] if isinstance(each, list) else each for each in values]
+    copies = [[*each] if isinstance(each, list) else each for each in values]
     start = schema.kwarg_only_start
     names = [argument.name for argument in schema.arguments[start:]]
 
     def replay(origin: Tensor) -> Tensor:
-        given = [*kept[:place], origin, *kept[place + 1 :]]
-        named = dict(zip(names, given[start:], strict=True))
-        view: Tensor = operator().call(*given[:start], **named)
+        replayed = [*copies[:place], origin, *copies[place + 1 :]]
+        named = dict(zip(names, replayed[start:], strict=True))
+        view: Tensor = operator().call(*replayed[:start], **named)
         return view
 
     return replay
@@ -403,23 +403,23 @@ def modifying_view(
     """Return the kernel of an in-place view of which some argument requires grad."""
 
     def record(*args: Any) -> Any:
-        shown = args[0]
-        check_history(shown, derivatives.operator)
+        tensor = args[0]
+        check_history(tensor, derivatives.operator)
         node = start(derivatives, args, None)
-        version = shown._version
+        version = tensor._version
         try:
             result = run_below(run, *args)
-            node.metas = (meta_of(shown),)
-            history = shown._history
+            node.metas = (meta_of(tensor),)
+            history = tensor._history
             replace_node(history, node, 0)
             if history.view is not None:
                 # Its history is current; it need not be refreshed from the base.
-                history.view.version = shown._version
+                history.view.version = tensor._version
                 history.view.replay = None
-                if shown._dtype is not history.view.base._dtype:
+                if tensor._dtype is not history.view.base._dtype:
                     history.view.made = history.view.made or TURNED
         except BaseException:
-            refuse_gradients([(shown, version)], derivatives.operator, node.next_edges)
+            refuse_gradients([(tensor, version)], derivatives.operator, node.next_edges)
             raise
         return result
 
@@ -489,8 +489,8 @@ class _Shown:
         base = with_history(base, node)
         if self._replay is not None and alias.dtype is not self._dtype:
             return self._replay(base)
-        shown: Tensor = core.as_strided(base, *layout_of(alias))
-        return shown
+        restored: Tensor = core.as_strided(base, *layout_of(alias))
+        return restored
 
 
 class CopySlices(Node):
@@ -539,9 +539,9 @@ class CopySlices(Node):
             handled = gradient.key_bits & PYTHON
             whole = core.clone(gradient) if handled else _laid_out(gradient, self._base)
             part = self._replay(whole)
-        given: list[Any] = [None] * len(inner.metas)
-        given[self._number] = core.clone(part)
-        first, *others = inner.apply(given)
+        inner_gradients: list[Any] = [None] * len(inner.metas)
+        inner_gradients[self._number] = core.clone(part)
+        first, *others = inner.apply(inner_gradients)
         if self.next_edges[0] is None:
             return [None, None, *others]
         if first is None:

@@ -213,8 +213,8 @@ def _called(
 ) -> list[Any]:
     """Run the call, and give the results a history that ends."""
     mode = mode or _MODE[0]
-    given = [*tensors_in(arguments)]
-    if mode == "fallthrough" or not GRAD.enabled or not any_requires_grad(given):
+    tensors = [*tensors_in(arguments)]
+    if mode == "fallthrough" or not GRAD.enabled or not any_requires_grad(tensors):
         return call()
     operator = str(schema.name)
     pairs = [*zip(schema.arguments, arguments, strict=False)]
@@ -222,7 +222,7 @@ def _called(
     written = [*{id(tensor): tensor for tensor in in_written}.values()]
     for tensor in written:
         check_write(tensor, operator)
-    edges = edges_of(given)
+    edges = edges_of(tensors)
     names = tuple(
         argument.name
         for argument, value in pairs
@@ -328,45 +328,45 @@ def kernels_of(
     arguments = schema.arguments
     if not tensor_places(schema):
         return _PASSING
-    shown = str(schema.name).partition("::")[2].replace(".", "_")
+    label = str(schema.name).partition("::")[2].replace(".", "_")
     written = [argument for argument in arguments if argument.is_write]
     if written:
-        bump = linked(bumping(schema), f"{shown}_version")
+        bump = linked(bumping(schema), f"{label}_version")
         if written[0].kwarg_only:
-            refuse = linked(refusing_out(schema), f"{shown}_autograd")
+            refuse = linked(refusing_out(schema), f"{label}_autograd")
             return ("Autograd", refuse), ("ADInplaceOrView", bump)
         record = modifying_view if "inplace_view" in tags else modifying
-        return ("Autograd", _in_place(schema, shown, record)), ("ADInplaceOrView", bump)
-    autograd = ("Autograd", _functional(schema, shown))
+        return ("Autograd", _in_place(schema, label, record)), ("ADInplaceOrView", bump)
+    autograd = ("Autograd", _functional(schema, label))
     # `detach` does not return a view: its result does not follow the base.
-    if any(a.alias is not None for a in arguments) and shown != "detach":
+    if any(a.alias is not None for a in arguments) and label != "detach":
         several = kind_of(schema.returns[0].type) == TENSORS
         follow = following(schema, SEVERAL if several else "")
-        return autograd, ("ADInplaceOrView", linked(follow, f"{shown}_view"))
+        return autograd, ("ADInplaceOrView", linked(follow, f"{label}_view"))
     return autograd, *_PASSING
 
 
-def _functional(schema: Schema, shown: str) -> Kernel:
+def _functional(schema: Schema, label: str) -> Kernel:
     name = _short(schema)
     if name in CONSTANT_OPERATORS:
         return fallthrough
     formulas = FORMULAS.get(name)
     if formulas is None:
-        return linked(not_implemented(), f"{shown}_autograd")
+        return linked(not_implemented(), f"{label}_autograd")
     constant = CONSTANT_RESULTS.get(name, frozenset())
     derivatives = derivatives_of(schema, formulas, constant)
-    return linked(recording(schema, derivatives), f"{shown}_autograd")
+    return linked(recording(schema, derivatives), f"{label}_autograd")
 
 
-def _in_place(schema: Schema, shown: str, record: Callable[..., Any]) -> Kernel:
+def _in_place(schema: Schema, label: str, record: Callable[..., Any]) -> Kernel:
     formulas = _in_place_formulas(schema)
     if formulas is None:
-        return linked(not_implemented(), f"{shown}_autograd")
+        return linked(not_implemented(), f"{label}_autograd")
     derivatives = derivatives_of(schema, formulas)
     places = derivatives.call.places
     assert places[0] == 0, "the first gradient belongs to the written argument"
     kernel = grad_switch(schema, places, lambda run: record(run, derivatives))
-    return linked(kernel, f"{shown}_autograd")
+    return linked(kernel, f"{label}_autograd")
 
 
 def _in_place_formulas(schema: Schema) -> Formulas | None:

@@ -71,9 +71,9 @@ def write_data(tensor: Tensor, source: Tensor) -> None:
     Raises:
         NotReplaceable: the tensors do not fit.
     """
-    asked = "tensor.data = ..."
-    check_fit(tensor, source, asked)
-    _check_elements(tensor, source, asked)
+    call = "tensor.data = ..."
+    check_fit(tensor, source, call)
+    _check_elements(tensor, source, call)
     version = tensor._version + 1
     storage, offset, strides = ensure_place(source)
     apart = _with_own_version(storage)
@@ -87,47 +87,47 @@ def set_source(self: Tensor, source: Tensor) -> Tensor:
     Raises:
         NotReplaceable: the tensors do not fit.
     """
-    asked = "core::set_.source_Tensor"
-    check_fit(self, source, asked)
+    call = "core::set_.source_Tensor"
+    check_fit(self, source, call)
     if not (_is_bare(self) and _is_bare(source)):
-        _check_elements(self, source, asked)
+        _check_elements(self, source, call)
     _replace(self, source, ensure_place(source))
     return self
 
 
-def check_fit(tensor: Tensor, source: object, asked: str) -> None:
+def check_fit(tensor: Tensor, source: object, call: str) -> None:
     """Check that the elements of `source` can replace those of a tensor.
 
     Raises:
         NotReplaceable: they cannot, for the reason in the error.
     """
     if not isinstance(source, Tensor):
-        raise _unfit(asked, "type", "Tensor", type(source).__name__)
+        raise _unfit(call, "type", "Tensor", type(source).__name__)
     for what in ("dtype", "device", "keys"):
-        expected, found = _read(tensor, what), _read(source, what)
-        if expected != found:
-            raise _unfit(asked, what, expected, found)
+        expected, actual = _read(tensor, what), _read(source, what)
+        if expected != actual:
+            raise _unfit(call, what, expected, actual)
     history = tensor._history
     if history is None:
         return
     if history.view is not None:
         raise NotReplaceable(
-            asked=asked,
+            asked=call,
             reason="the tensor is a view, and would stop being one",
             remedy="use its base, or call `.detach()` on it first",
         )
-    kept = history.node is not None or (
+    fixed_shape = history.node is not None or (
         history.extra is not None and history.extra.grad is not None
     )
-    if kept and tensor._shape != source._shape:
+    if fixed_shape and tensor._shape != source._shape:
         raise _unfit(
-            asked, "shape", f"{tensor._shape}, as its gradient,", f"{source._shape}"
+            call, "shape", f"{tensor._shape}, as its gradient,", f"{source._shape}"
         )
 
 
-def _unfit(asked: str, what: str, expected: str, found: str) -> NotReplaceable:
+def _unfit(call: str, what: str, expected: str, actual: str) -> NotReplaceable:
     return NotReplaceable(
-        code="DoesNotFit", asked=asked, what=what, expected=expected, found=found
+        code="DoesNotFit", asked=call, what=what, expected=expected, found=actual
     )
 
 
@@ -135,11 +135,11 @@ def _is_bare(tensor: Tensor) -> bool:
     return isinstance(ensure_place(tensor)[0], WrapperStorage)
 
 
-def _check_elements(tensor: Tensor, source: Tensor, asked: str) -> None:
+def _check_elements(tensor: Tensor, source: Tensor, call: str) -> None:
     for each in (tensor, source):
         if _is_bare(each):
             raise NotReplaceable(
-                asked=asked,
+                asked=call,
                 reason=f"a `{type(each).__name__}` is a wrapper, without elements",
                 remedy="replace what it wraps",
             )
@@ -176,8 +176,8 @@ def grad_fn(tensor: Tensor) -> Node | None:
         return None
     if history.view is not None:
         refresh(tensor)
-    found: Node | None = history.node
-    return found
+    node: Node | None = history.node
+    return node
 
 
 def output_nr(tensor: Tensor) -> int:
@@ -195,8 +195,8 @@ def read_grad(tensor: Tensor) -> Tensor | None:
     history = tensor._history
     if history is None or history.extra is None:
         return None
-    found: Tensor | None = history.extra.grad
-    return found
+    gradient: Tensor | None = history.extra.grad
+    return gradient
 
 
 def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
@@ -213,9 +213,9 @@ def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
     if not isinstance(gradient, Tensor):
         raise mismatch(where, "type", "Tensor", type(gradient).__name__)
     for what in ("shape", "dtype", "device"):
-        expected, found = getattr(tensor, what), getattr(gradient, what)
-        if expected != found:
-            raise mismatch(where, what, expected, found)
+        expected, actual = getattr(tensor, what), getattr(gradient, what)
+        if expected != actual:
+            raise mismatch(where, what, expected, actual)
     extra_of(tensor).grad = gradient
 
 
@@ -227,22 +227,22 @@ def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
         NotShareable: switching it off for a tensor that is not a leaf.
         WriteRefused: the tensor does not allow it.
     """
-    wanted = bool(requires_grad)
-    if wanted:
+    enabled = bool(requires_grad)
+    if enabled:
         check_differentiable(tensor.dtype)
     node = grad_fn(tensor)
-    if node is not None and not wanted:
+    if node is not None and not enabled:
         raise NotShareable(
             code="NotALeaf", asked="requires_grad_(False)", operator=node.operator
         )
-    if wanted and is_inference(tensor) and not inference.active:
+    if enabled and is_inference(tensor) and not inference.active:
         raise WriteRefused(
             code="InferenceTensorUsed",
             use="requires_grad",
             operator="requires_grad_",
             shape=tensor.shape,
         )
-    tensor._requires_grad = wanted
+    tensor._requires_grad = enabled
     return tensor
 
 
@@ -284,12 +284,12 @@ def register_post_accumulate_grad_hook(
     Raises:
         AutogradMisuse: the tensor is not a leaf, or does not require grad.
     """
-    asked = "register_post_accumulate_grad_hook"
-    _check_requires(tensor, asked)
+    call = "register_post_accumulate_grad_hook"
+    _check_requires(tensor, call)
     if grad_fn(tensor) is not None:
         raise AutogradMisuse(
             code="HookMisuse",
-            asked=asked,
+            asked=call,
             fault="gradients are accumulated in leaves only",
         )
     extra = extra_of(tensor)
@@ -309,10 +309,10 @@ def retain_grad(tensor: Tensor) -> None:
     if node is None or extra.retains:
         return
     extra.retains = True
-    kept = ref(tensor)
+    reference = ref(tensor)
 
     def keep(gradient: Any) -> None:
-        owner = kept()
+        owner = reference()
         if owner is not None and gradient is not None:
             accumulate(owner, gradient)
 
@@ -347,10 +347,10 @@ def base_of(tensor: Tensor) -> Tensor | None:
     return None if view is None else view.base
 
 
-def _check_requires(tensor: Tensor, asked: str) -> None:
+def _check_requires(tensor: Tensor, call: str) -> None:
     if not tensor._requires_grad:
         raise AutogradMisuse(
-            code="HookMisuse", asked=asked, fault="the tensor does not require grad"
+            code="HookMisuse", asked=call, fault="the tensor does not require grad"
         )
 
 

@@ -41,9 +41,9 @@ def _cat(grad: Any, tensors_shape: tuple[Shape, ...], dim: int) -> list[Any]:
 
 def _split(grads: Sequence[Any], self: Any, sizes: Sequence[int], dim: int) -> Any:
     at = wrap_dim(dim, len(self))
-    given = next(grad for grad in grads if grad is not None)
+    sample = next(grad for grad in grads if grad is not None)
     parts = [
-        _zeros(given, (*self[:at], size, *self[at + 1 :])) if grad is None else grad
+        _zeros(sample, (*self[:at], size, *self[at + 1 :])) if grad is None else grad
         for grad, size in zip(grads, sizes, strict=True)
     ]
     return core.cat(parts, at)

@@ -52,14 +52,14 @@ SEQUENCE = count(1)
 _HOOK_NUMBERS = count(1)
 
 
-def mismatch(where: str, what: str, expected: object, found: object) -> AutogradMisuse:
+def mismatch(where: str, what: str, expected: object, actual: object) -> AutogradMisuse:
     """Return the error for a gradient that does not fit."""
     return AutogradMisuse(
         code="GradientMismatch",
         where=where,
         what=what,
         expected=str(expected),
-        found=str(found),
+        found=str(actual),
     )
 
 
@@ -122,14 +122,14 @@ class Hooks:
         for hook in [*self.before.values()]:
             changed = hook(tuple(gradients))
             if changed is not None:
-                given = _several(changed, "register_prehook")
-                if len(given) != len(gradients):
-                    fault = f"the hook returned {len(given)} gradients, not "
+                replaced = _several(changed, "register_prehook")
+                if len(replaced) != len(gradients):
+                    fault = f"the hook returned {len(replaced)} gradients, not "
                     fault += str(len(gradients))
                     raise AutogradMisuse(
                         code="HookMisuse", asked="register_prehook", fault=fault
                     )
-                gradients = [*given]
+                gradients = [*replaced]
         for number, keep in self.retained.items():
             keep(gradients[number])
         return gradients
@@ -158,18 +158,20 @@ def run_hooks(table: HookTable, gradient: Any) -> Any:
             break
         changed = hook(gradient)
         if changed is not None:
-            given = _returned(changed, "register_hook")
-            if tuple(given.shape) != tuple(gradient.shape):
-                fault = f"the hook returned a gradient of shape {tuple(given.shape)}, "
+            replaced = _returned(changed, "register_hook")
+            if tuple(replaced.shape) != tuple(gradient.shape):
+                fault = (
+                    f"the hook returned a gradient of shape {tuple(replaced.shape)}, "
+                )
                 fault += f"not {tuple(gradient.shape)}"
                 raise AutogradMisuse(
                     code="HookMisuse", asked="register_hook", fault=fault
                 )
-            gradient = given
+            gradient = replaced
     return gradient
 
 
-def _returned(changed: Any, asked: str) -> Any:
+def _returned(changed: Any, call: str) -> Any:
     """Return a gradient that a hook returned.
 
     Raises:
@@ -178,18 +180,18 @@ def _returned(changed: Any, asked: str) -> Any:
     if changed is not None and not hasattr(changed, "key_bits"):
         kind = type(changed).__name__
         fault = f"the hook returned a {kind}, not a tensor or None"
-        raise AutogradMisuse(code="HookMisuse", asked=asked, fault=fault)
+        raise AutogradMisuse(code="HookMisuse", asked=call, fault=fault)
     return changed
 
 
-def _several(changed: Any, asked: str) -> tuple[Any, ...]:
+def _several(changed: Any, call: str) -> tuple[Any, ...]:
     """Return the gradients that a hook of a node returned.
 
     Raises:
         AutogradMisuse: one of them is neither a tensor nor None.
     """
-    given = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
-    return tuple(_returned(each, asked) for each in given)
+    gradients = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
+    return tuple(_returned(each, call) for each in gradients)
 
 
 class Node:
@@ -355,14 +357,14 @@ HISTORY_LOCK = reentered()
 
 def history_of(tensor: Tensor) -> History:
     """Return the history of a tensor; create it if there is none."""
-    found: History | None = tensor._history
-    if found is None:
+    history: History | None = tensor._history
+    if history is None:
         with HISTORY_LOCK:
-            made = History()
+            created = History()
             if tensor._history is None:
-                tensor._history = made
-            found = tensor._history
-    return found
+                tensor._history = created
+            history = tensor._history
+    return history
 
 
 def extra_of(tensor: Tensor) -> Extra:
@@ -391,12 +393,12 @@ def replace_node(history: History, node: Node, number: int) -> None:
     Other hooks stay with the node that they were registered at.
     """
     extra, old = history.extra, history.node
-    kept = None
+    retained = None
     if extra is not None and extra.retains and old is not None and old.hooks:
-        kept = old.hooks.retained.pop(history.number, None)
+        retained = old.hooks.retained.pop(history.number, None)
     history.node, history.number = node, number
-    if kept is not None:
-        node.hooked().retained[number] = kept
+    if retained is not None:
+        node.hooked().retained[number] = retained
 
 
 # The references to a gradient that only the engine has: its list, the parameter or
@@ -445,8 +447,8 @@ class AccumulateGrad(Node):
             if not self.variable.requires_grad:
                 pass
             elif extra.grad is None:
-                kept = not GRAD.enabled and unshared(gradient)
-                extra.grad = gradient if kept else copy_gradient(gradient)
+                steal = not GRAD.enabled and unshared(gradient)
+                extra.grad = gradient if steal else copy_gradient(gradient)
             elif GRAD.enabled:
                 extra.grad = add_gradients(extra.grad, gradient)
             else:
@@ -548,13 +550,13 @@ def _tensor(gradient: Tensor | None, operator: str) -> Tensor:
 def accumulator_of(leaf: Tensor) -> Node:
     """Return the accumulator of a leaf; create it if no graph has one."""
     extra = extra_of(leaf)
-    known = extra.accumulator
-    found: Node | None = None if known is None else known()
-    if found is None:
+    reference = extra.accumulator
+    accumulator: Node | None = None if reference is None else reference()
+    if accumulator is None:
         with HISTORY_LOCK:
-            known = extra.accumulator
-            found = None if known is None else known()
-            if found is None:
-                found = AccumulateGrad(leaf, extra)
-                extra.accumulator = ref(found)
-    return found
+            reference = extra.accumulator
+            accumulator = None if reference is None else reference()
+            if accumulator is None:
+                accumulator = AccumulateGrad(leaf, extra)
+                extra.accumulator = ref(accumulator)
+    return accumulator

@@ -128,8 +128,8 @@ class OperatorNode(Node):
         Raises:
             BackwardRefused: the graph was freed, or a tensor was modified in place.
         """
-        found: Gradients = self.plan.run(self, gradients)
-        return found
+        results: Gradients = self.plan.run(self, gradients)
+        return results
 
     def release(self) -> None:
         """Release the saved values, if there are tensors among them."""
@@ -139,12 +139,12 @@ class OperatorNode(Node):
     def keep_results(self, results: Sequence[Any]) -> None:
         """Save the results that the formulas need, now that they have their history."""
         for spec in self.plan.results:
-            result, kept = results[spec.place], None
+            result, saved = results[spec.place], None
             if result is not None:
-                kept = save_output(
+                saved = save_output(
                     result, spec.place if result._requires_grad else None
                 )
-            self.values.append(kept)  # type: ignore[union-attr]  # just made
+            self.values.append(saved)  # type: ignore[union-attr]  # just made
 
 
 def start(
@@ -180,35 +180,34 @@ def start(
 def recording(schema: Schema, derivatives: Derivatives) -> Factory:
     """Return the Autograd kernel of an operator that does not write."""
     call = derivatives.call
-    asked = tuple(_asked(schema, place) for place in call.places)
+    conditions = tuple(_requires_grad_test(schema, place) for place in call.places)
     single = derivatives.results == 1 and not derivatives.returns_list
 
     def factory(below: Any, keyset: Any) -> Function:
-        make = _recorded(len(call.names), call.places, asked, call.lists, single)
+        make = _recorded(len(call.names), call.places, conditions, call.lists, single)
         return make(below_autograd(below, keyset), derivatives, derivatives.plans)
 
     return factory
 
 
 def recorded_text(
-    given: str,
-    asked: Sequence[tuple[int, str]],
+    parameters: str,
+    conditions: Sequence[tuple[int, str]],
     node: str,
     start: Sequence[str],
     behind: Sequence[str],
 ) -> list[str]:
-    """Return the lines of a recorded call up to its `result`; `given` are its
-    arguments.
+    """Return the lines of a recorded call of `parameters`, up to its `result`.
 
-    `asked` are the positions of tensors, each with the expression that tests if it
+    `conditions` are the positions of tensors, each with the expression that tests if it
     requires grad, empty for a list of tensors. `node` is the class of the node, whose
     other attributes `start` sets, by the `mask` of arguments that require grad. The
     lines `behind` the call run below Autograd too.
     """
     text, edges = ["mask = 0"], []
-    for bit, (place, wanted) in enumerate(asked):
-        if wanted:
-            text += edge_text(place, bit, wanted)
+    for bit, (place, condition) in enumerate(conditions):
+        if condition:
+            text += edge_text(place, bit, condition)
             edges.append(f"e{place}")
         else:
             text.append(f"mask += {1 << bit}")
@@ -221,7 +220,7 @@ def recorded_text(
         *start,
         "view = LOCAL.view",
         "LOCAL.view = BELOW[view]",
-        *block("try:", [f"result = run({given})", *behind]),
+        *block("try:", [f"result = run({parameters})", *behind]),
         *block("finally:", ["LOCAL.view = view"]),
     ]
 
@@ -240,9 +239,9 @@ RECORDED_NAMES: dict[str, Any] = {
 
 def _finished(node: OperatorNode, results: Any) -> Any:
     """Return several results with their history; some may not have a gradient."""
-    given = with_histories(results, node, node.derivatives.constant)
-    node.keep_results(given)
-    return given if isinstance(results, list) else tuple(given)
+    outputs = with_histories(results, node, node.derivatives.constant)
+    node.keep_results(outputs)
+    return outputs if isinstance(results, list) else tuple(outputs)
 
 
 @template(
@@ -257,20 +256,20 @@ def _finished(node: OperatorNode, results: Any) -> Any:
 def _recorded(
     count: int,
     places: tuple[int, ...],
-    asked: tuple[str, ...],
+    conditions: tuple[str, ...],
     lists: bool,
     single: bool,
 ) -> list[str]:
-    given = numbered(count)
-    wanted = "" if lists else "a{0} is not None and a{0}._requires_grad"
+    parameters = numbered(count)
+    condition = "" if lists else "a{0} is not None and a{0}._requires_grad"
     text = recorded_text(
-        given,
-        [(place, wanted.format(place)) for place in places],
+        parameters,
+        [(place, condition.format(place)) for place in places],
         "OperatorNode",
         [
             "plan = plans.get(mask) or derivatives.plan(mask)",
             "node.derivatives, node.plan, node.host = derivatives, plan, None",
-            f"node.values = plan.keep({given})",
+            f"node.values = plan.keep({parameters})",
         ],
         [],
     )
@@ -282,10 +281,10 @@ def _recorded(
         "return result",
     ]
     return block(
-        f"def kernel({given}):",
+        f"def kernel({parameters}):",
         [
-            f"if not ({' or '.join(asked)}) or not GRAD.enabled:",
-            f"    return run({given})",
+            f"if not ({' or '.join(conditions)}) or not GRAD.enabled:",
+            f"    return run({parameters})",
             *text,
             *block("try:", end if single else ["return finished(node, result)"]),
             "except (AttributeError, IndexError, TypeError) as error:",
@@ -300,11 +299,11 @@ def grad_switch(
     """Return the kernel that runs `record(run)` if an argument at `places` requires
     grad.
     """
-    asked = " or ".join([_asked(schema, place) for place in places])
+    condition = " or ".join([_requires_grad_test(schema, place) for place in places])
 
     def factory(below: Any, keyset: Any) -> Function:
         run = below_autograd(below, keyset)
-        return _asking(len(schema.arguments), asked, False)(run, record(run))
+        return _grad_switch(len(schema.arguments), condition, False)(run, record(run))
 
     return factory
 
@@ -319,8 +318,8 @@ def tolerant_grad_switch(schema: Schema, run: Function, record: Function) -> Fun
         return run
     if schema.is_vararg:
         return record
-    asked = " or ".join([_asked(schema, place) for place in places])
-    return _asking(len(schema.arguments), asked, True)(run, record)
+    condition = " or ".join([_requires_grad_test(schema, place) for place in places])
+    return _grad_switch(len(schema.arguments), condition, True)(run, record)
 
 
 def tensor_places(schema: Schema) -> list[int]:
@@ -329,7 +328,7 @@ def tensor_places(schema: Schema) -> list[int]:
     return [place for place, kind in enumerate(kinds) if kind != PLAIN]
 
 
-def _asked(schema: Schema, place: int) -> str:
+def _requires_grad_test(schema: Schema, place: int) -> str:
     """Return the expression that is true if the argument requires grad."""
     kind = schema.arguments[place].type
     if kind_of(kind) == TENSORS:
@@ -345,13 +344,15 @@ def _asked(schema: Schema, place: int) -> str:
     GRAD=GRAD,
     any_requires_grad=any_requires_grad,
 )
-def _asking(count: int, asked: str, doubts: bool) -> list[str]:
-    given, ask = numbered(count), []
+def _grad_switch(count: int, condition: str, doubts: bool) -> list[str]:
+    parameters, ask = numbered(count), []
     if doubts:
-        ask = [f"try: asked = {asked}", "except AttributeError: asked = True"]
-        asked = "asked"
-    record = f"if ({asked}) and GRAD.enabled: return record({given})"
-    return block(f"def kernel({given}):", [*ask, record, f"return run({given})"])
+        ask = [f"try: asked = {condition}", "except AttributeError: asked = True"]
+        condition = "asked"
+    record = f"if ({condition}) and GRAD.enabled: return record({parameters})"
+    return block(
+        f"def kernel({parameters}):", [*ask, record, f"return run({parameters})"]
+    )
 
 
 def refusing_out(schema: Schema) -> Factory:

@@ -30,8 +30,8 @@ def restored(value: Any, shape: Shape, dim: Sequence[int] | None, keepdim: bool)
     """
     if keepdim or not value.shape:
         return value
-    kept = reduced_shape(shape, wrap_dims(dim, len(shape)), True)
-    return value if kept == value.shape else core.view(value, kept)
+    kept_shape = reduced_shape(shape, wrap_dims(dim, len(shape)), True)
+    return value if kept_shape == value.shape else core.view(value, kept_shape)
 
 
 def _repeated(grad: Any, shape: Shape, dim: Sequence[int] | None, keepdim: bool) -> Any:
@@ -84,20 +84,20 @@ def _others(self: Any, dims: tuple[int, ...]) -> Any:
     rows = core.reshape(moved, [*left, prod(shape[dim] for dim in dims)])
     last = [len(left)]
     after = core.flip(_before(core.flip(rows, last)), last)
-    found = core.reshape(core.mul(_before(rows), after), moved.shape)
+    products = core.reshape(core.mul(_before(rows), after), moved.shape)
     back = sorted(range(len(order)), key=order.__getitem__)
-    return core.permute(found, back)
+    return core.permute(products, back)
 
 
 def _before(rows: Any) -> Any:
     """Return the product of the elements before each of a row, in doubling steps."""
     at = len(rows.shape) - 1
     size, step = rows.shape[at], 1
-    found = _shifted(rows, at, 1)
+    products = _shifted(rows, at, 1)
     while step < size - 1:
-        found = core.mul(found, _shifted(found, at, step))
+        products = core.mul(products, _shifted(products, at, step))
         step *= 2
-    return found
+    return products
 
 
 def _shifted(rows: Any, at: int, step: int) -> Any:
@@ -245,7 +245,7 @@ def _conv2d_backward(
     """
     by_input, by_weight, by_bias = grads
     how = (stride, padding, dilation, groups)
-    found: list[Any] = [None, None, None]
+    gradients: list[Any] = [None, None, None]
     if needs[0]:
         parts = []
         if by_input is not None:
@@ -254,14 +254,18 @@ def _conv2d_backward(
             parts.append(core.conv2d(input_, by_weight, None, *how))
         if by_bias is not None:
             parts.append(core.expand(core.view(by_bias, [-1, 1, 1]), grad.shape))
-        found[0] = _sum(parts)
+        gradients[0] = _sum(parts)
     if needs[1] and by_weight is not None:
         mask = [True, False, False]
-        found[1] = core.conv2d_backward(grad, input_, by_weight, False, *how, mask)[0]
+        gradients[1] = core.conv2d_backward(grad, input_, by_weight, False, *how, mask)[
+            0
+        ]
     if needs[2] and by_input is not None:
         mask = [False, True, False]
-        found[2] = core.conv2d_backward(grad, by_input, weight, False, *how, mask)[1]
-    return found[0], found[1], found[2]
+        gradients[2] = core.conv2d_backward(grad, by_input, weight, False, *how, mask)[
+            1
+        ]
+    return gradients[0], gradients[1], gradients[2]
 
 
 def _sum(parts: Sequence[Any]) -> Any:

@@ -188,23 +188,23 @@ def _named(
     tags: tuple[str, ...],
 ) -> Schema:
     """Return the schema, with its name."""
-    wanted = qualified(name)
+    qualname = qualified(name)
     # Read it once: it may be an iterator.
     declared = names_of(mutates_args)
     if text is None:
         mutated = "unknown" if declared is None else declared
-        return replace(schema_of(function, mutated, tags), name=wanted)
-    schema = parse_signature(wanted, text)
+        return replace(schema_of(function, mutated, tags), name=qualname)
+    schema = parse_signature(qualname, text)
     if schema.is_vararg or schema.is_varret:
         fault = "has `...`, but a function has arguments and results that are known"
         raise DefinitionRefused(
-            code="MalformedSignature", operator=str(wanted), found=text, fault=fault
+            code="MalformedSignature", operator=str(qualname), found=text, fault=fault
         )
     written = {argument.name for argument in schema.arguments if argument.is_write}
     if declared is not None and {*declared} != written:
         raise DefinitionRefused(
             code="MutationMismatch",
-            operator=str(wanted),
+            operator=str(qualname),
             schema=str(schema),
             declared=tuple(sorted({*declared})),
             written=tuple(sorted(written)),

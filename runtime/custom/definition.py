@@ -213,9 +213,9 @@ class CustomOpDef(Closeable, Generic[P, R]):
         kernel = kernel_of(fn, self.schema)
         # Register first: overriding a kernel at Meta does not warn, as there always is
         # one.
-        made = self._library.impl(self.name, kernel, "Meta")
+        registration = self._library.impl(self.name, kernel, "Meta")
         before = self._registered.get("fake")
-        self._registered["fake"] = made
+        self._registered["fake"] = registration
         if before is not None:
             before.close()
         return fn
@@ -322,14 +322,14 @@ class CustomOpDef(Closeable, Generic[P, R]):
         # Close the live part first: if this is interrupted, it can be closed again.
         self._library.close()
         self._closed = True
-        for held in (self._kernels, self._off, self._registered, self._rules):
-            held.clear()
+        for collection in (self._kernels, self._off, self._registered, self._rules):
+            collection.clear()
         forget(self)
 
-    def _check_open(self, asked: str) -> None:
+    def _check_open(self, call: str) -> None:
         if self._closed:
             raise LibraryMisuse(
-                code="LibraryClosed", call=f"{asked}(...)", library=repr(self._library)
+                code="LibraryClosed", call=f"{call}(...)", library=repr(self._library)
             )
 
     def _switch(self, key: DispatchKey, on: bool) -> None:
@@ -379,11 +379,11 @@ def restored_operator(dispatcher: Dispatcher, name: str) -> Any:
         LookupFailed: there is no operator of that name.
         OperatorGone: another kind of operator has the name.
     """
-    found = live(dispatcher, name)
-    if found is None:
+    definition = live(dispatcher, name)
+    if definition is None:
         dispatcher.find_schema_or_raise(name)
         raise OperatorGone(operator=name)
-    return found
+    return definition
 
 
 def _shown(key: DispatchKey) -> str:
@@ -398,11 +398,13 @@ _LIVE: WeakKeyDictionary[
 _KEPT: dict[str, "CustomOpDef[..., Any]"] = {}
 
 
-def keep(made: "CustomOpDef[..., Any]") -> None:
+def keep(definition: "CustomOpDef[..., Any]") -> None:
     """Register a definition by its name, in place of another one."""
-    _LIVE.setdefault(made.dispatcher, WeakValueDictionary())[made.name] = made
-    if made.dispatcher is default_dispatcher():
-        _KEPT[made.name] = made
+    _LIVE.setdefault(definition.dispatcher, WeakValueDictionary())[definition.name] = (
+        definition
+    )
+    if definition.dispatcher is default_dispatcher():
+        _KEPT[definition.name] = definition
 
 
 def live(dispatcher: Dispatcher, name: str) -> "CustomOpDef[..., Any] | None":
@@ -411,12 +413,12 @@ def live(dispatcher: Dispatcher, name: str) -> "CustomOpDef[..., Any] | None":
     return None if named is None else named.get(name)
 
 
-def forget(made: "CustomOpDef[..., Any]") -> None:
+def forget(definition: "CustomOpDef[..., Any]") -> None:
     """Release a closed definition; another one of its name stays."""
-    if live(made.dispatcher, made.name) is made:
-        del _LIVE[made.dispatcher][made.name]
-    if _KEPT.get(made.name) is made:
-        del _KEPT[made.name]
+    if live(definition.dispatcher, definition.name) is definition:
+        del _LIVE[definition.dispatcher][definition.name]
+    if _KEPT.get(definition.name) is definition:
+        del _KEPT[definition.name]
 
 
 # Name -> the reason why it is absent, and the replacement.

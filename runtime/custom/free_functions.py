@@ -107,8 +107,8 @@ def _only(call: str, packet: OperatorPacket) -> OperatorHandle:
             operator=packet._name.name,
             overloads=overloads,
         )
-    wanted = "" if overloads[0] == "default" else overloads[0]
-    return OperatorHandle(packet._dispatcher, OperatorName(packet._name.name, wanted))
+    overload = "" if overloads[0] == "default" else overloads[0]
+    return OperatorHandle(packet._dispatcher, OperatorName(packet._name.name, overload))
 
 
 Given = TypeVar("Given", bound=Callable[..., Any])
@@ -162,7 +162,7 @@ def define(
         return partial(_defined, qualname, schema, alias_analysis)
     name = qualified(qualname)
     full = parse_signature(name, schema)
-    owner = lib or _kept(name.namespace or "")
+    owner = lib or _shared_library(name.namespace or "")
     debug = None if lib else origin_of_caller()
     return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags), debug=debug)
 
@@ -444,7 +444,7 @@ def _owner(call: str, handle: OperatorHandle, lib: Library | None) -> Library:
         raise DefinitionRefused(
             code="LibraryNeeded", call=f"{call}(...)", operator=str(handle.name)
         )
-    return _kept(handle.name.namespace or "")
+    return _shared_library(handle.name.namespace or "")
 
 
 def _debug(lib: Library | None, fn: Any) -> str | None:
@@ -457,9 +457,9 @@ def _debug(lib: Library | None, fn: Any) -> str | None:
     return f"{describe(fn)} ({origin})"
 
 
-def _kept(namespace: str) -> Library:
-    found = _KEPT.get(namespace)
-    return found or _KEPT.setdefault(
+def _shared_library(namespace: str) -> Library:
+    library = _KEPT.get(namespace)
+    return library or _KEPT.setdefault(
         namespace, Library(namespace, "FRAGMENT", origin=ORIGIN)
     )
 
@@ -511,16 +511,16 @@ def get_kernel(op: Operator, key: DispatchKey | str, /) -> SavedKernel:
     """
     handle = handle_of("get_kernel(...)", op)
     schema_of(handle)
-    wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+    dispatch_key = DispatchKey.parse(key) if isinstance(key, str) else key
     callee = OperatorRef(dispatcher_of(handle), handle.name, OperatorHandle)
     entry = callee.current_entry()
     caller = callee.caller(entry)
     assert entry is not None, "`caller` raises for an operator without an entry"
-    if wanted.slot is None or entry.table.slot(wanted.slot).kernel is None:
+    if dispatch_key.slot is None or entry.table.slot(dispatch_key.slot).kernel is None:
         raise LookupFailed(
             code="NoKernelForKey",
             operator=str(handle.name),
-            key=wanted.name,
+            key=dispatch_key.name,
             available=tuple(sorted(each.name for each in entry.implementations)),
         )
-    return SavedKernel(callee, caller, wanted)
+    return SavedKernel(callee, caller, dispatch_key)

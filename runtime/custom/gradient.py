@@ -82,12 +82,12 @@ def gradient_kernel(
         DefinitionRefused: the operator writes to an argument.
         LibraryMisuse: one of the two functions cannot be called with its arguments.
     """
-    given: dict[str, Any] = {"backward": backward, "setup_context": setup_context}
-    for name, function in given.items():
+    functions: dict[str, Any] = {"backward": backward, "setup_context": setup_context}
+    for name, function in functions.items():
         if not callable(function) and (function is not None or name == "backward"):
-            found = type(function).__name__
+            kind = type(function).__name__
             raise LibraryMisuse(
-                code="WrongArgument", argument=name, expected="a function", found=found
+                code="WrongArgument", argument=name, expected="a function", found=kind
             )
     for argument in schema.arguments:
         if argument.is_write:
@@ -104,9 +104,9 @@ def gradient_kernel(
     form = "" if setup_context is None else _form(schema, setup_context)
 
     def factory(below: Any, keyset: Any) -> Function:
-        found: Schema = below.schema
+        current: Schema = below.schema
         run = below_autograd(below, keyset)
-        return _kernel(run, found, backward, form, setup_context)
+        return _kernel(run, current, backward, form, setup_context)
 
     return linked(factory, "autograd")
 
@@ -154,11 +154,11 @@ def _unfit(
     from inspect import signature
 
     try:
-        found = signature(function)
+        parameters = signature(function)
     except (TypeError, ValueError):
         return "it does not have a signature" if names else None
     try:
-        found.bind(*values, **dict.fromkeys(names))
+        parameters.bind(*values, **dict.fromkeys(names))
     except TypeError as error:
         return str(error)
     return None
@@ -212,8 +212,8 @@ class _Needs(dict[int, tuple[bool, ...]]):
         needs = [False] * self._count
         for bit, place in enumerate(self._places):
             needs[place] = bool(mask >> bit & 1)
-        found = self[mask] = tuple(needs)
-        return found
+        flags = self[mask] = tuple(needs)
+        return flags
 
 
 def setup_call(
@@ -257,8 +257,8 @@ def recorded_lists(
         result = run_below(call)
         results = [result] if single else [*(result or ())]
         formula.outputs = _outputs(results)
-        given = finished(node, results)
-        return given[0] if single else tuple(given) or None
+        outputs = finished(node, results)
+        return outputs[0] if single else tuple(outputs) or None
 
     return record
 
@@ -282,11 +282,11 @@ def _inputs(
             needs.append(False)
             shapes.append(None)
             continue
-        found = edges_of([value] if kind == TENSOR else value)
-        wanted = tuple([edge is not None for edge in found])
-        needs.append(wanted[0] if kind == TENSOR else wanted)
-        shapes.append(1 if kind == TENSOR else (len(found),))
-        edges += found
+        value_edges = edges_of([value] if kind == TENSOR else value)
+        required = tuple([edge is not None for edge in value_edges])
+        needs.append(required[0] if kind == TENSOR else required)
+        shapes.append(1 if kind == TENSOR else (len(value_edges),))
+        edges += value_edges
     return tuple(needs), shapes, edges
 
 
@@ -328,7 +328,7 @@ class CallNode(FunctionNode):
             WriteRefused: a value is an inference tensor.
         """
         context = self.context
-        kept: list[Any] = []
+        saved: list[Any] = []
         for tensor in context.to_save:
             # The usual case of `save`.
             if (
@@ -336,11 +336,11 @@ class CallNode(FunctionNode):
                 or tensor is result
                 or tensor.key_bits & TRACKED != TRACKED
             ):
-                kept.append(self._kept(tensor, 0 if tensor is result else None))
+                saved.append(self._saved_form(tensor, 0 if tensor is result else None))
             else:
                 place = tensor._place
-                kept.append((tensor, 0 if place is None else place[0].version))
-        self._saved = kept
+                saved.append((tensor, 0 if place is None else place[0].version))
+        self._saved = saved
         # The node owns the values now: a result in the context would form a cycle.
         context.to_save = ()
 
@@ -366,19 +366,19 @@ def _recording(
 
     `places` are the positions of tensors, each with True if it may be None.
     """
-    given = numbered(start + len(named))
-    asked = [
+    parameters = numbered(start + len(named))
+    flags = [
         f"r{place} = {f'a{place} is not None and ' if absent else ''}"
         f"a{place}._requires_grad"
         for place, absent in places
     ]
     text = [
-        *block("try:", asked),
+        *block("try:", flags),
         "except AttributeError:",
-        f"    return others({given}) if GRAD.enabled else run({given})",
+        f"    return others({parameters}) if GRAD.enabled else run({parameters})",
         f"if not ({' or '.join([f'r{place}' for place, _ in places])}) or"
         " not GRAD.enabled:",
-        f"    return run({given})",
+        f"    return run({parameters})",
     ]
     behind = ["if not isinstance(result, Tensor): result = returns(result)"]
     if setup:
@@ -393,9 +393,9 @@ def _recording(
         f"node._places, node._arguments = slots, {len(places)}",
         "node._saved = NOTHING",
     ]
-    wanted = [(place, f"r{place}") for place, _ in places]
+    conditions = [(place, f"r{place}") for place, _ in places]
     text += [
-        *recorded_text(given, wanted, "CallNode", of_node, behind),
+        *recorded_text(parameters, conditions, "CallNode", of_node, behind),
         "try:",
         "    dtype = result._dtype",
         "except AttributeError:",
@@ -411,7 +411,7 @@ def _recording(
         *(["if context.to_save: node.keep_with(result)"] if setup else ()),
         "return result",
     ]
-    return block(f"def kernel({given}):", text)
+    return block(f"def kernel({parameters}):", text)
 
 
 class Formula:
@@ -443,19 +443,19 @@ class Formula:
         Raises:
             KernelError: `backward` returns values that do not fit.
         """
-        given, rest = [], list(gradients)
+        arguments, rest = [], list(gradients)
         for output in self.outputs:
             if isinstance(output, tuple):
                 (count,) = output
-                given.append(rest[:count])
+                arguments.append(rest[:count])
                 del rest[:count]
             else:
-                given.append(rest.pop(0))
-        found = self._backward(context, *given)
-        several = isinstance(found, tuple) or (
-            isinstance(found, list) and len(self.inputs) != 1
+                arguments.append(rest.pop(0))
+        returned = self._backward(context, *arguments)
+        several = isinstance(returned, tuple) or (
+            isinstance(returned, list) and len(self.inputs) != 1
         )
-        return self._flat([*found] if several else [found])
+        return self._flat([*returned] if several else [returned])
 
     def _flat(self, results: list[Any]) -> list[Any]:
         count = len(self.inputs)
@@ -479,8 +479,8 @@ class Formula:
         if result is None:
             return [None] * count
         if not isinstance(result, (list, tuple)):
-            found = type(result).__name__
-            raise self._misfit(f"returned a {found} for the list `{name}`")
+            kind = type(result).__name__
+            raise self._misfit(f"returned a {kind} for the list `{name}`")
         if len(result) != count:
             fault = f"returned {len(result)} gradients for `{name}`, a list of {count}"
             raise self._misfit(fault)

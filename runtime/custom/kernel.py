@@ -153,13 +153,13 @@ def check_fit(function: Any, schema: Schema) -> None:
             function, schema, "it has a `yield`, so that a call does not run it"
         )
     try:
-        found = signature(function)
+        parameters = signature(function)
     except (TypeError, ValueError):
         return
     start = schema.kwarg_only_start
     named = {argument.name: None for argument in schema.arguments[start:]}
     try:
-        found.bind(*[None] * start, **named)
+        parameters.bind(*[None] * start, **named)
     except TypeError as error:
         raise _unfit(function, schema, str(error)) from None
 
@@ -210,7 +210,7 @@ class ResultCheck:
         results = [result] if count == 1 else result
         if not isinstance(results, (tuple, list)) or len(results) != count:
             return
-        given = [*named_tensors(self._names, arguments)]
+        tensors = [*named_tensors(self._names, arguments)]
         before: list[tuple[str, Tensor]] = []
         for place, each in enumerate(results):
             tied = self._tied[place]
@@ -220,7 +220,7 @@ class ResultCheck:
                 continue
             views = self._views[place]
             for name, tensor in named_tensors([_label(count, place)], [each]):
-                self._compare(name, tensor, given, views)
+                self._compare(name, tensor, tensors, views)
                 for other, earlier in before:
                     if not views and shares(tensor, earlier):
                         raise self._aliased(name, tensor, other, earlier)
@@ -231,10 +231,10 @@ class ResultCheck:
         self,
         name: str,
         tensor: Tensor,
-        given: list[tuple[str, Tensor]],
+        tensors: list[tuple[str, Tensor]],
         views: frozenset[str],
     ) -> None:
-        for other, argument in given:
+        for other, argument in tensors:
             allowed = other.partition("[")[0] in views
             if argument is tensor or (not allowed and shares(tensor, argument)):
                 raise self._aliased(name, tensor, f"its argument `{other}`", argument)
@@ -305,11 +305,11 @@ def _owner(tensor: Tensor) -> Any:
         AttributeError: the owner is not a NumPy array.
     """
     place = tensor._place
-    held: Any = tensor._flat if place is None else place[0].array
-    base = held.base
+    array: Any = tensor._flat if place is None else place[0].array
+    base = array.base
     while base is not None:
-        held, base = base, base.base
-    return held
+        array, base = base, base.base
+    return array
 
 
 def _extent(tensor: Tensor) -> tuple[int, int]:
@@ -368,7 +368,7 @@ def _kernel(
     `fresh` are the positions of tensors with which the result is compared first, if
     that is sufficient for most results.
     """
-    given = numbered(len(passed))
+    parameters = numbered(len(passed))
     body = [f"result = function({', '.join(passed)})"]
     if fresh is not None:
         compared = "".join([f"a{place}, " for place in fresh])
@@ -383,8 +383,8 @@ def _kernel(
             "    pass",
         ]
     if looks:
-        body.append(f"look(result, ({given}{',' if passed else ''}))")
-    return block(f"def kernel({given}):", [*body, "return result"])
+        body.append(f"look(result, ({parameters}{',' if passed else ''}))")
+    return block(f"def kernel({parameters}):", [*body, "return result"])
 
 
 def _by_name(name: str, place: int) -> str:
@@ -417,15 +417,15 @@ def _written_results(schema: Schema) -> list[int] | None:
     """
     if not schema.is_mutable:
         return None
-    found = []
+    written = []
     for result in range(len(schema.returns)):
         places = [
             p for p in origin_places(schema, result) if schema.arguments[p].is_write
         ]
         if len(places) != 1 or schema.returns[result].type != TensorType:
             return None
-        found += places
-    return found
+        written += places
+    return written
 
 
 # Sizes that do not occur in samples, so that a dimension can be identified: primes.
@@ -509,13 +509,13 @@ def casting_to(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:
     Raises:
         AutogradMisuse: the device or the dtype is not supported.
     """
-    wanted = dtype_served(device, dtype, CASTABLE, ", ", optional=False)
-    assert wanted is not None, "none is refused"
+    target = dtype_served(device, dtype, CASTABLE, ", ", optional=False)
+    assert target is not None, "none is refused"
 
     def cast(arguments: tuple[Any, ...]) -> list[Any]:
-        return [cast_to(each, wanted, device, keeps=False) for each in arguments]
+        return [cast_to(each, target, device, keeps=False) for each in arguments]
 
-    return DEVICES[device][0], linked(casting(cast), f"autocast_to_{wanted.name}")
+    return DEVICES[device][0], linked(casting(cast), f"autocast_to_{target.name}")
 
 
 def version_kernel(schema: Schema) -> Kernel | None:
@@ -537,7 +537,7 @@ def _following(below: Any, keyset: Any) -> Function:
         if not (GRAD.enabled or GRAD.follows):
             return result
         results = [result] if count == 1 else result
-        made = SEVERAL if len([*tensors_in(results)]) > 1 else ""
+        reason = SEVERAL if len([*tensors_in(results)]) > 1 else ""
         for places, each in zip(origins, results, strict=False):
             sources = [
                 (s, at) for at in sorted(places) for s in tensors_in([arguments[at]])
@@ -548,7 +548,7 @@ def _following(below: Any, keyset: Any) -> Function:
                         replay = None
                         if source is arguments[at] and source.key_bits & PYTHON:
                             replay = replay_of(below.operator, schema, at, *arguments)
-                        follow(source, view, made, operator, replay)
+                        follow(source, view, reason, operator, replay)
                         break
         return result
 

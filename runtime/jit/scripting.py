@@ -207,13 +207,13 @@ def _function(function: Any, examples: Any) -> ScriptFunction:
             _named(function),
             f"it is marked by `@{mark.value}`, so it stays a Python function",
         )
-    known = function.__dict__.get(KEPT)
+    compiled_before = function.__dict__.get(KEPT)
     # A wrapper made by `functools.wraps` may have a copy of the attribute.
-    if known is None or known.function.python is not function:
+    if compiled_before is None or compiled_before.function.python is not function:
         types = {"types": types_of_calls(function, examples)} if examples else {}
         compiled = compile_function(function, SHARED_PROGRAM, **types)
-        known = function.__dict__[KEPT] = ScriptFunction(compiled)
-    result: ScriptFunction = known
+        compiled_before = function.__dict__[KEPT] = ScriptFunction(compiled)
+    result: ScriptFunction = compiled_before
     return result
 
 
@@ -227,12 +227,12 @@ def _of_methods(module: Module, examples: Any) -> Mapping[str, Mapping[str, Type
     if not examples:
         return {}
     calls = examples if isinstance(examples, Mapping) else {"forward": examples}
-    found = {}
+    types = {}
     for method, each in calls.items():
         name = method if isinstance(method, str) else method.__name__
         function = getattr(type(module), name)
-        found[name] = types_of_calls(function, each, skip=1)
-    return found
+        types[name] = types_of_calls(function, each, skip=1)
+    return types
 
 
 def types_of_calls(
@@ -245,7 +245,7 @@ def types_of_calls(
     """
     code: Any = function
     names = code.__code__.co_varnames[skip : code.__code__.co_argcount]
-    found: dict[str, list[Type]] = {}
+    types_by_name: dict[str, list[Type]] = {}
     for example in calls:
         arguments = example if isinstance(example, tuple | list) else (example,)
         for name, value in zip(names, arguments, strict=False):
@@ -254,9 +254,9 @@ def types_of_calls(
             one = inferred_type(value)
             if isinstance(one, NotInferred):
                 raise _no_type(function, name, one.reason)
-            found.setdefault(name, []).append(one)
+            types_by_name.setdefault(name, []).append(one)
     types = {}
-    for name, each in found.items():
+    for name, each in types_by_name.items():
         common = unify(*each)
         if isinstance(common, Mismatch):
             raise _no_type(function, name, common.reason)
@@ -289,8 +289,8 @@ class CompilationUnit:
         """
         own = {name: each.function for name, each in self._functions.items()}
         names = {**text_names(), **own}
-        made = compile_text(lang, self._program, names=names)
-        for each in made:
+        functions = compile_text(lang, self._program, names=names)
+        for each in functions:
             self._functions[each.name] = ScriptFunction(each)
 
     @property
@@ -312,8 +312,8 @@ class CompilationUnit:
                 path=name,
                 near=nearest(name, [*functions]),
             )
-        found: ScriptFunction = functions[name]
-        return found
+        function: ScriptFunction = functions[name]
+        return function
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._functions})
@@ -357,15 +357,15 @@ def trace_module(mod: Module, inputs: Mapping[str, Any], **options: Any) -> Any:
     `trace`.
     """
     tracing: Any = load("everyorder.runtime.script.tracing")
-    made = uncompiled_module(mod)
-    of = made.__script_type__
+    compiled = uncompiled_module(mod)
+    of = compiled.__script_type__
     for name, each in inputs.items():
         method = mod if name == "forward" else getattr(mod, name)
         traced = tracing.trace_method(method, mod, of, each, name=name, **options)
         traced.qualname = f"{of.declaration.qualname}.{name}"
         of.declaration.add_method(name, traced.schema)
         of.declaration.functions[name] = traced
-    return made
+    return compiled
 
 
 def save(m: Any, f: Any, **options: Any) -> None:

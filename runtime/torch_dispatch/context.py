@@ -119,14 +119,14 @@ class Context:
     ) -> Library:
         call = f"Context.library({ns!r}, {kind!r})"
         own = self._own_dispatcher(main, call)
-        made = VerifiedLibrary(self, main, own, ns, kind, dispatch_key, origin)
+        library = VerifiedLibrary(self, main, own, ns, kind, dispatch_key, origin)
         with CHANGED:
-            self._libraries.add(made)
+            self._libraries.add(library)
             alive = self.alive
         if not alive:
-            made.close()
+            library.close()
             self.check_open(call)
-        return made
+        return library
 
     def own(self, dispatcher: Dispatcher) -> Dispatcher | None:
         """Return the dispatcher with this context's copies, or None if it has none."""
@@ -144,8 +144,8 @@ class Context:
         These are the registered classes, and the classes of tensors created in the
         context.
         """
-        found = (reference() for reference in tuple(self.noted.values()))
-        return tuple(cls for cls in found if cls is not None)
+        classes = (reference() for reference in tuple(self.noted.values()))
+        return tuple(cls for cls in classes if cls is not None)
 
     def register_class(self, cls: type[Tensor]) -> None:
         """Register a class of tensors in the context; several contexts may share it.
@@ -178,35 +178,35 @@ class Context:
             own.drain()
         self.noted.clear()
 
-    def check_open(self, asked: str) -> None:
+    def check_open(self, call: str) -> None:
         """Check that the context is open.
 
         Raises:
             ContextError: the context is closed.
         """
         if not self.alive:
-            raise ContextError(code="ContextClosed", context=self.name, asked=asked)
+            raise ContextError(code="ContextClosed", context=self.name, asked=call)
 
     def _own_dispatcher(self, main: Dispatcher, call: str) -> Dispatcher:
         with CHANGED:
             self.check_open(call)
-            found = self._own.get(main)
-            if found is None:
-                found = self._own[main] = Dispatcher(
+            own = self._own.get(main)
+            if own is None:
+                own = self._own[main] = Dispatcher(
                     builtin_fallbacks=False,
                     merges_alias_kinds=main.state.merges_alias_kinds,
                     warns_of_overrides=main.warns_of_overrides,
                 )
-        return found
+        return own
 
     def note(self, cls: type[Tensor]) -> None:
         """Record that a tensor of a class was created here; the reference is weak."""
-        known = self.noted
-        if known.get(id(cls)) is not ref(cls) and self.alive:
-            for number, reference in tuple(known.items()):
+        noted = self.noted
+        if noted.get(id(cls)) is not ref(cls) and self.alive:
+            for number, reference in tuple(noted.items()):
                 if reference() is None:
-                    known.pop(number, None)
-            known[id(cls)] = ref(cls)
+                    noted.pop(number, None)
+            noted[id(cls)] = ref(cls)
 
     def __enter__(self) -> Self:
         self.check_open(f"with {self!r}")
@@ -257,8 +257,8 @@ type(STATE).context = STATE.context = MAIN
 
 def current_context() -> Context:
     """Return the current context of the thread."""
-    found: Context = STATE.context
-    return found
+    context: Context = STATE.context
+    return context
 
 
 def check_wrapped_here(tensor: Tensor, call: str) -> None:

@@ -83,9 +83,9 @@ def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
     Raises:
         ContextError: the tensors belong to different contexts, or it is closed.
     """
-    found = next(_contexts(arguments), None) or STATE.context
-    check_contexts(found, arguments, operator)
-    return found
+    context = next(_contexts(arguments), None) or STATE.context
+    check_contexts(context, arguments, operator)
+    return context
 
 
 def check_contexts(
@@ -155,9 +155,9 @@ class Router:
             context = context_of(arguments, below.operator)
             run = main
             if not context.registrar:
-                held = self._copy(context, key, below.operator)
-                run = copies.get(held) or copies.setdefault(
-                    held, below.bind(held.kernel, keyset, key, fallback)
+                copy = self._copy(context, key, below.operator)
+                run = copies.get(copy) or copies.setdefault(
+                    copy, below.bind(copy.kernel, keyset, key, fallback)
                 )
             before = STATE.context
             if context is before:
@@ -180,15 +180,15 @@ class Router:
         """
         dispatcher = self._dispatcher()
         own = None if dispatcher is None else context.own(dispatcher)
-        held = None if own is None else self._held(own.state, key)
-        if held is not None:
-            return held
+        copy = None if own is None else self._find_copy(own.state, key)
+        if copy is not None:
+            return copy
         context.check_open(str(operator()))
         raise ContextError(
             code="NoCopy", context=context.name, operator=str(operator()), key=key.name
         )
 
-    def _held(self, state: DispatcherState, key: DispatchKey) -> Held | None:
+    def _find_copy(self, state: DispatcherState, key: DispatchKey) -> Held | None:
         if self._place is None:
             assert key.slot is not None, "calls are dispatched by runtime keys"
             return state.fallbacks.slots[key.slot]
@@ -215,9 +215,13 @@ def routed(token: RegistrationRecord, dispatcher: Dispatcher) -> RegistrationRec
             standing = Kernel(Router(token, dispatcher), facts)
             if isinstance(token, Fallback):
                 return Fallback(token.keys, standing, token.debug)
-            told = token.reading
+            original = token.reading
             reading = read_kernel(
-                told.operator, told.key, facts, told.debug, kernel.with_keyset
+                original.operator,
+                original.key,
+                facts,
+                original.debug,
+                kernel.with_keyset,
             )
             return Implementation(reading, standing)
     return token
@@ -245,10 +249,10 @@ class MainLibrary(Library):
         self, tokens: tuple[RegistrationRecord, ...], exclusive: bool = False
     ) -> Registration:
         standing = tuple([routed(token, self._dispatcher) for token in tokens])
-        made = super()._register(standing, exclusive)
+        registration = super()._register(standing, exclusive)
         with CHANGED:
             CHANGED.notify_all()
-        return made
+        return registration
 
 
 class VerifiedLibrary(Library):
@@ -284,7 +288,7 @@ class VerifiedLibrary(Library):
     ) -> Registration:
         self._main.check_writable("a library of a context")
         try:
-            made = super()._register(tokens, exclusive)
+            registration = super()._register(tokens, exclusive)
         except LibraryMisuse as error:
             if error.code != "LibraryClosed":
                 raise
@@ -293,9 +297,9 @@ class VerifiedLibrary(Library):
         try:
             _verify(self._context, self._main, tokens)
         except BaseException:
-            made.close()
+            registration.close()
             raise
-        return made
+        return registration
 
     def rule(
         self,
@@ -354,8 +358,8 @@ def _is_met(state: DispatcherState, token: RegistrationRecord) -> bool:
         return True
     through = token.kernel.function is None
     return all(
-        any(is_routed(e) or (through and e.kernel.function is None) for e in held)
-        for held in _kernel_places(state, token)
+        any(is_routed(e) or (through and e.kernel.function is None) for e in tokens)
+        for tokens in _kernel_places(state, token)
     )
 
 
@@ -368,8 +372,8 @@ def _kernel_places(
         return [() if entry is None else entry.implementations.get(token.key, ())]
     if isinstance(token, Fallback):
         slots = state.fallbacks.slots
-        found = [slots[key.slot] for key in token.keys if key.slot is not None]
-        return [() if each is None else (each,) for each in found]
+        fallbacks = [slots[key.slot] for key in token.keys if key.slot is not None]
+        return [() if each is None else (each,) for each in fallbacks]
     return []
 
 
@@ -411,12 +415,12 @@ def _check_fits(
         if token.reading.facts.signature is not None:
             check_kernel_fits(entry, token)
         return
-    known = [each.schema for each in entry.definitions]
-    if known and token.schema not in known:
+    schemas = [each.schema for each in entry.definitions]
+    if schemas and token.schema not in schemas:
         raise ContextError(
             code="SchemaDiffers",
             context=context,
             operator=str(token.operator),
             schema=str(token.schema),
-            expected=str(known[0]),
+            expected=str(schemas[0]),
         )

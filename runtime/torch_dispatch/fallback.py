@@ -138,8 +138,8 @@ def fast_path(schema: Schema, general: Handling) -> Function | None:
     inside_last=inside_last,
 )
 def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
-    given = numbered(count)
-    values = f"({given},)" if count else "()"
+    parameters = numbered(count)
+    values = f"({parameters},)" if count else "()"
     text = [
         "mine = STATE.__dict__",
         "stack = mine['stack']",
@@ -149,7 +149,7 @@ def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
     for number, place in enumerate(places):
         text += [
             f"    if a{place} is not None and a{place}.key_bits & PYTHON:",
-            *_found(f"a{place}", number == 0, given),
+            *_find_handled(f"a{place}", number == 0, parameters),
         ]
     text += [
         "    if first is None:",
@@ -160,19 +160,19 @@ def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
         "        context = first._context",
         # Tensors whose keys were set by hand do not have a handler.
         "except AttributeError:",
-        f"    return general({given})",
+        f"    return general({parameters})",
         "if context is not mine['context'] or not context.alive:",
-        f"    return general({given})",
+        f"    return general({parameters})",
         "func = known()",
         "if func is None:",
         "    func = operator()",
-        f"args, kwargs = strip({given})",
+        f"args, kwargs = strip({parameters})",
         "local = LOCAL.__dict__",
         "view = local['view']",
         "if stack:",
         "    entered = stack[-1]",
         "    if entered.context is not context:",
-        f"        return general({given})",
+        f"        return general({parameters})",
         "    handler = entered.mode",
         "    rest = stack[:-1]",
         "    if rest:",
@@ -199,23 +199,23 @@ def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
         "local['view'] = view",
         "mine['context'] = context",
         "if result is NotImplemented:",
-        f"    return refused({given})",
+        f"    return refused({parameters})",
         # A tensor result that cannot alias an argument needs no conversion.
         *(["if isinstance(result, Tensor): return result"] if plain else ()),
         f"return finish(result, {values}, handler)",
     ]
-    return block(f"def handle({given}):", text)
+    return block(f"def handle({parameters}):", text)
 
 
-def _found(name: str, alone: bool, given: str) -> list[str]:
-    if alone:
+def _find_handled(name: str, single: bool, parameters: str) -> list[str]:
+    if single:
         return [f"        first = {name}"]
     return [
         "        if first is None:",
         f"            first = {name}",
         f"        elif type({name}) is not type(first) or "
         f"{name}._context is not first._context:",
-        f"            return general({given})",
+        f"            return general({parameters})",
     ]
 
 
@@ -228,7 +228,7 @@ ENDLESS = 32
 FARTHEST = 4
 
 # The code that calls handlers, other than the fast paths.
-_FRAMES = (Handling._asked.__code__,)
+_FRAMES = (Handling._call_handler.__code__,)
 
 
 def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
@@ -264,21 +264,21 @@ def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
 )
 def _snapshot(count: int) -> list[str]:
     """Return the lines of the kernel for `count` arguments; -1 for any number."""
-    given = numbered(count) if count >= 0 else "*rest"
+    parameters = numbered(count) if count >= 0 else "*rest"
     body = [
         "mine = STATE.__dict__",
         'if mine["snapshot"] is not None:',
-        f"    return run({given})",
+        f"    return run({parameters})",
         'mine["snapshot"] = LOCAL.view',
         "try:",
-        f"    return run({given})",
+        f"    return run({parameters})",
         "except RecursionError as error:",
         "    check_endless(error, operator)",
         "    raise",
         "finally:",
         '    mine["snapshot"] = None',
     ]
-    return block(f"def snapshot({given}):", body)
+    return block(f"def snapshot({parameters}):", body)
 
 
 def register_torch_dispatch(
@@ -296,9 +296,9 @@ def register_torch_dispatch(
         LibraryMisuse: called by a listener.
     """
     if not isinstance(func, OperatorHandle):
-        found, expected = type(func).__name__, "an operator with its overload"
+        actual, expected = type(func).__name__, "an operator with its overload"
         raise LibraryMisuse(
-            code="WrongArgument", argument="func", expected=expected, found=found
+            code="WrongArgument", argument="func", expected=expected, found=actual
         )
     dispatcher = func.dispatcher
     assert isinstance(dispatcher, Dispatcher), "handles are made for dispatchers"

@@ -99,8 +99,8 @@ class TorchDispatchMode:
             _leave(self, bool(exception), _interrupts(*exception[:1]))
         except BaseException as error:
             # An exception while an infra mode is left does not keep it entered.
-            held = any(each.mode is self for each in STATE.stack)
-            if held and _interrupts(type(error)):
+            entered = any(each.mode is self for each in STATE.stack)
+            if entered and _interrupts(type(error)):
                 _leave(self, True, True)
             raise
 
@@ -268,8 +268,8 @@ def mode_at(place: int) -> TorchDispatchMode:
     stack = STATE.stack
     if not -len(stack) <= place < len(stack):
         raise ModeStackError(code="NoModeAtPlace", place=place, stack=mode_names(stack))
-    found: TorchDispatchMode = stack[place].mode
-    return found
+    mode: TorchDispatchMode = stack[place].mode
+    return mode
 
 
 class _Aside(Generic[Given]):
@@ -287,13 +287,13 @@ class _Aside(Generic[Given]):
 
     def __enter__(self) -> Given:
         stack, outside = STATE.stack, LOCAL.view
-        rest, given = self._choose(stack)
+        rest, removed = self._choose(stack)
         inside = outside
         if stack and not rest:
             inside = view_of(outside.included & ~HANDLED, outside.excluded)
         self._saved = stack, outside, inside, STATE.thread, self._saved
         STATE.stack, LOCAL.view = rest, inside
-        return given
+        return removed
 
     def __exit__(self, *_exception: object) -> None:
         stack, view, inside, thread, before = self._saved
@@ -374,18 +374,18 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
 
 def inside(view: View) -> View:
     """Return the view of a handler; cached as `view.handling`."""
-    found = view.handling
-    if found is None:
-        found = view.handling = view_of(view.included, view.excluded | ABOVE)
-    return found
+    handling = view.handling
+    if handling is None:
+        handling = view.handling = view_of(view.included, view.excluded | ABOVE)
+    return handling
 
 
 def inside_last(view: View) -> View:
     """Return the view of the handler of the last mode; cached as
     `view.handling_last`.
     """
-    found = view.handling_last
-    if found is None:
+    handling = view.handling_last
+    if handling is None:
         included = view.included & ~HANDLED
-        found = view.handling_last = view_of(included, view.excluded | ABOVE)
-    return found
+        handling = view.handling_last = view_of(included, view.excluded | ABOVE)
+    return handling

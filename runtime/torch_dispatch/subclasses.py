@@ -128,13 +128,13 @@ def make_subclass(
             raise SubclassError(
                 code="AlreadyWrapped", cls=cls.__name__, found=type(detached).__name__
             )
-        made: T = detached
+        result: T = detached
     else:
         bits = detached.key_bits
         if device_for_backend_keys is not None:
             where = _device("_make_subclass", device_for_backend_keys)
             bits = fresh_key_bits(where.type)
-        made = instance_of(
+        result = instance_of(
             cls,
             detached._shape,
             detached._dtype,
@@ -142,8 +142,8 @@ def make_subclass(
             bits,
             ensure_place(detached),
         )
-    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
-    return _requiring(made, require_grad)
+    set_policy(result, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(result, require_grad)
 
 
 def make_wrapper_subclass(
@@ -200,9 +200,9 @@ def make_wrapper_subclass(
     count = offset + span(shape, steps) if prod(shape) else offset
     storage = WrapperStorage(cls.__name__, where, kind, count)
     bits = fresh_key_bits(where.type)
-    made = instance_of(cls, shape, kind, where, bits, (storage, offset, steps))
-    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
-    return _requiring(made, requires_grad)
+    wrapper = instance_of(cls, shape, kind, where, bits, (storage, offset, steps))
+    set_policy(wrapper, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(wrapper, requires_grad)
 
 
 def as_subclass(tensor: Tensor, cls: type[T]) -> T:
@@ -222,8 +222,8 @@ _OPTIONS = {
 }
 
 
-def _check_options(cls: type, *given: Any) -> None:
-    for (option, fits), value in zip(_OPTIONS.items(), given, strict=True):
+def _check_options(cls: type, *options: Any) -> None:
+    for (option, fits), value in zip(_OPTIONS.items(), options, strict=True):
         if value is not None and str(value) not in fits:
             raise SubclassError(
                 code="UnsupportedForWrappers",
@@ -234,47 +234,47 @@ def _check_options(cls: type, *given: Any) -> None:
             )
 
 
-def _numbers(argument: str, given: object) -> Ints:
+def _numbers(argument: str, value: object) -> Ints:
     """Return a sequence of integers as a tuple.
 
     Raises:
         UnfitValue: `given` is not a sequence of integers.
     """
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise _unfit(f"a sequence of integers as `{argument}`", given)
-    return tuple(_number(argument, each) for each in given)
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise _unfit(f"a sequence of integers as `{argument}`", value)
+    return tuple(_number(argument, each) for each in value)
 
 
-def _number(argument: str, given: object) -> int:
+def _number(argument: str, value: object) -> int:
     try:
-        return int(index(given))  # type: ignore[arg-type]  # refused by a TypeError
+        return int(index(value))  # type: ignore[arg-type]  # refused by a TypeError
     except TypeError:
-        raise _unfit(f"integers as `{argument}`", given) from None
+        raise _unfit(f"integers as `{argument}`", value) from None
 
 
-def _unfit(fits: str, given: object) -> UnfitValue:
+def _unfit(fits: str, value: object) -> UnfitValue:
     return UnfitValue(
-        asked="_make_wrapper_subclass", fits=fits, found=describe_value(given)
+        asked="_make_wrapper_subclass", fits=fits, found=describe_value(value)
     )
 
 
-def _device(call: str, given: Device | str | None) -> Device:
-    if given is None:
+def _device(call: str, value: Device | str | None) -> Device:
+    if value is None:
         return CPU
-    if isinstance(given, str):
-        return Device.parse(given)
-    if not isinstance(given, Device):
+    if isinstance(value, str):
+        return Device.parse(value)
+    if not isinstance(value, Device):
         raise UnfitValue(
-            asked=call, fits="a device, or its name", found=describe_value(given)
+            asked=call, fits="a device, or its name", found=describe_value(value)
         )
-    return given
+    return value
 
 
-def _requiring(made: T, requires_grad: bool) -> T:
+def _requiring(tensor: T, requires_grad: bool) -> T:
     if requires_grad:
-        check_differentiable(made._dtype)
-        made._requires_grad = True
-    return made
+        check_differentiable(tensor._dtype)
+        tensor._requires_grad = True
+    return tensor
 
 
 STRIDED = Layout.named("strided")
@@ -371,7 +371,7 @@ def check_slots(cls: type, call: str) -> None:
             )
 
 
-def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
+def set_policy(tensor: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
     """Make the handler of a new tensor answer for its metadata.
 
     Raises:
@@ -380,26 +380,26 @@ def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> N
     if not isinstance(sizes, str | None) or sizes not in WORDS:
         raise SubclassError(
             code="UnknownPolicy",
-            cls=type(made).__name__,
+            cls=type(tensor).__name__,
             found=str(sizes),
             known=tuple(word for word in WORDS if word is not None),
         )
     policy = WORDS[sizes] | (DEVICE if device else 0) | (LAYOUT if layout else 0)
     if policy:
-        apply_policy(made, policy)
+        apply_policy(tensor, policy)
 
 
-def apply_policy(made: Tensor, policy: int) -> None:
+def apply_policy(tensor: Tensor, policy: int) -> None:
     """Make the handler of a tensor answer for the metadata in `policy`, a sum of
     bits.
     """
-    kind = type(made)
+    kind = type(tensor)
     for name, asking in ASKING.items():
         # Replace only attributes inherited from Tensor, not those of a class in
         # between.
         if getattr_static(kind, name) is getattr_static(Tensor, name):
             setattr(kind, name, asking)
-    made._policy = policy
+    tensor._policy = policy
 
 
 def _answer(
@@ -415,23 +415,25 @@ def _answer(
     return read(tensor)
 
 
-def _check_counts(tensor: Tensor, func: OperatorHandle, found: int | list[int]) -> None:
+def _check_counts(
+    tensor: Tensor, func: OperatorHandle, answer: int | list[int]
+) -> None:
     """Check that sizes, strides and the like are not negative.
 
     Raises:
         SubclassError: a number is negative.
     """
-    numbers = found if isinstance(found, list) else [found]
+    numbers = answer if isinstance(answer, list) else [answer]
     if min(numbers, default=0) < 0:
         raise SubclassError(
             code="WrongMetadata",
             cls=type(tensor).__name__,
             operator=str(func),
-            found=str(found),
+            found=str(answer),
         )
 
 
-def _asking(
+def _policy_attribute(
     name: str, bit: int, operator: str, convert: Callable[[Any], Any] | None = None
 ) -> tuple[str, Any]:
     """Return the attribute `name` of a tensor for a class with a policy."""
@@ -448,9 +450,9 @@ def _asking(
     return name, wraps(own)(ask)
 
 
-def _asking_of_order() -> tuple[str, Any]:
+def _policy_is_contiguous() -> tuple[str, Any]:
     """Return `is_contiguous`: by the strides for a format, else by the handler."""
-    name, ask = _asking("is_contiguous", STRIDES, "is_contiguous")
+    name, ask = _policy_attribute("is_contiguous", STRIDES, "is_contiguous")
 
     @wraps(Tensor.is_contiguous)
     def in_order(self: Tensor, memory_format: MemoryFormat | None = None) -> Any:
@@ -493,16 +495,16 @@ with ExitStack() as undo:
     # these.
     ASKING: dict[str, Any] = dict(
         (
-            _asking("shape", SIZES, "sym_size", tuple),
-            _asking("ndim", SIZES, "dim"),
-            _asking("dim", SIZES, "dim"),
-            _asking("numel", SIZES, "sym_numel"),
-            _asking("offset", SIZES, "sym_storage_offset"),
-            _asking("storage_offset", SIZES, "sym_storage_offset"),
-            _asking("strides", STRIDES, "sym_stride", tuple),
-            _asking_of_order(),
-            _asking("device", DEVICE, "device"),
-            _asking("layout", LAYOUT, "layout", _as_layout),
+            _policy_attribute("shape", SIZES, "sym_size", tuple),
+            _policy_attribute("ndim", SIZES, "dim"),
+            _policy_attribute("dim", SIZES, "dim"),
+            _policy_attribute("numel", SIZES, "sym_numel"),
+            _policy_attribute("offset", SIZES, "sym_storage_offset"),
+            _policy_attribute("storage_offset", SIZES, "sym_storage_offset"),
+            _policy_attribute("strides", STRIDES, "sym_stride", tuple),
+            _policy_is_contiguous(),
+            _policy_attribute("device", DEVICE, "device"),
+            _policy_attribute("layout", LAYOUT, "layout", _as_layout),
         )
     )
     APPLY_POLICY.set(apply_policy)

@@ -129,37 +129,37 @@ class Handling:
     def handle(self, *arguments: Any) -> Any:
         """Call the innermost mode, then the classes; return the operator's result."""
         stack, view, before = STATE.stack, LOCAL.view, STATE.context
-        found = self._overloaded(arguments)
+        overloaded = self._overloaded(arguments)
         func = self.operator()
-        STATE.context = _context(func, stack, found, arguments)
+        STATE.context = _context(func, stack, overloaded, arguments)
         try:
             if stack:
                 mode = stack[-1].mode
                 rest = STATE.stack = stack[:-1]
                 LOCAL.view = inside(view) if rest else inside_last(view)
-                types = tuple(map(type, found))
+                types = tuple(map(type, overloaded))
                 by = self._by(mode)
-                result = self._asked(by, mode, func, types, arguments)
+                result = self._call_handler(by, mode, func, types, arguments)
                 check_stack(by, rest)
                 if result is not NotImplemented:
                     return self.finish(result, arguments, by)
             STATE.stack, LOCAL.view = stack, inside(view)
-            return self._classes(func, found, arguments)
+            return self._classes(func, overloaded, arguments)
         finally:
             STATE.stack = stack
             LOCAL.view = view
             STATE.context = before
 
-    def _classes(self, func: Any, found: Overloaded, arguments: Any) -> Any:
+    def _classes(self, func: Any, overloaded: Overloaded, arguments: Any) -> Any:
         """Call the handlers of the arguments' classes, one after the other."""
-        stack, types = STATE.stack, tuple(map(type, found))
-        for tensor in found:
+        stack, types = STATE.stack, tuple(map(type, overloaded))
+        for tensor in overloaded:
             by = self._by(tensor)
-            result = self._asked(by, type(tensor), func, types, arguments)
+            result = self._call_handler(by, type(tensor), func, types, arguments)
             check_stack(by, stack)
             if result is not NotImplemented:
                 return self.finish(result, arguments, by)
-        raise _not_implemented(func, stack, found)
+        raise _not_implemented(func, stack, overloaded)
 
     def refused(self, *arguments: Any) -> Any:
         """Continue after the first handler returned NotImplemented.
@@ -167,36 +167,36 @@ class Handling:
         That was the innermost mode's, or else that of the one class of the arguments.
         """
         stack, view, before = STATE.stack, LOCAL.view, STATE.context
-        func, found = self.operator(), self._overloaded(arguments)
+        func, overloaded = self.operator(), self._overloaded(arguments)
         if not stack:
-            raise _not_implemented(func, stack, found)
+            raise _not_implemented(func, stack, overloaded)
         LOCAL.view = inside(view)
         try:
-            return self._classes(func, found, arguments)
+            return self._classes(func, overloaded, arguments)
         finally:
             STATE.stack = stack
             LOCAL.view = view
             STATE.context = before
 
-    def _by(self, asked: Any) -> Any:
+    def _by(self, subject: Any) -> Any:
         """Return the rule of the class of a mode or tensor, or the mode or tensor
         itself.
         """
         for rule in self._rules:
-            if rule.cls is type(asked):
+            if rule.cls is type(subject):
                 return rule
-        return asked
+        return subject
 
-    def _asked(
+    def _call_handler(
         self, handler: Any, subject: Any, func: Any, types: Any, arguments: Any
     ) -> Any:
         """Return the result of a handler, or of a rule, which receives the mode or
         class.
         """
-        given, by_name = self.strip(*arguments)
+        args, by_name = self.strip(*arguments)
         if isinstance(handler, ClassRule):
-            return handler.function(subject, func, types, given, by_name)
-        return handler.__torch_dispatch__(func, types, given, by_name)
+            return handler.function(subject, func, types, args, by_name)
+        return handler.__torch_dispatch__(func, types, args, by_name)
 
 
 def check_stack(handler: Any, expected: Any) -> None:
@@ -217,27 +217,27 @@ def check_stack(handler: Any, expected: Any) -> None:
     )
 
 
-def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
+def _context(func: Any, stack: Any, overloaded: Overloaded, arguments: Any) -> Any:
     """Return the context that a call belongs to.
 
     Raises:
         HandlerError: there is neither a mode nor a tensor with a handler.
         ContextError: the tensors belong to different contexts, or it is closed.
     """
-    if not (stack or found):
+    if not (stack or overloaded):
         raise HandlerError(code="NothingToHandle", operator=str(func))
     # A tensor whose keys were set by hand does not have a context.
     here = STATE.context
-    context = stack[-1].context if stack else getattr(found[0], "_context", here)
+    context = stack[-1].context if stack else getattr(overloaded[0], "_context", here)
     if OTHERS:
-        # If two tensors share a class, only the first one is in `found`.
+        # If two tensors share a class, only the first one is in `overloaded`.
         check_contexts(context, arguments, lambda: func)
     return context
 
 
-def _not_implemented(func: Any, stack: Any, found: Overloaded) -> HandlerError:
+def _not_implemented(func: Any, stack: Any, overloaded: Overloaded) -> HandlerError:
     modes = (f"the mode {mode_name(stack[-1].mode)}",) if stack else ()
-    classes = tuple(f"the class {type(each).__name__}" for each in found)
+    classes = tuple(f"the class {type(each).__name__}" for each in overloaded)
     return HandlerError(
         code="NoImplementation", operator=str(func), asked=(*modes, *classes)
     )
@@ -265,10 +265,10 @@ def finisher(schema: Schema) -> Finish:
         except KernelError as error:
             problem = _problem(error)
         else:
-            found = _foreign(result)
-            if not found:
+            foreign = _foreign(result)
+            if not foreign:
                 return result
-            problem = f"{found}, which has keys but is not a tensor"
+            problem = f"{foreign}, which has keys but is not a tensor"
         raise HandlerError(
             code="WrongHandlerResult",
             handler=handler_name(handler),
@@ -296,13 +296,13 @@ def _identical(written: tuple[int, ...], converted: Callable[..., Any]) -> Finis
 
 
 def _counting(
-    shown: tuple[tuple[int, int], ...], single: bool, converted: Callable[..., Any]
+    views_of: tuple[tuple[int, int], ...], single: bool, converted: Callable[..., Any]
 ) -> Finish:
     """Make wrappers that show an argument's memory share its version counter."""
 
     def finish(value: Any, arguments: Sequence[Any], handler: Any) -> Any:
         result = converted(value, handler)
-        for argument, number in shown:
+        for argument, number in views_of:
             origin = arguments[argument]
             if not isinstance(origin, Tensor):
                 continue
@@ -330,9 +330,9 @@ def _foreign(result: Any) -> str:
 
 def _problem(error: KernelError) -> str:
     """Return the problem in a kernel's error, worded for a handler."""
-    found, expected = error.found, error.expected
+    actual, expected = error.found, error.expected
     if error.code == "WrongReturnCount":
-        noun = "value" if found == 1 else "values"
-        return f"{found} {noun}; the operator has {expected}"
+        noun = "value" if actual == 1 else "values"
+        return f"{actual} {noun}; the operator has {expected}"
     where = "" if error.position is None else f" at position {error.position}"
-    return f"{found} {error.value}{where}; {expected} belongs there"
+    return f"{actual} {error.value}{where}; {expected} belongs there"

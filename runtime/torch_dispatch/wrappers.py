@@ -173,8 +173,8 @@ def _flatten(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
     for name in names:
         value = getattr(wrapper, name, None)
         if not isinstance(value, Tensor):
-            shown = f"the name {name!r}, which is not an attribute with a tensor"
-            raise _wrong_parts(wrapper, shown)
+            problem = f"the name {name!r}, which is not an attribute with a tensor"
+            raise _wrong_parts(wrapper, problem)
         if value is wrapper:
             raise _wrong_parts(wrapper, f"the name {name!r}, which is itself")
         if is_traceable_wrapper_subclass(value):
@@ -202,37 +202,39 @@ def _parts(wrapper: Any) -> tuple[tuple[str, ...], Any]:
         raise _wrong_parts(wrapper, f"a {type(names).__name__} for the names")
     for name in names:
         if not isinstance(name, str):
-            shown = f"a {type(name).__name__} for the name of an attribute"
-            raise _wrong_parts(wrapper, shown)
+            problem = f"a {type(name).__name__} for the name of an attribute"
+            raise _wrong_parts(wrapper, problem)
     return tuple(names), context
 
 
-def _wrong_parts(wrapper: object, found: str) -> SubclassError:
-    return SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=found)
+def _wrong_parts(wrapper: object, problem: str) -> SubclassError:
+    return SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=problem)
 
 
 def _put_together(tensors: Iterator[Tensor], plan: WrapperPlan) -> Any:
-    given = {
+    tensors_by_name = {
         name: next(tensors) if inner is None else _put_together(tensors, inner)
         for name, inner in zip(plan.names, plan.inner, strict=True)
     }
     kind: Any = plan.cls
-    made = kind.__tensor_unflatten__(given, plan.context, plan.size, plan.strides)
-    if type(made) is not kind:
+    wrapper = kind.__tensor_unflatten__(
+        tensors_by_name, plan.context, plan.size, plan.strides
+    )
+    if type(wrapper) is not kind:
         raise SubclassError(
             code="WrongWhole",
             cls=kind.__name__,
             expected=f"a `{kind.__name__}`",
-            found=f"a `{type(made).__name__}`",
+            found=f"a `{type(wrapper).__name__}`",
         )
-    if made.shape != plan.size:
+    if wrapper.shape != plan.size:
         raise SubclassError(
             code="WrongWhole",
             cls=kind.__name__,
             expected=f"one of shape {plan.size}",
-            found=f"one of shape {made.shape}",
+            found=f"one of shape {wrapper.shape}",
         )
-    return made
+    return wrapper
 
 
 class SharedMemory(NamedTuple):
@@ -302,17 +304,17 @@ def correctable_aliases(schema: Schema) -> SharedMemory:
 
 def aliases_of(schema: Schema) -> SharedMemory:
     """Return the memory that the results of a schema share with its arguments."""
-    shown, written = [], []
+    views, written = [], []
     for number, result in enumerate(schema.returns):
         for place, argument in enumerate(schema.arguments):
             if argument.sets_before.isdisjoint(result.sets_before):
                 continue
             if not argument.is_write:
-                shown.append((place, number))
+                views.append((place, number))
             elif result.is_write:
                 written.append(place)
                 break
-    return SharedMemory(tuple(shown), tuple(written))
+    return SharedMemory(tuple(views), tuple(written))
 
 
 def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:
@@ -321,9 +323,9 @@ def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:
         return (out,)
     if not isinstance(out, (list, tuple)) or len(out) != count:
         several = isinstance(out, (list, tuple))
-        found = f"{len(out)} of them" if several else f"a {type(out).__name__}"
+        actual = f"{len(out)} of them" if several else f"a {type(out).__name__}"
         raise HandlerError(
-            code="WrongResultCount", operator=str(func), expected=count, found=found
+            code="WrongResultCount", operator=str(func), expected=count, found=actual
         )
     return out
 

@@ -106,19 +106,19 @@ class Points:
 
     def outputs(self, leaves: Sequence[Tensor]) -> list[TensorPart]:
         """Call with the leaves; return the floating results and written arguments."""
-        given = dict(self._given)
+        replacements = dict(self._given)
         for number, leaf in zip(self._points, leaves, strict=True):
-            given[number] = core.clone(leaf) if number in self._written else leaf
-        values = Copier(given=given).values(self.sample.values)
+            replacements[number] = core.clone(leaf) if number in self._written else leaf
+        values = Copier(given=replacements).values(self.sample.values)
         returned = self.sample.run(values)
-        found = [*self.sample.results(returned)]
-        known = {id(part.tensor) for part in found}
+        parts = [*self.sample.results(returned)]
+        ids = {id(part.tensor) for part in parts}
         for part in self.sample.arguments(values):
-            if self.sample.is_written(part) and id(part.tensor) not in known:
-                known.add(id(part.tensor))
+            if self.sample.is_written(part) and id(part.tensor) not in ids:
+                ids.add(id(part.tensor))
                 label = f"argument `{part.label}`"
-                found.append(TensorPart(part.place, label, part.tensor))
-        return [part for part in found if part.tensor.dtype in DIFFERENTIABLE]
+                parts.append(TensorPart(part.place, label, part.tensor))
+        return [part for part in parts if part.tensor.dtype in DIFFERENTIABLE]
 
     def function(self, *leaves: Tensor) -> tuple[Tensor, ...]:
         """Return the outputs as tensors, as `gradcheck` requires."""
@@ -139,18 +139,18 @@ def check_autograd(sample: Sample) -> OpCheckError | None:
         if registered is None:
             return None
         try:
-            found = _recorded(points) if registered else _unregistered(points)
+            finding = _recorded(points) if registered else _unregistered(points)
         except Exception as error:
             # If the sample itself is not a valid call, raise its own error.
             sample.run(Copier().values(sample.values))
             return _missing(points, f"called with them, it raises {_words(error)}")
-        return found or (_compared(points) if registered else None)
+        return finding or (_compared(points) if registered else None)
 
 
-def _missing(points: Points, seen: str) -> OpCheckError:
+def _missing(points: Points, observation: str) -> OpCheckError:
     about = points.sample.about(TEST)
     return OpCheckError(
-        code="AutogradMissing", **about, inputs=points.labels, seen=seen
+        code="AutogradMissing", **about, inputs=points.labels, seen=observation
     )
 
 
@@ -164,10 +164,10 @@ def _registered(sample: Sample) -> bool | None:
     device = next(p.tensor for p in parts if p.tensor._requires_grad).device
     key = autograd_key_of(key_of_device(device.type).backend)
     assert key.slot is not None, "every autograd key of a backend has a slot"
-    found = sample.handle.entry.table.slot(key.slot)
-    if not isinstance(found.token, Implementation) or found.kernel is None:
+    slot = sample.handle.entry.table.slot(key.slot)
+    if not isinstance(slot.token, Implementation) or slot.kernel is None:
         return False
-    return None if found.kernel.function is None else True
+    return None if slot.kernel.function is None else True
 
 
 def _unregistered(points: Points) -> OpCheckError | None:
@@ -176,10 +176,10 @@ def _unregistered(points: Points) -> OpCheckError | None:
     with exclude_keys(AUTOGRAD_KEYS):
         outputs = points.outputs(leaves)
     about = points.sample.about(TEST)
-    known = {id(leaf) for leaf in leaves}
+    leaf_ids = {id(leaf) for leaf in leaves}
     for part in outputs:
-        made = part.label.startswith("result") and id(part.tensor) not in known
-        if made and part.tensor._requires_grad:
+        is_new = part.label.startswith("result") and id(part.tensor) not in leaf_ids
+        if is_new and part.tensor._requires_grad:
             key = key_of_device(part.tensor.device.type).name
             return OpCheckError(
                 code="AutogradAtBackend", **about, key=key, result=part.label
@@ -205,8 +205,8 @@ def _recorded(points: Points) -> OpCheckError | None:
     except Exception as error:  # any error is the finding
         if code_of(error) == "NotImplementedFormula":
             operator = error.operator  # type: ignore[attr-defined]  # by its code
-            seen = f"run backwards, `{operator}` says that it has no formula"
-            return _missing(points, seen)
+            observation = f"run backwards, `{operator}` says that it has no formula"
+            return _missing(points, observation)
         at: dict[str, Any] = {"kind": code_of(error), "text": first_paragraph(error)}
         return OpCheckError(code="BackwardRaised", **about, inputs=points.labels, **at)
     return None
@@ -282,8 +282,8 @@ def computes_wide(wide: Points, narrow: Points) -> bool:
     """
     leaves = wide.leaves()
     moved = [core.mul(core.detach(leaf), 1 + FINE).requires_grad_() for leaf in leaves]
-    at, beside = wide.function(*leaves), wide.function(*moved)
-    if all(core.equal(*pair) for pair in zip(at, beside, strict=True)):
+    at, nearby = wide.function(*leaves), wide.function(*moved)
+    if all(core.equal(*pair) for pair in zip(at, nearby, strict=True)):
         return False
     there = narrow.function(*narrow.leaves())
     return all(

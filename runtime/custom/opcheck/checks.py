@@ -75,14 +75,16 @@ def check_schema(sample: Sample) -> OpCheckError | None:
     faults = [*_undeclared_aliases(trial)]
     pairs = [*_pairs(trial)]
     arguments = sample.schema.arguments
-    known = {c.part.place for c in changes if c.aspect != "beyond"}
-    seen = Seen(written={place for place in known if place < len(arguments)})
+    changed_places = {c.part.place for c in changes if c.aspect != "beyond"}
+    effects = Seen(
+        written={place for place in changed_places if place < len(arguments)}
+    )
     for result, part, _ in faults:
-        seen.shares.setdefault(result.place, set()).add(part.place)
+        effects.shares.setdefault(result.place, set()).add(part.place)
     for one, other, _ in pairs:
-        if one.place not in seen.shares and other.place not in seen.shares:
-            seen.pairs.add((one.place, other.place))
-    about, right = sample.about(TEST), corrected(sample.schema, seen)
+        if one.place not in effects.shares and other.place not in effects.shares:
+            effects.pairs.add((one.place, other.place))
+    about, right = sample.about(TEST), corrected(sample.schema, effects)
     if changes:
         first = changes[0]
         return OpCheckError(
@@ -133,8 +135,8 @@ def _undeclared_aliases(
     trial: SampleCall,
 ) -> Iterator[tuple[TensorPart, TensorPart, str]]:
     for result in trial.results:
-        found = [(p, shared(result.tensor, p.tensor)) for p in trial.parts]
-        sharing = [(part, how) for part, how in found if how]
+        overlaps = [(p, shared(result.tensor, p.tensor)) for p in trial.parts]
+        sharing = [(part, how) for part, how in overlaps if how]
         if any(_may(trial.sample, part, result) for part, _ in sharing):
             continue
         # First the argument that it is, then those on the same storage.
@@ -177,7 +179,7 @@ def _alias_not_seen(sample: Sample, trial: SampleCall) -> OpCheckError | None:
 
 def _unseen(trial: SampleCall) -> list[int]:
     """Return the annotated results that do not share memory with an argument."""
-    found: dict[int, bool] = {}
+    shared_by_place: dict[int, bool] = {}
     for result in trial.results:
         if result.place >= len(trial.sample.schema.returns):
             continue
@@ -186,8 +188,10 @@ def _unseen(trial: SampleCall) -> list[int]:
         if not sets or WILDCARD in sets or not fitting or not result.tensor.numel():
             continue
         shares = any(shared(result.tensor, part.tensor) for part in fitting)
-        found[result.place] = found.get(result.place, False) or shares
-    return [number for number, shares in found.items() if not shares]
+        shared_by_place[result.place] = (
+            shared_by_place.get(result.place, False) or shares
+        )
+    return [number for number, shares in shared_by_place.items() if not shares]
 
 
 def _variants(sample: Sample) -> Iterator[SampleCall]:
@@ -208,12 +212,12 @@ def _tried(sample: Sample, values: Sequence[Any]) -> Iterator[SampleCall]:
 
 def _relaid(sample: Sample, values: Sequence[Any], dtype: DType | None) -> list[Any]:
     """Return the values with every tensor contiguous, separate, and of the dtype."""
-    given: dict[int, Tensor] = {}
+    replacements: dict[int, Tensor] = {}
     for part in sample.arguments(values):
         plain = Copier().tensor(part.tensor)
-        made = core._to_copy(core.contiguous(plain), dtype=dtype or plain.dtype)
-        given[id(part.tensor)] = made
-    return Copier(given=given).values(values)
+        copy = core._to_copy(core.contiguous(plain), dtype=dtype or plain.dtype)
+        replacements[id(part.tensor)] = copy
+    return Copier(given=replacements).values(values)
 
 
 def _sized(sample: Sample, values: Sequence[Any]) -> list[Any]:
@@ -252,11 +256,11 @@ def corrected(schema: Schema, seen: Seen) -> str:
 
     Return "" if the line does not change: the effects cannot be declared.
     """
-    wanted = seen.written.union(*seen.shares.values())
+    annotated_places = seen.written.union(*seen.shares.values())
     free = _free_letters(schema)
     arguments = [*schema.arguments]
     letters: dict[int, str] = {}
-    for place in sorted(wanted):
+    for place in sorted(annotated_places):
         if place >= len(arguments):
             continue  # the surplus of a schema with `...` has no annotation
         argument = arguments[place]
@@ -378,10 +382,10 @@ def opcheck(
     sample = _sample(handle, tuple(args), kwargs or {}, rtol, atol)
     report: Report = {}
     for name in names:
-        found = CHECKS[name](sample)
-        if found is not None and raise_exception:
-            raise found
-        report[name] = "SUCCESS" if found is None else found
+        finding = CHECKS[name](sample)
+        if finding is not None and raise_exception:
+            raise finding
+        report[name] = "SUCCESS" if finding is None else finding
     return report
 
 

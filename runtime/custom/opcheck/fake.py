@@ -68,16 +68,16 @@ def check_fake(sample: Sample) -> OpCheckError | None:
     """Return the first disagreement of the fake kernel with the real one."""
     if DEPENDENT & {*sample.tags}:
         return None
-    found = _compared(sample, sample.values, "the sample")
-    if found is not None:
-        return found
+    finding = _compared(sample, sample.values, "the sample")
+    if finding is not None:
+        return finding
     for words, values in grown_samples(sample):
         try:
-            found = _compared(sample, values, words)
+            finding = _compared(sample, values, words)
         except Exception:  # noqa: S112  # a call with other sizes may be invalid
             continue
-        if found is not None:
-            return found
+        if finding is not None:
+            return finding
     return None
 
 
@@ -93,12 +93,12 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
         with dynamic_sizes(DynamicSizes()) as drawn:
             fake = SampleCall(sample, on_meta)
         if drawn.bounds:
-            known = _known(real, fake, drawn)
+            sizes = _real_sizes(real, fake, drawn)
             repeated = _faked(sample, values)
             assert repeated is not None, "it was not before"
-            with dynamic_sizes(DynamicSizes(known)):
+            with dynamic_sizes(DynamicSizes(sizes)):
                 fake = SampleCall(sample, repeated)
-            for size, (least, most) in zip(known, drawn.bounds, strict=True):
+            for size, (least, most) in zip(sizes, drawn.bounds, strict=True):
                 if not least <= size <= most and difference is None:
                     bounds = f"{least} to {most}"
                     difference = "new_dynamic_size", "size", str(size), bounds
@@ -124,41 +124,43 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
     )
 
 
-def _known(real: SampleCall, fake: SampleCall, drawn: DynamicSizes) -> tuple[int, ...]:
+def _real_sizes(
+    real: SampleCall, fake: SampleCall, drawn: DynamicSizes
+) -> tuple[int, ...]:
     """Return the sizes of real results where the fake results have drawn sizes."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for one, other in zip(real.results, fake.results, strict=False):
         for size, mark in zip(one.tensor.shape, other.tensor.shape, strict=False):
-            found.setdefault(mark, size)
+            sizes.setdefault(mark, size)
     least = [low for low, _ in drawn.bounds]
     return tuple(
-        [found.get(mark, low) for mark, low in zip(drawn.known, least, strict=False)]
+        [sizes.get(mark, low) for mark, low in zip(drawn.known, least, strict=False)]
     )
 
 
 def _faked(sample: Sample, values: Sequence[Any]) -> list[Any] | None:
     """Return the values without elements; None if no value would be on meta."""
-    made = Copier(meta=True).values(values)
+    copies = Copier(meta=True).values(values)
     tensors = bool(sample.arguments(values))
     placed = False
     for place, argument in enumerate(sample.schema.arguments):
         is_device = unwrap_optional(argument.type) == DeviceType
-        if is_device and (made[place] is not None or not tensors):
-            made[place], placed = META, True
-    return made if tensors or placed else None
+        if is_device and (copies[place] is not None or not tensors):
+            copies[place], placed = META, True
+    return copies if tensors or placed else None
 
 
 def _raised(about: dict[str, Any], error: Exception, words: str) -> OpCheckError:
     cause: BaseException | None = error
     while cause is not None:
-        asked = ""
+        request = ""
         if isinstance(cause, NoData):
-            asked = f"it asks for {cause.asked}"
+            request = f"it asks for {cause.asked}"
             if cause.code == "NoDataToRead":
-                asked = f"`{cause.operator}` {cause.asked}"
-        if asked:
+                request = f"`{cause.operator}` {cause.asked}"
+        if request:
             return OpCheckError(
-                code="FakeReadsElements", **about, asked=asked, sample=words
+                code="FakeReadsElements", **about, asked=request, sample=words
             )
         if (isinstance(cause, MissingFake) and cause.code == "MissingFake") or (
             isinstance(cause, MissingKernel) and cause.key == "Meta"
@@ -276,9 +278,9 @@ def grown_samples(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
         return
     sizes = sorted({size for t in tensors.values() for size in t.shape if size > 1})
     for size in sizes:
-        made = {at: _grown(each, size) for at, each in tensors.items()}
+        replacements = {at: _grown(each, size) for at, each in tensors.items()}
         words = f"the sample with size {size} grown to {size + 1}"
-        yield words, Copier(given=made).values(sample.values)
+        yield words, Copier(given=replacements).values(sample.values)
 
 
 def _grown(tensor: Tensor, size: int) -> Tensor:
@@ -293,8 +295,8 @@ def _grown(tensor: Tensor, size: int) -> Tensor:
     host = view_of(buffer, shape, strides, 0)
     array_of(host)[...] = np.pad(values, grows, mode="edge") if grows else values
     device = tensor.device
-    held = memory_of(device.type).from_numpy(array_of(buffer), device.index)
-    storage = Storage(held, device, tensor.dtype, buffer.numel())
+    memory = memory_of(device.type).from_numpy(array_of(buffer), device.index)
+    storage = Storage(memory, device, tensor.dtype, buffer.numel())
     return place_on(storage, shape, strides, 0, None, tensor.key_bits)
 
 
@@ -329,17 +331,20 @@ def check_functional(sample: Sample) -> OpCheckError | None:
     try:
         returned = sample.run(clones)
     except Exception as error:  # whatever it is, it is the finding
-        seen = f"on clones it raised {code_of(error)}: {first_paragraph(error)}"
-        difference = "its outcome", seen
+        observation = f"on clones it raised {code_of(error)}: {first_paragraph(error)}"
+        difference = "its outcome", observation
     else:
         returned = _copied_back(sample, originals, clones, returned)
         outcome = returned, sample.arguments(originals)
         difference = _first_difference(sample, in_place, outcome)
     if difference is None:
         return None
-    where, seen = difference
+    where, observation = difference
     return OpCheckError(
-        code="FunctionalDiffers", **sample.about(FUNCTIONAL), where=where, seen=seen
+        code="FunctionalDiffers",
+        **sample.about(FUNCTIONAL),
+        where=where,
+        seen=observation,
     )
 
 
@@ -347,13 +352,13 @@ def _copied_back(
     sample: Sample, originals: list[Any], clones: list[Any], results: list[Any]
 ) -> list[Any]:
     """Copy the written arguments back; return the results with the originals."""
-    given: dict[int, Tensor] = {}
+    replacements: dict[int, Tensor] = {}
     pairs = zip(sample.arguments(originals), sample.arguments(clones), strict=True)
     for original, clone in pairs:
-        given[id(clone.tensor)] = original.tensor
+        replacements[id(clone.tensor)] = original.tensor
         if sample.is_written(clone):
             _write(original, clone)
-    return [_replaced(value, given) for value in results]
+    return [_replaced(value, replacements) for value in results]
 
 
 def _write(original: TensorPart, clone: TensorPart) -> None:
@@ -365,10 +370,10 @@ def _write(original: TensorPart, clone: TensorPart) -> None:
     set_source(one, other)
 
 
-def _replaced(value: Any, given: dict[int, Tensor]) -> Any:
+def _replaced(value: Any, replacements: dict[int, Tensor]) -> Any:
     if isinstance(value, (list, tuple)):
-        return [_replaced(each, given) for each in value]
-    return given.get(id(value), value)
+        return [_replaced(each, replacements) for each in value]
+    return replacements.get(id(value), value)
 
 
 # The results of a call, and its arguments after it.
@@ -379,9 +384,9 @@ def _first_difference(
     sample: Sample, one: Outcome, other: Outcome
 ) -> tuple[str, str] | None:
     for label, left, right in _pairs(sample, "", one, other):
-        seen = _value_difference(sample, left, right)
-        if seen:
-            return label, seen
+        difference = _value_difference(sample, left, right)
+        if difference:
+            return label, difference
     return None
 
 

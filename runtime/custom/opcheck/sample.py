@@ -87,28 +87,28 @@ class Copier:
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """Return a copy of a tensor."""
-        made = self._tensors.get(id(tensor))
-        if made is None:
+        copy = self._tensors.get(id(tensor))
+        if copy is None:
             storage, offset, strides = ensure_place(tensor)
             layout = tensor.shape, strides, offset, tensor.dtype
             bits = tensor.key_bits
             if self._meta:
                 bits = _on_meta(bits, tensor.device)
-            made = place_on(self._storage(storage), *layout, bits)
+            copy = place_on(self._storage(storage), *layout, bits)
             if not self._meta:
-                made.number = tensor.number
-            self._tensors[id(tensor)] = made
-        return made
+                copy.number = tensor.number
+            self._tensors[id(tensor)] = copy
+        return copy
 
     def _storage(self, storage: Storage) -> Storage:
-        made = self._storages.get(id(storage))
-        if made is None or self._apart:
+        copy = self._storages.get(id(storage))
+        if copy is None or self._apart:
             if self._meta:
-                made = Storage(None, META, storage.dtype, storage.count)
+                copy = Storage(None, META, storage.dtype, storage.count)
             else:
-                made = storage.copy()
-            self._storages[id(storage)] = made
-        return made
+                copy = storage.copy()
+            self._storages[id(storage)] = copy
+        return copy
 
 
 def _on_meta(bits: int, device: Device) -> int:
@@ -227,13 +227,13 @@ def bytes_of(storage: Storage) -> Bytes | None:
 
 def shown_bytes(tensor: Tensor, layout: Bounds, size: int) -> np.ndarray[Any, Any]:
     """Return a mask of the `size` bytes of its storage that the tensor occupies."""
-    shown = np.zeros(size, np.bool_)
+    mask = np.zeros(size, np.bool_)
     shape, strides, offset = layout
     width = itemsize(tensor.dtype)
     steps = (*(stride * width for stride in strides), 1)
     if tensor.numel():
-        np.ndarray((*shape, width), np.bool_, shown, offset * width, steps)[...] = True
-    return shown
+        np.ndarray((*shape, width), np.bool_, mask, offset * width, steps)[...] = True
+    return mask
 
 
 # The properties of a tensor, in the order in which a change is reported.
@@ -281,10 +281,10 @@ class SampleCall:
         """Yield changes of arguments that the schema does not declare as written."""
         written = [p for p in self._before if self.sample.is_written(p.part)]
         excused = {id(each.storage) for each in written}
-        seen: set[int] = set()
+        storage_ids: set[int] = set()
         for picture in self._before:
-            if id(picture.storage) not in seen:
-                seen.add(id(picture.storage))
+            if id(picture.storage) not in storage_ids:
+                storage_ids.add(id(picture.storage))
                 yield from self._written(picture.storage)
         for picture in self._before:
             if self.sample.is_written(picture.part):
@@ -305,13 +305,13 @@ class SampleCall:
         if not changed.any():
             return
         on_it = [each for each in self._before if each.storage is storage]
-        shown = [shown_bytes(p.part.tensor, p.layout, before.size) for p in on_it]
-        for picture, mask in zip(on_it, shown, strict=True):
+        masks = [shown_bytes(p.part.tensor, p.layout, before.size) for p in on_it]
+        for picture, mask in zip(on_it, masks, strict=True):
             if self.sample.is_written(picture.part):
                 changed &= ~mask
         if not changed.any():
             return
-        for picture, mask in zip(on_it, shown, strict=True):
+        for picture, mask in zip(on_it, masks, strict=True):
             if (changed & mask).any():
                 yield ArgumentChange(
                     picture.part, "elements", _difference(picture, before, after)

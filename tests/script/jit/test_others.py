@@ -126,5 +126,5 @@ def test_what_is_saved_and_frozen_is_compiled() -> None:
         "can be saved.\n"
         "  to do: Compile it by `jit.script`, or `jit.trace`."
     )
-    with pytest.raises(NotScriptable, match="only compiled modules can be frozen"):
+    with pytest.raises(NotScriptable, match="only compiled modules can be"):
         jit.freeze(Module())
