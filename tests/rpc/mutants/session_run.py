@@ -167,13 +167,15 @@ def _marks(test: Any) -> list[Any]:
 
 
 def _is_long(test: Any) -> bool:
-    return any(mark.name in ("long", "whole") for mark in _marks(test))
+    return any(mark.name in ("slow", "nightly") for mark in _marks(test))
 
 
 def _cases(test: Any) -> Sequence[dict[str, Any]]:
     """The arguments of each call of a test; one call where it has no parameters."""
     tables: list[list[dict[str, Any]]] = []
     for mark in _marks(test):
+        if mark.name != "parametrize":
+            continue
         names, values = mark.args
         if isinstance(names, str):
             names = [name.strip() for name in names.split(",")]
