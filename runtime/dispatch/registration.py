@@ -29,38 +29,16 @@ their head, for speed alone: a head that lags behind still leads to the end.
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import ref
 
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.dispatch.registration_record import (
     OperatorSpec,
     RegistrationRecord,
 )
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.dispatch.transition import is_live
-
-
-class Closeable:
-    """The base of everything that owns something until it is closed."""
-
-    __slots__ = ()
-
-    def close(self) -> None:
-        """End it; the second time nothing happens."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it ends")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 Tokens = tuple[RegistrationRecord, ...]
 # Tokens by the key of their registration, which knows no token itself, so that it keeps

@@ -10,7 +10,7 @@ the end of its own loading (`runtime.base.hooks`).
 from collections.abc import Iterable
 
 from everyorder.runtime.base.hooks import PlugIn, Remove, register_plug_in
-from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.rpc.script.surface import Surface
 
 

@@ -23,6 +23,7 @@ from everyorder.runtime.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from everyorder.runtime.base.registry import Registry, sequence
 from everyorder.runtime.errors.script import UnknownAttribute
 from everyorder.runtime.schema.declared import DeclaredType, ModuleType
 from everyorder.runtime.schema.types import (
@@ -442,8 +443,13 @@ class PythonClass(PythonObject):
         return f"the class `{self.python.__module__}.{self.python.__qualname__}`"
 
 
-# Makers of sugar for classes, asked in order; what they leave is a `PythonClass`.
-CLASSES: list[Callable[[type], Sugared | None]] = [_class]
+# Makers of sugar for classes, asked in order: a class of modules is also a class that
+# is written in Python, and its sugar as a module counts.  The rest are `PythonClass`.
+CLASSES: Registry[str, Callable[[type], Sugared | None]] = Registry(
+    "classes of programs",
+    {"exceptions": _class},
+    order=sequence("modules", "exceptions", "classes"),
+)
 
 
 def class_sugar(python: Any) -> Sugared:
@@ -451,7 +457,7 @@ def class_sugar(python: Any) -> Sugared:
     rows = by_function(python)
     if rows:
         return Primitive(python)
-    for make in CLASSES:
+    for make in CLASSES.rows.values():
         found = make(python)
         if found is not None:
             return found

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
-from everyorder.runtime.base.hooks import BODY
+from everyorder.runtime.base.hooks import BODY, Hook
 from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ProgramError
@@ -45,8 +45,10 @@ CallChain = tuple[tuple[str, Source, Span], ...]
 NO_TYPES: Mapping[str, Type] = {}
 # What the object of a method is in it, from its value: sugar.
 OwnerSugar = Callable[[Value], Any]
-# What gives the type of a Python class, asked in order; None: it knows no such class.
-CLASS_TYPES: list[Callable[["Compiler", type, TypeScope], Type | None]] = []
+# Asked by a compiler, answered by the compilation of classes; None: no class of those.
+CLASS_TYPE: Hook[Callable[["Compiler", type, TypeScope], Type | None]] = Hook(
+    "the type of a Python class"
+)
 _LOCK = waited_for()
 
 
@@ -82,11 +84,8 @@ class Compiler:
             ProgramError: it cannot be compiled.
             AnnotationError: a field of it means no type.
         """
-        for each in CLASS_TYPES:
-            found = each(self, python, scope)
-            if found is not None:
-                return found
-        return self.program.classes(python, scope)
+        kind = CLASS_TYPE.get()(self, python, scope)
+        return self.program.classes(python, scope) if kind is None else kind
 
     def known(self, python: Any) -> Function | None:
         """The function that a Python function was compiled to, if it is still kept."""

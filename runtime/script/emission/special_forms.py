@@ -31,7 +31,7 @@ from everyorder.runtime.schema.types import (
     FutureType,
     Type,
 )
-from everyorder.runtime.script.emission.branches import INSTANCE_TESTS, instance_test
+from everyorder.runtime.script.emission.branches import instance_test
 from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
@@ -332,4 +332,3 @@ def install_forms() -> None:
         SpecialForm("awaitable_wait", _awaitable_wait, later[1]),
         SpecialForm("awaitable_nowait", _awaitable_nowait, later[2]),
     )
-    INSTANCE_TESTS.append(program.is_of_type)

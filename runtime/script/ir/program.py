@@ -63,6 +63,7 @@ from typing import (
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
 from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.errors.future import FutureMisuse, describe_type
 from everyorder.runtime.errors.script import NotScriptable
 from everyorder.runtime.futures import Future
@@ -424,8 +425,8 @@ def _marked(word: str, fn: F, mark: Mark) -> F:
     return fn
 
 
-# What an interface may derive from; modules put their class here.
-INTERFACE_BASES: list[type] = [object]
+# The classes that an interface may derive from.
+INTERFACE_BASES: Registry[type, None] = Registry("bases of interfaces", {object: None})
 
 
 def interface(cls: C) -> C:
@@ -440,7 +441,7 @@ def interface(cls: C) -> C:
         raise NotScriptable(
             code="MarkMisuse", call="interface", found=found, wanted="a class"
         )
-    if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES:
+    if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES.rows:
         found = f"{cls.__name__}, which derives from {cls.__bases__[0].__name__}"
         wanted = "a class of its own, with all of the methods"
         raise NotScriptable(
