@@ -103,7 +103,7 @@ def shouting() -> Iterator[None]:
     ]
     forms = register_forms(SpecialForm("shout", _shout, shout))
     yield
-    for each in (*removes, *(form.close for form in forms)):
+    for each in (*removes, forms.close):
         each()
         each()
 

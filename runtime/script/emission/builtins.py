@@ -68,7 +68,7 @@ from everyorder.runtime.script.emission.sugar import (
     SugaredTuple,
     UnknownObject,
     constant_of,
-    register_special_form,
+    register_special_forms,
     register_sugar,
     type_of,
 )
@@ -532,10 +532,9 @@ def install_builtins() -> None:
         SpecialForm("getattr", _get_attribute, getattr),
         SpecialForm("warnings.warn", _warn, warnings.warn),
     )
-    for python in FUNCTIONS:
-        register_special_form(python, Primitive(python))
-    for python in (no_grad, enable_grad, inference_mode, set_grad_enabled):
-        register_special_form(python, Manager(python))
+    register_special_forms((python, Primitive(python)) for python in FUNCTIONS)
+    managers = (no_grad, enable_grad, inference_mode, set_grad_enabled)
+    register_special_forms((python, Manager(python)) for python in managers)
     register_sugar(FunctionType, PythonFunction)
     register_sugar(BuiltinFunctionType, _builtin)
     register_sugar(type, class_sugar)

@@ -14,10 +14,11 @@ When a kind of thing becomes known to programs: a subclass of `Sugared`, in the 
 that knows the thing, and its registration.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.schema.annotation import annotated_type
 from everyorder.runtime.schema.types import (
     TensorType,
@@ -229,72 +230,42 @@ def type_of(sugared: object) -> Type | None:
 
 # Registrations
 
-# What is registered, oldest first; the newest counts, and each is taken back by itself.
-_FORMS: dict[int, list[Any]] = {}
-_KINDS: dict[Any, list[Any]] = {}
-_VALUES: dict[Any, list[Any]] = {}
+# Id of an object -> the object and its form: objects of programs may define `==`.
+_FORMS: Registry[int, tuple[Any, Sugared]] = Registry(
+    "special forms", describe=lambda _, row: repr(row[0])
+)
+_KINDS: Registry[type, Callable[[Any], Sugared]] = Registry("sugar of classes")
+_VALUES: Registry[Any, Callable[[Value], Sugared]] = Registry("sugar of values")
 
 
-class FormRegistration:
-    """A registration; `close` takes it back."""
-
-    __slots__ = ("_close",)
-
-    def __init__(self, close: Callable[[], None]) -> None:
-        self._close = close
-
-    def close(self) -> None:
-        """Take it back; doing so again is harmless."""
-        self._close()
-
-    remove = close
-
-    def __enter__(self) -> "FormRegistration":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
+def register_special_form(python: Any, form: Sugared) -> RegistryHandle:
+    """Let an object, by identity, mean `form` in programs."""
+    return register_special_forms([(python, form)], stacklevel=2)
 
 
-def register_special_form(python: Any, form: Sugared) -> FormRegistration:
-    """Let an object, by identity, mean `form` in programs; the newest one counts."""
-    return _registered(_FORMS, id(python), (python, form))
+def register_special_forms(
+    forms: Iterable[tuple[Any, Sugared]], *, stacklevel: int = 1
+) -> RegistryHandle:
+    """Let several objects mean forms, with one handle; all of them or none."""
+    rows = {id(python): (python, form) for python, form in forms}
+    return _FORMS.register_all(rows, stacklevel=stacklevel + 1)
 
 
-def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> FormRegistration:
+def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> RegistryHandle:
     """Let objects of a Python class, and of those below it, mean what `make` gives."""
-    return _registered(_KINDS, kind, make)
+    return _KINDS.register(kind, make, stacklevel=2)
 
 
-def register_value(kind: Any, make: Callable[[Value], Sugared]) -> FormRegistration:
+def register_value(kind: Any, make: Callable[[Value], Sugared]) -> RegistryHandle:
     """Let values of a type, or of types of a class, be what `make` gives of them."""
-    return _registered(_VALUES, kind, make)
-
-
-def _registered(table: dict[Any, list[Any]], key: Any, entry: Any) -> FormRegistration:
-    # An object of its own, so that the same may be registered twice.
-    kept = [entry]
-    table.setdefault(key, []).append(kept)
-
-    def close() -> None:
-        entries = [each for each in table.get(key, ()) if each is not kept]
-        if entries:
-            table[key] = entries
-        else:
-            table.pop(key, None)
-
-    return FormRegistration(close)
-
-
-def _newest(table: dict[Any, list[Any]], key: Any) -> Any:
-    entries = table.get(key)
-    return entries[-1][0] if entries else None
+    return _VALUES.register(kind, make, stacklevel=2)
 
 
 def sugar_of_value(value: Value) -> Sugared:
     """The sugar of a value of a graph."""
     kind = value.type
-    make = _newest(_VALUES, kind) or _newest(_VALUES, type(kind))
+    rows = _VALUES.rows
+    make = rows.get(kind) or rows.get(type(kind))
     return SimpleValue(value) if make is None else make(value)
 
 
@@ -333,15 +304,14 @@ def is_constant(python: Any) -> bool:
 
 def special_form(python: Any) -> Sugared | None:
     """The sugar that is registered for an object, or for its class; or None."""
-    found = _newest(_FORMS, id(python))
-    if found is not None and found[0] is python:
-        form: Sugared = found[1]
-        return form
+    row = _FORMS.rows.get(id(python))
+    if row is not None and row[0] is python:
+        return row[1]
+    kinds = _KINDS.rows
     for base in type(python).__mro__:
-        make = _newest(_KINDS, base)
+        make = kinds.get(base)
         if make is not None:
-            sugar: Sugared = make(python)
-            return sugar
+            return make(python)
     return None
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, jit
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ArchiveError, BrokenGraph, NotSupported
 from everyorder.runtime.futures import Future, awaitable, awaitable_wait
@@ -303,14 +304,20 @@ def test_handles_take_all_of_it_back() -> None:
         assert tables() == before
 
 
+def _keys(registry: Registry[Any, Any]) -> list[Any]:
+    """Return the keys of rows that have no order, oldest first."""
+    rows: Any = registry.rows
+    return [*rows.registered]
+
+
 def tables() -> list[list[Any]]:
     """What plug-ins have added to the compiler."""
     return [
         [*map(str, table)]
         for table in (
             kind_names(),
-            sugar._FORMS,
-            sugar._VALUES,
+            _keys(sugar._FORMS),
+            _keys(sugar._VALUES),
             node_kernels._MAKERS,
             python_interop._PLUG_IN_TESTS,
             program._PLUG_IN_TYPES,
