@@ -35,7 +35,7 @@ the tables.  The areas of the compiler that have texts are imported when they as
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from everyorder.runtime.base.hooks import Remove
+from everyorder.runtime.base.registry import RegistryHandle
 from everyorder.runtime.errors.schema import SchemaError
 from everyorder.runtime.rpc.protocol.identities import OBJECT, WorkerInfo
 from everyorder.runtime.rpc.script.surface import Surface
@@ -255,8 +255,8 @@ def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool
 _WORDS = {ASYNC: "rpc_async", SYNC: "rpc_sync", REMOTE: "rpc_remote"}
 
 
-def install_in_text(surface: Surface) -> Iterable[Remove]:
-    """Register how `.code` writes and reads remote calls; yields what undoes it."""
+def install_in_text(surface: Surface) -> Iterable[RegistryHandle]:
+    """Register how `.code` writes and reads remote calls; yield their handles."""
     from everyorder.runtime.script.archive import (
         Constants,
         register_form,
@@ -362,8 +362,8 @@ def _shown(given: Type | None) -> str:
     return "`WorkerInfo`" if given is WORKER else f"`{given}`"
 
 
-def install_in_reference() -> Iterable[Remove]:
-    """Add the section to the language reference; yields what undoes it."""
+def install_in_reference() -> Iterable[RegistryHandle]:
+    """Add the section to the language reference; yield their handles."""
     from everyorder.runtime.script.frontend import Section, register_section
 
     asked = [

@@ -20,9 +20,10 @@ When a construct becomes accepted: its row here, what it means in the emission, 
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.script import NotSupported
 from everyorder.runtime.errors.source import Source, Span
 from everyorder.runtime.script.frontend.restrictions import (
@@ -440,25 +441,19 @@ class Section(NamedTuple):
     tables: Sequence[tuple[tuple[str, ...], Sequence[tuple[str, ...]]]]
 
 
-# Of plug-ins, in the order in which they came.
-_SECTIONS: list[Section] = []
+# Sections of plug-ins by their titles.
+_SECTIONS: Registry[str, Section] = Registry("sections", order=str)
 
 
-def register_section(section: Section) -> Callable[[], None]:
-    """Let the reference have a section; what comes back takes it out again."""
-    _SECTIONS.append(section)
-
-    def remove() -> None:
-        if section in _SECTIONS:
-            _SECTIONS.remove(section)
-
-    return remove
+def register_section(section: Section) -> RegistryHandle:
+    """Let the reference have a section of a plug-in."""
+    return _SECTIONS.register(section.title, section, stacklevel=2)
 
 
 def sections() -> str:
     """The sections of plug-ins, as markdown; they stand behind the reference."""
     lines: list[str] = []
-    for title, words, tables in sorted(_SECTIONS):
+    for title, words, tables in _SECTIONS.rows.values():
         lines += ["", f"## {title}", "", words]
         for head, rows in tables:
             lines += ["", *_table(head, [*rows])]

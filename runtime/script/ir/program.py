@@ -62,8 +62,7 @@ from typing import (
 )
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
-from everyorder.runtime.base.hooks import add_row
-from everyorder.runtime.base.registry import Registry
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.future import FutureMisuse, describe_type
 from everyorder.runtime.errors.script import NotScriptable
 from everyorder.runtime.futures import Future
@@ -234,15 +233,12 @@ class NotInferred:
 # What gives the type of a value of a class of a plug-in, in a program.
 Infer = Callable[[Any, Program], Type | NotInferred]
 # Class -> what asks its objects; those of classes below are asked, too.
-_PLUG_IN_TYPES: dict[type, Infer] = {}
+_PLUG_IN_TYPES: Registry[type, Infer] = Registry("inferred types")
 
 
-def register_inference(python: type, infer: Infer) -> Callable[[], None]:
-    """Let objects of a class of a plug-in be of the type that `infer` gives.
-
-    What comes back takes it out again.
-    """
-    return add_row(_PLUG_IN_TYPES, python, infer, "has a type")
+def register_inference(python: type, infer: Infer) -> RegistryHandle:
+    """Let objects of a class of a plug-in be of the type that `infer` gives."""
+    return _PLUG_IN_TYPES.register(python, infer, stacklevel=2)
 
 
 def inferred_type(
@@ -254,9 +250,10 @@ def inferred_type(
         return plain
     if is_tensor(value):
         return TensorType
-    for base in type(value).__mro__ if _PLUG_IN_TYPES else ():
-        if base in _PLUG_IN_TYPES:
-            return _PLUG_IN_TYPES[base](value, program)
+    rows = _PLUG_IN_TYPES.rows
+    for base in type(value).__mro__ if rows else ():
+        if base in rows:
+            return rows[base](value, program)
     if depth > _DEEPEST:
         return NotInferred(f"its containers are nested more than {_DEEPEST} deep")
     declared = declared_type(value)

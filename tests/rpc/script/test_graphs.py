@@ -178,16 +178,19 @@ def weakened(*names: str) -> AbstractContextManager[None]:
 
     @contextmanager
     def planted() -> Iterator[None]:
-        before = dict(ir_kinds._PLUG_IN_KINDS)
-        for name in names:
-            row = before[name]
-            ir_kinds._PLUG_IN_KINDS[name] = replace(
-                row, effects=NodeEffect.NONE, sharing=Sharing.NOTHING
+        kinds = ir_kinds._PLUG_IN_KINDS
+        before = kinds.rows
+        weak = {
+            name: replace(
+                before[name], effects=NodeEffect.NONE, sharing=Sharing.NOTHING
             )
+            for name in names
+        }
+        kinds.rows = {**before, **weak}
         try:
             yield
         finally:
-            ir_kinds._PLUG_IN_KINDS.update(before)
+            kinds.rows = before
 
     return planted()
 
@@ -305,7 +308,7 @@ def test_handles_take_all_of_it_back() -> None:
 
 
 def _keys(registry: Registry[Any, Any]) -> list[Any]:
-    """Return the keys of rows that have no order, oldest first."""
+    """Return the keys of the rows, which may have no order."""
     rows: Any = registry.rows
     return [*rows.registered]
 
@@ -318,14 +321,14 @@ def tables() -> list[list[Any]]:
             kind_names(),
             _keys(sugar._FORMS),
             _keys(sugar._VALUES),
-            node_kernels._MAKERS,
-            python_interop._PLUG_IN_TESTS,
-            program._PLUG_IN_TYPES,
-            spelling.PLUG_IN_WORDS,
-            spelling.FORMS,
-            annotation._WRAPPERS,
-            annotation._REGISTERED,
-            language._SECTIONS,
+            _keys(node_kernels._MAKERS),
+            _keys(python_interop._PLUG_IN_TESTS),
+            _keys(program._PLUG_IN_TYPES),
+            _keys(spelling.PLUG_IN_WORDS),
+            _keys(spelling.FORMS),
+            _keys(annotation._WRAPPERS),
+            _keys(annotation._REGISTERED),
+            _keys(language._SECTIONS),
         )
     ]
 
