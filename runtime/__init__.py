@@ -13,6 +13,7 @@ Rules:
 import math
 from typing import TYPE_CHECKING, Any
 
+from everyorder.runtime import errors
 from everyorder.runtime.base.hooks import CODE_OF, MEMORY_PROVIDERS, SAVE
 from everyorder.runtime.base.locks import LOADING, load
 from everyorder.runtime.dispatch import (
@@ -44,7 +45,6 @@ from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
 if TYPE_CHECKING:
     from everyorder.runtime import autograd as autograd
     from everyorder.runtime import cuda as cuda
-    from everyorder.runtime import errors as errors
     from everyorder.runtime import futures as futures
     from everyorder.runtime import jit as jit
     from everyorder.runtime import library as library
@@ -196,6 +196,7 @@ def _save(module: Any, file: Any, **options: Any) -> None:
     save(module, file, **options)
 
 
+errors._load = load
 CODE_OF.set(_code_of)
 SAVE.set(_save)
 PROVIDERS.update(core=_register_core, script=_register_script)

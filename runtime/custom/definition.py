@@ -41,6 +41,7 @@ from typing import (
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from everyorder.runtime.autograd.recording import refusing_out
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.custom.gradient import gradient_kernel
 from everyorder.runtime.custom.kernel import (
     casting_to,
@@ -54,7 +55,7 @@ from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatche
 from everyorder.runtime.dispatch.handle import OperatorHandle, SignatureOf
 from everyorder.runtime.dispatch.kernel import Kernel, linked
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.dispatch.registration import Closeable, Registration
+from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.dispatch.registration_record import check_rule
 from everyorder.runtime.errors.call import OperatorGone
 from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed

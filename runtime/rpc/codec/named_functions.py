@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Any, ParamSpec, TypeVar, overload
 
 from everyorder.runtime.base.locks import renewed
-from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.future import callable_name, describe_type
 from everyorder.runtime.errors.rpc import RpcMisuse, UnknownCallable

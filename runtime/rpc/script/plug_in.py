@@ -9,8 +9,8 @@ at the end of its import (`runtime.base.hooks`).
 
 from collections.abc import Iterable
 
-from everyorder.runtime.base.hooks import PlugIn, Remove, register_plug_in
-from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.base.hooks import PlugIn, register_plug_in
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.rpc.script.surface import Surface
 
 
@@ -31,22 +31,22 @@ class PlugIns(Closeable):
 def plug_in(surface: Surface) -> PlugIns:
     """Add remote calls to programs."""
 
-    def emission() -> Iterable[Remove]:
+    def emission() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_forms import install
 
         return install(surface)
 
-    def executor() -> Iterable[Remove]:
+    def executor() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_execution import install
 
         return install(surface)
 
-    def archive() -> Iterable[Remove]:
+    def archive() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_nodes import install_in_text
 
         return install_in_text(surface)
 
-    def frontend() -> Iterable[Remove]:
+    def frontend() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_nodes import install_in_reference
 
         return install_in_reference()
@@ -65,10 +65,10 @@ def plug_in_workers() -> PlugIns:
     programs cannot name a remote call.
     """
 
-    def install() -> Iterable[Remove]:
+    def install() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script import remote_execution
 
-        yield plug_in(remote_execution.SURFACE).close
+        yield plug_in(remote_execution.SURFACE)
         yield from remote_execution.install_profiler_scopes()
 
     return PlugIns(

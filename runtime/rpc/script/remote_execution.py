@@ -28,6 +28,7 @@ Rules of results:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from everyorder.runtime.base.registry import RegistryHandle
 from everyorder.runtime.errors.future import describe_type
 from everyorder.runtime.errors.rpc import RpcMisuse
 from everyorder.runtime.futures import Future
@@ -158,13 +159,13 @@ Maker = Callable[[Node], Function]
 _MODES = {ASYNC: "async", SYNC: "sync", REMOTE: "remote"}
 
 
-def install_profiler_scopes() -> Iterable[Callable[[], None]]:
-    """Let programs use scopes of the profiler; yield the functions that undo it."""
-    yield register_special_form(record_function, Manager(record_function)).close
+def install_profiler_scopes() -> Iterable[RegistryHandle]:
+    """Let programs use scopes of the profiler; yield a handle for each part."""
+    yield register_special_form(record_function, Manager(record_function))
 
 
-def install(surface: Surface) -> Iterable[Callable[[], None]]:
-    """Register the execution of nodes for remote calls; yield the undo functions."""
+def install(surface: Surface) -> Iterable[RegistryHandle]:
+    """Register how nodes for remote calls run; yield their handles."""
     for kind, maker in makers(surface).items():
         yield register_step(kind, maker)
     for of, make in tests(surface).items():

@@ -24,9 +24,10 @@ Rules of references:
 """
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.rpc.codec.named_functions import is_async
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
 from everyorder.runtime.rpc.script.remote_nodes import (
@@ -92,8 +93,8 @@ _OF_NAMES = ("to", "qualified_name", "args", "kwargs", "timeout")
 _NAMED = DictType(StrType, AnyType)
 
 
-def install(surface: Surface) -> Iterable[Callable[[], None]]:
-    """Register remote calls with the compiler; yield the undo functions."""
+def install(surface: Surface) -> Iterable[Closeable]:
+    """Register remote calls with the compiler; yield their handles."""
     for row in ROWS:
         yield register_kind(row)
     for kind, name, python, by_name in (
@@ -101,9 +102,9 @@ def install(surface: Surface) -> Iterable[Callable[[], None]]:
         (SYNC, "rpc_sync", surface.rpc_sync, surface.sync_by_name),
         (REMOTE, "remote", surface.remote, surface.remote_by_name),
     ):
-        yield register_special_form(python, CallForm(name, kind)).close
+        yield register_special_form(python, CallForm(name, kind))
         form = CallByNameForm(by_name.__name__, kind)
-        yield register_special_form(by_name, form).close
+        yield register_special_form(by_name, form)
     yield from _references(surface)
 
 
@@ -378,8 +379,6 @@ def _is_none(argument: Sugared | None) -> bool:
     return is_none or (is_known and value is None)
 
 
-Remove = Callable[[], None]
-
 _PROXIES = ("rpc_sync", "rpc_async", "remote")
 _CALLS = (
     "Calls on the value are made in Python: pass the reference to a function there."
@@ -474,8 +473,8 @@ class SugaredRRefClass(Sugared):
         )
 
 
-def _references(surface: Surface) -> Iterable[Remove]:
-    """Register references and workers as values; yield the undo functions."""
+def _references(surface: Surface) -> Iterable[Closeable]:
+    """Register references and workers as values; yield their handles."""
 
     def infer(rref: Any, program: Program) -> Type | NotInferred:
         value_type = type_of(surface, rref)
@@ -483,11 +482,11 @@ def _references(surface: Surface) -> Iterable[Remove]:
             return NotInferred("the type of the value of a Python reference is unknown")
         return RRefType(value_type)
 
-    register_class(WORKER.qualname)
+    yield register_class(WORKER.qualname)
     yield register_annotation(WorkerInfo, WORKER)
     yield register_wrapper(surface.rref, RRefType)
-    yield register_value(RRefType, ReferenceValue).close
-    yield register_value(WORKER, WorkerValue).close
-    yield register_special_form(surface.rref, SugaredRRefClass()).close
+    yield register_value(RRefType, ReferenceValue)
+    yield register_value(WORKER, WorkerValue)
+    yield register_special_form(surface.rref, SugaredRRefClass())
     yield register_inference(surface.rref, infer)
     yield register_inference(WorkerInfo, lambda value, program: WORKER)

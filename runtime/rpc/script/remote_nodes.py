@@ -35,7 +35,7 @@ demand.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from everyorder.runtime.base.hooks import Remove
+from everyorder.runtime.base.registry import RegistryHandle
 from everyorder.runtime.errors.schema import SchemaError
 from everyorder.runtime.rpc.protocol.identities import OBJECT, WorkerInfo
 from everyorder.runtime.rpc.script.surface import Surface
@@ -255,8 +255,8 @@ def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool
 _WORDS = {ASYNC: "rpc_async", SYNC: "rpc_sync", REMOTE: "rpc_remote"}
 
 
-def install_in_text(surface: Surface) -> Iterable[Remove]:
-    """Register how `.code` writes and reads remote calls; yield the undo functions."""
+def install_in_text(surface: Surface) -> Iterable[RegistryHandle]:
+    """Register how `.code` writes and reads remote calls; yield their handles."""
     from everyorder.runtime.script.archive import (
         Constants,
         register_form,
@@ -362,8 +362,8 @@ def _type_text(type_: Type | None) -> str:
     return "`WorkerInfo`" if type_ is WORKER else f"`{type_}`"
 
 
-def install_in_reference() -> Iterable[Remove]:
-    """Add the section to the language reference; yield the undo functions."""
+def install_in_reference() -> Iterable[RegistryHandle]:
+    """Add the section to the language reference; yield their handles."""
     from everyorder.runtime.script.frontend import Section, register_section
 
     rows = [

@@ -184,7 +184,7 @@ class _FunctionWriter:
                     self.texts[node.output] = text
                 continue
             write = self.statements.get(node.kind)
-            if write is not None and node.kind not in FORMS:
+            if write is not None and node.kind not in FORMS.rows:
                 write(node)
             else:
                 self.node(node)

@@ -33,7 +33,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from everyorder.runtime import autograd
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.schema.declared import DeclaredType, EnumType
 from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.signature import Argument, default_identity
@@ -90,7 +90,7 @@ _TAKEN = frozenset(
     {*WORDS, *MANAGERS, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
 )
 # Names of plug-ins, and the objects that they refer to.
-PLUG_IN_WORDS: dict[str, Any] = {}
+PLUG_IN_WORDS: Registry[str, Any] = Registry("words of texts", order=str)
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]")
 
 _WRAPPERS: Mapping[type[Type], str] = {
@@ -197,13 +197,13 @@ def is_name(text: str) -> bool:
     return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
 
 
-def register_word(word: str, python: Any) -> Callable[[], None]:
-    """Add a name of a plug-in to texts; return a function that removes it.
+def register_word(word: str, python: Any) -> RegistryHandle:
+    """Add a name of a plug-in to texts.
 
     The name refers to the object: no variable of a text has this name.
     """
     assert word not in _TAKEN, f"{word} is a word already"
-    return add_row(PLUG_IN_WORDS, word, python, "is a word")
+    return PLUG_IN_WORDS.register(word, python, stacklevel=2)
 
 
 class FunctionNames:
@@ -227,7 +227,7 @@ class FunctionNames:
         while (
             free in self._used
             or free in _TAKEN
-            or free in PLUG_IN_WORDS
+            or free in PLUG_IN_WORDS.rows
             or free == "__torch__"
         ):
             number = self._used.get(plain, 0)
@@ -511,7 +511,7 @@ def _unpacked(node: Node, operands: Sequence[str], constants: Constants) -> str:
 
 
 # fmt: off
-FORMS: dict[str, Form] = {
+_ROWS: dict[str, Form] = {
     "prim::Constant": constant,
     "prim::TupleConstruct": construct, "prim::ListConstruct": construct,
     "prim::DictConstruct": construct,
@@ -530,16 +530,17 @@ FORMS: dict[str, Form] = {
     "prim::isinstance": _isinstance,
 }
 # fmt: on
+FORMS: Registry[str, Form] = Registry("writers of nodes", _ROWS, order=str)
 
 
-def register_form(kind: str, form: Form) -> Callable[[], None]:
-    """Write nodes of a kind by `form`; return a function that removes the form."""
-    return add_row(FORMS, kind, form, "is described")
+def register_form(kind: str, form: Form) -> RegistryHandle:
+    """Write nodes of a kind by `form`."""
+    return FORMS.register(kind, form, stacklevel=2)
 
 
 def expression(node: Node, operands: Sequence[str], constants: Constants) -> str:
     """Return the node as an expression of its operands."""
-    form = FORMS.get(node.kind)
+    form = FORMS.rows.get(node.kind)
     if form is not None:
         return form(node, operands, constants)
     row = by_name(node.kind)

@@ -63,6 +63,7 @@ from everyorder.runtime.script.emission.sugar import (
 )
 from everyorder.runtime.script.frontend import Exit
 from everyorder.runtime.script.ir import Node, Place, Value
+from everyorder.runtime.script.ir.program import is_of_type
 
 
 class TypeConflict:
@@ -434,13 +435,10 @@ def _object(e: Emitter, node: ast.expr) -> Any:
         return None
 
 
-# The functions that act as `isinstance`, by identity; the runtime has one, too.
-INSTANCE_TESTS: list[Any] = [isinstance]
-
-
 def is_isinstance(python: Any) -> bool:
-    """Return True if an object is `isinstance`, or its equivalent in programs."""
-    return any(python is each for each in INSTANCE_TESTS)
+    """Whether an object is `isinstance`, or what does the same in programs."""
+    # By identity: objects of programs may define `==`.
+    return python is isinstance or python is is_of_type
 
 
 def instance_test(

@@ -24,6 +24,7 @@ from everyorder.runtime.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from everyorder.runtime.base.registry import Registry, sequence
 from everyorder.runtime.errors.script import UnknownAttribute
 from everyorder.runtime.schema.declared import DeclaredType, ModuleType
 from everyorder.runtime.schema.types import (
@@ -68,7 +69,7 @@ from everyorder.runtime.script.emission.sugar import (
     SugaredTuple,
     UnknownObject,
     constant_of,
-    register_special_form,
+    register_special_forms,
     register_sugar,
     type_of,
 )
@@ -443,8 +444,13 @@ class PythonClass(PythonObject):
         return f"the class `{self.python.__module__}.{self.python.__qualname__}`"
 
 
-# Makers of sugar for classes, tried in order; the fallback is `PythonClass`.
-CLASSES: list[Callable[[type], Sugared | None]] = [_class]
+# Makers of sugar for classes, asked in order: a class of modules is also a class that
+# is written in Python, and its sugar as a module counts.  The rest are `PythonClass`.
+CLASSES: Registry[str, Callable[[type], Sugared | None]] = Registry(
+    "classes of programs",
+    {"exceptions": _class},
+    order=sequence("modules", "exceptions", "classes"),
+)
 
 
 def class_sugar(python: Any) -> Sugared:
@@ -452,10 +458,10 @@ def class_sugar(python: Any) -> Sugared:
     rows = by_function(python)
     if rows:
         return Primitive(python)
-    for make in CLASSES:
-        sugar = make(python)
-        if sugar is not None:
-            return sugar
+    for make in CLASSES.rows.values():
+        found = make(python)
+        if found is not None:
+            return found
     return PythonClass(python)
 
 
@@ -529,10 +535,9 @@ def install_builtins() -> None:
         SpecialForm("getattr", _get_attribute, getattr),
         SpecialForm("warnings.warn", _warn, warnings.warn),
     )
-    for python in FUNCTIONS:
-        register_special_form(python, Primitive(python))
-    for python in (no_grad, enable_grad, inference_mode, set_grad_enabled):
-        register_special_form(python, Manager(python))
+    register_special_forms((python, Primitive(python)) for python in FUNCTIONS)
+    managers = (no_grad, enable_grad, inference_mode, set_grad_enabled)
+    register_special_forms((python, Manager(python)) for python in managers)
     register_sugar(FunctionType, PythonFunction)
     register_sugar(BuiltinFunctionType, _builtin)
     register_sugar(type, class_sugar)

@@ -37,7 +37,7 @@ from everyorder.runtime.script.emission.call_matching import (
     fail_recursive,
 )
 from everyorder.runtime.script.emission.compiler import (
-    CLASS_TYPES,
+    CLASS_TYPE,
     NO_TYPES,
     CallChain,
     Compiler,
@@ -543,9 +543,9 @@ def _member(python: enum.Enum) -> Sugared:
 
 
 def install_classes() -> None:
-    """Register Python classes as classes of programs."""
-    CLASS_TYPES.append(_type_of)
-    CLASSES.append(_sugar)
+    """Let Python classes be classes of programs."""
+    CLASS_TYPE.set(_type_of)
+    CLASSES.register("classes", _sugar)
     register_sugar(enum.Enum, _member)
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
-from everyorder.runtime.base.hooks import BODY
+from everyorder.runtime.base.hooks import BODY, Hook
 from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ProgramError
@@ -46,8 +46,10 @@ CallChain = tuple[tuple[str, Source, Span], ...]
 NO_TYPES: Mapping[str, Type] = {}
 # Returns the sugar of a method's object for its value.
 OwnerSugar = Callable[[Value], Any]
-# Return the type of a Python class, or None; tried in order.
-CLASS_TYPES: list[Callable[["Compiler", type, TypeScope], Type | None]] = []
+# Asked by a compiler, answered by the compilation of classes; None: no class of those.
+CLASS_TYPE: Hook[Callable[["Compiler", type, TypeScope], Type | None]] = Hook(
+    "the type of a Python class"
+)
 _LOCK = waited_for()
 
 
@@ -83,11 +85,8 @@ class Compiler:
             ProgramError: the class cannot be compiled. AnnotationError: the annotation
             of a field is not a type.
         """
-        for each in CLASS_TYPES:
-            type_ = each(self, python, scope)
-            if type_ is not None:
-                return type_
-        return self.program.classes(python, scope)
+        kind = CLASS_TYPE.get()(self, python, scope)
+        return self.program.classes(python, scope) if kind is None else kind
 
     def known(self, python: Any) -> Function | None:
         """Return the compiled function of a Python function if still alive."""

@@ -12,7 +12,7 @@ Rules:
   namespace `core`, with the arguments of its schemas.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -64,7 +64,7 @@ from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
     constant_of,
-    register_special_form,
+    register_special_forms,
     register_sugar,
     sugar_of,
     type_of,
@@ -539,15 +539,22 @@ def install_runtime() -> None:
         MemoryFormat, lambda each: SugaredEnumConstant(each, MemoryFormatType)
     )
     register_sugar(ModuleType, _RuntimeModule)
+    register_special_forms(
+        (getattr(functions, name), form) for name, form in _forms_of_functions()
+    )
+
+
+def _forms_of_functions() -> Iterator[tuple[str, Sugared]]:
+    """Yield the names of functions of the runtime, and their forms."""
     for name in ("numel", "is_floating_point", "is_complex"):
-        register_special_form(getattr(functions, name), _MethodFunction(name))
-    register_special_form(functions.is_tensor, _IsTensor("is_tensor"))
+        yield name, _MethodFunction(name)
+    yield "is_tensor", _IsTensor("is_tensor")
     for name in PROGRAMS:
         if name in functions.FUNCTIONS:
-            register_special_form(getattr(functions, name), TensorProgram(name))
+            yield name, TensorProgram(name)
     for name, operator in SAME.items():
         if name in functions.FUNCTIONS:
-            register_special_form(getattr(functions, name), RuntimeFunction(operator))
+            yield name, RuntimeFunction(operator)
     for name in functions.FUNCTIONS:
         if forms_of_operator(f"core::{name}"):
-            register_special_form(getattr(functions, name), RuntimeFunction(name))
+            yield name, RuntimeFunction(name)

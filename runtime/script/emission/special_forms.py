@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from everyorder.runtime import futures
+from everyorder.runtime.base.registry import RegistryHandle
 from everyorder.runtime.schema.annotation import register_wrapper
 from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
@@ -31,7 +32,7 @@ from everyorder.runtime.schema.types import (
     FutureType,
     Type,
 )
-from everyorder.runtime.script.emission.branches import INSTANCE_TESTS, instance_test
+from everyorder.runtime.script.emission.branches import instance_test
 from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
@@ -40,9 +41,8 @@ from everyorder.runtime.script.emission.emitter import (
 )
 from everyorder.runtime.script.emission.expressions import for_type
 from everyorder.runtime.script.emission.sugar import (
-    FormRegistration,
     SimpleValue,
-    register_special_form,
+    register_special_forms,
     register_value,
     sugar_of_value,
 )
@@ -86,9 +86,9 @@ class SyntaxForm(SpecialForm):
         e.fail(f"{self.describe()} is called by its name only")
 
 
-def register_forms(*forms: SpecialForm) -> list[FormRegistration]:
-    """Register forms for their objects; return the registrations."""
-    return [register_special_form(each.python, each) for each in forms]
+def register_forms(*forms: SpecialForm) -> RegistryHandle:
+    """Let the objects of forms mean them, all or none."""
+    return register_special_forms(((each.python, each) for each in forms), stacklevel=2)
 
 
 # The arguments of forms
@@ -333,4 +333,3 @@ def install_forms() -> None:
         SpecialForm("awaitable_wait", _awaitable_wait, later[1]),
         SpecialForm("awaitable_nowait", _awaitable_nowait, later[2]),
     )
-    INSTANCE_TESTS.append(program.is_of_type)

@@ -14,10 +14,11 @@ To support another kind of object in programs: add a subclass of `Sugared`, in t
 module of the object, and register it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.schema.annotation import annotated_type
 from everyorder.runtime.schema.types import (
     TensorType,
@@ -230,72 +231,42 @@ def type_of(sugared: object) -> Type | None:
 
 # Registrations
 
-# Registrations, oldest first; the newest is used, and each can be closed separately.
-_FORMS: dict[int, list[Any]] = {}
-_KINDS: dict[Any, list[Any]] = {}
-_VALUES: dict[Any, list[Any]] = {}
+# Id of an object -> the object and its form: objects of programs may define `==`.
+_FORMS: Registry[int, tuple[Any, Sugared]] = Registry(
+    "special forms", describe=lambda _, row: repr(row[0])
+)
+_KINDS: Registry[type, Callable[[Any], Sugared]] = Registry("sugar of classes")
+_VALUES: Registry[Any, Callable[[Value], Sugared]] = Registry("sugar of values")
 
 
-class FormRegistration:
-    """A registration; `close` removes it."""
-
-    __slots__ = ("_close",)
-
-    def __init__(self, close: Callable[[], None]) -> None:
-        self._close = close
-
-    def close(self) -> None:
-        """Remove the registration; repeated calls are ignored."""
-        self._close()
-
-    remove = close
-
-    def __enter__(self) -> "FormRegistration":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
+def register_special_form(python: Any, form: Sugared) -> RegistryHandle:
+    """Let an object, by identity, mean `form` in programs."""
+    return register_special_forms([(python, form)], stacklevel=2)
 
 
-def register_special_form(python: Any, form: Sugared) -> FormRegistration:
-    """Register the sugar of an object, by identity; the newest registration is used."""
-    return _registered(_FORMS, id(python), (python, form))
+def register_special_forms(
+    forms: Iterable[tuple[Any, Sugared]], *, stacklevel: int = 1
+) -> RegistryHandle:
+    """Let several objects mean forms, with one handle; all of them or none."""
+    rows = {id(python): (python, form) for python, form in forms}
+    return _FORMS.register_all(rows, stacklevel=stacklevel + 1)
 
 
-def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> FormRegistration:
-    """Register a maker of sugar for objects of a Python class and its subclasses."""
-    return _registered(_KINDS, kind, make)
+def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> RegistryHandle:
+    """Let objects of a Python class, and of those below it, mean what `make` gives."""
+    return _KINDS.register(kind, make, stacklevel=2)
 
 
-def register_value(kind: Any, make: Callable[[Value], Sugared]) -> FormRegistration:
-    """Register a maker of sugar for values of a type, or of a class of types."""
-    return _registered(_VALUES, kind, make)
-
-
-def _registered(table: dict[Any, list[Any]], key: Any, entry: Any) -> FormRegistration:
-    # A new list, so that the same entry may be registered twice.
-    registration = [entry]
-    table.setdefault(key, []).append(registration)
-
-    def close() -> None:
-        entries = [each for each in table.get(key, ()) if each is not registration]
-        if entries:
-            table[key] = entries
-        else:
-            table.pop(key, None)
-
-    return FormRegistration(close)
-
-
-def _newest(table: dict[Any, list[Any]], key: Any) -> Any:
-    entries = table.get(key)
-    return entries[-1][0] if entries else None
+def register_value(kind: Any, make: Callable[[Value], Sugared]) -> RegistryHandle:
+    """Let values of a type, or of types of a class, be what `make` gives of them."""
+    return _VALUES.register(kind, make, stacklevel=2)
 
 
 def sugar_of_value(value: Value) -> Sugared:
     """Return the sugar of a value of a graph."""
     kind = value.type
-    make = _newest(_VALUES, kind) or _newest(_VALUES, type(kind))
+    rows = _VALUES.rows
+    make = rows.get(kind) or rows.get(type(kind))
     return SimpleValue(value) if make is None else make(value)
 
 
@@ -333,16 +304,15 @@ def is_constant(python: Any) -> bool:
 
 
 def special_form(python: Any) -> Sugared | None:
-    """Return the sugar that is registered for an object, or for its class, or None."""
-    entry = _newest(_FORMS, id(python))
-    if entry is not None and entry[0] is python:
-        form: Sugared = entry[1]
-        return form
+    """Return the sugar registered for an object or its class, or None."""
+    row = _FORMS.rows.get(id(python))
+    if row is not None and row[0] is python:
+        return row[1]
+    kinds = _KINDS.rows
     for base in type(python).__mro__:
-        make = _newest(_KINDS, base)
+        make = kinds.get(base)
         if make is not None:
-            sugar: Sugared = make(python)
-            return sugar
+            return make(python)
     return None
 
 

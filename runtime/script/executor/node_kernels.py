@@ -26,8 +26,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
-from everyorder.runtime.base.hooks import PLAN, add_row
+from everyorder.runtime.base.hooks import PLAN
 from everyorder.runtime.base.locks import load
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.errors.call import OperatorGone
 from everyorder.runtime.errors.script import RunningError
@@ -154,7 +155,7 @@ def step_of(node: Node, nested: Nested) -> StepFunction:
         OperatorGone: the operator is not defined, or is now defined with another
         schema.
     """
-    maker = _MAKERS.get(node.kind)
+    maker = _MAKERS.rows.get(node.kind)
     if maker is not None:
         return StepFunction(maker(node))
     maker_with = _NESTED.get(node.kind)
@@ -452,7 +453,7 @@ def _warns(node: Node) -> Run:
     return lambda *values: warn(str(values[0]) if values else "", node)
 
 
-_MAKERS: dict[str, Callable[[Node], Run]] = {
+_ROWS: dict[str, Callable[[Node], Run]] = {
     "prim::TupleConstruct": _tuple,
     "prim::TupleUnpack": _unpacked,
     "prim::TupleIndex": _index,
@@ -477,6 +478,9 @@ _MAKERS: dict[str, Callable[[Node], Run]] = {
     "prim::unchecked_cast": lambda _: _same,
     "prim::isinstance": _instance,
 }
+_MAKERS: Registry[str, Callable[[Node], Run]] = Registry(
+    "steps of programs", _ROWS, order=str
+)
 _NESTED: dict[str, Callable[[Node, Nested], StepFunction]] = {
     "prim::Closure": _closure,
     "prim::fork": _fork,
@@ -485,10 +489,10 @@ _NESTED: dict[str, Callable[[Node, Nested], StepFunction]] = {
 }
 
 
-def register_step(kind: str, maker: Callable[[Node], Run]) -> Callable[[], None]:
-    """Register the function of nodes of a plug-in's kind.
+def register_step(kind: str, maker: Callable[[Node], Run]) -> RegistryHandle:
+    """Let `maker` say what nodes of a kind of a plug-in do.
 
-    Returns a function that removes the registration; existing plans are not changed.
+    Plans that were made before the handle is closed keep what they have.
     """
     assert kind not in _NESTED, f"{kind} does something already"
-    return add_row(_MAKERS, kind, maker, "does something")
+    return _MAKERS.register(kind, maker, stacklevel=2)

@@ -54,7 +54,7 @@ from functools import lru_cache
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.errors.source import Source
 from everyorder.runtime.futures import Await, Future
@@ -115,9 +115,9 @@ _PLAIN |= {
     TensorType: is_tensor,
     FunctionType: lambda value: isinstance(value, Function) or callable(value),
 }
-# A type, or a class of types, of a plug-in -> maker of its tests.
-_PLUG_IN_TESTS: dict[Any, Callable[[Any], Test]] = {}
-# Enough for all programs of a process; evicted entries are computed again.
+# A type, or a class of types, of plug-ins -> what makes the test of one.
+_PLUG_IN_TESTS: Registry[Any, Callable[[Any], Test]] = Registry("tests of types")
+# Enough for all programs of a process; what is forgotten is made again.
 _KEPT = 1024
 
 
@@ -156,26 +156,24 @@ def test_of(type: Type) -> Test:  # noqa: A002  # the field's own word
 
 
 def _plug_in_test(type_: Type) -> Callable[[Any], Test] | None:
-    return _PLUG_IN_TESTS.get(type_) or _PLUG_IN_TESTS.get(type_.__class__)
+    rows = _PLUG_IN_TESTS.rows
+    return rows.get(type_) or rows.get(type_.__class__)
 
 
-def register_test(of: Any, make: Callable[[Any], Test]) -> Callable[[], None]:
-    """Let `make` return the test of a plug-in's type, or of each type of a class.
-
-    Returns a function that removes the registration.
-    """
-    take_out = add_row(_PLUG_IN_TESTS, of, make, "has a test")
+def register_test(of: Any, make: Callable[[Any], Test]) -> RegistryHandle:
+    """Let `make` give the test of a type, or of each type of a class, of a plug-in."""
+    row = _PLUG_IN_TESTS.register(of, make, stacklevel=2)
 
     def forget() -> None:
         test_of.cache_clear()
         taker.cache_clear()
 
     def remove() -> None:
-        take_out()
+        row.close()
         forget()
 
     forget()
-    return remove
+    return RegistryHandle(remove)
 
 
 def _tuple_test(type_: TupleType) -> Test:

@@ -20,9 +20,10 @@ To accept a construct: change its row here, implement it in the emission, and ru
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.script import NotSupported
 from everyorder.runtime.errors.source import Source, Span
 from everyorder.runtime.script.frontend.restrictions import (
@@ -441,25 +442,19 @@ class Section(NamedTuple):
     tables: Sequence[tuple[tuple[str, ...], Sequence[tuple[str, ...]]]]
 
 
-# Sections of plug-ins, in the order of registration.
-_SECTIONS: list[Section] = []
+# Sections of plug-ins by their titles.
+_SECTIONS: Registry[str, Section] = Registry("sections", order=str)
 
 
-def register_section(section: Section) -> Callable[[], None]:
-    """Add a section to the reference; return a function that removes it."""
-    _SECTIONS.append(section)
-
-    def remove() -> None:
-        if section in _SECTIONS:
-            _SECTIONS.remove(section)
-
-    return remove
+def register_section(section: Section) -> RegistryHandle:
+    """Let the reference have a section of a plug-in."""
+    return _SECTIONS.register(section.title, section, stacklevel=2)
 
 
 def sections() -> str:
     """Return the sections of plug-ins, as markdown; they follow the reference."""
     lines: list[str] = []
-    for title, words, tables in sorted(_SECTIONS):
+    for title, words, tables in _SECTIONS.rows.values():
         lines += ["", f"## {title}", "", words]
         for head, rows in tables:
             lines += ["", *_table(head, [*rows])]

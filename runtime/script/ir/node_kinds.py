@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import Any, NamedTuple
 
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import provide
 from everyorder.runtime.dispatch.registration_record import OperatorSpec
@@ -245,28 +245,28 @@ _ROWS = (
 # Name -> row.
 KINDS: Mapping[str, NodeKind] = {each.name: each for each in _ROWS}
 
-# Name -> row of a plug-in.
-_PLUG_IN_KINDS: dict[str, NodeKind] = {}
+# Rows of plug-ins by their names.
+_PLUG_IN_KINDS: Registry[str, NodeKind] = Registry("kinds of nodes", order=str)
 
 # Returns the row of a kind, or None for an unknown kind.
 Rows = Callable[[str], NodeKind | None]
 
 
-def register_kind(row: NodeKind) -> Callable[[], None]:
-    """Add a kind of a plug-in; return a function that removes it."""
-    assert known_kind(row.name) is None, f"{row.name} is a kind already"
+def register_kind(row: NodeKind) -> RegistryHandle:
+    """Let nodes be of a kind of a plug-in."""
+    assert row.name not in KINDS, f"{row.name} is a kind already"
     assert row.name.startswith("prim::"), "other namespaces are those of operators"
-    return add_row(_PLUG_IN_KINDS, row.name, row)
+    return _PLUG_IN_KINDS.register(row.name, row, stacklevel=2)
 
 
 def known_kind(name: str) -> NodeKind | None:
-    """Return the row of a kind, built-in or of a plug-in, but not of an operator."""
-    return KINDS.get(name) or _PLUG_IN_KINDS.get(name)
+    """Return the row of a kind that is not an operator."""
+    return KINDS.get(name) or _PLUG_IN_KINDS.rows.get(name)
 
 
 def kind_names() -> tuple[str, ...]:
     """Return the names of all kinds that are not operators."""
-    return (*KINDS, *_PLUG_IN_KINDS)
+    return (*KINDS, *_PLUG_IN_KINDS.rows)
 
 
 def row_of(name: str, dispatcher: Dispatcher | None = None) -> NodeKind | None:

@@ -64,7 +64,7 @@ from typing import (
 )
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.future import FutureMisuse, describe_type
 from everyorder.runtime.errors.script import NotScriptable
 from everyorder.runtime.futures import Future
@@ -237,16 +237,13 @@ class NotInferred:
 
 # Infers the type of a value of a plug-in's class in a program.
 Infer = Callable[[Any, Program], Type | NotInferred]
-# Class -> its inference; it also applies to objects of subclasses.
-_PLUG_IN_TYPES: dict[type, Infer] = {}
+# Class -> what asks its objects; those of classes below are asked, too.
+_PLUG_IN_TYPES: Registry[type, Infer] = Registry("inferred types")
 
 
-def register_inference(python: type, infer: Infer) -> Callable[[], None]:
-    """Infer the type of objects of a plug-in's class by `infer`.
-
-    Returns a function that removes the registration.
-    """
-    return add_row(_PLUG_IN_TYPES, python, infer, "has a type")
+def register_inference(python: type, infer: Infer) -> RegistryHandle:
+    """Let objects of a class of a plug-in be of the type that `infer` gives."""
+    return _PLUG_IN_TYPES.register(python, infer, stacklevel=2)
 
 
 def inferred_type(
@@ -258,9 +255,10 @@ def inferred_type(
         return plain
     if is_tensor(value):
         return TensorType
-    for base in type(value).__mro__ if _PLUG_IN_TYPES else ():
-        if base in _PLUG_IN_TYPES:
-            return _PLUG_IN_TYPES[base](value, program)
+    rows = _PLUG_IN_TYPES.rows
+    for base in type(value).__mro__ if rows else ():
+        if base in rows:
+            return rows[base](value, program)
     if depth > _DEEPEST:
         return NotInferred(f"its containers are nested more than {_DEEPEST} deep")
     declared = declared_type(value)
@@ -431,8 +429,8 @@ def _marked(word: str, fn: F, mark: Mark) -> F:
     return fn
 
 
-# The bases that an interface may have; the package of modules adds its class.
-INTERFACE_BASES: list[type] = [object]
+# The classes that an interface may derive from.
+INTERFACE_BASES: Registry[type, None] = Registry("bases of interfaces", {object: None})
 
 
 def interface(cls: C) -> C:
@@ -447,7 +445,7 @@ def interface(cls: C) -> C:
         raise NotScriptable(
             code="MarkMisuse", call="interface", found=description, wanted="a class"
         )
-    if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES:
+    if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES.rows:
         description = f"{cls.__name__}, which derives from {cls.__bases__[0].__name__}"
         expected = "a class without bases, with all of the methods"
         raise NotScriptable(

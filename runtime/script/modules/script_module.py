@@ -438,5 +438,5 @@ def _class(python: type) -> Sugared | None:
     return ModuleClass(python)
 
 
-INTERFACE_BASES.append(Module)
-CLASSES.insert(0, _class)
+INTERFACE_BASES.register(Module, None)
+CLASSES.register("modules", _class)

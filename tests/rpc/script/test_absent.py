@@ -55,7 +55,7 @@ for text in {calls!r}, {typed!r}:
         jit.CompilationUnit(text)
     except Exception as error:
         print(type(error).__name__, "-", str(error).splitlines()[0])
-print([*kinds._PLUG_IN_KINDS], [n for n in sys.modules if ".runtime.rpc" in n])
+print([*kinds._PLUG_IN_KINDS.rows], [n for n in sys.modules if ".runtime.rpc" in n])
 """
 
 
@@ -129,12 +129,13 @@ from everyorder.runtime.script.executor import node_kernels as steps
 from everyorder.runtime.script.executor import python_interop as boundary
 from everyorder.runtime.script.archive import spelling as expressions
 from everyorder.runtime.script.frontend import sections
-print(sorted(kinds._PLUG_IN_KINDS), sorted(expressions.PLUG_IN_WORDS),
-      len(boundary._PLUG_IN_TESTS))
-print(sugar.special_form(rpc_sync).describe(), annotation._WRAPPERS[RRef])
-print(sorted(each.__name__ for each in program._PLUG_IN_TYPES), len(sections()) > 100)
-print(all(kind in steps._MAKERS for kind in kinds._PLUG_IN_KINDS))
-print(all(kind in expressions.FORMS for kind in kinds._PLUG_IN_KINDS))
+print([*kinds._PLUG_IN_KINDS.rows], [*expressions.PLUG_IN_WORDS.rows],
+      len(boundary._PLUG_IN_TESTS.rows))
+print(sugar.special_form(rpc_sync).describe(), annotation._WRAPPERS.rows[RRef])
+print(sorted(each.__name__ for each in program._PLUG_IN_TYPES.rows.registered),
+      len(sections()) > 100)
+print(all(kind in steps._MAKERS.rows for kind in kinds._PLUG_IN_KINDS.rows))
+print(all(kind in expressions.FORMS.rows for kind in kinds._PLUG_IN_KINDS.rows))
 """
 # The compiler first, or remote calls, or a part of them that names what programs have.
 ORDERS = (
@@ -166,9 +167,9 @@ root = "everyorder.runtime."
 print(*(root + n in sys.modules for n in ("script.emission", "rpc.api")))
 import everyorder.runtime.jit
 from everyorder.runtime.script.ir import node_kinds as kinds
-print(len(kinds._PLUG_IN_KINDS), root + "rpc.api" in sys.modules)
+print(len(kinds._PLUG_IN_KINDS.rows), root + "rpc.api" in sys.modules)
 runtime.rpc.rpc_sync
-print(len(kinds._PLUG_IN_KINDS))
+print(len(kinds._PLUG_IN_KINDS.rows))
 """
     )
     assert lines == ["False False", "0 False", "10"]

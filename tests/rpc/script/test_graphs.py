@@ -13,6 +13,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, jit
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ArchiveError, BrokenGraph, NotSupported
 from everyorder.runtime.futures import Future, awaitable, awaitable_wait
@@ -177,16 +178,19 @@ def weakened(*names: str) -> AbstractContextManager[None]:
 
     @contextmanager
     def planted() -> Iterator[None]:
-        before = dict(ir_kinds._PLUG_IN_KINDS)
-        for name in names:
-            row = before[name]
-            ir_kinds._PLUG_IN_KINDS[name] = replace(
-                row, effects=NodeEffect.NONE, sharing=Sharing.NOTHING
+        kinds = ir_kinds._PLUG_IN_KINDS
+        before = kinds.rows
+        weak = {
+            name: replace(
+                before[name], effects=NodeEffect.NONE, sharing=Sharing.NOTHING
             )
+            for name in names
+        }
+        kinds.rows = {**before, **weak}
         try:
             yield
         finally:
-            ir_kinds._PLUG_IN_KINDS.update(before)
+            kinds.rows = before
 
     return planted()
 
@@ -303,22 +307,28 @@ def test_handles_take_all_of_it_back() -> None:
         assert tables() == before
 
 
+def _keys(registry: Registry[Any, Any]) -> list[Any]:
+    """Return the keys of the rows, which may have no order."""
+    rows: Any = registry.rows
+    return [*rows.registered]
+
+
 def tables() -> list[list[Any]]:
     """What plug-ins have added to the compiler."""
     return [
         [*map(str, table)]
         for table in (
             kind_names(),
-            sugar._FORMS,
-            sugar._VALUES,
-            node_kernels._MAKERS,
-            python_interop._PLUG_IN_TESTS,
-            program._PLUG_IN_TYPES,
-            spelling.PLUG_IN_WORDS,
-            spelling.FORMS,
-            annotation._WRAPPERS,
-            annotation._REGISTERED,
-            language._SECTIONS,
+            _keys(sugar._FORMS),
+            _keys(sugar._VALUES),
+            _keys(node_kernels._MAKERS),
+            _keys(python_interop._PLUG_IN_TESTS),
+            _keys(program._PLUG_IN_TYPES),
+            _keys(spelling.PLUG_IN_WORDS),
+            _keys(spelling.FORMS),
+            _keys(annotation._WRAPPERS),
+            _keys(annotation._REGISTERED),
+            _keys(language._SECTIONS),
         )
     ]
 

@@ -178,10 +178,10 @@ def test_sugar_is_registered_and_taken_back() -> None:
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 2
     of_object = register_special_form(UNIT, _Plus(5))
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 6
-    of_object.remove()
-    of_object.remove()
+    of_object.close()
+    of_object.close()
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 2
-    of_class.remove()
+    of_class.close()
     with pytest.raises(IllTyped, check=code("IllTyped")):
         compile_function(uses_unit, Program())
 

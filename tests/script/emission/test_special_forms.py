@@ -10,6 +10,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.errors.script import IllTyped, UnknownAttribute
 from everyorder.runtime.script.emission import (
     Arguments,
@@ -185,17 +186,18 @@ def test_a_form_of_a_plug_in_is_registered_and_taken_back() -> None:
 
 
 @pytest.mark.spec("script 0.4", "a symbol, a form, an operator of a plug-in")
-def test_registrations_are_taken_back_in_any_order() -> None:
+def test_an_object_has_one_form_and_a_closed_one_makes_room() -> None:
     def other(e: Emitter, arguments: Arguments) -> Sugared:
         return sugar_of_value(e.constant(7))
 
     first = register_special_form(doubled, SpecialForm("doubled", tripled, doubled))
-    second = register_special_form(doubled, SpecialForm("doubled", other, doubled))
-    assert script(asks)(5) == 7
+    with pytest.raises(AlreadyRegistered):
+        register_special_form(doubled, SpecialForm("doubled", other, doubled))
+    assert script(asks)(5) == 15
     first.close()
-    assert script(asks)(5) == 7
-    second.close()
-    second.close()
+    with register_special_form(doubled, SpecialForm("doubled", other, doubled)):
+        first.close()
+        assert script(asks)(5) == 7
     assert script(asks)(5) == 10
 
 

@@ -222,10 +222,10 @@ def test_the_module_prints_the_reference(
 @contextmanager
 def added_section() -> Iterator[None]:
     """The reference has a section of a plug-in."""
-    remove = register_section(Section("A plug-in", "Words.", [(("a",), [("b|c",)])]))
+    handle = register_section(Section("A plug-in", "Words.", [(("a",), [("b|c",)])]))
     yield
-    remove()
-    remove()
+    handle.close()
+    handle.close()
 
 
 def test_parts_of_refused_constructs_are_refused_as_those() -> None:
