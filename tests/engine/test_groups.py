@@ -260,7 +260,7 @@ def test_a_read_that_no_write_shows_is_never_proven_away() -> None:
     assert looks[0] != looks[1]
     found = explore(broken, "groups")
     assert (kinds(found), found.complete, found.proven) == ([], True, False)
-    (bound,) = (line for line in found.assumptions if "does not show" in line)
+    (bound,) = (line for line in found.assumptions if "reads do not show" in line)
     assert bound == (
         "groups: effects between groups show in their writes, between two steps, or "
         "with all others active; reads do not show, so this is not a proof"
@@ -487,4 +487,4 @@ def test_symmetric_steps_within_a_group() -> None:
         assert (*members, *rest) in whole.states
         assert ((*members, *rest) in found.states) == met
     (caveat,) = found.caveats
-    assert caveat.text.startswith("put(0), ..., put(3) can stand for each other")
+    assert caveat.text.startswith("put(0), ..., put(3) are interchangeable")

@@ -299,7 +299,7 @@ def test_what_no_history_of_the_check_shows_is_assumed() -> None:
     assert found.proven
     (assumed,) = found.caveats
     assert assumed.kind == "assumed"
-    assert assumed.text.startswith("add(0), ..., add(5) can stand for each other")
+    assert assumed.text.startswith("add(0), ..., add(5) are interchangeable")
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_a_registry_of_python_objects() -> None:
     assert states(report.exploration) == 9 * 2 * 2
     order, claim = report.assumes
     assert "things is never read" in order
-    assert claim.startswith("put('a'), ..., put('h') can stand for each other, as told")
+    assert claim.startswith("put('a'), ..., put('h') are interchangeable, as declared")
 
 
 def test_a_registry_with_a_favourite() -> None:

@@ -47,9 +47,9 @@ difference
             at its end
   assumes   the system is deterministic (some histories were played twice to
             check it)
-  assumes   graph: no operation distinguishes equal states: by id, the hash of an
-            address, the order of a set, `is` between equal values, a clock or
-            the hash seed
+  assumes   graph: no operation distinguishes equal states: by id, the hash of
+            an address, the order of a set, `is` between equal values, a clock
+            or the hash seed
   assumes   graph: one thread, one process; undo handles are kept, and closed
             once
   skipped   kA:1 would take 1,240 operations, the budget allows 1,000
