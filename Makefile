@@ -19,8 +19,8 @@ AT_ONCE := $(MAKE) -j$(JOBS) -k --output-sync=target --no-print-directory
 # `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all; the
 # others are run together with what is marked as long, and the gate with them.
 SHARE ?=
-OTHER_SHARE := --thinned -m "long or not long"
-BOTH_SHARES := --both -m "long or not long"
+OTHER_SHARE := --thinned -m "slow or not slow"
+BOTH_SHARES := --both -m "slow or not slow"
 # What is imported is compiled then, and most of what is installed never is.
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 # Which ones; all, unless somebody says otherwise.
@@ -75,11 +75,18 @@ WATCHED := rpc rest operators opinfo script compiler
 # Many tests start processes, which need not compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
+STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+# The lock file counts for the Python version in its first line, "# python X.Y": another
+# version may need other packages, and gets the newest that pyproject.toml allows.
+LOCKED := $(shell sed -n 's/^\# python //p' constraints.txt)
+VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+CONSTRAINTS = $(if $(filter $(LOCKED),$(VERSION)),-c constraints.txt)
+# Files that are made from declarations, and committed.
+GENERATED := runtime/declared.pyi docs/deviations.md docs/language.md
 
 .PHONY: run test test-legs test-long gate \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
-	clean help
+	generate generated-check lock clean help
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
@@ -93,14 +100,17 @@ help:
 	@echo "make bench-gpu the CUDA kernels measured, if there is a GPU"
 	@echo "make lint      ruff: style and format"
 	@echo "make types     mypy, strict"
+	@echo "make generate  write the stubs and generated pages again"
+	@echo "make generated-check  the same, and fail where git has another text"
+	@echo "make lock      renew constraints.txt with the newest allowed versions"
 	@echo "make coverage  the tests under branch coverage"
 	@echo "make torch     install the extra that the comparison with torch needs"
 	@echo "make cuda      install the extra that CUDA kernels need, with and without a GPU"
 	@echo "make clean     remove the environment and everything that was built"
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(QUIETLY) -e ".[dev]"
+	$(BIN)/python -m pip install $(QUIETLY) $(CONSTRAINTS) -e ".[dev]"
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
@@ -117,7 +127,7 @@ endif
 else
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal \
-		$(if $(strip $(LONG)),-m "long or not long") $(TESTS)
+		$(if $(strip $(LONG)),-m "slow or not slow") $(TESTS)
 endif
 
 # Those that take longest begin first: none is then waited for by all others.
@@ -132,7 +142,7 @@ test-long: $(STAMP)
 	$(MAKE) gate
 else
 test-long: $(STAMP)
-	$(BIN)/python $(RUN) -n auto --dist worksteal -m long $(TESTS)
+	$(BIN)/python $(RUN) -n auto --dist worksteal -m slow $(TESTS)
 endif
 
 gate: $(STAMP)
@@ -141,7 +151,7 @@ gate: $(STAMP)
 # What `make test-long` plays some of: all programs of the generators.  Each takes its
 # minutes, on a busy machine more of them than what hangs is given elsewhere.
 test-whole: $(STAMP)
-	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m whole \
+	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m nightly \
 		tests/script tests/rpc tests/injection tests/opinfo \
 		tests/scenarios/test_verdicts.py
 
@@ -178,6 +188,27 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+generate: $(STAMP)
+	$(BIN)/python -m tests.tools.stub --write
+	$(BIN)/python -m tests.tools.deviations
+	$(BIN)/python -m tests.tools.language everyorder.runtime.rpc.api > docs/language.md
+
+generated-check: generate
+	git diff --exit-code -- $(GENERATED)
+
+# An empty environment, so that only the packages of the project are locked. An entry with
+# `@` would be a path or an address instead of a version.
+LOCK := build/lock
+lock:
+	rm -rf $(LOCK)
+	$(PYTHON) -m venv $(LOCK)
+	$(LOCK)/bin/python -m pip install $(QUIETLY) -e ".[dev,rpc]"
+	echo "# python $(VERSION)" > $(LOCK)/constraints.txt
+	$(LOCK)/bin/python -m pip freeze --exclude-editable >> $(LOCK)/constraints.txt
+	! grep -n '@' $(LOCK)/constraints.txt
+	mv $(LOCK)/constraints.txt constraints.txt
+	rm -rf $(LOCK)
+
 # Compiled bodies are not seen by coverage: kernels run uncompiled, too.
 COVERED := -m coverage run -m pytest -q
 coverage: $(STAMP)
@@ -197,4 +228,4 @@ cuda: $(STAMP)
 	$(BIN)/python -m pip install $(QUIETLY) -e ".[cuda]"
 
 clean:
-	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .everyorder
+	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .everyorder .nox

@@ -1,19 +1,22 @@
-"""What all tests need: pytester, what legs have, and the project's own plugin.
+"""Fixtures and options of all tests: which of them run.
 
-True only here: an installed project brings its plugin by its entry point; from a bare
-checkout it is named here, and never twice.  Tests that take long, or longest, are
-skipped, with the reason, unless `-m` speaks of them.  Of tests that repeat one claim
-over every operator, dtype, layout or registry, `--thin` runs one in so many, always the
-same ones, and `--thinned` the others: `make test` and `make test-long`.  Whoever says
-neither runs them all.  Long ones are in no share: `-m` alone decides about them.  Of
-the scenarios of the catalogue `--thin` explores one in so many, and `--thinned` none:
-beside it `everyorder gate` explores them all.  `--both` runs both shares in one
-process, which coverage, where it is measured, watches at `--thin`'s alone, and few of
-the scenarios, as the gate stands beside it: `make test LONG=1`.
+- Tests marked `slow` or `nightly`, and tests marked `torch` where torch is missing, are
+  deselected unless `-m` names them (`make test-long`, `make test-whole`, `make torch`).
+- Of parametrised tests that repeat one claim over every operator, dtype, layout or
+  registry, `--thin` runs a fixed share and `--thinned` the other ones; without either
+  option all of them run.  `make test` and `make test-long` use these options.
+- Of the scenarios of the catalogue, `--thin` explores a share and `--thinned` none,
+  because `everyorder gate` explores all of them.
+- `--both` runs both shares in one process, of which coverage measures that of `--thin`
+  (`make test LONG=1`).
+
+An installed project has its pytest plugin by an entry point; a bare checkout names it
+here.
 """
 
 import signal
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from zlib import crc32
 
@@ -38,9 +41,6 @@ THINNED = {
 # The catalogue; one in how many of its scenarios `--thin` keeps, and `--both`.
 CATALOGUE, SCENARIOS, FEW_SCENARIOS = "tests/scenarios/", 4, 16
 
-LONG = pytest.mark.skip(reason="takes long: make test-long, or -m long")
-WHOLE = pytest.mark.skip(reason="takes longest: make test-whole, or -m whole")
-
 
 def pytest_configure() -> None:
     """Hear Ctrl-C, which a shell has its background jobs ignore: tests send it."""
@@ -63,7 +63,7 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Which of the tests that repeat one claim are run."""
+    """Add the options that choose among tests that repeat one claim."""
     group = parser.getgroup("everyorder's own tests")
     group.addoption("--thin", action="store_true", help="one in so many of them")
     group.addoption("--thinned", action="store_true", help="those that --thin leaves")
@@ -71,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """What is left out, which deselecting in workers does not say."""
+    """Return the line that reports the deselected share."""
     kept = ", ".join(f"1 in {many} of {where}" for where, many in THINNED.items())
     kept += f", 1 in {SCENARIOS} of the scenarios"
     if config.getoption("thin"):
@@ -83,14 +83,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         )
     if config.getoption("both"):
         return (
-            f"both: coverage watches {kept}; 1 in {FEW_SCENARIOS} scenarios is run; "
+            f"both: coverage measures {kept}; 1 in {FEW_SCENARIOS} scenarios is run; "
             "all scenarios: everyorder gate"
         )
     return None
 
 
 def is_left_out(item: pytest.Item, seen: set[str]) -> bool:
-    """Whether `--thin` leaves a test out; of each function it keeps the first one."""
+    """Return True if `--thin` deselects a test; it keeps the first of each function."""
     path, _, name = item.nodeid.partition("::")
     explored = is_explored(item)
     function = path if explored else f"{path}::{name.partition('[')[0]}"
@@ -108,18 +108,18 @@ def _number(item: pytest.Item) -> int:
 
 
 def is_explored(item: pytest.Item) -> bool:
-    """Whether it is a scenario of the catalogue, which the gate explores."""
+    """Return True for a scenario of the catalogue, which the gate explores."""
     return item.nodeid.startswith(CATALOGUE) and hasattr(item, "scenario")
 
 
-def is_long(item: pytest.Item) -> bool:
-    """Whether a test takes long, and not too long to be run with these."""
-    return item.get_closest_marker("long") is not None and not is_whole(item)
+def is_slow(item: pytest.Item) -> bool:
+    """Return True for a slow test that is not a nightly one."""
+    return item.get_closest_marker("slow") is not None and not is_nightly(item)
 
 
-def is_whole(item: pytest.Item) -> bool:
-    """Whether a test takes too long to be run with the others that take long."""
-    return item.get_closest_marker("whole") is not None
+def is_nightly(item: pytest.Item) -> bool:
+    """Return True for a test that takes 15 minutes or more."""
+    return item.get_closest_marker("nightly") is not None
 
 
 def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -130,11 +130,11 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        left, long = is_left_out(item, seen), is_long(item)
+        left, long = is_left_out(item, seen), is_slow(item)
         if both:
             out = is_explored(item) and _number(item) % FEW_SCENARIOS > 0
             if left or long:
-                item.add_marker("unwatched")
+                item.add_marker("no_cover")
         else:
             out = left is thin and not long
             out = out or (rest and is_explored(item))
@@ -146,12 +146,17 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Thin out, and leave the long legs to who asks for them."""
+    """Deselect the share and the legs that were not requested."""
     _thin(config, items)
-    asked = config.getoption("markexpr")
-    if "whole" not in asked:
-        for item in filter(is_whole, items):
-            item.add_marker(WHOLE)
-    if "long" not in asked:
-        for item in filter(is_long, items):
-            item.add_marker(LONG)
+    expression = config.getoption("markexpr")
+    without_torch = find_spec("torch") is None
+    others = [
+        item
+        for item in items
+        if (is_nightly(item) and "nightly" not in expression)
+        or (is_slow(item) and "slow" not in expression)
+        or (without_torch and item.get_closest_marker("torch") is not None)
+    ]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in {*others}]

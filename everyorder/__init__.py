@@ -1,36 +1,45 @@
-"""everyorder: prove that a registry does not care about the order of registrations.
+"""everyorder: prove that a registry does not depend on the order of registrations.
 
     from everyorder import Scenario, step, use, explore
 
-The names of this module are those of `everyorder.harness`, and load when they are first
-used.  `everyorder.runtime` is the operator dispatcher with its runtime, and
-`everyorder.invariants` holds the laws of the dispatcher's state.  The three packages
-are folders at the top of the repository; here they are links.
+The names of this module are those of `everyorder.harness`, and load on first access.
+`everyorder.runtime` is the operator dispatcher with its runtime, and
+`everyorder.invariants` holds the laws of the dispatcher's state. In the repository the
+three packages are folders at the top, and links in this folder.
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from everyorder import harness
-
 _PACKAGES = ("harness", "invariants", "runtime")
-
-__all__ = [*harness.__all__, *_PACKAGES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f"{__name__}.{name}")
     if name == "__version__":
-        try:
-            return version(__name__)
-        except PackageNotFoundError:  # a checkout that is not installed
-            return "0+unknown"
+        return _version()
+    if name == "__all__":
+        return __dir__()
+    # The harness is imported here, so that programs of the runtime do without it.
+    from everyorder import harness
+
     if name not in harness.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(harness, name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from everyorder import harness
+
+    return sorted([*harness.__all__, *_PACKAGES, "__version__"])
+
+
+def _version() -> str:
+    # It loads sockets and mail, which an import of this package should not do.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(__name__)
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "0+unknown"

@@ -1,6 +1,6 @@
 """The command `everyorder`, also as `python -m everyorder`.
 
-Until the command line is loaded, and after it has ended, there is nothing to clean up:
+Before the command line is loaded, and after it has ended, there is nothing to clean up:
 a signal then ends the process at once.
 """
 

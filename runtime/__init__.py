@@ -1,18 +1,19 @@
 """The runtime: an operator dispatcher, and tensors to call its operators with.
 
-The public surface: everything a program needs is a name of this module; where a name
-lives below it may change, the name may not.
+This module is the public surface: every name that a program needs is here.  The module
+that defines a name may change, the name may not.
 
 Rules:
-- importing this module imports neither NumPy nor Numba, and is cheap: what is not
-  needed to register and to call loads when it is first asked for (see `_LAZY`);
-- nothing below this file imports names from here;
+- importing this module imports neither NumPy nor Numba, and is cheap: names that are
+  not needed to register and to call load on first access (see `_LAZY`);
+- no module below this file imports names from here;
 - a public name is in `__all__`, and in `_LAZY` as well if it is lazy.
 """
 
 import math
 from typing import TYPE_CHECKING, Any
 
+from everyorder.runtime import errors
 from everyorder.runtime.base.hooks import CODE_OF, MEMORY_PROVIDERS, SAVE
 from everyorder.runtime.base.locks import LOADING, load
 from everyorder.runtime.dispatch import (
@@ -44,7 +45,6 @@ from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
 if TYPE_CHECKING:
     from everyorder.runtime import autograd as autograd
     from everyorder.runtime import cuda as cuda
-    from everyorder.runtime import errors as errors
     from everyorder.runtime import futures as futures
     from everyorder.runtime import jit as jit
     from everyorder.runtime import library as library
@@ -165,7 +165,7 @@ __all__ = [
     "tensor",
 ]
 
-# What programs for torch call the classes of dtypes, of devices and of layouts.
+# The names of these classes in programs for torch.
 dtype = DType
 device = Device
 layout = Layout
@@ -196,20 +196,21 @@ def _save(module: Any, file: Any, **options: Any) -> None:
     save(module, file, **options)
 
 
+errors._load = load
 CODE_OF.set(_code_of)
 SAVE.set(_save)
 PROVIDERS.update(core=_register_core, script=_register_script)
 MEMORY_PROVIDERS.update(cuda=_register_cuda)
 
-# The operators of the default dispatcher, by attribute; `core` is the runtime's own,
-# which programs for torch call `aten`.
+# The operators of the default dispatcher, by attribute.  `core` is the runtime's
+# namespace; programs for torch call it `aten`.
 ops = Operators(
     default_dispatcher,
     PROVIDERS,
     {"aten": "core"},
 )
 
-# Public names that load their module when they are first asked for.
+# Public names that load their module on first access.
 _LAZY = {
     "Context": "everyorder.runtime.torch_dispatch",
     "Function": "everyorder.runtime.autograd",
@@ -256,8 +257,8 @@ _LAZY = {
 # Numbers that programs for torch take from it.
 _CONSTANTS = ("e", "inf", "nan", "pi")
 
-# Modules of the public surface -> where they are; loaded like the names.  Those that
-# need no tensors are loaded without them.
+# Modules of the public surface -> their paths; loaded like the names.  Modules that do
+# not need tensors load without them.
 _MODULES = {
     "autograd": "autograd",
     "cuda": "cuda",
@@ -270,8 +271,8 @@ _MODULES = {
 _LIGHT_MODULES = ("futures", "jit", "rpc")
 
 
-def _found(name: str) -> Any:
-    """A lazy name, loaded; it is an ordinary one from then on.
+def _load_lazy(name: str) -> Any:
+    """Load a lazy name, which is an ordinary one from then on.
 
     Names of dtypes are lazy too, and so are the functions of operators: `zeros`,
     `matmul`, ... (`runtime.operators.bindings.functions`).
@@ -279,14 +280,14 @@ def _found(name: str) -> Any:
     if name.startswith("_"):
         raise _unknown(name)
     with LOADING:
-        found = _loaded(name)
-        globals()[name] = found
-    return found
+        value = _loaded(name)
+        globals()[name] = value
+    return value
 
 
 if not TYPE_CHECKING:
-    # A checker knows the names, and says which there are not.
-    __getattr__ = _found
+    # A type checker knows the names, and reports unknown ones.
+    __getattr__ = _load_lazy
 
 
 def _loaded(name: str) -> Any:
@@ -295,7 +296,7 @@ def _loaded(name: str) -> Any:
         try:
             return load(f"{__name__}.{name}")
         except ModuleNotFoundError as error:
-            # Remote calls may be left out; then it is a name like any other.
+            # The package for remote calls may be missing; then its name is unknown.
             if error.name == f"{__name__}.{name}":
                 raise _unknown(name) from error
             raise
@@ -303,7 +304,8 @@ def _loaded(name: str) -> Any:
         load("everyorder.runtime.bootstrap")
         return load(f"{__name__}.{_MODULES[name]}")
     if home is not None:
-        # Whoever asks for a tensor, or for what makes one, gets it whole.
+        # Access to tensors, or to functions that create them, loads the whole
+        # bootstrap.
         load("everyorder.runtime.bootstrap")
         return getattr(load(home), name)
     if name in _CONSTANTS:

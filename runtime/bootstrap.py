@@ -1,14 +1,14 @@
-"""Everything that makes tensors whole: operators, their gradients, and the methods.
+"""The bootstrap of tensors: operators, their gradients, and the methods.
 
-True only here: what happens to the default dispatcher when the first tensor is asked
-for.  Importing this module registers namespace `core` with all its kernels, installs
-what tensors can do, and sets the fallback at the Autograd keys: an operator without a
-formula says so when it is run backwards, instead of passing for a constant.  Likewise
-at ADInplaceOrView: what others' operators write to gets a new version; and at the keys
-Python and PythonTLSSnapshot: classes of tensors and modes handle operators.
+Importing this module registers namespace `core` with all its kernels in the default
+dispatcher, and installs the methods of tensors.  It sets the fallback at the Autograd
+keys: an operator without a formula raises when it is run backwards, instead of passing
+for a constant.  The fallback at ADInplaceOrView increments the version of tensors that
+foreign operators write to; those at Python and PythonTLSSnapshot let classes of tensors
+and modes handle operators.
 
-Rules: other dispatchers are left as they are; `runtime.operators.install` and
-`runtime.autograd.install` do for them what they are asked to.
+Rules: other dispatchers stay unchanged; `runtime.operators.install` and
+`runtime.autograd.install` install the operators and fallbacks in them on request.
 """
 
 from everyorder.runtime.autograd.inplace import install_version_fallback
@@ -30,7 +30,7 @@ __all__ = [
 
 release(default_dispatcher(), "Autograd")
 release(default_dispatcher(), "ADInplaceOrView")
-# It lives as long as the default dispatcher does.
+# Registered as long as the default dispatcher exists.
 FALLBACKS = Library("_", "IMPL", origin="core autograd")
 install_fallbacks(FALLBACKS)
 install_version_fallback(FALLBACKS)

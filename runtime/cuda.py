@@ -1,9 +1,8 @@
-"""CUDA devices for programs: which there are, their streams, events and memory.
+"""CUDA devices for programs: their number, streams, events and memory.
 
-These questions may be asked where there is no GPU, and where numba-cuda is not
-installed.  `is_available()` and `device_count()` answer there, too; every other name is
-loaded from `runtime.kernels.cuda` when it is first asked for, and raises
-`DeviceUnavailable` where that cannot be had.
+This module can be imported without a GPU and without numba-cuda.  `is_available()` and
+`device_count()` work there, too; every other name is loaded from `runtime.kernels.cuda`
+on first access, and raises `DeviceUnavailable` if CUDA cannot be used.
 
 Rules: importing this module imports neither NumPy nor Numba; a public name is in
 `__all__`, and below `TYPE_CHECKING` if it is loaded late.
@@ -61,7 +60,7 @@ __all__ = [
 
 
 def device_count() -> int:
-    """How many CUDA devices there are: 0 without a driver or without numba-cuda."""
+    """Return the number of CUDA devices: 0 without a driver or without numba-cuda."""
     if find_spec("numba_cuda") is None:
         return 0
     count: int = load("everyorder.runtime.kernels.cuda").device_count()
@@ -69,16 +68,16 @@ def device_count() -> int:
 
 
 def is_available() -> bool:
-    """Whether there is a CUDA device to compute on; never an error."""
+    """Return True if there is a CUDA device to compute on; never raise."""
     return device_count() > 0
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module `{__name__}` has no `{name}`", name=name)
-    found = getattr(load("everyorder.runtime.kernels.cuda"), name)
-    globals()[name] = found
-    return found
+    value = getattr(load("everyorder.runtime.kernels.cuda"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,6 @@
-"""Operators of one's own: the names that users of torch.library look for.
+"""Custom operators under the names of torch.library.
 
-Each of them is explained where it is defined.  `opcheck` is loaded when it is first
-asked for.
+Each name is documented at its definition.  `opcheck` is loaded on first access.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -47,19 +46,19 @@ __all__ = [
     "register_torch_dispatch",
 ]
 
-# The name that programs for torch have for it.
+# The name in programs for torch.
 fallthrough_kernel = fallthrough
 # A library is its own scope.
 _scoped_library = Library
 
 
 def __getattr__(name: str) -> Any:
-    """`opcheck`, loaded; it is an ordinary name from then on."""
+    """Load `opcheck`, which is an ordinary name from then on."""
     if name != "opcheck":
         raise missing(f"module {__name__!r}", name)
-    found = load("everyorder.runtime.custom.opcheck").opcheck
-    globals()[name] = found
-    return found
+    opcheck = load("everyorder.runtime.custom.opcheck").opcheck
+    globals()[name] = opcheck
+    return opcheck
 
 
 def __dir__() -> list[str]:

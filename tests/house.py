@@ -24,6 +24,8 @@ from types import FrameType
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from tests.tools.prose import measure, python_files
+
 ROOT = Path(__file__).parent.parent
 AREAS = ("runtime", "invariants", "harness")
 FILES = sorted(
@@ -35,7 +37,10 @@ FILES = sorted(
 LATER = ("runtime/script/", "runtime/futures/", "runtime/rpc/")
 # Calls after which an operator has its call stub, and some more.
 WARMED = 32
-DOCUMENTS = ("ARCHITECTURE.md", "README.md", "CHANGELOG.md", "docs/*.md")
+DOCUMENTS = (
+    *("ARCHITECTURE.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
+    *("SECURITY.md", "docs/*.md"),
+)
 
 
 @cache
@@ -62,7 +67,7 @@ def type_only(file: str) -> set[ast.AST]:
 
 @cache
 def as_file(module: str) -> str | None:
-    """The file of a module of ours, None for anybody else's."""
+    """Return the file of a module of this project, or None for any other module."""
     top, _, rest = module.partition(".")
     if top != "everyorder" or rest.partition(".")[0] not in AREAS:
         return None
@@ -73,16 +78,24 @@ def as_file(module: str) -> str | None:
     return package if (ROOT / package).exists() else None
 
 
-@cache
-def imports(file: str, *, typed: bool = False) -> frozenset[str]:
-    """The files of ours that a file imports, at its top or inside a function.
+def as_package(file: str) -> str:
+    """Return the dotted name of the package that a file is in."""
+    return ".".join(["everyorder", *Path(file).parent.parts])
 
-    With `typed` also those that only a type checker sees.
+
+@cache
+def imports(file: str, *, typed: bool = False, strings: bool = True) -> frozenset[str]:
+    """Return the files that a file imports, at its top or inside of a function.
+
+    Args:
+        file: a path below the root.
+        typed: include imports that only a type checker sees.
+        strings: include imports by string (see `string_imports`).
     """
-    found = [n for n in nodes_of(file) if isinstance(n, ast.Import | ast.ImportFrom)]
+    nodes = [n for n in nodes_of(file) if isinstance(n, ast.Import | ast.ImportFrom)]
     skipped = set() if typed else type_only(file)
-    files: set[str] = set()
-    for node in found:
+    files = set(string_imports(file)) if strings else set()
+    for node in nodes:
         if node in skipped:
             continue
         if isinstance(node, ast.Import):
@@ -97,8 +110,92 @@ def imports(file: str, *, typed: bool = False) -> frozenset[str]:
     return frozenset(files - {file})
 
 
+# Files that import by string, with the reason: all of them load a heavy area, or an
+# optional one, when it is first used.
+BY_STRING = {
+    "harness/__init__.py": "the public names load when they are first used",
+    "harness/cli/replay.py": "operators, which only scenarios of the runtime need",
+    "harness/cli/worker.py": "remote calls, an optional extra",
+    "harness/scenario/__init__.py": "steps of the dispatcher, which load the runtime",
+    "harness/scenario/extensions.py": "custom operators, which load NumPy",
+    "harness/tools/imports/__init__.py": "a child imports one of its files only",
+    "runtime/__init__.py": "the public names load without NumPy",
+    "runtime/cuda.py": "CUDA kernels, an optional extra",
+    "runtime/jit/scripting.py": "archives and tracing, which few programs use",
+    "runtime/library.py": "opcheck, which loads autograd",
+    "runtime/operators/creation.py": "pinned memory of CUDA, an optional extra",
+    "runtime/operators/declare/allocate_outputs.py": "tables of kernels, by backend",
+    "runtime/operators/declare/fast_paths.py": "bodies of kernels, which load Numba",
+    "runtime/operators/declare/saved_plans.py": "kernels of the CPU, which load Numba",
+    "runtime/rpc/__init__.py": "the public names load without ZeroMQ",
+    "runtime/rpc/api/rref.py": "the compiler, for references to compiled modules",
+    "runtime/rpc/codec/callables.py": "operators, for calls by their names",
+    "runtime/rpc/codec/restricted.py": "modules, which load autograd",
+    "runtime/script/executor/node_kernels.py": "fusion, which loads Numba",
+    "runtime/script/executor/run_function.py": "fusion, which loads Numba",
+}
+
+# Tables at the top of a package that list its modules by names relative to it.
+LAZY_TABLES = ("_LAZY", "_LATER", "_LIGHT_MODULES", "_MODULES", "_PLACES")
+# Calls that take the name of a module and import nothing.
+NAMING_CALLS = ("ContextVar", "get", "getLogger", "register_plug_in", "startswith")
+# Files whose texts name modules as data, with the reason.
+NAMES_AS_DATA = {
+    "harness/state/scope.py": "modules that are not followed",
+    "harness/systems/state_reader.py": "modules that are not followed",
+    "harness/tools/imports/order_processes.py": "the code of these is read, not run",
+}
+
+
+@cache
+def string_imports(file: str) -> frozenset[str]:
+    """Return the files that a file imports by a string, `load("everyorder...")` say.
+
+    Every text that is the name of a module of this project counts, except in
+    comparisons, as a key of `sys.modules`, as an argument of `NAMING_CALLS` and in
+    `NAMES_AS_DATA`; so do names in `LAZY_TABLES`, and imports in the stub of a package
+    whose names `lazy_loader` loads.
+    """
+    tree, package = tree_of(file), as_package(file)
+    naming = {id(each) for node in nodes_of(file) for each in _only_named(node)}
+    names = {
+        node.value
+        for node in nodes_of(file)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and file not in NAMES_AS_DATA
+        and id(node) not in naming
+    }
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in LAZY_TABLES:
+            names |= {
+                f"{package}.{each.value}"
+                for each in ast.walk(node.value)
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            }
+    stub = ROOT / f"{file}i"
+    if stub.exists():
+        names |= {
+            f"{package}.{node.module}"
+            for node in ast.walk(ast.parse(stub.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.level == 1
+        }
+    return frozenset(path for path in map(as_file, names) if path is not None)
+
+
+def _only_named(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the operands of a node that may name a module without importing it."""
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            yield from node.args if name in NAMING_CALLS else ()
+        case ast.Compare() | ast.JoinedStr():
+            yield from ast.iter_child_nodes(node)
+        case ast.Subscript(value=ast.Attribute(attr="modules")):
+            yield node.slice
+
+
 def circles(graph: Mapping[str, frozenset[str]]) -> list[list[str]]:
-    """The sets of files of which each reaches every other (Tarjan 1972), sorted."""
+    """Return the sets of nodes of which each reaches every other (Tarjan 1972)."""
     names = sorted(graph)
     place = {name: index for index, name in enumerate(names)}
     edges = [
@@ -113,6 +210,16 @@ def circles(graph: Mapping[str, frozenset[str]]) -> list[list[str]]:
     for name, label in zip(names, labels, strict=True):
         groups.setdefault(int(label), []).append(name)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def folder_graph(*, typed: bool = False) -> dict[str, frozenset[str]]:
+    """Return which folders import which; a folder is the one that a file is in."""
+    graph: dict[str, set[str]] = {}
+    for file in FILES:
+        folder = Path(file).parent.as_posix()
+        targets = {Path(path).parent.as_posix() for path in imports(file, typed=typed)}
+        graph.setdefault(folder, set()).update(targets - {folder})
+    return {folder: frozenset(targets) for folder, targets in graph.items()}
 
 
 def import_graph(*, typed: bool = False) -> dict[str, frozenset[str]]:
@@ -278,8 +385,31 @@ def measures() -> Iterator[tuple[str, object, str]]:
     yield "files over 600 lines", len(long), "0"
     short = [file for file in FILES if lines([file]) < 60]
     yield "files below 60 lines", len(short), ""
-    yield "circles", len(circles(import_graph())), "0"
-    yield "circles, type checking included", len(circles(import_graph(typed=True))), "0"
+    yield "folders", len(folder_graph()), ""
+    for typed in (False, True):
+        with_types = ", type checking included" if typed else ""
+        yield (
+            f"circles of files{with_types}",
+            len(circles(import_graph(typed=typed))),
+            "0",
+        )
+        yield (
+            f"circles of folders{with_types}",
+            len(circles(folder_graph(typed=typed))),
+            "0",
+        )
+    by_string = [file for file in FILES if string_imports(file)]
+    yield "files that import by string", len(by_string), f"at most {len(BY_STRING)}"
+    classes = Counter(
+        node.name
+        for file in FILES
+        for node in nodes_of(file)
+        if isinstance(node, ast.ClassDef)
+    )
+    yield "class names used twice", sum(many > 1 for many in classes.values()), "0"
+    prose = measure(python_files(*AREAS))
+    yield "mannered constructions per 100,000 words", round(100 * prose.rate), "300"
+    yield "bindings with forbidden names, per 100,000", round(1000 * prose.share), "300"
     yield "files that name `sigmoid`", len(naming("sigmoid")), "at most 4"
     errors = error_classes()
     yield "classes of errors", len(errors), "about 80"

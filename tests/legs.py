@@ -118,7 +118,7 @@ def pytest_collection_finish() -> None:
 
 def is_unwatched(item: pytest.Item) -> bool:
     """Whether coverage is not to watch a test."""
-    marked = item.get_closest_marker("unwatched") is not None
+    marked = item.get_closest_marker("no_cover") is not None
     return marked or item.nodeid.startswith(UNWATCHED)
 
 

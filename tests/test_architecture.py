@@ -10,7 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import FILES, ROOT, circles, imports, naming, tree_of
+from tests.house import (
+    BY_STRING,
+    FILES,
+    ROOT,
+    circles,
+    folder_graph,
+    import_graph,
+    imports,
+    naming,
+    string_imports,
+    tree_of,
+)
 from tests.tools.deviations import PRINTED, printed
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -47,6 +58,8 @@ def test_every_row_names_files_that_are_there() -> None:
     assert {layer_of(file) for file in FILES} == set(range(len(ROWS)))
 
 
+@pytest.mark.spec("script 0.14", "one direction")
+@pytest.mark.spec("boundary", "**Imports point one way**")
 def test_a_file_imports_its_own_layer_and_those_above_it() -> None:
     layers = {file: layer_of(file) for file in FILES}
     lower = [
@@ -59,9 +72,22 @@ def test_a_file_imports_its_own_layer_and_those_above_it() -> None:
 
 
 def test_there_is_no_circle() -> None:
-    """Neither when files are loaded, nor with what only type checkers see."""
+    """Of files or folders, imports by string and for type checkers included."""
     for typed in (False, True):
-        assert circles({file: imports(file, typed=typed) for file in FILES}) == []
+        assert circles(import_graph(typed=typed)) == []
+        assert circles(folder_graph(typed=typed)) == []
+
+
+def test_every_import_by_string_is_listed_with_its_reason() -> None:
+    assert {file for file in FILES if string_imports(file)} == {*BY_STRING}
+
+
+def test_an_import_by_string_is_counted() -> None:
+    assert "runtime/kernels/cuda/__init__.py" in imports("runtime/cuda.py")
+    assert "runtime/kernels/cuda/__init__.py" not in imports(
+        "runtime/cuda.py", strings=False
+    )
+    assert "harness/scenario/uses.py" in imports("harness/__init__.py")
 
 
 # What files that begin so may import.
@@ -80,6 +106,7 @@ def test_areas_keep_apart(area: str) -> None:
         assert {path.partition("/")[0] for path in imports(file)} <= AREAS[area], file
 
 
+@pytest.mark.spec("script 0.14", "one direction")
 def test_futures_know_of_nothing_but_errors_and_locks() -> None:
     """0.13, 4.9: no messages, no sockets, no tensors."""
     allowed = ("runtime/errors/", "runtime/futures/", "runtime/base/locks.py")
@@ -90,7 +117,7 @@ def test_futures_know_of_nothing_but_errors_and_locks() -> None:
 
 def test_the_second_table_shares_nothing_with_the_first() -> None:
     shared = imports("invariants/second_table.py")
-    forbidden = ("dispatch_key", "model", "keyset", "table", "local")
+    forbidden = ("dispatch_key", "model", "keyset", "dispatch_table", "local")
     for path in shared:
         if path.startswith("runtime/"):
             assert Path(path).stem not in forbidden, path

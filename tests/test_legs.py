@@ -67,8 +67,8 @@ def test_each_file_is_in_one_leg() -> None:
 
 def test_every_file_that_the_makefile_names_is_there() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for name in re.findall(r"[\w/]+\.py", text):
-        of_scenario = ROOT / "tests/scenario" / f"test_{name}"
+    for name in re.findall(r"[\w/]+\.py\b", text):
+        of_scenario = ROOT / "tests/scenario_api" / f"test_{name}"
         assert (ROOT / name).exists() or of_scenario.exists(), name
 
 

@@ -5,6 +5,7 @@ leaves of the scenarios of the catalogue is the gate's, which `make test-long` r
 """
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LONG = [f"tests/zoo/test_zoo.py::test_all[{n}]" for n in range(20)]
 SCENARIOS = [f"tests/scenarios/test_aliases.py::orders_{n}" for n in range(40)]
-MARKS = ("long", "whole")
+MARKS = ("slow", "nightly")
 NAMES = [
     *SCENARIOS,
     *(f"tests/kernels/test_binary.py::test_binary[{n}]" for n in range(200)),
@@ -30,8 +31,8 @@ def items() -> list[Any]:
         SimpleNamespace(
             nodeid=name,
             get_closest_marker={
-                "long": name in LONG or None,
-                "whole": None,
+                "slow": name in LONG or None,
+                "nightly": None,
             }.__getitem__,
             **({"scenario": None} if name in SCENARIOS else {}),
         )
@@ -85,7 +86,7 @@ def test_both_shares_are_run_at_once_and_the_first_is_watched(
     assert names - few == {*thin, *others, *LONG}.difference(SCENARIOS)
     assert len(kept) == len(names)
     assert {item.nodeid for item in told} == {*SCENARIOS} - few
-    assert {mark for mark, _ in marked} == {"unwatched"}
+    assert {mark for mark, _ in marked} == {"no_cover"}
     unwatched = {name for _, name in marked}
     assert unwatched.difference(SCENARIOS) == {*others, *LONG}
 
@@ -106,33 +107,40 @@ def test_a_plain_run_has_both(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "skipped"),
+    ("expression", "deselected"),
     [
-        ("", {"long", "whole", "both"}),
-        ("long", {"whole", "both"}),
-        ("long or not long", {"whole", "both"}),
-        ("whole", {"long"}),
+        ("", {"slow", "nightly", "both"}),
+        ("slow", {"nightly", "both"}),
+        ("slow or not slow", {"nightly", "both"}),
+        ("nightly", {"slow"}),
     ],
 )
-def test_what_takes_longest_is_run_by_who_asks_for_that(
-    request: pytest.FixtureRequest, asked: str, skipped: set[str]
+def test_slow_tests_run_if_the_expression_names_their_mark(
+    request: pytest.FixtureRequest, expression: str, deselected: set[str]
 ) -> None:
-    """Also where it is marked as long besides, which all of its file may be."""
+    """A test with both marks is a nightly one."""
     root = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
     assert root is not None
-    told: list[str] = []
-    marks = {"plain": (), "long": ("long",), "whole": ("whole",), "both": MARKS}
-    kinds = [
-        SimpleNamespace(
-            nodeid=name,
-            get_closest_marker=lambda mark, of=of: mark if mark in of else None,
-            add_marker=lambda mark, name=name: told.append(name),
-        )
+    removed: list[str] = []
+    marks = {"plain": (), "slow": ("slow",), "nightly": ("nightly",), "both": MARKS}
+    kinds: list[Any] = [
+        Item(name, lambda mark, of=of: mark if mark in of else None)
         for name, of in marks.items()
     ]
-    options = {"thin": False, "thinned": False, "both": False, "markexpr": asked}
-    root.pytest_collection_modifyitems(
-        SimpleNamespace(getoption=options.__getitem__), kinds
+    options = {"thin": False, "thinned": False, "both": False, "markexpr": expression}
+    hook = SimpleNamespace(
+        pytest_deselected=lambda items: removed.extend(item.nodeid for item in items)
     )
-    assert {*told} == skipped
-    assert len(told) == len(skipped)
+    config = SimpleNamespace(getoption=options.__getitem__, hook=hook)
+    root.pytest_collection_modifyitems(config, kinds)
+    assert {*removed} == deselected
+    assert len(removed) == len(deselected)
+    assert {item.nodeid for item in kinds} == {*marks} - deselected
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """The parts of a test that deselecting reads."""
+
+    nodeid: str
+    get_closest_marker: Any

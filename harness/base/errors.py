@@ -1,26 +1,26 @@
-"""Every error that the harness raises on purpose, by who has to act.
+"""The errors that the harness raises on purpose, grouped by the reaction they call for.
 
-An error is data.  A class is one reaction that a caller can have; its `code` says which
-sentence of the class it is, and its fields hold what happened.  People read `str()`,
-and pickling goes by the fields, because errors come from child processes and from the
-workers of pytest-xdist.  A violation is not an error: it is a result
-(`harness.engine.Violation`); errors are for questions that cannot be asked.
+An error is data.  A class is one reaction that a caller can have; its `code` names the
+sentence of the class, and its fields hold the facts.  People read `str()`.  Pickling
+uses the fields, because errors cross the boundary of child processes and of the workers
+of pytest-xdist.  A violation is not an error, it is a result
+(`harness.engine.Violation`): errors are for questions that cannot be answered.
 
 Rules:
-- a class annotates its fields, and `words` has a template for each of its codes; a
-  class of one sentence, which has the name of the class, need not be told its code;
-- a field that not every sentence has is declared with a default;
-- a field never holds a system, a handle or another live object: text and numbers only;
-- nothing is imported that takes time: the processes that import modules in some order
-  load this file (`ScenarioSkipped`, which needs `unittest`, is in `systems.outcomes`).
+- a class annotates its fields, and `words` has a template for each of its codes; the
+  code of a class with one sentence defaults to the name of the class;
+- a field that some sentences do not use is declared with a default;
+- a field holds text and numbers only, never a system, a handle or another live object;
+- no import in this file is slow: the processes that import modules in some order load
+  it (`ScenarioSkipped`, which needs `unittest`, is in `systems/outcomes.py`).
 
-In a template, `{name}` is a field or a property of the error, `{names:, }` a tuple and
-what stands between its parts, and `[[text||other]]` is the text if all that it names is
-there, else the other one, or nothing.
+In a template, `{name}` is a field or a property of the error, `{names:, }` is a tuple
+with its separator, and `[[text||other]]` is `text` if all fields that it names are
+truthy, else `other`, which may be left out.
 
-It has the shape of `runtime.errors.base` and shares no code with it: a registry of
-somebody's own is explored without `runtime`, and what lays out the runtime's pages is
-not needed for sentences.
+The design is that of `runtime.errors.base`, but no code is shared: a user's registry is
+explored without importing `runtime`, and the page layout of the runtime's errors is not
+needed for sentences.
 """
 
 import re
@@ -35,11 +35,11 @@ _OPTIONAL = re.compile(r"\[\[(.*?)(?:\|\|(.*?))?\]\]", re.DOTALL)
 
 @dataclass_transform(eq_default=False, kw_only_default=True)
 class _DeclaredError(Exception):
-    """An error is made of what its class annotates, for type checkers."""
+    """Marks errors whose constructor takes the annotated fields, for type checkers."""
 
 
 class HarnessError(_DeclaredError):
-    """Base of all errors of `harness`; its code and its fields say what happened."""
+    """Base of all errors of `harness`; the code and the fields hold the facts."""
 
     code: str = "HarnessError"
 
@@ -63,13 +63,17 @@ class HarnessError(_DeclaredError):
         cls.declared = (*cls.declared, *own)
 
     def render(self) -> str:
-        """The whole text shown to a person."""
+        """Return the whole text for a person.
+
+        Raises:
+            NotImplementedError: the class has no template for this code.
+        """
         if self.code not in self.words:
             raise NotImplementedError(f"{self.code} does not say what happened")
         return _filled(self.words[self.code], self)
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the sentence by name, as they were given."""
+        """Return the fields of the sentence by name, as passed to the constructor."""
         others = ("code", "__notes__")
         return {name: value for name, value in vars(self).items() if name not in others}
 
@@ -92,7 +96,7 @@ def _rebuild(kind: type[HarnessError], values: dict[str, Any]) -> HarnessError:
 
 
 def _filled(template: str, error: HarnessError) -> str:
-    """The template with the fields and properties of the error."""
+    """Return the template filled with fields and properties of the error."""
     from string import Formatter
 
     class Words(Formatter):
@@ -118,7 +122,7 @@ def _filled(template: str, error: HarnessError) -> str:
 
 
 class NotAScenario(HarnessError, TypeError):
-    """A scenario was given something that it cannot be made of."""
+    """An argument of a scenario has a wrong type or a wrong form."""
 
     found: str
     wanted: str
@@ -129,7 +133,7 @@ class NotAScenario(HarnessError, TypeError):
 
 
 class BadScenario(HarnessError, ValueError):
-    """A scenario says what does not hold of it; its author changes it."""
+    """The scenario's declaration is wrong; fix the scenario."""
 
     kind: str = ""
     near: tuple[str, ...] = ()
@@ -146,9 +150,10 @@ class BadScenario(HarnessError, ValueError):
             "{known!r:, }; or name keys, as 'CPU+Tracer'."
         ),
         "NotSymmetric": (
-            "{one} and {other} are told to be symmetric, and are not: {reason}. Leave "
-            "symmetric=True out, or make them alike; a use that asks for one of them "
-            "tells them apart, too, and so does a value that is read as another thing."
+            "{one} and {other} are declared symmetric, but are not: {reason}. Remove "
+            "symmetric=True, or make them equivalent; a use that asks for only one of "
+            "them also distinguishes them, and so does a value that is read as "
+            "something else."
         ),
         "NoFingerprint": (
             "{strategy!r} compares complete states, but the system's state() is None. "
@@ -157,8 +162,8 @@ class BadScenario(HarnessError, ValueError):
         ),
         "BadFingerprint": (
             "the system's state() cannot be a complete state: {reason}. Return all "
-            "that later steps may read, copied into tuples and texts, or None where "
-            "that cannot be had."
+            "that later steps may read, copied into tuples and texts, or None if it "
+            "is unavailable."
         ),
         "BadScenarioPath": (
             "no expect file can belong to the scenario {path!r}: {reason}"
@@ -181,14 +186,14 @@ class BadStrategy(HarnessError, ValueError):
             "'+', as in 'graph+walk:2'."
         ),
         "TooLarge": (
-            "{what} comes to {size:,}, above the limit of {limit:,}. Choose a smaller "
+            "{what}: {size:,} exceeds the limit of {limit:,}. Choose a smaller "
             "parameter or another strategy, or 'auto' with a budget."
         ),
     }
 
 
 class CannotReplay(HarnessError, ValueError):
-    """What is to be played or shown is not of this scenario, or has no history."""
+    """The argument to replay or show is not of this scenario, or has no history."""
 
     text: str = ""
     reason: str = ""
@@ -202,47 +207,48 @@ class CannotReplay(HarnessError, ValueError):
     words: ClassVar[Words] = {
         "BadReplayId": "replay id {text!r}: {reason}",
         "UnknownOperation": (
-            "operation {operation} of the history [{history:, }] is none of "
+            "operation {operation} of the history [{history:, }] is out of range "
             "0..{last}; was the scenario changed since?"
         ),
         "BadState": (
-            "{text!r} is no list of steps: write numbers from 1 to {steps}, each at "
-            "most once, joined by commas, as in '3,1'; '' is nothing."
+            "invalid step list {text!r}: expected distinct numbers from 1 to {steps}, "
+            "joined by commas, as in '3,1'; '' is the empty list."
         ),
         "SkipsItself": (
             "{scenario} cannot be played here: it skips itself[[: {reason}]]"
         ),
         "NotADispatcher": (
-            "{option} shows the inside of a dispatcher, and {scenario} is a scenario "
-            "of another registry; without it, what is observed is shown."
+            "{option} shows the internals of a dispatcher, but {scenario} explores "
+            "another registry; without {option}, the observations are shown."
         ),
     }
 
     @property
     def last(self) -> int:
-        """The number of the last operation."""
+        """Return the number of the last operation."""
         return self.operations - 1
 
 
 class ExplorationRestart(HarnessError):
-    """The states seen so far cannot be compared with those to come.
+    """The states so far cannot be compared with later ones; explore again.
 
-    The caller explores again, with the same system, which has learnt from it.
+    The caller repeats the exploration with the same system, which has learnt from the
+    first attempt.
     """
 
     packages: tuple[str, ...] = ()
 
     words: ClassVar[Words] = {
         "OlderGarbage": (
-            "something became garbage that was there before the first registry: the "
-            "exploration has to begin again"
+            "objects older than the first registry became garbage: the exploration "
+            "must be restarted"
         ),
         "ScopeGrown": (
-            "undo handles come from {packages:, }: the exploration has to begin again"
+            "undo handles come from {packages:, }: the exploration must be restarted"
         ),
         "CachesWarm": (
-            "abstract classes remembered answers from before: the exploration has to "
-            "begin again"
+            "abstract classes held answers cached earlier: the exploration must be "
+            "restarted"
         ),
     }
 
@@ -261,20 +267,20 @@ class DamagedExpectFile(HarnessError, ValueError):
     words: ClassVar[Words] = {
         "DamagedExpectFile": (
             "{damage}. Restore the file from version control, or accept what is "
-            "observed now with --everyorder-update=all, which writes it anew."
+            "observed now with --everyorder-update=all, which rewrites it."
         )
     }
 
     @property
     def damage(self) -> str:
-        """The place and the line as found."""
+        """Return the place, the reason and the damaged line."""
         return (
             f"{self.source}:{self.line}: {self.reason}; the line reads {self.found!r}"
         )
 
 
 class FileError(HarnessError, OSError):
-    """A file cannot be read or written; `done` has those that were written before."""
+    """A file cannot be read or written; `done` lists the files written before."""
 
     source: str = ""
     reason: str = ""
@@ -282,8 +288,8 @@ class FileError(HarnessError, OSError):
 
     words: ClassVar[Words] = {
         "CannotReadExpectFile": (
-            "{source} is there and cannot be read: {reason}. Make it a file that may "
-            "be read, or remove it."
+            "{source} exists but cannot be read: {reason}. Make it a readable file, or "
+            "remove it."
         ),
         "CannotWriteExpectFile": (
             "{source} cannot be written: {reason}; "
@@ -295,17 +301,17 @@ class FileError(HarnessError, OSError):
 
 
 class FileExists(FileError, FileExistsError):
-    """A file is there and would be lost; who asked says whether it may be."""
+    """Writing would overwrite an existing file; the caller decides whether to."""
 
     source: str
 
     words: ClassVar[Words] = {
-        "FileExists": "{source} is there already; --force writes over it."
+        "FileExists": "{source} already exists; --force overwrites it."
     }
 
 
 class WritesForbidden(FileError, PermissionError):
-    """Under continuous integration nothing is written: a person accepts changes."""
+    """Under continuous integration no file is written: a person accepts changes."""
 
     variable: str
     value: str
@@ -320,9 +326,9 @@ class WritesForbidden(FileError, PermissionError):
 
 
 class NotFound(HarnessError, LookupError):
-    """Nothing is called what was asked for, or several things are; `near` come close.
+    """No item, or more than one, matches a name; `near` holds similar names.
 
-    Whoever asked corrects the name, or the place to look.
+    The caller corrects the name or the place to search.
     """
 
     wanted: str = ""
@@ -330,11 +336,12 @@ class NotFound(HarnessError, LookupError):
     found: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     reason: str = ""
-    # Where was looked, and how many scenarios there are.
+    # The searched place, and the number of scenarios there.
     where: str = ""
     folders: tuple[str, ...] = ()
     known: int = 0
-    # What looks like registering: what was looked for, tried in vain, did not return.
+    # Calls that look like a registration: searched pairs, calls without effect, calls
+    # that did not return.
     pairs: str = ""
     tried: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
@@ -377,8 +384,7 @@ class NotFound(HarnessError, LookupError):
         ),
         "NeverImported": (
             "--watch {wanted}: nothing imports a module of this name"
-            "[[; did you mean {near: or }?||; name it beside the modules, and it is "
-            "imported.]]"
+            "[[; did you mean {near: or }?||; add it to the modules to import it.]]"
         ),
         "NoTarget": (
             "{wanted}: {reason}"
@@ -387,7 +393,7 @@ class NotFound(HarnessError, LookupError):
         ),
         "NothingRegisters": (
             "{wanted} has nothing that registers. Looked for: {pairs}."
-            "[[ No call came back of: {lost:; }.]]"
+            "[[ These calls did not return: {lost:; }.]]"
             "[[ Tried, without effect: {tried:; }.]]"
             "[[ These have such names: {near:, }.]]"
         ),
@@ -395,7 +401,7 @@ class NotFound(HarnessError, LookupError):
 
 
 class BadArgument(HarnessError, ValueError):
-    """What was named exists, and the question cannot be asked about it."""
+    """The name in the question exists, but the question does not apply to it."""
 
     name: str = ""
     modules: tuple[str, ...] = ()
@@ -408,48 +414,47 @@ class BadArgument(HarnessError, ValueError):
     words: ClassVar[Words] = {
         "NamedTwice": "{name} is named twice; a process imports a module only once.",
         "NothingToOrder": (
-            "[[{modules:, }||nothing]] has no order to be imported in; name two "
-            "modules at least."
+            "cannot order [[{modules:, }||no modules]]: name at least two modules."
         ),
         "OtherModules": (
-            "{modules:,} and {other:,} are no orders of the same modules; only those "
-            "can be compared."
+            "{modules:,} and {other:,} do not order the same modules; only orders of "
+            "the same modules can be compared."
         ),
         "NotAnExpression": (
-            "{text!r} is no expression: {reason}. A use is evaluated when all is "
-            "imported, as in --use 'shop.formats()'."
+            "{text!r} is not an expression: {reason}. A use is evaluated after all "
+            "imports, as in --use 'shop.formats()'."
         ),
         "CannotCreate": (
-            "{name} could not be made: tried {tried:, }; the last said: {reason}. "
-            "Name a function without parameters that makes one, as in "
+            "could not create {name}: tried {tried:, }; the last attempt failed with: "
+            "{reason}. Name a function without parameters that creates one, as in "
             "package.module:make."
         ),
         "ActsOutside": (
-            "{name} acts on files, processes or the network, so nothing of it is "
-            "called to see what it does; write its scenario by hand."
+            "{name} acts on files, processes or the network, so none of its functions "
+            "is called on trial; write its scenario by hand."
         ),
         "HiddenModule": (
-            "{name} is taken: {reason} is what runs here, so {place} cannot be "
-            "imported beside it; give yours another name."
+            "the name {name} is taken: {reason} is imported already, so {place} cannot "
+            "be imported; rename yours."
         ),
     }
 
 
 class TrialEnded(HarnessError, RuntimeError):
-    """The process in which a registry was tried did not come to a result."""
+    """The process that tried a registry ended without a result."""
 
     target: str
     reason: str
 
     words: ClassVar[Words] = {
         "TrialEnded": (
-            "{target} could not be tried: {reason}. --timeout gives it more time."
+            "{target} could not be tried: {reason}. --timeout allows more time."
         )
     }
 
 
 class ProcessError(HarnessError, RuntimeError):
-    """A process of ours ended, could not start, or cannot do what it was asked."""
+    """A child process ended, could not start, or cannot do the requested operation."""
 
     operation: str = ""
     exit_code: int | None = None
@@ -468,7 +473,7 @@ class ProcessError(HarnessError, RuntimeError):
         "ChildFailed": "{operation} failed: {error}[[: {text}]][[\n{traceback}]]",
         "CannotLoad": (
             "the process that loads the scenarios ended ({reason}) before it had "
-            "imported any of them; --in-process does without it"
+            "imported any of them; use --in-process to load them without it"
         ),
         "CannotServe": "worker[[ {name}]] could not start: {reason}",
         "NoDebugger": (
@@ -479,7 +484,7 @@ class ProcessError(HarnessError, RuntimeError):
 
 
 class ExplorationDied(HarnessError):
-    """The child that explored a scenario has crashed, or was killed because it hung.
+    """The child that explored a scenario crashed, or was killed because it hung.
 
     The fields are those of `harness.report.outcome.Unexplored`; `report` is its text.
     """
@@ -494,7 +499,7 @@ class ExplorationDied(HarnessError):
 
 
 class NotInstalled(HarnessError, ImportError):
-    """Something was asked for that needs an extra which is not installed."""
+    """A requested feature needs an extra that is not installed."""
 
     words: ClassVar[Words] = {
         "NoTorch": (
@@ -505,10 +510,10 @@ class NotInstalled(HarnessError, ImportError):
 
 
 def near_modules(name: str, folder: str) -> tuple[str, ...]:
-    """At most three names of modules that can be found, close to this one.
+    """Return at most three names of importable modules similar to `name`.
 
-    Nothing is imported: the first part of the name that cannot be found is compared
-    with the files beside it.
+    No module is imported: the first part of the name that cannot be found is compared
+    with the modules in the same package.
     """
     import sys
     from difflib import get_close_matches
@@ -521,20 +526,20 @@ def near_modules(name: str, folder: str) -> tuple[str, ...]:
         prefix = ".".join(parts[:count])
         spec = PathFinder.find_spec(prefix, places)
         if spec is None:
-            known = sorted({found.name for found in iter_modules(places)})
+            names = sorted({module.name for module in iter_modules(places)})
             if count == 1:
-                known += sys.builtin_module_names
+                names += sys.builtin_module_names
             before = [*parts[: count - 1]]
-            close = get_close_matches(parts[count - 1], known, n=3)
+            close = get_close_matches(parts[count - 1], names, n=3)
             return tuple(".".join((*before, each)) for each in close)
         places = spec.submodule_search_locations or ()
     return ()
 
 
 def check_not_hidden(name: str, folder: str) -> None:
-    """Raise `BadArgument` for a module of the folder that is called like this package.
+    """Raise `BadArgument` if the folder has a module with the name of this package.
 
-    This package is imported already, so an import of the name never reaches the folder.
+    This package is imported already, so importing the name never reaches the folder.
     """
     import os
     import sys

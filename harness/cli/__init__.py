@@ -1,4 +1,4 @@
-"""The command line: `everyorder run` and the other commands that `--help` tells."""
+"""The command line: `everyorder run` and the other commands that `--help` lists."""
 
 from everyorder.harness.cli.group import main
 

@@ -1,24 +1,22 @@
-"""The command `everyorder`: its exit codes, errors and signals, and its commands.
+"""Shared parts of the commands: exit codes, errors, signals and arguments.
 
-A command is imported when it is asked for, because each needs something else.
+The exit code of `run` says whether everything passed, that of `gate` what failed: the
+lowest one if several apply. A scenario that skips itself is listed and counted, and has
+no code. An error of the harness is one message without a traceback, and exit code 2.
+Any other exception is a defect of this package and is not caught; a scenario that fails
+is a result.
 
-The exit code of `run` says whether everything passed, that of `gate` what did not: the
-lowest one where several apply.  A scenario that skips itself is listed and counted, and
-has no code.  An error of the harness is one message without a traceback, and exit code
-2.  Any other exception is a defect of this package and stays as it is; a scenario that
-fails is a result.
-
-While a command runs, Ctrl-C and SIGTERM both raise KeyboardInterrupt, as Python has it
-for Ctrl-C, which ends it with exit code 130.  While children explore, that could come
-between the start of a child and the note of it, in a callback that may not raise, or
-half-way through a file; so it is deferred there, and raised where somebody asks.
+While a command runs, Ctrl-C and SIGTERM both raise KeyboardInterrupt, as Python does
+for Ctrl-C, which ends it with exit code 130. While children explore, the exception
+could occur between the start of a child and its registration, in a callback that may
+not raise, or while a file is half written; so it is deferred there, and raised when the
+code checks for it.
 
 Rules:
 - a second signal is not deferred: its sender does not want to wait;
-- signals that are ignored stay so (a shell ignores Ctrl-C for what runs in the
-  background), and nothing is changed outside of the main thread, where Python does not
-  run handlers;
-- every handler is put back.
+- ignored signals stay ignored (a shell ignores Ctrl-C for programs in the background),
+  and nothing is changed outside of the main thread, where Python does not run handlers;
+- every handler is restored.
 
 When you add a code, add its sentence to `GATE`: help texts and messages print it.
 """
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 OK = 0
 FAILED = 1  # `run` and `replay`: something is wrong
 REFUSED = 2  # the command could not be carried out as typed
-# By Ctrl-C or SIGTERM; as shells have it for the former, 128 and its number.
+# By Ctrl-C or SIGTERM; shells use 128 plus the number of the signal for Ctrl-C.
 INTERRUPTED = 130
 
 LAW = 10
@@ -106,7 +104,7 @@ COMPARISON_CODES: Mapping[str, int] = {
 
 
 def exit_code_table() -> str:
-    """The codes of `gate` for its help, one a line."""
+    """Return the codes of `gate` for its help, one a line."""
     return "\n".join(f"  {code:>2}  {sentence}" for code, sentence in GATE.items())
 
 
@@ -117,14 +115,16 @@ _SIGNALS: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def raise_interrupts() -> Iterator[None]:
-    """Let both signals raise KeyboardInterrupt."""
+    """Context: both signals raise KeyboardInterrupt."""
     with _signal_handler(signal.default_int_handler):
         yield
 
 
 @contextmanager
 def defer_interrupts() -> Iterator[Callable[[], None]]:
-    """Let the first signal wait; the function given raises KeyboardInterrupt for it.
+    """Context: the first signal waits until the yielded function raises for it.
+
+    The function raises KeyboardInterrupt.
 
     The end of the context raises it as well.
     """
@@ -152,23 +152,23 @@ def _signal_handler(handler: Handler) -> Iterator[None]:
     before: dict[int, Any] = {}
     try:
         for number in _SIGNALS:
-            known = signal.getsignal(number)
-            # None is a handler that was not installed by Python: not ours to replace.
-            if known not in (signal.SIG_IGN, None):
+            previous = signal.getsignal(number)
+            # None is a handler that Python did not install: it must not be replaced.
+            if previous not in (signal.SIG_IGN, None):
                 before[number] = signal.signal(number, handler)
     except ValueError:  # not in the main thread
         pass
     try:
         yield
     finally:
-        for number, known in before.items():
-            signal.signal(number, known)
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
-# Of commands that load scenarios.
+# For commands that load scenarios.
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
-# Of commands that import somebody's modules.
+# For commands that import modules of users.
 path_option = click.option(
     "--path",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -179,12 +179,12 @@ path_option = click.option(
 
 
 def console() -> "Console":
-    """The console that tables are printed to; 80 columns where it is no terminal."""
+    """Return the console for tables; 80 columns if it is not a terminal."""
     from rich.console import Console
 
     plain = Console(highlight=False, markup=False, emoji=False)
     if not plain.is_terminal:
-        plain.width = 80  # logs have no width of their own, and are read in this one
+        plain.width = 80  # logs have no width, and are read at this one
     return plain
 
 

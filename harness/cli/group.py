@@ -1,6 +1,6 @@
 """The group of commands behind `everyorder`.
 
-A command is imported when it is used, because each needs other modules.
+A command is imported when it is used, because each needs different modules.
 """
 
 import sys
@@ -34,13 +34,13 @@ def _import_command(name: str) -> click.Command:
 
 
 class Commands(click.Group):
-    """A group whose commands end by a message where they cannot be carried out."""
+    """A group whose commands exit with a message if they cannot be carried out."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the arguments, and import the command that they name.
+        """Parse the arguments, and import the command that they name.
 
-        Here, because Ctrl-C ends the process at once until a command runs; an exception
-        may come up anywhere in an import.
+        The import happens here because Ctrl-C ends the process at once until a command
+        runs; as an exception it could interrupt an import at any point.
         """
         for name in args:
             if self.get_command(ctx, name) is not None:
@@ -60,11 +60,11 @@ class Commands(click.Group):
             raise SystemExit(INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands, in the order of use."""
+        """Return the names of the commands, in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
+        """Return the command of that name, which is imported now."""
         if cmd_name not in COMMANDS:
             return None
         return _import_command(cmd_name)
@@ -73,15 +73,15 @@ class Commands(click.Group):
 def _escape_unencodable() -> None:
     """Print characters that a terminal's encoding lacks as escapes.
 
-    No encoding has half of a surrogate pair, which observations may hold.
+    No encoding contains half of a surrogate pair, which observations may contain.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if not asked or ctx.resilient_parsing:
+def _print_version(ctx: click.Context, _: click.Parameter, requested: bool) -> None:
+    if not requested or ctx.resilient_parsing:
         return
     from importlib.metadata import PackageNotFoundError, version
 

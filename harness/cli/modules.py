@@ -1,8 +1,8 @@
-"""`everyorder imports` and `everyorder write`: what is asked of anybody's modules.
+"""`everyorder imports` and `everyorder write`: commands for arbitrary modules.
 
-`imports` shows what came of importing modules in every order, each in a fresh process;
-what is played and compared is `harness.tools.imports`.  `write` prints a first scenario
-of a registry, or saves it; how that is found is `harness.tools.scaffold`.
+`imports` shows the results of importing modules in every order, each in a fresh
+process; `harness.tools.imports` plays and compares the orders. `write` prints or saves
+a first scenario of a registry; `harness.tools.scaffold` finds it.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from everyorder.harness.tools.imports.import_orders import ProgressCallback
 from everyorder.harness.tools.scaffold import SECONDS as OF_TRIALS
 from everyorder.harness.tools.scaffold import scenario_text
 
-# Verdicts as table cells, with their styles as those of `everyorder run`.
+# Verdicts as table cells, with the styles of `everyorder run`.
 CELLS = {
     "crashed": ("CRASHED", "bold red"),
     "hung": ("HUNG", "bold red"),
@@ -129,8 +129,8 @@ def imports(
     )
     if chosen:
         question = question.only(chosen)
-    with _progress() as tell:
-        report = question.explore(jobs=jobs, tell=tell)
+    with _progress() as report_progress:
+        report = question.explore(jobs=jobs, tell=report_progress)
     screen = console()
     screen.print(table(report))
     click.echo("\n" + report.render(width=min(screen.width, 100)))
@@ -139,9 +139,11 @@ def imports(
 
 
 def table(report: ImportReport) -> Table:
-    """One row for each size of sets, and the totals."""
-    made = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
-    made.show_footer = True
+    """Return one row for each size of sets, and the totals."""
+    size_table = Table(
+        box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False
+    )
+    size_table.show_footer = True
     totals = (
         "",
         f"{sum(row.sets for row in report.rows):,}",
@@ -151,16 +153,16 @@ def table(report: ImportReport) -> Table:
     )
     for name, total in zip(COLUMNS, totals, strict=True):
         number = name in ("sets", "orders", "of")
-        made.add_column(name, total, justify="right" if number else "left")
+        size_table.add_column(name, total, justify="right" if number else "left")
     for row in report.rows:
-        made.add_row(
+        size_table.add_row(
             plural(row.size, "module"),
             f"{row.sets:,}",
             f"{row.orders:,}",
             f"{row.possible:,}",
             _verdict(row),
         )
-    return made
+    return size_table
 
 
 def _verdict(row: SizeRow) -> Text:
@@ -174,7 +176,7 @@ def _verdict(row: SizeRow) -> Text:
 
 @contextmanager
 def _progress() -> Iterator[ProgressCallback]:
-    """A bar on a terminal; nothing elsewhere."""
+    """Context: show a progress bar on a terminal."""
     screen = console()
     if not screen.is_terminal:
         yield lambda done, planned: None
@@ -213,7 +215,7 @@ def write(
     module is the registry. Steps are made of the registry's functions whose names are
     pairs (add and remove, connect and disconnect, push and pop, ...) or say that they
     register, and uses of those whose names say that they look something up. Arguments
-    are found by trial, on fresh registries in processes of their own, in an empty
+    are found by trial, on fresh registries in separate processes, in an empty
     folder; no other function is called. What could not be found out is marked TODO.
 
     \b

@@ -1,13 +1,12 @@
-"""`everyorder replay` and `everyorder show`: a history, or a state, looked at by hand.
+"""`everyorder replay` and `everyorder show`: inspect a history or a state.
 
-`replay` plays the same history twice.  Once with a look after every operation, because
-a person wants to see what changes; and once with no look but the last, because looking
-may hide the very fault.  The verdict is that of the second, against the canonical
-histories of the same steps, which are looked for first, as an exploration does: the two
-sides are those that it shows.
+`replay` plays the same history twice: once with a look after every operation, to show
+the changes, and once with a look at the end only, because looking may hide the fault.
+The verdict is that of the second play. It is compared with the canonical histories of
+the same steps, which are determined first, as in an exploration: the two sides are
+those that an exploration shows.
 
-`show` does steps in the order in which they are given, on a fresh system, and compares
-nothing.
+`show` does steps in the order of its argument, on a fresh system, and compares nothing.
 """
 
 from collections.abc import Callable
@@ -67,21 +66,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A step that fills a whole table says no more in its other hundred lines.
+# A step that fills a whole table has nothing new in its other hundred lines.
 MOST_LINES = 24
 
-# Canonical histories of what a person replays are found at once, unless each operation
-# takes long; without them, the plain order of the same steps is compared.
+# Canonical histories of a short history are determined at once, unless each operation
+# is slow; without them, the plain order of the same steps is compared.
 MOST_SECONDS = 20.0
 
-# One kind of each family that a judge knows.
+# One kind of each family that a judge checks.
 FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
 
 
 def _answer(texts: Report, question: Callable[[], T]) -> T:
-    """The answer to a question about the system of a scenario.
+    """Return the answer to a question about the system of a scenario.
 
-    Raises `CannotReplay`, and whatever the question does.
+    Raises:
+        CannotReplay: the scenario skips itself.
+        Exception: every exception of the question.
     """
     try:
         return retry(question)
@@ -118,7 +119,7 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     """
     effort = effort_of(strategy, None, None)
     texts, make, entry = _scenario_of_id(replay_id, paths)
-    # One system for all: torch's registry, for one, exists once in a process.
+    # One system for all plays: torch's registry exists only once in a process.
     with imported(entry), closing(make()) as system:
         history = _answer(texts, lambda: _history(replay_id, texts, system, effort))
         before, watched = _answer(texts, lambda: _observed_play(texts, system, history))
@@ -131,7 +132,7 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
 
 
 def verdict(texts: Report, system: System, history: History) -> list[str]:
-    """The faults of a history, as lines; empty without any."""
+    """Return the faults of a history, as lines; empty without any."""
     system.reset()
     printed = system.settled and system.state(()) is not None
     ordering = ordering_of(system, order_dependent=texts.ordering.total)
@@ -149,7 +150,7 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
         ordering=ordering,
         stop_after=MOST_VIOLATIONS,
     )
-    # What the end of the history is compared with; the judge has the same two.
+    # The end of the history is compared with these states; the judge uses the same.
     states = {action.state for action in played.actions[-3:]}
     canonical = canonical_histories(session, states)
     judge = Judge(system, canonical, ordering=ordering, proving=printed)
@@ -174,7 +175,7 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
 def _scenario_of_id(
     replay_id: str, paths: tuple[str, ...]
 ) -> tuple[Report, Callable[[], System], Entry | None]:
-    """The texts that an id belongs to, what makes a system of them, and their entry."""
+    """Return the texts of an id, a function that creates its system, and its entry."""
     tag = tag_of(replay_id)
     if scenario_tag(TEXTS.digest) == tag:
         check_installed()
@@ -182,8 +183,8 @@ def _scenario_of_id(
     entries = load(paths).entries
     fitting = [each for each in entries if scenario_tag(each.scenario.digest) == tag]
     if len(fitting) > 1:
-        found = tuple(each.scenario.path for each in fitting)
-        raise NotFound(code="SeveralScenarios", wanted=replay_id, found=found)
+        paths_of_id = tuple(each.scenario.path for each in fitting)
+        raise NotFound(code="SeveralScenarios", wanted=replay_id, found=paths_of_id)
     if fitting:
         scenario = fitting[0].scenario
         return empty_report(scenario), partial(system_of, scenario), fitting[0]
@@ -213,8 +214,8 @@ def _history(
         code="NoHistory",
         wanted=replay_id,
         reason=(
-            "its history is too long to stand in it, and exploring by "
-            f"{effort.strategy!r} did not come to it again; name the --strategy that "
+            "the id is too short for its history, and exploring by "
+            f"{effort.strategy!r} did not find it again; name the --strategy that "
             "found it"
         ),
     )
@@ -223,7 +224,7 @@ def _history(
 def _observed_play(
     texts: Report, system: System, history: History
 ) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
-    """The empty history, and this one with a look after every operation."""
+    """Return the actions of the empty history, and of this one with looks."""
     pinned = texts.ordering.total
     before = play(system, (), order_dependent=pinned).actions
     return before, play(system, history, order_dependent=pinned, watch=True).actions
@@ -235,8 +236,8 @@ def _print_history(
     before: tuple[Action, ...],
     watched: tuple[Action, ...],
 ) -> None:
-    """Print every operation, where it leads, and what it changed."""
-    shown = dict(sections(before[-1].value)) if before else {}
+    """Print every operation, the state after it, and the observed changes."""
+    observed = dict(sections(before[-1].value)) if before else {}
     active: set[int] = set()
     for number, operation in enumerate(history, 1):
         played = watched[2 * number - 2 : 2 * number - 1]
@@ -249,9 +250,9 @@ def _print_history(
                 active ^= {operation}
         for action in look[:1]:
             now = dict(sections(action.value))
-            for title in dict.fromkeys((*shown, *now)):
-                _print_change(title, shown.get(title, ""), now.get(title, ""))
-            shown = now
+            for title in dict.fromkeys((*observed, *now)):
+                _print_change(title, observed.get(title, ""), now.get(title, ""))
+            observed = now
     click.echo()
 
 
@@ -310,10 +311,10 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
         return
     entry = _entry(name)
     texts = empty_report(entry.scenario)
-    wanted = _state(state, len(texts.steps))
+    selected = _state(state, len(texts.steps))
     with imported(entry), closing(system_of(entry.scenario)) as system:
-        # Told when it is over: it may have to begin again.
-        lines, held = _answer(texts, lambda: _do_steps(texts, system, wanted))
+        # Printed at the end: the question may have to be asked again.
+        lines, handles = _answer(texts, lambda: _do_steps(texts, system, selected))
         click.echo(texts.scenario)
         for number, text in enumerate(texts.steps, 1):
             click.echo(f"{number:>4}  {text}")
@@ -322,15 +323,15 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
             _show_inside(entry.scenario, system, table=table, trace=trace)
         else:
             _print_texts(sections(_answer(texts, system.observe)))
-        for step in reversed(list(held)):
-            handle = held.pop(step)
+        for step in reversed(list(handles)):
+            handle = handles.pop(step)
             _answer(texts, partial(system.undo, step, handle))
 
 
 def _show_inside(
     scenario: Scenario, system: System, *, table: bool, trace: bool
 ) -> None:
-    """Print what only a dispatcher has."""
+    """Print the table and the traces, which only a dispatcher has."""
     from everyorder.harness.systems.dispatcher import DispatcherSystem
 
     if not isinstance(system, DispatcherSystem):
@@ -348,15 +349,15 @@ def _show_inside(
 
 def _entry(name: str) -> Entry:
     catalogue = load((name,))
-    found = catalogue.entries
-    if not found:
+    entries = catalogue.entries
+    if not entries:
         reasons = [f"{each.where}: {each.reason}" for each in catalogue.broken]
         reasons += [f"{each.source}: {each.reason}" for each in catalogue.skipped]
         raise NotFound(code="NotLoaded", wanted=name, reasons=tuple(reasons))
-    if len(found) > 1:
-        paths = tuple(entry.scenario.path for entry in found)
+    if len(entries) > 1:
+        paths = tuple(entry.scenario.path for entry in entries)
         raise NotFound(code="SeveralScenarios", wanted=name, found=paths)
-    return found[0]
+    return entries[0]
 
 
 def _state(text: str | None, steps: int) -> State:
@@ -375,14 +376,14 @@ def _state(text: str | None, steps: int) -> State:
 def _do_steps(
     texts: Report, system: System, state: State
 ) -> tuple[list[str], dict[int, object]]:
-    """Do the steps; a text for each, and the handles of those that succeeded."""
-    held: dict[int, object] = {}
+    """Do the steps; return a text for each, and the handles of those that succeeded."""
+    handles: dict[int, object] = {}
     lines: list[str] = []
     system.reset()
     for step in state:
         lines.append(texts.line(step))
         try:
-            held[step] = system.do(step)
+            handles[step] = system.do(step)
         except HarnessError:
             raise
         except Exception as error:
@@ -390,7 +391,7 @@ def _do_steps(
                 f"    {title or 'fails'}: {text}"
                 for title, text in sections(system.failure(error))
             )
-    return lines, held
+    return lines, handles
 
 
 def _print_texts(texts: Any) -> None:
@@ -401,19 +402,19 @@ def _print_texts(texts: Any) -> None:
 
 
 def _traces(scenario: Scenario, system: "DispatcherSystem") -> list[tuple[str, str]]:
-    """Every probe's call: its answer, then its trace, indented by nesting."""
+    """Return the answer of every probe's call, and its trace, indented by nesting."""
     from everyorder.harness.scenario import PROBES, call
 
     kinds = tuple(PROBES) if scenario.probes is None else scenario.probes
     dispatcher = system.dispatcher
-    found = []
+    traces = []
     for operator in scenario.operators:
         for kind in kinds:
             with dispatcher.trace() as lines:
                 result = call(operator, kind).perform(dispatcher)
             text = "".join(f"  {line}\n" for line in lines)
-            found.append((f"call {operator} with {kind}", f"{result}\n{text}"))
-    return found
+            traces.append((f"call {operator} with {kind}", f"{result}\n{text}"))
+    return traces
 
 
 def _show_operator(name: str, table: bool) -> None:

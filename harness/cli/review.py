@@ -1,27 +1,28 @@
-"""`everyorder review`: explorations compared with expect files, and what is accepted.
+"""`everyorder review`: compare explorations with expect files, and accept changes.
 
 `judge` compares one scenario with its expect file, for `gate` as well: each judgement
-has an exit code, and the text that explains it.  A scenario that fails its exploration
-is not compared and never offered for review, nor is one that skips itself; one that was
-explored by hand-chosen means is compared without the size of the exploration.
+has an exit code, and the text that explains it. A scenario that fails its exploration
+is not compared and never offered for review, and neither is one that skips itself; one
+that was explored with options of the user is compared without the size of the
+exploration.
 
-A *change* is one decision of `review`: entries whose verdict and diff are equal,
-whichever scenario they are from, so that a change that shows in a thousand states is
-decided once, by a person or by `--accept`.  Of a scenario that has no expect file, or
-whose old numbers mean other steps now, only the whole can be accepted; new scenarios
-together are one change, as are expect files without a scenario.  A damaged expect file
-is a change of its own, and never new: accepting it gives up its old content.
+A *change* is one decision of `review`: entries with equal verdicts and diffs, from all
+scenarios, so that a change that shows in a thousand states is decided once, by a person
+or by `--accept`. If a scenario has no expect file, or its old numbers now mean other
+steps, only the whole can be accepted; new scenarios together are one change, as are
+expect files without a scenario. A damaged expect file is a separate change, and never
+new: accepting it discards its old content.
 
-A scenario that a test function explores is not in the catalogue, and neither is a
-module elsewhere.  So a file is stale only if its module no longer exists, or if it
-defines nothing of that name; a variable counts where the module was not loaded, because
-it may be a scenario there.
+The catalogue does not contain scenarios that a test function explores, or those of
+modules elsewhere. So a file is stale only if its module no longer exists, or does not
+define the name; if the module was not loaded, a variable counts, because it may be a
+scenario.
 
 Rules:
-- a value of `--accept` that names nothing is refused before anything is explored;
-- of a change that several scenarios share, those that are named are accepted;
-- without a terminal nothing is asked: the commands that decide are printed instead;
-- files are written once, at the end, in one go; quitting keeps what was accepted.
+- a value of `--accept` that does not match anything is refused before the exploration;
+- if several scenarios share a change, it is accepted for those that are named;
+- without a terminal the command asks nothing and prints the commands that decide;
+- files are written once, at the end, together; quitting keeps the accepted changes.
 """
 
 import ast
@@ -72,9 +73,9 @@ from everyorder.harness.report.text import plural
 class Judgement:
     """One scenario's exit code, and the text that explains it ("" for OK).
 
-    `damage` says what is wrong with the expect file itself; `comparison` is then with
-    no file at all, or None where not even its place can be written to.  `skipped` says
-    that there is nothing to judge, and `text` why.
+    `damage` is the fault of the expect file itself; `comparison` then assumes a missing
+    file, or is None if the file cannot be written. `skipped` is True for a scenario
+    that skipped itself, and `text` is the reason.
     """
 
     scenario: str
@@ -86,18 +87,18 @@ class Judgement:
 
     @property
     def is_expected(self) -> bool:
-        """Whether it was explored, and all is as expected."""
+        """Return True if it was explored, and all is as expected."""
         return self.code == OK and not self.skipped
 
     def skip_line(self) -> str:
-        """The reason, after its name."""
+        """Return the reason for skipping, after the scenario's name."""
         return f"skipped: {self.scenario}: {self.text}".rstrip(": ")
 
 
 def judge(
     outcome: Outcome, store: Store, *, effort: bool, width: int = 80
 ) -> Judgement:
-    """Hold one outcome against its expect file."""
+    """Compare one outcome with its expect file."""
     if isinstance(outcome, Unexplored):
         if not outcome.failed:
             return Judgement(outcome.scenario, OK, outcome.reason, skipped=True)
@@ -120,8 +121,8 @@ def _compare_with_file(report: Report, store: Store, *, effort: bool) -> Judgeme
             f"{error.damage}. Restore the file from version control, or write what is "
             f"observed now in its place: {command}"
         )
-        found = compare(None, report, effort=effort)
-        return Judgement(report.scenario, CHANGED, text, found, error.damage)
+        against_nothing = compare(None, report, effort=effort)
+        return Judgement(report.scenario, CHANGED, text, against_nothing, error.damage)
     comparison = compare(expected, report, effort=effort)
     code = COMPARISON_CODES[comparison.verdict]
     if code == OK:
@@ -131,7 +132,7 @@ def _compare_with_file(report: Report, store: Store, *, effort: bool) -> Judgeme
 
 
 def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
-    """The judgements of modules that could not be loaded."""
+    """Return the judgements of modules that could not be loaded."""
     codes = {**FAILURE_CODES, "failed": NOT_LOADED}
     return [
         Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
@@ -139,7 +140,7 @@ def broken_judgements(broken: Sequence[Unexplored]) -> list[Judgement]:
 
 
 def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
-    """The paths of expect files that belong to no scenario any more, sorted."""
+    """Return the paths of expect files without a scenario, sorted."""
     return tuple(
         name
         for name in store.stale(listing.paths)
@@ -160,7 +161,7 @@ def _may_exist(
 
 
 def _defines(file: Path, name: str, *, variables: bool) -> bool:
-    """Whether a file has a function or class of that name, its parameters left out.
+    """Return True if a file has a function or class of that name without parameters.
 
     With `variables`, an assigned name counts, too.
     """
@@ -180,19 +181,19 @@ def _defines(file: Path, name: str, *, variables: bool) -> bool:
 
 
 def stale_judgements(store: Store, names: Sequence[str]) -> list[Judgement]:
-    """The judgements of expect files without a scenario."""
+    """Return the judgements of expect files without a scenario."""
     return [
         Judgement(
             name,
             STALE,
-            f"{store.name(name)} belongs to no scenario; give it up: "
+            f"{store.name(name)} does not belong to any scenario; delete it: "
             f"everyorder review --accept {name}",
         )
         for name in names
     ]
 
 
-# Names in a headline; more would push the rest off the line.
+# Number of names in a headline; more would push the rest off the line.
 NAMED = 3
 
 
@@ -216,19 +217,19 @@ class ReviewChange:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios that it touches."""
+        """Return the scenarios of the change."""
         return tuple(part.scenario for part in self.parts)
 
     def restricted_to(self, scenarios: Collection[str]) -> "ReviewChange":
-        """The part of it that touches these scenarios."""
+        """Return the part of the change that belongs to these scenarios."""
         parts = tuple(part for part in self.parts if part.scenario in scenarios)
         return replace(self, parts=parts)
 
     def headline(self) -> str:
-        """The change in one line."""
-        shown = list(self.scenarios[:NAMED])
+        """Return the change in one line."""
+        first = list(self.scenarios[:NAMED])
         rest = len(self.scenarios) - NAMED
-        names = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+        names = ", ".join(first) + (f" and {rest} more" if rest > 0 else "")
         entries = sum(len(part.keys or ()) for part in self.parts)
         if not entries:
             return f"{self.verdict}: {names}"
@@ -239,7 +240,7 @@ class ReviewChange:
 def changes(
     judgements: Sequence[Judgement], stale: Sequence[str]
 ) -> list[ReviewChange]:
-    """Every decision that there is to take, equal differences together."""
+    """Return every necessary decision, equal differences merged."""
     new: list[ChangedScenario] = []
     single: list[ReviewChange] = []
     groups: dict[tuple[str, tuple[str, ...]], list[ChangedScenario]] = {}
@@ -273,13 +274,13 @@ def changes(
         count = plural(len(new), "scenario")
         decisions.insert(0, ReviewChange(f"new, {count}", tuple(new), (), True))
     if stale:
-        gone = tuple(ChangedScenario(name, None, None) for name in stale)
-        decisions.append(ReviewChange("stale, no scenario", gone, (), False))
+        obsolete = tuple(ChangedScenario(name, None, None) for name in stale)
+        decisions.append(ReviewChange("stale, no scenario", obsolete, (), False))
     return single + decisions
 
 
 def documents(accepted: Sequence[ReviewChange]) -> Mapping[str, Document | None]:
-    """The documents to write for accepted changes; None stands for a file to delete."""
+    """Return the documents to write for accepted changes; None for a file to delete."""
     parts: dict[str, list[ChangedScenario]] = {}
     for change in accepted:
         for part in change.parts:
@@ -312,10 +313,10 @@ def _header_lines(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-# A person does not read more of one difference before deciding.
+# Limit on the printed lines of a difference: a decision needs no more.
 MOST_LINES = 40
 
-# Values of `--accept` that are no scenarios.
+# Values of `--accept` that are not scenarios.
 WORDS = ("all", "new")
 
 CHOICES = "a accept, s skip, A accept all that follow, q quit"
@@ -349,53 +350,55 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     error = forbidden()
     if error is not None:
         raise error
-    with Runner(ExploreOptions(), jobs=jobs) as campaign:
-        listing = load_scenarios(campaign, paths)
+    with Runner(ExploreOptions(), jobs=jobs) as runner:
+        listing = load_scenarios(runner, paths)
         store = Store(listing.root)
         stale = stale_files(store, listing) if not paths else ()
         if not listing.broken:
-            # What does not load may hold the name.
+            # A scenario of a module that does not load may have the name.
             _check_names(accept, (*listing.paths, *stale))
-        outcomes = campaign.explore(listing.tasks, console())
-    found = [judge(each, store, effort=True) for each in outcomes]
-    failing = [each for each in found if each.comparison is None and not each.skipped]
+        outcomes = runner.explore(listing.tasks, console())
+    judgements = [judge(each, store, effort=True) for each in outcomes]
+    failing = [
+        each for each in judgements if each.comparison is None and not each.skipped
+    ]
     for each in failing:
         why = each.damage or f"{each.scenario} fails; see everyorder run"
         click.echo(f"not to be accepted: {why}")
     for broken in listing.broken:
         click.echo(f"not to be accepted: {broken.render()}")
-    for each in found:
+    for each in judgements:
         if each.skipped:
             click.echo(each.skip_line())
-    offered = changes(found, stale)
+    offered = changes(judgements, stale)
     if not offered:
-        click.echo(f"nothing to review: {_as_expected(found)} as expected")
+        click.echo(f"nothing to review: {_as_expected(judgements)} as expected")
         raise SystemExit(FAILED if failing or listing.broken else OK)
     if accept:
-        some = [_accepted_part(each, accept) for each in offered]
-        taken = [each for each in some if each.parts]
+        parts = [_accepted_part(each, accept) for each in offered]
+        accepted = [each for each in parts if each.parts]
     elif sys.stdin.isatty() and sys.stdout.isatty():
-        taken = decide(offered)
+        accepted = decide(offered)
     else:
         _print_commands(offered)
         raise SystemExit(FAILED)
-    to_do = documents(taken)
+    to_do = documents(accepted)
     deleting = {store.name(name) for name, text in to_do.items() if text is None}
     touched = store.apply(to_do) if to_do else ()
     for name in touched:
         click.echo(f"{'deleted' if name in deleting else 'written'}: {name}")
     deleted = len(deleting.intersection(touched))
-    left = sum(each not in taken for each in offered)
+    left = sum(each not in accepted for each in offered)
     counts = f"{plural(len(touched) - deleted, 'file')} written"
     if deleted:
         counts += f", {deleted} deleted"
-    click.echo(f"{plural(len(taken), 'change')} accepted, {left} left; {counts}")
+    click.echo(f"{plural(len(accepted), 'change')} accepted, {left} left; {counts}")
     raise SystemExit(FAILED if left or failing or listing.broken else OK)
 
 
 def decide(offered: Sequence[ReviewChange]) -> list[ReviewChange]:
-    """Let a person decide on each change; those that were accepted."""
-    taken: list[ReviewChange] = []
+    """Ask the user about each change; return the accepted ones."""
+    accepted: list[ReviewChange] = []
     for number, change in enumerate(offered, 1):
         click.echo(f"\n[{number}/{len(offered)}] {change.headline()}")
         for line in readable_lines(change.lines, MOST_LINES):
@@ -409,14 +412,14 @@ def decide(offered: Sequence[ReviewChange]) -> list[ReviewChange]:
         if answer == "q":
             break
         if answer == "A":
-            return [*taken, *offered[number - 1 :]]
+            return [*accepted, *offered[number - 1 :]]
         if answer == "a":
-            taken.append(change)
-    return taken
+            accepted.append(change)
+    return accepted
 
 
 def _accepted_part(change: ReviewChange, accept: Sequence[str]) -> ReviewChange:
-    """The part of a change that these values of `--accept` accept; maybe empty."""
+    """Return the part of a change that these values of `--accept` select."""
     if "all" in accept or ("new" in accept and change.only_new):
         return change
     return change.restricted_to(
@@ -424,19 +427,19 @@ def _accepted_part(change: ReviewChange, accept: Sequence[str]) -> ReviewChange:
     )
 
 
-def _fits(scenario: str, wanted: str) -> bool:
-    """Whether a path is the one asked for, ends in that name, or fits the pattern."""
-    if scenario == wanted or scenario.endswith(f"/{wanted}"):
+def _fits(scenario: str, pattern: str) -> bool:
+    """Return True if a path is this one, ends in this name, or matches the pattern."""
+    if scenario == pattern or scenario.endswith(f"/{pattern}"):
         return True
-    return fnmatchcase(scenario, wanted)
+    return fnmatchcase(scenario, pattern)
 
 
-def _check_names(accept: Sequence[str], known: Sequence[str]) -> None:
-    """Raise `NotFound` for what is to be accepted and does not exist."""
+def _check_names(accept: Sequence[str], names: Sequence[str]) -> None:
+    """Raise `NotFound` for names to accept that do not exist."""
     for each in accept:
-        if each in WORDS or any(_fits(scenario, each) for scenario in known):
+        if each in WORDS or any(_fits(scenario, each) for scenario in names):
             continue
-        near = nearest(each, WORDS) + nearest(each, known)
+        near = nearest(each, WORDS) + nearest(each, names)
         raise NotFound(code="NothingToAccept", wanted=each, near=near)
 
 

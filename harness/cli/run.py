@@ -1,12 +1,12 @@
-"""`everyorder run` and `everyorder gate`: explore, and tell; compare, and exit.
+"""`everyorder run` and `everyorder gate`: explore and report; compare and exit.
 
-`run` shows a person a whole catalogue: the table, what failed, the page; it compares
-nothing with expect files.  `gate` does, and has one exit code for all; it writes
-nothing at all, neither expect files nor compiled modules, so it runs on a read-only
-tree.  The same flags say how much both explore, and how (`campaign_options`).
+`run` shows a whole catalogue to a person: the table, the failures, the page; it does
+not compare with expect files. `gate` compares, and has one exit code for all scenarios;
+it writes no files, neither expect files nor compiled modules, so it runs on a read-only
+tree. The same flags select how much both explore, and how (`explore_options`).
 
-Reports and comparisons are imported when everything is explored: children are forked
-before that, and look through all that is loaded.
+Reports and comparisons are imported after everything is explored: children are forked
+before that, and scan all loaded modules.
 """
 
 from collections import Counter
@@ -42,8 +42,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _SECONDS = click.FloatRange(min=0)
 
-# The flags that say how much is explored, and how, in the order of help texts.
-CAMPAIGN_OPTIONS = (
+# The flags for the amount and kind of exploration, in the order of help texts.
+EXPLORE_FLAGS = (
     click.option(
         "--strategy",
         default="auto",
@@ -98,11 +98,11 @@ CAMPAIGN_OPTIONS = (
 )
 
 
-def campaign_options(command: F) -> F:
-    """Give a command these flags; it gets the `campaign` that they ask for."""
+def explore_options(command: F) -> F:
+    """Add the exploration flags to a command, which receives a `runner`."""
 
     @wraps(command)
-    def with_campaign(
+    def with_runner(
         *,
         strategy: str,
         budget: float | None,
@@ -113,22 +113,26 @@ def campaign_options(command: F) -> F:
         in_process: bool,
         **others: object,
     ) -> object:
-        campaign = Runner(
+        runner = Runner(
             effort_of(strategy, budget, steps),
             jobs=jobs,
             limits=Limits(operation_timeout or None, timeout or None),
             in_process=in_process,
         )
-        return command(campaign=campaign, **others)
+        return command(runner=runner, **others)
 
-    wrapped: F = with_campaign  # type: ignore[assignment]  # its parameters are flags
-    for option in reversed(CAMPAIGN_OPTIONS):
+    wrapped: F = with_runner  # type: ignore[assignment]  # its parameters are flags
+    for option in reversed(EXPLORE_FLAGS):
         wrapped = option(wrapped)
     return wrapped
 
 
 def effort_of(strategy: str, budget: float | None, steps: int | None) -> ExploreOptions:
-    """The effort that the options ask for.  Raises `BadStrategy`."""
+    """Return the options of these flags.
+
+    Raises:
+        BadStrategy: the strategy is unknown.
+    """
     if strategy != "auto":
         parse(strategy)
     return ExploreOptions(strategy, steps, budget)
@@ -139,7 +143,7 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Explore
     "130 interrupted."
 )
 @paths_argument
-@campaign_options
+@explore_options
 @click.option(
     "--system",
     type=click.Choice(["dispatcher", "torch"]),
@@ -154,7 +158,7 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Explore
     help="Write index.html (one offline page) and report.json there.",
 )
 def run(
-    campaign: Runner, paths: tuple[str, ...], system: str, report: Path | None
+    runner: Runner, paths: tuple[str, ...], system: str, report: Path | None
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
@@ -178,7 +182,7 @@ def run(
     FAILED   the scenario could not be explored
     CRASHED  a step ended the process
     HUNG     an operation, or the scenario, was not over in time
-    skipped  the scenario skips itself (pytest.skip); this is no failure
+    skipped  the scenario skips itself (pytest.skip); this is not a failure
 
     \b
     Examples:
@@ -188,30 +192,30 @@ def run(
       everyorder run --system torch
     """
     if report is not None:
-        # Before anything is explored for it.
+        # Fail before the exploration, not after it.
         with _writing(report):
             report.mkdir(parents=True, exist_ok=True)
-    with campaign:
+    with runner:
         if system == "torch":
             if paths:
                 raise click.UsageError(
-                    "--system torch has a scenario of its own; no PATHS"
+                    "--system torch explores a fixed scenario; omit PATHS"
                 )
             listing = _of_torch()
         else:
-            listing = load_scenarios(campaign, paths)
-        outcomes = _outcomes(campaign, listing)
+            listing = load_scenarios(runner, paths)
+        outcomes = _outcomes(runner, listing)
         raise SystemExit(_print_outcomes(outcomes, listing.broken, report))
 
 
-def _outcomes(campaign: Runner, listing: Listing) -> Sequence[Outcome]:
-    """The outcomes; where it is interrupted, what there is of them is told."""
+def _outcomes(runner: Runner, listing: Listing) -> Sequence[Outcome]:
+    """Return the outcomes; print the finished ones if the user interrupts."""
     try:
-        return campaign.explore(listing.tasks, console())
+        return runner.explore(listing.tasks, console())
     except Interrupted as stopped:
         from everyorder.harness.report.text import plural
 
-        # A report of a part would look like one of everything.
+        # A report of a part would look like a report of everything.
         if stopped.finished or listing.broken:
             _print_outcomes(stopped.finished, listing.broken, None)
         done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
@@ -220,7 +224,11 @@ def _outcomes(campaign: Runner, listing: Listing) -> Sequence[Outcome]:
 
 
 def _of_torch() -> Listing:
-    """The listing of the known fault of the real torch.  Raises `NotInstalled`."""
+    """Return the listing of the known fault of the real torch.
+
+    Raises:
+        NotInstalled: torch is not installed.
+    """
     from everyorder.harness.systems.torch import TEXTS, check_installed
 
     check_installed()
@@ -230,7 +238,7 @@ def _of_torch() -> Listing:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Context: a report is written.  Raises `FileError`."""
+    """Context: turn errors of the system while a report is written into `FileError`."""
     try:
         yield
     except OSError as error:
@@ -281,25 +289,25 @@ Exit codes; where several apply, the lowest one:
 
 @click.command(epilog=EPILOG)
 @paths_argument
-@campaign_options
-def gate(campaign: Runner, paths: tuple[str, ...]) -> None:
+@explore_options
+def gate(runner: Runner, paths: tuple[str, ...]) -> None:
     """Explore scenarios and compare them with their expect files.
 
     For continuous integration: nothing is written, and the exit code says what is
-    wrong. Without PATHS, expect files that belong to no scenario are reported too.
+    wrong. Without PATHS, expect files without a scenario are reported too.
     A scenario that skips itself (pytest.skip in a step or in create) is listed and
     counted, and does not change the exit code. With --strategy, --budget or --steps,
     it is not compared how much was explored.
     """
-    with campaign:
-        raise SystemExit(_gate(campaign, paths))
+    with runner:
+        raise SystemExit(_gate(runner, paths))
 
 
-def _gate(campaign: Runner, paths: tuple[str, ...]) -> int:
-    """Explore, compare and tell; the exit code."""
-    listing = load_scenarios(campaign, paths)
+def _gate(runner: Runner, paths: tuple[str, ...]) -> int:
+    """Explore, compare and print; return the exit code."""
+    listing = load_scenarios(runner, paths)
     screen = console()
-    outcomes = campaign.explore(listing.tasks, screen)
+    outcomes = runner.explore(listing.tasks, screen)
     from everyorder.harness.cli.review import (
         broken_judgements,
         judge,
@@ -311,14 +319,14 @@ def _gate(campaign: Runner, paths: tuple[str, ...]) -> int:
     from everyorder.harness.report.text import plural
 
     store = Store(listing.root)
-    found = [
-        judge(each, store, effort=not campaign.effort.is_custom, width=screen.width)
+    judgements = [
+        judge(each, store, effort=not runner.effort.is_custom, width=screen.width)
         for each in outcomes
     ]
-    found += broken_judgements(listing.broken)
+    judgements += broken_judgements(listing.broken)
     if not paths:
-        found += stale_judgements(store, stale_files(store, listing))
-    for each in sorted(found, key=lambda judgement: judgement.code):
+        judgements += stale_judgements(store, stale_files(store, listing))
+    for each in sorted(judgements, key=lambda judgement: judgement.code):
         if each.code != OK:
             click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
             click.echo(f"{each.text}\n")
@@ -327,17 +335,17 @@ def _gate(campaign: Runner, paths: tuple[str, ...]) -> int:
         click.echo("\n".join(silent) + "\n")
     if notes := brief_note_lines(map(notes_of, reports), width=screen.width):
         click.echo("\n".join(notes) + "\n")
-    skipped = [each for each in found if each.skipped]
+    skipped = [each for each in judgements if each.skipped]
     for each in skipped:
         click.echo(each.skip_line())
-    counts = Counter(each.code for each in found)
+    counts = Counter(each.code for each in judgements)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
-    told = (
+    counts_text = (
         f"{plural(len(outcomes), 'scenario')}, {counts[OK] - len(skipped)} as expected"
     )
     if skipped:
-        told += f", {len(skipped)} skipped"
-    click.echo(f"gate: {told}; exit code {code}")
+        counts_text += f", {len(skipped)} skipped"
+    click.echo(f"gate: {counts_text}; exit code {code}")
     for wrong, count in sorted(counts.items()):
         if wrong != OK:
             click.echo(f"  {wrong}  {GATE[wrong]}: {count}")

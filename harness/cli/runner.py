@@ -1,23 +1,23 @@
 """The exploration of all scenarios of a command, in child processes, with its display.
 
 Each child has one task at a time; the first one also loads all files and lists their
-scenarios, so that a module that ends or stops its process at its import is reported
-like a step that does so.  A child that died or was killed loses its task only; the next
-task gets a fresh child.  Small explorations use one child, unless a number is asked
-for.  With `in_process` there are none, for a debugger; then a step that ends the
-process ends the command.
+scenarios, so that a module that ends or stops its process during its import is reported
+like a step that does so. A child that died or was killed loses its task only; the next
+task starts in a fresh child. Small explorations use one child, unless the user requests
+a number. With `in_process` there are no children, for a debugger; then a step that ends
+the process ends the command.
 
 On a terminal a live display shows the running tasks, their progress and the time left.
-Sizes are known before the first step, so the time left is that of all scenarios
-together; where a size was too large because steps fail, the exploration says so.  Logs
-stay plain.
+Sizes are computed before the first step, so the time left is that of all scenarios
+together; an exploration reports a smaller size if steps fail. Output to a file or pipe
+has no display.
 
 Rules:
 - a task ends exactly once: with its outcome, or with the death of its child;
 - an interrupt is raised between two polls only (`tick`), and no child is left when the
   pool is closed;
 - the display is drawn at events, never by a thread: children are forked from a process
-  that has no other threads.
+  without other threads.
 """
 
 import os
@@ -34,6 +34,13 @@ import click
 
 from everyorder.harness.base.errors import HarnessError, NotFound, ProcessError
 from everyorder.harness.cli.command import defer_interrupts
+from everyorder.harness.cli.display import (
+    Advanced,
+    Event,
+    FinishedTask,
+    LiveDisplay,
+    Started,
+)
 from everyorder.harness.cli.task import (
     ExploreOptions,
     Listing,
@@ -58,53 +65,24 @@ from everyorder.harness.processes.watch import (
     TimeWatch,
     import_death,
 )
-from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.outcome import Unexplored
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.live import Live
-    from rich.progress import TaskID
+    from rich.console import Console
 
     from everyorder.harness.exploration.catalogue import Entry
 
 
-# The import of one module: that of the largest libraries takes half a minute where
-# nothing of them is in memory yet.
+# Limit on the import of one module: importing the largest libraries from a cold disk
+# takes half a minute.
 IMPORT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """A task was begun."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Advanced:
-    """A task has executed some of its planned operations."""
-
-    index: int
-    done: int
-    planned: int
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedTask:
-    """A task is over."""
-
-    index: int
-    outcome: Outcome
-
-
-Event = Started | Advanced | FinishedTask
-
-
-@dataclass(frozen=True, slots=True)
 class Load:
-    """Asks a child for the listing of these paths.
+    """Requests the listing of these paths from a child.
 
-    Modules in `deaths`, whose import ended a child, are not to be imported.
+    Modules in `deaths`, whose import ended a child, must not be imported.
     """
 
     paths: tuple[str, ...]
@@ -129,7 +107,7 @@ class _Work:
 
 
 class ChildPool:
-    """The children of one command; a context that leaves none of them behind.
+    """The children of one command; the end of the context ends all of them.
 
     `tick` is called several times a second, and may raise.
     """
@@ -168,10 +146,12 @@ class ChildPool:
             self._idle.pop().finish()
 
     def load(self, paths: Sequence[str]) -> Listing:
-        """Load what the paths name, and list it.
+        """Load the scenarios of these paths, and return their listing.
 
-        Raises `NotFound`, `BadStrategy`, and `ProcessError` where a child ends
-        before it has imported anything.
+        Raises:
+            NotFound: a path does not name anything.
+            BadStrategy: the strategy is unknown.
+            ProcessError: a child ended before it imported a module.
         """
         deaths: dict[str, Unexplored] = {}
         while True:
@@ -192,9 +172,9 @@ class ChildPool:
     def _await_listing(
         self, child: ChildProcess
     ) -> Listing | HarnessError | tuple[str, Unexplored]:
-        """The listing, an error, or the module at which it died and its report."""
+        """Return the listing, an error, or a module whose import failed, and why."""
         module: Importing | None = None
-        looked, passed = monotonic(), 0.0
+        last_poll, passed = monotonic(), 0.0
         while True:
             wait((child,), POLL_SECONDS)
             self._tick()
@@ -207,7 +187,7 @@ class ChildPool:
                     return message
                 module, passed = message, 0.0
             now = monotonic()
-            looked, passed = now, passed + min(now - looked, MOST_BETWEEN_POLLS)
+            last_poll, passed = now, passed + min(now - last_poll, MOST_BETWEEN_POLLS)
             if how is None and passed <= IMPORT_SECONDS:
                 continue
             if module is None:
@@ -223,7 +203,7 @@ class ChildPool:
             return module.source, unexplored
 
     def explore(self, tasks: Sequence[Task], jobs: int) -> Generator[Event, None, None]:
-        """Perform the tasks in at most `jobs` processes and tell what happens.
+        """Perform the tasks in at most `jobs` processes and yield the events.
 
         Tasks are begun in order and end in any order; each ends exactly once.
         """
@@ -241,10 +221,8 @@ class ChildPool:
                 if outcome is not None:
                     yield FinishedTask(work.index, outcome)
                     continue
-                done, planned = (
-                    child.cells[progress.DONE],
-                    child.cells[progress.PLANNED],
-                )
+                cells = child.cells
+                done, planned = cells[progress.DONE], cells[progress.PLANNED]
                 if done != work.done:
                     work.done = done
                     yield Advanced(work.index, done, planned)
@@ -252,7 +230,7 @@ class ChildPool:
     def _begin(self, task: Task, index: int) -> ChildProcess:
         child = self._idle.pop() if self._idle else None
         if child is not None and child.termination() is not None:
-            # By something that was left behind.
+            # A leftover of an earlier scenario ended the child.
             child.kill()
             child = None
         child = child or start(serve, self._effort, fork=self._fork)
@@ -261,7 +239,7 @@ class ChildPool:
         return child
 
     def _poll(self, child: ChildProcess, work: _Work, task: Task) -> Outcome | None:
-        """The outcome of a child's task, if it has one by now."""
+        """Return the outcome of a child's task, or None while it runs."""
         how = child.termination()
         for outcome in child.read():
             del self._busy[child]
@@ -276,7 +254,7 @@ class ChildPool:
 
 
 def serve(parent: Parent, effort: ExploreOptions) -> None:
-    """Answer the parent's requests until there are none; a child's main function."""
+    """Answer the parent's requests until the end; a child's main function."""
     entries: dict[str, Entry] = {}
     while True:
         try:
@@ -327,7 +305,7 @@ def _outcome(
     entries: "dict[str, Entry]",
     beats: progress.ProgressWriter,
 ) -> Outcome:
-    """The outcome of a task, whatever its scenario raises."""
+    """Return the outcome of a task, for every exception of its scenario."""
     entry = entries.get(task.path)
     try:
         return perform(task, effort, beats.progress, entry)
@@ -352,118 +330,13 @@ def _send(parent: Parent, task: Task, outcome: Any) -> None:
             parent.send(Unexplored(task.path, task.source, reason))
 
 
-# Lines that stay free for the progress of scenarios that run, and for the totals.
-RESERVED_LINES = 14
-
-# Ten frames a second look alive; more only cost time.
-DRAW_SECONDS = 0.1
-
-
-class LiveDisplay:
-    """The live display; a context that shows nothing where there is no terminal.
-
-    It is gone when it is over; what it showed is printed for good by whoever has it.
-    """
-
-    _live: "Live | None" = None
-
-    def __init__(self, console: "Console", tasks: Sequence[Task]) -> None:
-        if not console.is_terminal:
-            return
-        # Only here: children look through all that is loaded.
-        from rich.live import Live
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        self._console = console
-        self._tasks = tasks
-        self._planned = [task.planned for task in tasks]
-        self._done = [0] * len(tasks)
-        self._finished: list[Outcome] = []
-        self._bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=18),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self._whole = self._bars.add_task("all scenarios", total=sum(self._planned))
-        self._rows: dict[int, TaskID] = {}
-        self._drawn = 0.0
-        self._live = Live(
-            get_renderable=self._frame,
-            console=console,
-            auto_refresh=False,
-            transient=True,
-        )
-
-    def __enter__(self) -> "LiveDisplay":
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def show(self, event: Event) -> None:
-        """Show what has happened to a task."""
-        if self._live is None:
-            return
-        match event:
-            case Started(index):
-                name = self._tasks[index].path.rpartition("/")[2]
-                row = self._bars.add_task(name, total=self._planned[index])
-                self._rows[index] = row
-            case Advanced(index, done, planned):
-                self._planned[index], self._done[index] = planned, done
-                self._bars.update(self._rows[index], completed=done, total=planned)
-            case FinishedTask(index, outcome):
-                # Nothing more of its plan will be played.
-                self._bars.remove_task(self._rows.pop(index))
-                if isinstance(outcome, Report):
-                    self._done[index] = outcome.exploration.executed.transitions
-                self._planned[index] = self._done[index]
-                self._finished.append(outcome)
-        self._bars.update(
-            self._whole, completed=sum(self._done), total=sum(self._planned)
-        )
-        if monotonic() - self._drawn > DRAW_SECONDS:
-            self._live.refresh()
-            self._drawn = monotonic()
-
-    def _frame(self) -> "RenderableType":
-        from rich.console import Group
-
-        from everyorder.harness.report import overview
-
-        room = max(self._console.height - RESERVED_LINES, 3)
-        latest = self._finished[-room:]
-        if not latest:
-            return self._bars
-        reports = [each for each in latest if isinstance(each, Report)]
-        others = [each for each in latest if isinstance(each, Unexplored)]
-        width = min(self._console.width, 100)
-        return Group(overview(reports, others, width=width), self._bars)
-
-
 # Below this many operations (about a second) a second process does not pay: it has to
-# import what it explores.
+# import the scenarios, too.
 PARALLEL_OPERATIONS = 20_000
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody stopped it by Ctrl-C; `finished` are the outcomes that there are."""
+    """The user stopped the exploration; `finished` are the outcomes so far."""
 
     def __init__(self, finished: Sequence[Outcome], planned: int) -> None:
         super().__init__()
@@ -472,9 +345,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Runner:
-    """The exploration of a command; a context that leaves no process behind.
+    """The exploration of a command; the end of the context ends its processes.
 
-    `jobs` is the number of processes; None takes one for each core where that pays.
+    `jobs` is the number of processes; None uses one for each core if that pays.
     """
 
     def __init__(
@@ -495,7 +368,8 @@ class Runner:
 
     def __enter__(self) -> "Runner":
         if not self._in_process:
-            # Interrupts are deferred last, so that they are while the pool is closed.
+            # Interrupts are deferred first, so that they still are while the pool is
+            # closed.
             check = self._contexts.enter_context(defer_interrupts())
             pool = ChildPool(self.effort, self._limits, tick=check)
             self._pool = self._contexts.enter_context(pool)
@@ -510,9 +384,12 @@ class Runner:
         self._contexts.__exit__(kind, error, traceback)
 
     def load(self, paths: Sequence[str]) -> Listing:
-        """Load what the paths name.
+        """Load the scenarios of these paths.
 
-        Raises `NotFound`, `BadStrategy`, and KeyboardInterrupt.
+        Raises:
+            NotFound: a path does not name anything.
+            BadStrategy: the strategy is unknown.
+            KeyboardInterrupt: the user interrupted the loading.
         """
         if self._pool is not None:
             return self._pool.load(paths)
@@ -523,9 +400,10 @@ class Runner:
         return listing_of(catalogue, self.effort)
 
     def explore(self, tasks: Sequence[Task], console: "Console") -> list[Outcome]:
-        """The outcome of every task, in their order.
+        """Return the outcome of every task, in their order.
 
-        Raises `Interrupted` with what is finished.
+        Raises:
+            Interrupted: the user stopped the exploration; it has the finished outcomes.
         """
         outcomes: dict[int, Outcome] = {}
         try:
@@ -554,27 +432,26 @@ class Runner:
         for index, task in enumerate(tasks):
             show(Started(index))
 
-            def tell(done: int, planned: int, index: int = index) -> None:
+            def advance(done: int, planned: int, index: int = index) -> None:
                 show(Advanced(index, done, planned))
 
             entry = self._entries.get(task.path)
-            show(FinishedTask(index, perform(task, self.effort, tell, entry)))
+            show(FinishedTask(index, perform(task, self.effort, advance, entry)))
 
 
-def load_scenarios(campaign: Runner, paths: Sequence[str]) -> Listing:
-    """Load what the paths name; tell what skipped itself or is not collected.
+def load_scenarios(runner: Runner, paths: Sequence[str]) -> Listing:
+    """Load the scenarios of these paths; print those that are skipped or not collected.
 
-    Raises `NotFound`.
+    Raises:
+        NotFound: there are no scenarios.
     """
-    listing = campaign.load(paths)
-    for some in listing.uncollected:
-        click.echo(some.render())
+    listing = runner.load(paths)
+    for uncollected in listing.uncollected:
+        click.echo(uncollected.render())
     if not listing.tasks and not listing.broken:
         where = ", ".join(paths)
         if not where:
-            from everyorder.harness.exploration.catalogue import (
-                default_folder,
-            )
+            from everyorder.harness.exploration.catalogue import default_folder
 
             folder = default_folder(listing.root).relative_to(listing.root)
             where = folder.as_posix()
@@ -588,7 +465,7 @@ def load_scenarios(campaign: Runner, paths: Sequence[str]) -> Listing:
 
 
 def process_count(tasks: Sequence[Task], jobs: int | None) -> int:
-    """The number of children that explore at once."""
+    """Return the number of children that explore at once."""
     if jobs is None:
         small = sum(task.planned for task in tasks) < PARALLEL_OPERATIONS
         jobs = 1 if small else (os.cpu_count() or 1)

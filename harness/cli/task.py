@@ -1,14 +1,14 @@
-"""Scenarios as tasks: data that a child process can act on.
+"""Scenarios as tasks: data for a child process.
 
-A scenario crosses to another process as the file and path that it can be loaded from
-again, never as an object; its report comes back as frozen data.  A `Listing` has the
-scenarios that a child loaded, in the same form, so that only children run lines of the
+A scenario is sent to another process as the file and path from which it can be loaded
+again, never as an object; its report is returned as frozen data. A `Listing` has the
+scenarios that a child loaded, in the same form, so that only children run code of the
 scenarios' files.
 
 Rules:
-- an error of one scenario becomes an `Unexplored`, so that the others are explored all
-  the same; only the question as a whole (an unknown strategy) is raised;
-- functions that load and explore scenarios import what they need when they are called.
+- an error of one scenario becomes an `Unexplored`, so that the others are still
+  explored; only an error of the whole command (an unknown strategy) is raised;
+- functions that load and explore scenarios import their dependencies when called.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class ExploreOptions:
 
     @property
     def budget(self) -> Budget | None:
-        """The engine's budget; seconds alone leave "auto" its usual choice."""
+        """Return the engine's budget; seconds alone keep the steps of "auto"."""
         if self.steps is None and self.seconds is None:
             return None
         steps = self.steps
@@ -56,7 +56,7 @@ class ExploreOptions:
 
     @property
     def is_custom(self) -> bool:
-        """Whether somebody chose it, so that its size is nothing to expect."""
+        """Return True if the user chose options, so that the size is not compared."""
         return self != ExploreOptions()
 
 
@@ -77,7 +77,7 @@ class Task:
 
     @property
     def subject(self) -> Subject:
-        """The scenario as the report of a crash or hang needs it."""
+        """Return the data of the scenario that the report of a crash or hang needs."""
         return Subject(self.path, self.source, self.steps, self.uses, self.root)
 
 
@@ -85,8 +85,8 @@ class Task:
 class Listing:
     """Tasks and modules; `skipped` has (source, reason) of skipped modules.
 
-    `loaded` and `unknown` are the sources of modules whose scenarios are known, and of
-    those whose are not.
+    `loaded` are the sources of modules whose scenarios are known, `unknown` those of
+    all other modules.
     """
 
     root: Path
@@ -99,7 +99,7 @@ class Listing:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The path of every scenario."""
+        """Return the path of every scenario."""
         return tuple(task.path for task in self.tasks)
 
 
@@ -108,12 +108,12 @@ def listing_of(
     effort: ExploreOptions,
     deaths: Mapping[str, Unexplored] | None = None,
 ) -> Listing:
-    """The catalogue as data; `deaths` says more of modules whose import did not end."""
+    """Return the catalogue as data; `deaths` has reports on unfinished imports."""
     broken = []
     for each in catalogue.broken:
         name = each.scenario or each.source.removeprefix("tests/")
-        told = (deaths or {}).get(each.source)
-        broken.append(told or Unexplored(name, each.where, each.reason))
+        death = (deaths or {}).get(each.source)
+        broken.append(death or Unexplored(name, each.where, each.reason))
     return Listing(
         catalogue.root,
         tuple(task_of(entry, effort) for entry in catalogue.entries),
@@ -122,15 +122,19 @@ def listing_of(
         frozenset(each.scenario.source for each in catalogue.entries),
         frozenset(
             each.source
-            for some in (catalogue.broken, catalogue.skipped)
-            for each in some
+            for failures in (catalogue.broken, catalogue.skipped)
+            for each in failures
         ),
         catalogue.uncollected,
     )
 
 
 def task_of(entry: "Entry", effort: ExploreOptions) -> Task:
-    """The task of a scenario.  Raises `BadStrategy`."""
+    """Return the task of a scenario.
+
+    Raises:
+        BadStrategy: the strategy is unknown.
+    """
     scenario, subject = entry.scenario, subject_of(entry.scenario, entry.root)
     size = size_of(scenario, effort)
     texts = subject.source, subject.steps, subject.uses
@@ -138,13 +142,18 @@ def task_of(entry: "Entry", effort: ExploreOptions) -> Task:
 
 
 def size_of(scenario: "Scenario", effort: ExploreOptions) -> int:
-    """Operations that will be played when no step fails.  Raises `BadStrategy`."""
+    """Return the number of operations to play if no step fails.
+
+    Raises:
+        BadStrategy: the strategy is unknown.
+    """
     from everyorder.harness.engine import choose, parse
 
     steps, uses = len(scenario.steps), len(scenario.uses)
     ordered = scenario.order_dependent is not None
     if effort.strategy == "auto":
-        # Our dispatcher shows complete states; other registries where they say so.
+        # The dispatcher exposes complete states; other registries only by
+        # `fingerprint`.
         printed = scenario.create is None or scenario.fingerprint is not None
         parts, _ = choose(
             steps, uses, printed=printed, ordered=ordered, budget=effort.budget
@@ -160,7 +169,7 @@ def perform(
     progress: Progress | None = None,
     entry: "Entry | None" = None,
 ) -> Outcome:
-    """Explore the scenario, which is loaded where it is not known as an `entry`."""
+    """Explore the scenario of a task; load it unless `entry` has it already."""
     from everyorder.harness.exploration.catalogue import load_file
 
     if entry is not None:
@@ -175,7 +184,7 @@ def perform(
             return explore_entry(each, effort, progress)
     broken = loaded.broken[0] if loaded.broken else None
     where = str(task.file.name) if broken is None else broken.where
-    reason = "it is gone" if broken is None else broken.reason
+    reason = "it no longer exists" if broken is None else broken.reason
     return Unexplored(task.path, where, f"the second time it was loaded: {reason}")
 
 
@@ -202,9 +211,9 @@ def explore_entry(
 
 
 def failure_of(entry: "Entry", error: BaseException) -> Unexplored:
-    """An exception of a scenario that is no outcome of a step, as a report.
+    """Return the report on an exception that is not an outcome of a step.
 
-    The last operation that had begun is named where somebody watches.
+    It names the last operation that had begun if the progress is recorded.
     """
     scenario, beats = entry.scenario, pulse.current()
     where = scenario.source

@@ -1,8 +1,8 @@
 """`everyorder worker`: a process that runs the remote calls of other workers.
 
-The command starts such a process, prints where it serves, and lets it leave in good
-order.  `runtime.rpc` says what a worker is; it needs the extra `rpc`, and is imported
-when the command runs.
+The command starts such a process, prints its address, and lets it leave in good order.
+`runtime.rpc` documents workers; it needs the extra `rpc`, and is imported when the
+command runs.
 """
 
 import sys
@@ -16,7 +16,7 @@ import click
 from everyorder.harness.base.errors import ProcessError
 from everyorder.harness.cli.command import defer_interrupts, path_option
 
-# Between two looks at whether somebody wants it to leave.
+# Interval between two checks for a request to leave.
 _LOOK_SECONDS = 0.2
 _EPILOG = (
     "Exit codes: 0 it left when it was asked to; 2 it could not join; 130 it was "
@@ -116,7 +116,7 @@ def worker(
     try:
         for module in modules:
             import_module(module)
-        # Nothing is at anything yet: an interrupt ends it at once.
+        # No work has begun yet: an interrupt ends it at once.
         agents.init_rpc(name, rpc_backend_options=options)
     except (agents.RpcError, ImportError) as error:
         raise ProcessError(code="CannotServe", name=name, reason=str(error)) from None
@@ -133,10 +133,11 @@ def worker(
     except KeyboardInterrupt:
         if not agent.is_idle():
             click.echo(
-                f"worker {name} finishes what it is at; Ctrl-C to end it at once",
+                f"worker {name} finishes running calls; Ctrl-C to end it at once",
                 err=True,
             )
-    # From here on an interrupt is heard at once, and it leaves without waiting.
+    # From here on an interrupt is raised at once, and the worker leaves without
+    # waiting.
     try:
         agents.shutdown(timeout=timeout)
     except agents.RpcError as error:
@@ -145,15 +146,15 @@ def worker(
 
 
 def _agents() -> Any:
-    """The module of agents, which needs the extra `rpc`.
+    """Return the module of agents, which needs the extra `rpc`.
 
     Raises:
-        ProcessError: it is not installed.
+        ProcessError: the extra is not installed.
     """
     try:
         return import_module("everyorder.runtime.rpc.api.lifecycle")
     except ImportError as error:
         raise ProcessError(
             code="CannotServe",
-            reason=f"{error.name} is not there: pip install 'everyorder[rpc]'",
+            reason=f"{error.name} is not installed: pip install 'everyorder[rpc]'",
         ) from None

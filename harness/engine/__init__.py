@@ -1,4 +1,4 @@
-"""The pure engine: explores a `System`, knows numbers only, touches no file."""
+"""The pure engine: explores a `System`, knows numbers only, does no file I/O."""
 
 from everyorder.harness.engine.explorer import explore
 from everyorder.harness.engine.oracle import Action, HistoryFault, Replay, replay

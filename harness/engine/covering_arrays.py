@@ -1,28 +1,27 @@
-"""`sca:t` and `random:k`: the histories that are played where states are too many.
+"""`sca:t` and `random:k`: histories for systems with too many states to visit.
 
 No state is visited for its own sake.  The rows of a sequence covering array are orders
-of all steps such that any t of them occur in every one of their t!  orders in some row;
-their number grows with the logarithm of n.  Each row is played from a fresh system: add
-everything in that order, then remove everything in that order, looking after each
-operation.
+of all steps such that any t of them occur in each of their t!  orders in some row; the
+number of rows grows with the logarithm of n.  Each row is played from a fresh system:
+add everything in that order, then remove everything in that order, with a look after
+each operation.
 
 The algorithm is greedy, after Kuhn, Higdon, Lawrence, Kacker and Lei, "Combinatorial
-methods for event sequence testing" (2012): make some candidate rows, keep the one that
-covers most of what is uncovered, follow it by its reverse.  Each candidate starts with
-an uncovered sequence, so that every round makes progress.
+methods for event sequence testing" (2012): generate some candidate rows, keep the one
+that covers most of the uncovered sequences, follow it by its reverse.  Each candidate
+starts with an uncovered sequence, so every round makes progress.
 
-Where some steps have to come before others, every row is sorted by that, as little as
-can be, and what is to be covered are the orders that can come about: those of adding
-and those of removing are two arrays then.  An order in which a step fails, stays, or
-cannot be is not covered: such orders are counted in what was played, and reported.
+If some steps have to precede others, every row is sorted topologically, with as few
+moves as possible, and only possible orders are covered: adding and removing then have
+two arrays.  An order in which a step fails, lasts, or is impossible is not covered:
+such orders are counted from the operations played, and reported.
 
-`random:k` plays k thousand operations drawn at random, what is left of a budget.
-Random walks are strong against long histories that no plan lists; the walk starts anew
-every `STRETCH` operations, because some faults need a system on which little happened
-before.  Nothing is guaranteed beyond what was played.
+`random:k` plays k thousand operations drawn at random, with the rest of a budget.
+Random walks are strong against long histories that no plan lists.  The walk restarts
+every `STRETCH` operations, because some faults need a system with a short history.
+There is no guarantee beyond the operations played.
 
-All that is drawn comes from a linear congruential generator, so that it is the same on
-every platform.
+All draws use a linear congruential generator, so they are the same on every platform.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -36,13 +35,13 @@ from everyorder.harness.engine.protocol import History, Relations
 from everyorder.harness.engine.session import ExplorationSession
 
 Precedence: TypeAlias = frozenset[tuple[int, int]]
-"""Pairs of steps of which the first comes before the second, transitively closed."""
+"""Pairs of steps of which the first precedes the second, transitively closed."""
 
 # Candidates a row: more make the array shorter by less than a row from here on.
 CANDIDATES = 30
 
-# The rows are made before the budget is asked, some ten microseconds a sequence and a
-# candidate: a million take minutes, and a hundred megabytes.
+# The rows are generated before the budget is checked, in some ten microseconds per
+# sequence and candidate: a million sequences take minutes, and a hundred megabytes.
 MOST_SEQUENCES = 1_000_000
 
 # Multiplier and increment of Knuth's MMIX generator (modulus 2^64).
@@ -50,7 +49,7 @@ MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 
 
 def covering_size(steps: int, uses: int, strength: int) -> int:
-    """Operations of the run when no step fails."""
+    """Return the operations of the run when no step fails."""
     plain = 2 * steps
     return len(rows(steps, strength)) * (plain + (plain * (1 + uses) if uses else 0))
 
@@ -59,9 +58,12 @@ def covering_size(steps: int, uses: int, strength: int) -> int:
 def rows(
     steps: int, strength: int, before: Precedence = frozenset()
 ) -> tuple[History, ...]:
-    """Orders of all steps that cover every possible order of any `strength` of them.
+    """Return orders of all steps that cover every possible order of `strength` steps.
 
-    Raises `BadStrategy`.
+    A pair of `before` says that the first step precedes the second in every row.
+
+    Raises:
+        BadStrategy: more than `MOST_SEQUENCES` sequences would have to be covered.
     """
     strength = min(strength, steps)
     if not strength:
@@ -83,7 +85,7 @@ def rows(
     seed = 1
     while uncovered:
         first = min(uncovered)
-        # Closed again: what comes before one of these comes before those behind it.
+        # Closed again: a step before one of these is also before the steps behind it.
         behind = _transitive_closure({*before, *pairwise(first)}) if before else before
         best: History = ()
         most = -1
@@ -98,15 +100,15 @@ def rows(
             if covered:
                 chosen.append(row)
                 uncovered -= covered
-    # Where no order of so many can be, all of them are tried together at least.
+    # If no order of `strength` steps is possible, play all steps together at least.
     return tuple(chosen) or (_topological(tuple(range(steps)), before),)
 
 
 def run_covering(session: ExplorationSession, strength: int) -> None:
     """Play every row: add in its order, then remove in its order.
 
-    Where there are uses, each row is played once more with all of them after every
-    step, from another one on each time: they warm whatever the row leaves stale.
+    With uses, each row is played again with all uses after every step, and each time
+    another use is the first: they warm caches that the row makes stale.
     """
     operations = session.operations
     relations = operations.relations
@@ -118,18 +120,18 @@ def run_covering(session: ExplorationSession, strength: int) -> None:
     for number in range(max(len(adding), len(removing))):
         up, down = adding[number % len(adding)], removing[number % len(removing)]
         turn = number % max(len(uses), 1)
-        for some in dict.fromkeys(((), uses[turn:] + uses[:turn])):
+        for row_uses in dict.fromkeys(((), uses[turn:] + uses[:turn])):
             session.player.reset()
             session.player.look()
-            added.append(_play(session, up, some, adding=True))
-            removed.append(_play(session, down, some, adding=False))
+            added.append(_play(session, up, row_uses, adding=True))
+            removed.append(_play(session, down, row_uses, adding=False))
     _report_missing(session, strength, added, removed)
 
 
 def _play(
     session: ExplorationSession, row: History, uses: History, *, adding: bool
 ) -> History:
-    """Add, or remove, in this order; the steps of which that came about, in order."""
+    """Add or remove in this order; return the steps that became so, in order."""
     player = session.player
     done = []
     for step in row:
@@ -151,7 +153,7 @@ def _report_missing(
     added: list[History],
     removed: list[History],
 ) -> None:
-    """Report how many orders did not come about, if any."""
+    """Report the number of orders that did not occur, if any."""
     steps = session.operations.steps
     relations = session.operations.relations
     whole = not (relations.requires or relations.after)
@@ -159,33 +161,35 @@ def _report_missing(
         return
     size = min(strength, steps)
     every = perm(steps, size)
-    left = [every - len(_subsequences(some, size)) for some in (added, removed)]
+    left = [every - len(_subsequences(rows, size)) for rows in (added, removed)]
     if any(left):
         session.skipped.append(
             f"sca:{strength}: of {every:,} orders of {size} steps, {left[0]:,} of "
-            f"adding and {left[1]:,} of removing did not come about: a step fails, "
-            "cannot be undone, or has to come before another"
+            f"adding and {left[1]:,} of removing did not occur: a step fails, cannot "
+            "be undone, or has to precede another"
         )
 
 
-def _subsequences(some: Iterable[History], size: int) -> set[History]:
-    return {part for row in set(some) for part in combinations(row, size)}
+def _subsequences(rows: Iterable[History], size: int) -> set[History]:
+    return {part for row in set(rows) for part in combinations(row, size)}
 
 
 def _adding_order(relations: Relations) -> Precedence:
-    """The order in which steps must become active, when everything is added."""
+    """Return the precedence of steps while everything is added."""
     return _transitive_closure(_pairs(relations.requires) | _pairs(relations.after))
 
 
 def _removing_order(relations: Relations) -> Precedence:
-    """The order in which steps must be undone, when everything is removed."""
+    """Return the precedence of steps while everything is removed."""
     return _transitive_closure(
         {(one, other) for other, one in _pairs(relations.requires)}
     )
 
 
 def _pairs(relation: Mapping[int, frozenset[int]]) -> set[tuple[int, int]]:
-    return {(needed, step) for step, some in relation.items() for needed in some}
+    return {
+        (needed, step) for step, required in relation.items() for needed in required
+    }
 
 
 def _transitive_closure(pairs: Set[tuple[int, int]]) -> Precedence:
@@ -198,7 +202,7 @@ def _transitive_closure(pairs: Set[tuple[int, int]]) -> Precedence:
 
 
 def _topological(row: History, before: Precedence) -> History:
-    """The row, each step behind those that come before it, else in its order."""
+    """Return the row with each step behind its predecessors, else in its own order."""
     if not before:
         return row
     needed: dict[int, set[int]] = {step: set() for step in row}
@@ -207,7 +211,7 @@ def _topological(row: History, before: Precedence) -> History:
     left, chosen = list(row), list[int]()
     while left:
         free = (step for step in left if needed[step].isdisjoint(left))
-        # What comes before itself is never free; it is not played either.
+        # A step that precedes itself is never free; it is not played either.
         step = next(free, left[0])
         left.remove(step)
         chosen.append(step)
@@ -215,7 +219,10 @@ def _topological(row: History, before: Precedence) -> History:
 
 
 def _candidate(steps: int, first: History, seed: int) -> tuple[History, int]:
-    """A row that keeps the order of `first`, the others put at drawn places."""
+    """Return a row with `first` in its order and the other steps at drawn places.
+
+    Also returns the next seed.
+    """
     row = list(first)
     for step in range(steps):
         if step not in first:
@@ -229,7 +236,7 @@ STRETCH = 200
 
 
 def random_size(thousands: int) -> int:
-    """Operations of `random:k`."""
+    """Return the operations of `random:k`."""
     return 1_000 * thousands
 
 

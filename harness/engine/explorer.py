@@ -1,34 +1,33 @@
 """`explore`: one exploration from the first check to the frozen result.
 
-The stages, in order.  Freshness and determinism first, because without them nothing
-else means anything; cold looks second, because later nothing is cold; then the
-strategies in the order in which they are named; then everything is undone, so that the
-way back to nothing is checked as well; shrinking and replaying last, because they reset
-the system.
+The stages, in order.  Freshness and determinism are checked first, because every other
+result depends on them.  Cold looks are second, because later no cache is cold.  Then
+the strategies run in the order of their names.  Then everything is undone, so that the
+way back to the empty state is checked as well.  Shrinking and replaying are last,
+because they reset the system.
 
-*Vacuous* is what could not have shown a fault, whatever the registry does.  A typing
-error makes a step that raises whatever is active, a use that always answers with the
-same AttributeError, an observation that is the same text for ever; a comparison of
-these with themselves holds.  And an order that is pinned hides every difference between
-the two orders, so there must be at least one: in what was seen, answered or raised.
-Over everything that was played:
-- a step that raises wherever it is performed is vacuous, whatever it raises; of a
-  settled system, whose refusals are answers of its own, only by errors that typing
-  errors make (a plain AttributeError, NameError or TypeError), or where no step could
-  be done at all;
-- a use that raises wherever it is performed, by such errors, is vacuous;
-- a step is vacuous that can be done, and after which every look, every answer and what
-  other steps and undos raise is what it was before;
+An operation is *vacuous* if it could not have shown a fault, whatever the registry
+does.  A typing error makes a step that always raises, a use that always answers with
+the same AttributeError, or an observation that is always the same text; comparing these
+with themselves always succeeds.  A pinned order hides every difference between its two
+orders, so at least one difference must exist: in a look, an answer or an error.
+Over all played operations:
+- a step that raises at every place is vacuous, whatever it raises; in a settled system,
+  whose refusals are answers, only if it raises errors that typing errors make (a plain
+  AttributeError, NameError or TypeError), or if no step could be done at all;
+- a use that raises such errors at every place is vacuous;
+- a step is vacuous if it can be done, but every look, every answer, and the errors of
+  other steps and undos are the same before and after it;
 - a use whose answer never varies, and an observation that never varies, are vacuous;
-- what the relations declare to be so is not reported;
-- pinned orders are compared between the keys of the same active steps in which nothing
-  but the pinned order differs; where all orders are pinned, between all keys of the
-  same steps.
+- an operation that the relations declare to be so is not reported;
+- pinned orders are compared between keys that have the same active steps and differ
+  only in the pinned order; if all orders are pinned, between all keys of the same
+  steps.
 
 Rules: the explorer prints nothing and stores nothing outside of the result.  Errors of
 the adapter itself (in `observe`, `laws`, `reset`, `state`) are not caught.  Garbage is
-collected between histories and by the operation for it, never inside of another one;
-of a settled system the state says that nothing depends on it.
+collected between histories and by the operation for it, never during another
+operation; for a settled system the state shows that no result depends on it.
 """
 
 import gc
@@ -83,15 +82,17 @@ def explore(
     progress: Progress | None = None,
     stop_after: int = 1,
 ) -> Exploration:
-    """Explore a system and say what holds, what does not, and what was not looked at.
+    """Explore a system and return the violations, the claims and the skipped parts.
 
     `strategy` is "auto" or names joined by '+' (see `strategy.KNOWN_STRATEGIES`).  With
     `order_dependent` states are compared by order of activation; the exploration then
-    fails if no two orders of the same steps differ.  `progress` receives operations
-    executed and planned.  The run ends at the first violation, or after `stop_after` of
-    them.
+    fails if no two orders of the same steps differ.  `progress` receives the number of
+    operations executed and planned.  The run ends at the first violation, or after
+    `stop_after` violations.
 
-    Raises `BadStrategy`, or `BadScenario` for a system whose states cannot be compared.
+    Raises:
+        BadStrategy: the strategy is unknown or too large.
+        BadScenario: the states of the system cannot be compared.
     """
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)
@@ -138,16 +139,16 @@ def _explored(
         complete = _run(session, parts, spent, closing=closing)
         ran = {name for name, _ in spent}
         if complete and not session.groups:
-            # They were sought, and there are none.
+            # The search for groups found none.
             ran.discard("groups")
         parts = tuple(part for part in parts if part.name in ran) or parts
     else:
         session.skipped.append("everything else: no history can be relied on")
     session.player.drop()
-    # What the player held would still be there.
+    # Handles of the player would still be alive.
     reference.recheck_findings(session)
     session.player.drop()
-    meter.tell()
+    meter.report_progress()
     proving = any(part.family == "graph" for part in parts)
     violations = refutations(session, proving=proving and session.system.settled)
     if complete and session.ordered and not violations:
@@ -155,16 +156,16 @@ def _explored(
     return _result(session, parts, violations, tuple(spent), complete=complete)
 
 
-# Objects that come, less those that go, until the collector looks at them; by Python's
-# 700 it takes a twentieth of an exploration.
+# Net allocations before a collection starts.  With Python's default of 700, the
+# collector takes a twentieth of the time of an exploration.
 SELDOM = 50_000
 
 
 @contextmanager
 def _collector_seldom() -> Iterator[None]:
-    """Garbage is collected at any moment, and not often."""
+    """Collect garbage at any moment, but rarely."""
     often, *older = gc.get_threshold()
-    # What is 0 is off.
+    # A threshold of 0 disables the collector; leave it.
     gc.set_threshold(often and max(often, SELDOM), *older)
     try:
         yield
@@ -174,10 +175,10 @@ def _collector_seldom() -> Iterator[None]:
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    """No garbage is collected at a moment that nobody chose, where that may show.
+    """Collect no garbage at unplanned moments, because that may be observable.
 
-    What was there before is left alone, as looking through all of it would take longer
-    than most explorations; of what an exploration leaves, nothing is left to the next.
+    Older objects are frozen, because scanning all of them would take longer than most
+    explorations.  The garbage of an exploration is collected at its end.
     """
     if not gc.isenabled():
         yield
@@ -195,7 +196,7 @@ def _collector_off() -> Iterator[None]:
 
 @cache
 def _collected() -> None:
-    """Leave no garbage to the first exploration of a process."""
+    """Collect the garbage that exists before the first exploration of a process."""
     gc.collect()
 
 
@@ -206,10 +207,10 @@ def _run(
     *,
     closing: bool,
 ) -> bool:
-    """Run all stages; whether everything planned was executed.
+    """Run all stages; return True if every planned operation was executed.
 
-    With `closing` what is planned for the case that the states do not close is left
-    out when they did.
+    With `closing`, strategies that are planned for states that do not close are left
+    out if the states closed.
     """
     meter = session.meter
     try:
@@ -267,13 +268,13 @@ def _result(
     )
     proven = complete and not violations and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)
-    # What still says something when the states did not close, or not for all.
+    # Claims that still hold if the states did not close, or not for all.
     claimed = tuple(
         part
         for part in parts
         if {"graph": proven, "groups": bool(session.groups)}.get(part.family, True)
     )
-    states = {state_of(key): seen for key, seen in record.seen.items()}
+    states = {state_of(key): value for key, value in record.seen.items()}
     return Exploration(
         strategy="+".join(part.name for part in parts),
         guarantee=guarantee(claimed) or f"{parts[0].name}: {OPEN}",
@@ -304,7 +305,7 @@ def _result(
 
 
 def _proven(session: ExplorationSession, parts: tuple[Strategy, ...]) -> bool:
-    """Whether complete states were compared and nothing is left open."""
+    """Return True if complete states were compared and no part is open."""
     if not any(part.family == "graph" for part in parts):
         return False
     if session.system.settled:
@@ -325,7 +326,7 @@ def _assumptions(
                 yield f"graph: the order of {', '.join(closure.unread)} is never read"
         if part.family == "groups":
             apart = describe(session.groups)
-            yield f"groups: these have nothing to do with each other: {apart}"
+            yield f"groups: these are independent: {apart}"
     if session.ordering.total:
         yield ORDERED
     elif session.ordering.counts:
@@ -343,23 +344,23 @@ def _rank(state: State) -> tuple[int, State]:
     return len(state), state
 
 
-# Where nothing varies: at every set of active steps, or at those that were reached.
+# Scope of a constant result: every set of active steps, or only the reached sets.
 ALWAYS = "whatever is active"
 PERFORMED = "wherever it was performed"
 
-# What a typing error raises, by exact class.
+# Errors that a typing error raises, by exact class.
 SLIPS = frozenset({"AttributeError", "NameError", "TypeError", "UnboundLocalError"})
 
 
 def _vacuities(session: ExplorationSession) -> Iterator[Vacuity]:
-    """Each operation that could not have shown a fault, and why."""
-    # A declaration may have been taken back since, where something else was seen.
+    """Yield each operation that could not have shown a fault, with the reason."""
+    # The system withdraws a declaration if the operation contradicts it.
     declared = session.system.relations.declared
     record, operations = session.record, session.operations
     never = {step for _, step in record.failures}
     for passed in record.passed.values():
         never -= {step for step in never if passed >> step & 1}
-    # At most so many sets of active steps can be reached.
+    # An upper limit for the number of reachable sets of active steps.
     sets = 1 << operations.steps - len(never)
     for step in range(operations.steps):
         if step in declared:
@@ -378,17 +379,19 @@ def _vacuities(session: ExplorationSession) -> Iterator[Vacuity]:
     for use in range(operations.uses):
         operation = operations.steps + use
         if operation not in declared:
-            answers = [a for (_, asked), a in record.answers.items() if asked == use]
+            answers = [
+                a for (_, answered), a in record.answers.items() if answered == use
+            ]
             yield from _varies(operation, answers, "answers", sets)
     if operations.look not in declared:
-        seen = list(record.seen.values())
-        yield from _varies(operations.look, seen, "shows", sets)
+        observations = list(record.seen.values())
+        yield from _varies(operations.look, observations, "shows", sets)
 
 
 def _varies(
     operation: int, values: list[Hashable], verb: str, sets: int
 ) -> Iterator[Vacuity]:
-    """Why the values could not have differed, unless they did."""
+    """Yield a vacuity if the values could not have differed."""
     errors = [_error_of(raised) for value in values if (raised := _raised(value))]
     where = _where(values, sets)
     if len(errors) == len(values) and SLIPS.issuperset(errors):
@@ -398,7 +401,7 @@ def _varies(
 
 
 def _changes(session: ExplorationSession, key: Key, step: int) -> bool:
-    """Whether anything differs between the key and the key with the step done."""
+    """Return True if any result differs between `key` and `key` with the step done."""
     record, operations = session.record, session.operations
     after = session.ordering.toggled(key, step)
     if record.seen.get(key, MISSING) != record.seen.get(after, MISSING):
@@ -409,7 +412,7 @@ def _changes(session: ExplorationSession, key: Key, step: int) -> bool:
         if before != then:
             return True
     for other in range(operations.steps):
-        # Of the step itself only that doing it again may raise.
+        # For the step itself only the errors of doing it again count.
         failed = (
             record.failures.get((key, other), MISSING) if other != step else MISSING
         )
@@ -424,19 +427,19 @@ def _changes(session: ExplorationSession, key: Key, step: int) -> bool:
 
 
 def _where(values: list[Hashable], sets: int) -> str:
-    """In words, whether as many values were seen as there are sets."""
+    """Return `ALWAYS` if every set has a value, else `PERFORMED`."""
     return ALWAYS if len(values) >= sets else PERFORMED
 
 
 def _raises(operation: int, errors: list[str], where: str) -> Iterator[Vacuity]:
-    """The errors that are raised everywhere, unless nothing was tried."""
+    """Yield a vacuity for an operation that always raises, if it was tried at all."""
     if errors:
         names = tuple(sorted(set(errors)))
         yield Vacuity(operation, f"raises {' and '.join(names)} {where}", names)
 
 
 def _raised(value: Hashable) -> Hashable | None:
-    """The fields of the error that an answer or a look reports, if it does."""
+    """Return the fields of the error that an answer or a look reports, else None."""
     if isinstance(value, tuple) and value:
         if value[0] == "raised" and len(value) == 2:
             fields: Hashable = value[1]
@@ -448,7 +451,7 @@ def _raised(value: Hashable) -> Hashable | None:
 
 
 def _error_of(fields: Hashable) -> str:
-    """The class of an error by its fields, or "an error"."""
+    """Return the class name of an error from its fields, or "an error"."""
     head = fields[0] if isinstance(fields, tuple) and fields else None
     if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
         head = head[1]
@@ -456,7 +459,7 @@ def _error_of(fields: Hashable) -> str:
 
 
 def _unpinned(session: ExplorationSession) -> Iterator[Violation]:
-    """A violation for each pinned order that never shows."""
+    """Yield a violation for each pinned order that never makes a difference."""
     record, pairs = session.record, session.ordering.pairs
     if pairs is None:
         if not _differ_within(record, lambda key: frozenset(state_of(key))):
@@ -468,13 +471,13 @@ def _unpinned(session: ExplorationSession) -> Iterator[Violation]:
         if not _differ_within(record, _by_orders(pairs - {pair})):
             both = [k for k in record.seen if is_active(k, one) and is_active(k, other)]
             text = (
-                f"two orders of steps {one + 1} and {other + 1} that can be told apart"
+                f"two orders of steps {one + 1} and {other + 1} with different results"
             )
             yield _unpinned_at(session, both or list(record.seen), text)
 
 
 def _by_orders(pairs: Set[tuple[int, int]]) -> Callable[[Key], Hashable]:
-    """A name for the keys with the same active steps and these pairs in one order."""
+    """Return a function that names a key by its active steps and orders of `pairs`."""
 
     every = sorted(pairs)
 
@@ -492,7 +495,7 @@ def _by_orders(pairs: Set[tuple[int, int]]) -> Callable[[Key], Hashable]:
 
 
 def _differ_within(record: ObservationRecord, name: Callable[[Key], Hashable]) -> bool:
-    """Whether anything at all differs between two keys of one name."""
+    """Return True if any result differs between two keys of one name."""
     first: dict[Hashable, Hashable] = {}
     return any(
         first.setdefault((name(key), operation), value) != value
@@ -501,12 +504,12 @@ def _differ_within(record: ObservationRecord, name: Callable[[Key], Hashable]) -
 
 
 def _records(record: ObservationRecord) -> Iterator[tuple[Key, Hashable, Hashable]]:
-    """Everything in the record: the key, the operation, and its result or error.
+    """Yield each recorded result as (key, operation, result or error).
 
     The result of a step that was done, or undone, without an error is None.
     """
-    for key, seen in record.seen.items():
-        yield key, "look", seen
+    for key, observation in record.seen.items():
+        yield key, "look", observation
     for (key, use), answer in record.answers.items():
         yield key, ("use", use), answer
     for what, passed, failed in (
@@ -524,7 +527,7 @@ def _records(record: ObservationRecord) -> Iterator[tuple[Key, Hashable, Hashabl
 def _unpinned_at(
     session: ExplorationSession, keys: list[Key], expected: str
 ) -> Violation:
-    """The violation at the largest of the keys, all orders of which look like it."""
+    """Return the violation at the largest key; all its orders look the same."""
     key = max(keys, key=lambda each: len(state_of(each)))
     state, record = state_of(key), session.record
     history = record.canonical.get(key) or session.operations.history_to(state)

@@ -1,32 +1,32 @@
-"""`groups`: steps that have nothing to do with each other, explored apart.
+"""`groups`: independent groups of steps, explored one at a time.
 
-With 20 steps there are a million sets, and with 20 steps in groups of four 80: where no
-step of one group writes what a step of another one writes, each group can be explored
-to closure by itself.
+With 20 steps there are a million sets, and with 20 steps in groups of four there are
+80.  If no step of one group writes a place that a step of another group writes, each
+group can be explored to closure separately.
 
-Writes do not show reads.  A step may read what another group writes, and nobody sees
-it in what is written; so the groups are checked, and what follows "holds", as far as
-the check goes.  It is never a proof.
+Writes do not show reads.  A step may read what another group writes, and the writes do
+not reveal that.  So the groups are checked, and the result holds only as far as the
+check goes.  It is never a proof.
 
 How it works:
 - *Writes*: portraits before and after a step is done and undone on a fresh system,
-  undo handles left aside, tell the paths that it writes.  Steps whose paths overlap
-  (one begins the other) are one group, and so are steps of which a relation speaks.
-- *Uses join nothing.*  What uses write is a cache.  A step that forgets it when it is
-  warm writes it as well, but forgetting twice is forgetting once; and whether it is
-  forgotten too rarely shows within each group, where every use is played.  What a step
-  writes beside it, warm or not, counts as any other write.
-- *Check*: every two steps of different groups are done and undone in both orders.  The
-  same steps must be active, with equal blind forms and the same outcomes, and each
-  must write with the other one active what it writes without; else the two groups are
-  one.  That is no fault: faults are what looks and answers tell, which are taken in
-  both orders, too.
-- *Use*: the complete states of each group are explored until nothing new is found
+  without undo handles, show the paths that the step writes.  Steps whose paths overlap
+  (one is a prefix of the other) are one group, and so are steps of one relation.
+- *Uses join no groups.*  A use writes caches.  A step that invalidates a warm cache
+  writes it as well, but invalidating twice is the same as once; a missing invalidation
+  shows within each group, where every use is played.  Every other path that a step
+  writes, warm or not, counts as a write.
+- *Check*: every two steps of different groups are done and undone in both orders.  With
+  the same steps active, the blind forms and the results must be equal, and each step
+  must write the same paths with and without the other one active; else the two groups
+  are joined.  That is not a fault: faults are differences in looks and answers, which
+  are compared in both orders, too.
+- *Use*: the complete states of each group are explored until no new state is found
   (`states.py`), uses and looks included, once with no other step active and once with
   all of them.
 
-Paths are those that the system names, of which it may leave out some where very much
-differs at once; the check of the pairs does not depend on them.
+The system names the paths, and may leave out some if very many differ at once; the
+check of the pairs does not depend on paths.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -44,60 +44,62 @@ from everyorder.harness.engine.protocol import History, Key, StateForm
 from everyorder.harness.engine.session import ExplorationSession
 from everyorder.harness.engine.states import LEAST, SearchPart
 
-# How a path begins that tells of an order, or of hits of a cache: no write.
+# Prefixes of lines that report an order, or hits of a cache: these are not writes.
 _NO_WRITES: Final = ("order of ", "set order of ", "hits of ")
 
-# Steps of a group, for the size of a plan: what is larger is seldom a group.
+# Steps per group when the size of a plan is estimated: larger groups are rare.
 TYPICAL = 4
 
-# What travelling costs beside the operations of a search; 1.1 to 3.5 were measured.
+# Cost of reaching a state, as a factor of the search; 1.1 to 3.5 were measured.
 TRAVEL = 2
 
-# Forms that are taken to check one pair of steps.
+# Forms that are built to check one pair of steps.
 FORMS = 12
 
 _Form: TypeAlias = tuple[Key, bytes]
 
 
 def size(steps: int, uses: int) -> int:
-    """Operations, if the steps make groups of `TYPICAL` whose sets have one state."""
-    asked = uses + 1
-    writes = steps * (5 + 2 * asked)
-    pairs = steps * (steps - 1) // 2 * (16 + 2 * (4 + 3 * asked))
+    """Return the operations for groups of `TYPICAL` steps with one state a set."""
+    checks = uses + 1
+    writes = steps * (5 + 2 * checks)
+    pairs = steps * (steps - 1) // 2 * (16 + 2 * (4 + 3 * checks))
     typical = min(TYPICAL, steps)
     searches = 2 * -(-steps // typical)
-    searched = searches * (1 << typical) * (typical + asked) * LEAST * TRAVEL
+    searched = searches * (1 << typical) * (typical + checks) * LEAST * TRAVEL
     return writes + pairs + searched
 
 
 def run(session: ExplorationSession) -> None:
     """Find the groups, check them, and explore each of them.
 
-    Sets `session.groups` to those that were explored.  Raises `BadScenario` where the
-    system shows no complete state.
+    Sets `session.groups` to the explored groups.
+
+    Raises:
+        BadScenario: the system shows no complete state.
     """
     if session.system.settled:
         session.skipped.append(
-            "groups: only where steps may leave more than one state behind; each set "
-            "of active steps has one here, which walks compare"
+            "groups: only for systems with several states for one set of active "
+            "steps; here each set has one, which walks compare"
         )
         return
     player = session.player
     player.watching = False
     try:
         most = affordable(session, "groups")
-        found = _Groups(session)
+        partition = _Groups(session)
         if not _is_small_enough(session):
             return
-        if found.join_all():
-            _explore(session, found.groups(), most)
+        if partition.join_all():
+            _explore(session, partition.groups(), most)
     finally:
         player.watching = True
         player.reset()
 
 
 def _is_small_enough(session: ExplorationSession) -> bool:
-    """Whether states are small enough to compare every two steps; reports it if not."""
+    """Return True if states are small enough to compare all pairs; else report."""
     form = session.player.state()
     steps = session.operations.steps
     pairs = steps * (steps - 1) // 2
@@ -120,14 +122,14 @@ class _Writes:
 
 
 class _Groups:
-    """Which steps belong together: a forest of steps, and why they were joined."""
+    """A partition of the steps: a forest, and the reason for the last join."""
 
     def __init__(self, session: ExplorationSession) -> None:
         self._session = session
         self._player = session.player
         operations = session.operations
         self._steps = range(operations.steps)
-        self._asked = (
+        self._probes = (
             *range(operations.steps, operations.actions),
             operations.look,
         )
@@ -136,7 +138,7 @@ class _Groups:
         self._why = ""
 
     def join_all(self) -> bool:
-        """Join whatever belongs together; whether groups are left, reported if not."""
+        """Join dependent steps; return True if several groups are left, else report."""
         if not self._join_by_relations():
             return self._report_one_group()
         if not self._join_by_writes() or len(self.groups()) == 1:
@@ -152,11 +154,11 @@ class _Groups:
         return len(self.groups()) > 1 or self._report_one_group()
 
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The groups, each ascending."""
-        found: dict[int, list[int]] = {}
+        """Return the groups, each ascending."""
+        members: dict[int, list[int]] = {}
         for step in self._steps:
-            found.setdefault(self._root(step), []).append(step)
-        return tuple(map(tuple, found.values()))
+            members.setdefault(self._root(step), []).append(step)
+        return tuple(map(tuple, members.values()))
 
     def _report_one_group(self) -> bool:
         self._session.skipped.append(f"groups: all steps are one group: {self._why}")
@@ -172,7 +174,7 @@ class _Groups:
         self._parents[second] = first
 
     def _join_by_relations(self) -> bool:
-        """Join what relations speak of; whether there is more than one group then."""
+        """Join steps of one relation; return True if several groups are left."""
         ordering = self._session.ordering
         if ordering.pairs is None:
             self._why = "the order of all of them may show"
@@ -188,10 +190,10 @@ class _Groups:
         return len(self.groups()) > 1
 
     def _join_by_writes(self) -> bool:
-        """Join steps whose paths overlap; False where nobody sees what they write."""
+        """Join steps with overlapping paths; return False if no writes are visible."""
         self._writes = [self._writes_of(step) for step in self._steps]
         if not any(each.all for each in self._writes):
-            self._why = "the system does not tell what they write"
+            self._why = "the system does not show their writes"
             return False
         touched: dict[str, set[int]] = {}
         for one, other in combinations(self._steps, 2):
@@ -206,7 +208,7 @@ class _Groups:
         return True
 
     def _shared(self, one: int, other: int) -> Iterator[str]:
-        """The places that both steps write, each by the shorter of its two paths."""
+        """Yield the places that both steps write, each by its shorter path."""
         left, right = self._writes[one].all, self._writes[other].all
         yield from left & right
         for path in left - right:
@@ -216,25 +218,25 @@ class _Groups:
                     yield short
 
     def _writes_of(self, step: int) -> _Writes:
-        """The paths that a step writes cold, and warm without those that uses write."""
+        """Return the paths that a step writes cold, and warm without those of uses."""
         lead = self._lead(step)
         fresh = self._stage(lead)
         done = self._stage((*lead, step))
         undone = self._stage((*lead, step, step))
         do = self._paths(fresh, done)
         cold = do | self._paths(done, undone)
-        warm = self._stage((*lead, *self._asked))
-        forgotten = self._stage((*lead, *self._asked, step))
-        asked = self._stage((*lead, step, *self._asked))
-        over = self._stage((*lead, step, *self._asked, step))
-        caches = self._paths(fresh, warm) | self._paths(done, asked)
-        beside = self._paths(warm, forgotten) | self._paths(asked, over)
+        warm = self._stage((*lead, *self._probes))
+        forgotten = self._stage((*lead, *self._probes, step))
+        done_warm = self._stage((*lead, step, *self._probes))
+        over = self._stage((*lead, step, *self._probes, step))
+        caches = self._paths(fresh, warm) | self._paths(done, done_warm)
+        warm_writes = self._paths(warm, forgotten) | self._paths(done_warm, over)
         return _Writes(
             do,
             cold
             | {
                 path
-                for path in beside
+                for path in warm_writes
                 if not any(
                     is_within(path, cache) or is_within(cache, path) for cache in caches
                 )
@@ -242,24 +244,32 @@ class _Groups:
         )
 
     def _is_independent(self, one: int, other: int) -> bool:
-        """Whether nothing tells in which order two steps were done and undone."""
+        """Return True if no result shows the order of doing and undoing two steps."""
         lead = (*self._lead(one), *self._lead(other))
         for first, second in ((one, other), (other, one)):
-            # What looks and answers tell is compared by key, in the player.
-            asked = (*lead, first, second, *self._asked, first, *self._asked, second)
+            # The player compares looks and answers by key.
+            warm_both = (
+                *lead,
+                first,
+                second,
+                *self._probes,
+                first,
+                *self._probes,
+                second,
+            )
             self._player.reset()
-            self._play((*asked, *self._asked))
-        shown, told = self._played(lead, (one, other, one, other))
+            self._play((*warm_both, *self._probes))
+        forms, results = self._played(lead, (one, other, one, other))
         turned, told_too = self._played(lead, (other, one, other, one))
         # With both active, and with none.
-        if (shown[0], shown[2], told) != (turned[0], turned[2], told_too):
+        if (forms[0], forms[2], results) != (turned[0], turned[2], told_too):
             return False
         # With one active, where the other was done first or last.
         one_left, _ = self._played(lead, (one, other, other, one))
         other_left, _ = self._played(lead, (other, one, one, other))
         if one_left[1:] != [turned[1], turned[2]]:
             return False
-        if other_left[1:] != [shown[1], shown[2]]:
+        if other_left[1:] != [forms[1], forms[2]]:
             return False
         return self._writes_alike(lead, one, other) and self._writes_alike(
             lead, other, one
@@ -268,36 +278,36 @@ class _Groups:
     def _played(
         self, lead: History, order: History
     ) -> tuple[list[_Form], dict[int, list[Hashable]]]:
-        """The forms from the second step on, and the results of each step."""
+        """Return the forms from the second step on, and the results of each step."""
         self._player.reset()
         self._play(lead)
-        shown: list[_Form] = []
-        told: dict[int, list[Hashable]] = {step: [] for step in sorted(order)}
+        forms: list[_Form] = []
+        results: dict[int, list[Hashable]] = {step: [] for step in sorted(order)}
         for number, step in enumerate(order):
-            told[step].append(self._play((step,)))
+            results[step].append(self._play((step,)))
             if number:
-                shown.append(self._form())
-        return shown, told
+                forms.append(self._form())
+        return forms, results
 
     def _writes_alike(self, lead: History, step: int, other: int) -> bool:
-        """Whether a step writes beside another one what it writes without."""
+        """Return True if a step writes the same with and without the other active."""
         before = self._stage((*lead, other))
         self._play((step,))
         return self._paths(before, self._portrait()) == self._writes[step].do
 
     def _lead(self, step: int) -> History:
-        """The steps that must be done before a step can be."""
+        """Return the steps that must be done before `step` can be done."""
         way = self._session.operations.history_to((step,))
         return way[: way.index(step)]
 
     def _stage(self, history: History) -> object:
-        """The portrait of a fresh system after a history, undo handles left aside."""
+        """Return the portrait after a history, without undo handles."""
         self._player.reset()
         self._play(history)
         return self._portrait()
 
     def _play(self, history: Sequence[int]) -> Hashable:
-        """Play operations of the plan; the result of the last one."""
+        """Play operations of the plan; return the result of the last one."""
         value: Hashable = None
         for operation in history:
             self._session.meter.count()
@@ -322,7 +332,7 @@ class _Groups:
 
 
 def is_within(path: str, place: str) -> bool:
-    """Whether a path is a place or lies below it."""
+    """Return True if a path equals a place or is below it."""
     below = path[len(place) :]
     return path.startswith(place) and not (below[:1].isalnum() or below[:1] == "_")
 
@@ -332,7 +342,7 @@ def _explore(
 ) -> None:
     """Explore each group with no other step active, and with all of them."""
     operations, meter = session.operations, session.meter
-    # What strategies after this one are planned to take.
+    # The planned operations of the strategies after this one.
     planned = size(operations.steps, operations.uses)
     later = max(meter.planned - meter.transitions - planned, 0)
     closed = True
@@ -346,21 +356,21 @@ def _explore(
                 continue
             closed = False
             steps = " ".join(str(step + 1) for step in group)
-            beside = "all others" if leading else "no other"
-            where = f"groups, steps {steps} with {beside} active"
+            company = "all others" if leading else "no other"
+            where = f"groups, steps {steps} with {company} active"
             session.skipped.append(not_closed(session, search, where))
     if closed:
         session.groups = groups
 
 
 def describe(groups: Sequence[Sequence[int]]) -> str:
-    """The groups in words, steps counted from 1."""
+    """Return the groups in words, steps counted from 1."""
     several = [
         f"steps {' '.join(str(step + 1) for step in group)}"
         for group in groups
         if len(group) > 1
     ]
-    alone = len(groups) - len(several)
-    if alone:
-        several.append(f"{alone} {'others' if several else 'steps'}, each by itself")
+    single = len(groups) - len(several)
+    if single:
+        several.append(f"{single} {'others' if several else 'steps'}, each by itself")
     return "; ".join(several)

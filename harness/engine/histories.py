@@ -1,43 +1,43 @@
-"""The histories that each strategy plays, and how many operations that takes.
+"""The histories that each strategy plays, and the number of their operations.
 
-A strategy is a size, when no step fails, and a run.  `sca` and `random` are in
-`covering_arrays.py`, `groups` in `groups.py`, `graph` in `proof.py`; all are listed in
-`strategy.py`, with what each lets a report claim.
+A strategy is a size, if no step fails, and a run.  `sca` and `random` are in
+`covering_arrays.py`, `groups` in `groups.py`, `graph` in `proof.py`; `strategy.py`
+lists all of them with the claims that a report may make.
 
-`histories:k`: every history of at most k operations, each on a fresh system.  Nobody
-looks before the end of a history.  That is what finds caches which go stale: a look
-after every operation warms all histories alike, and then they agree.  Shorter histories
-come first, so the first history that reaches a state is its reference when the cold
-looks were not taken, and the first history that fails is a shortest one.
+`histories:k`: every history of at most k operations, each on a fresh system.  There is
+no look before the end of a history.  That finds stale caches: a look after every
+operation warms all histories equally, and then they agree.  Shorter histories are
+first, so the first history that reaches a state is its reference if the cold looks were
+not taken, and the first history that fails is a shortest one.
 
-`stale`: short histories that unmask caches.  Of the faults of real registries the
-largest group is caches that go stale: something is asked, the registry changes, and the
-same is asked again.  Two steps and one use nearly always suffice, so every use (the
-look is one, too) is asked before and after every change, with nothing and with each
+`stale`: short histories that unmask caches.  The largest group of faults in real
+registries are stale caches: a use is answered, the registry changes, and the same use
+is answered again.  Two steps and one use nearly always suffice, so every use (the look
+is one, too) is performed before and after every change, with no step and with each
 single other step active; O(n^2 m) histories of at most six operations, at any n.  Each
-is played on a fresh system; observed is the last use, and the look at the end.
+is played on a fresh system; the last use and the look at the end are observed.
 
     use, do s, use                     do t, use, do s, use
     do s, use, undo s, use             do t, do s, use, undo s, use
                                        do t, do s, use, undo t, use
 
-`full`: every order of adding times every order of removing; the oracle.  It does what
-the known exhaustive test of operator registrations does (PyTorch's dispatcher tests,
-"commute"), so that the other strategies can be measured against it: for each
-permutation of the steps and each permutation again, add in the first order and remove
-in the second, looking after every operation and comparing by set.  A step that raises
-ends the adding there; the error is recorded, and what was built is removed.  All rounds
-run on one system, one after the other, without a reset, unless something could not be
-removed: then the next round has a fresh one.  It takes 2n(n!)^2 operations, and it
-never adds after it removed within a round.
+`full`: every order of adding times every order of removing; the oracle.  It is the
+exhaustive test of operator registrations of PyTorch's dispatcher tests ("commute"), so
+that the other strategies can be measured against it: for each permutation of the steps
+and each permutation again, add in the first order and remove in the second, with a look
+after every operation, compared by set.  A step that raises ends the adding; the error
+is recorded, and the active steps are removed.  All rounds run on one system, one after
+the other, without a reset, unless a step could not be removed: then the next round has
+a fresh system.  It takes 2n(n!)^2 operations, and it never adds after it removed within
+a round.
 
 `arrangements`: every operation after every order of adding.  The states are ordered
-arrangements of distinct steps, whatever the system's observations are keyed by: right
-for registries where the order of what is active may matter ("the newest wins"), and it
-never plays a longer history than needed.  Breadth-first over arrangements; each gets
+arrangements of distinct steps, whatever the key of the system's observations: right for
+registries where the order of the active steps may matter ("the newest wins").  It never
+plays a longer history than needed.  Breadth-first over arrangements: each is reached by
 the first history that leads to it, and every operation is played at the end of that
-history on a fresh system.  Where steps fail, only what can be reached is expanded; an
-arrangement that is reached only by removing something is reached that way.
+history on a fresh system.  If steps fail, only reachable arrangements are expanded; an
+arrangement that is only reachable by removing a step is reached that way.
 
 `kA:k`: complete up to k hidden operations, for systems that show only observations.  If
 every state of the system is reached by a canonical history followed by at most k
@@ -46,8 +46,8 @@ equivalent to "the state is the active set": the suite is the canonical historie
 all histories of at most k + 1 operations, times the separating looks (here one look, at
 the end).  This is k-A-completeness (Vaandrager and Melse, "New fault domains for
 conformance testing of finite state machines", CONCUR 2025), with the lattice of sets as
-the specification.  States that look alike are not told apart, and the exploration says
-how many there are.
+the specification.  States that look alike are not distinguished, and the exploration
+reports how many there are.
 
 `walk:s`: one run without a reset that takes every operation after s others.  The
 digraph whose nodes are (active set, last s operations) and whose transitions are the
@@ -74,7 +74,7 @@ from everyorder.harness.engine.session import ExplorationSession, Incomplete
 
 
 def histories_size(steps: int, uses: int, longest: int) -> int:
-    """Operations of all histories."""
+    """Return the operations of all histories."""
     operations = steps + uses
     return sum(length * operations**length for length in range(1, longest + 1))
 
@@ -88,13 +88,13 @@ def run_histories(session: ExplorationSession, longest: int) -> None:
 
 
 def stale_size(steps: int, uses: int) -> int:
-    """Operations of all histories."""
+    """Return the operations of all histories."""
     single, pair = 3 + 4, 4 + 5 + 5
     return (uses + 1) * steps * (single + pair * (steps - 1))
 
 
 def stale_histories(operations: Operations) -> Iterator[History]:
-    """The histories of `stale`, the shortest shapes first for each use."""
+    """Yield the histories of `stale`, the shortest shapes first for each use."""
     steps = range(operations.steps)
     for use in (*range(operations.steps, operations.actions), operations.look):
         for step in steps:
@@ -115,7 +115,7 @@ def run_stale(session: ExplorationSession) -> None:
 
 
 def full_size(steps: int) -> int:
-    """Operations of the run when no step fails."""
+    """Return the operations of the run when no step fails."""
     return 2 * steps * factorial(steps) ** 2
 
 
@@ -141,7 +141,10 @@ def run_full(session: ExplorationSession) -> None:
 
 
 def arrangements_size(steps: int, uses: int) -> int:
-    """Operations of all histories when no step fails: (arrangement + 1) * A, summed."""
+    """Return the operations of all histories when no step fails.
+
+    That is the sum of (arrangement length + 1) * A over all arrangements.
+    """
     total, many = 0, 1
     for length in range(steps + 1):
         total += many * (length + 1)
@@ -150,11 +153,11 @@ def arrangements_size(steps: int, uses: int) -> int:
 
 
 def run_arrangements(session: ExplorationSession) -> None:
-    """Play every operation from every arrangement that counts as one."""
+    """Play every operation from every arrangement with a distinct key."""
     player = session.player
     session.play_history(())
     queue: list[tuple[Key, History]] = [((), ())]
-    known: set[Key] = {()}
+    reached: set[Key] = {()}
     for arrangement, history in queue:
         mask = UNORDERED.key(state_of(arrangement))
         for operation in range(session.operations.actions):
@@ -162,14 +165,17 @@ def run_arrangements(session: ExplorationSession) -> None:
             if player.mask == mask:
                 continue
             target = EVERY_ORDER.toggled(arrangement, operation)
-            if target not in known:
-                known.add(target)
+            if target not in reached:
+                reached.add(target)
                 queue.append((target, (*history, operation)))
     session.reached = True
 
 
 def depth_size(steps: int, uses: int, hidden: int) -> int:
-    """Operations of the suite when no step fails; canonical histories are n/2 long."""
+    """Return the operations of the suite when no step fails.
+
+    Canonical histories are n/2 operations long on average.
+    """
     operations = steps + uses
     doubled = sum(
         int(operations**length) * (steps + 2 * length)
@@ -179,7 +185,7 @@ def depth_size(steps: int, uses: int, hidden: int) -> int:
 
 
 def depth_measured(session: ExplorationSession, hidden: int) -> int:
-    """Operations of the suite, once the canonical histories are known."""
+    """Return the operations of the suite, once the canonical histories are known."""
     operations = session.operations.actions
     return sum(
         int(operations**length) * (len(history) + length)
@@ -200,14 +206,14 @@ def run_depth(session: ExplorationSession, hidden: int) -> None:
     if looks < states:
         session.skipped.append(
             f"kA:{hidden}: {states} states show {looks} observations; states that "
-            "look alike are not told apart"
+            "look alike are not distinguished"
         )
 
 
 # One byte per node; past this the walk itself would take weeks.
 MOST_NODES = 1 << 30
 
-# Ways that led elsewhere, one after the other, before the walk ends as stuck.
+# Successive ways that led elsewhere, before the walk ends as stuck.
 MOST_FUTILE = 64
 
 
@@ -218,14 +224,14 @@ def walk_size(steps: int, uses: int, depth: int) -> int:
 
 
 class SuiteWalk:
-    """The state of one walk: where it is, what is spent, what is known to fail.
+    """The state of one walk: its place, the spent transitions, the failing steps.
 
-    Why there is a circuit.  With every step succeeding, each operation permutes the
-    sets, so a node (S, h) has as many transitions in (one for each operation that the
-    history dropped) as out (one for each operation), and everything is strongly
-    connected.  A step that fails is a self-loop on its set; while failing is decided by
-    a downward-closed family of sets each operation still permutes the sets that are
-    reachable.  The circuit has |sets| * A^(s+1) transitions for A operations.
+    Why a circuit exists.  If every step succeeds, each operation permutes the sets, so
+    a node (S, h) has as many transitions in (one for each operation that the history
+    dropped) as out (one for each operation), and everything is strongly connected.  A
+    step that fails is a self-loop on its set; while a downward-closed family of sets
+    decides the failures, each operation still permutes the reachable sets.  The circuit
+    has |sets| * A^(s+1) transitions for A operations.
 
     How the circuit is found without looking ahead.  In the BEST theorem (van
     Aardenne-Ehrenfest and de Bruijn 1951; circuits of de Bruijn graphs: de Bruijn 1946,
@@ -239,9 +245,9 @@ class SuiteWalk:
     which is also the lead-in that makes the first history a real one.  Operation 0 may
     fail; then it is a loop, and the same holds.
 
-    Where failing is of another shape (a step that must be added after another, which
-    may then be removed) the digraph need not be balanced.  Then the walk sticks early
-    and goes by a shortest known way to the nearest node with a transition left: every
+    If failures have another shape (a step that must be added after another, which may
+    then be removed) the digraph need not be balanced.  Then the walk sticks early and
+    follows a shortest known path to the nearest node with an unspent transition: every
     transition is still executed, some more than once.
     """
 
@@ -268,14 +274,18 @@ class SuiteWalk:
     def run(self, *, resume: bool = False) -> None:
         """Start from a fresh system, lead in, and take every transition once.
 
-        With `resume` the system goes on from where it stands, after all steps were done
-        and undone in falling order, so that all that follows has another history.
+        With `resume` the system continues from its current state, after all steps were
+        done and undone in falling order, so that all later operations have another
+        history.
+
+        Raises:
+            Incomplete: the walk cannot reach its unspent transitions.
         """
         session = self._session
         if resume:
             for _ in range(2):
                 for step in reversed(range(self._steps)):
-                    session.lead(step)
+                    session.play_setup(step)
             session.player.clear()
         else:
             session.player.reset()
@@ -283,14 +293,14 @@ class SuiteWalk:
         if not self._operations:
             return
         for _ in range(self._depth):
-            session.lead(0)
+            session.play_setup(0)
         self._follow()
         futile = 0
         while self._open:
             left = self._open
             for operation in self._path_to_open():
                 before = session.player.mask
-                session.lead(operation)
+                session.play_setup(operation)
                 self._moved(operation, before)
             self._follow()
             futile = futile + 1 if self._open == left else 0
@@ -299,7 +309,7 @@ class SuiteWalk:
         session.reached = True
 
     def _follow(self) -> None:
-        """Take unspent transitions until the node at hand has none."""
+        """Take unspent transitions until the current node has none."""
         transition = self._session.transition
         player = self._session.player
         spent, operations, span = self._spent, self._operations, self._span
@@ -338,7 +348,7 @@ class SuiteWalk:
             self._recent = (self._recent % self._span) * self._operations + operation
 
     def _path_to_open(self) -> list[int]:
-        """Operations of a shortest known way to a node with an unspent transition."""
+        """Return a shortest known path to a node with an unspent transition."""
         start = (self._recent, self._session.player.mask)
         came: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}
         queue = deque([start])
@@ -356,13 +366,12 @@ class SuiteWalk:
         raise self._stuck()
 
     def _stuck(self) -> Incomplete:
-        """The error of a walk that knows no way to its open transitions."""
+        """Return the error for a walk that knows no path to its unspent transitions."""
         why = "steps fail by history"
         if not self._session.operations.reversible:
             why = "some steps cannot be undone"
         return Incomplete(
-            f"walk:{self._depth} cannot come back to {self._open} transitions, because "
-            f"{why}"
+            f"walk:{self._depth} cannot reach {self._open} transitions, because {why}"
         )
 
     def _target(self, recent: int, mask: int, operation: int) -> tuple[int, int]:
@@ -387,5 +396,5 @@ class SuiteWalk:
 
 
 def run_walk(session: ExplorationSession, depth: int, *, resume: bool = False) -> None:
-    """Run `walk:depth` on the session; see `Walk.run`."""
+    """Run `walk:depth` on the session; see `SuiteWalk.run`."""
     SuiteWalk(session, depth).run(resume=resume)

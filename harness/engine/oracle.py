@@ -1,20 +1,20 @@
-"""Plays one history on a fresh system, and tells whether what happened is wrong.
+"""Plays one history on a fresh system, and judges whether its result is a fault.
 
-A replay compares nothing with other histories; it is the raw material from which the
-determinism check, the shrinker and a person judge.  The judge compares its end with the
-canonical history of the same state (`reference.py`; ascending adds where there is
-none), replayed once and remembered.  So the verdict on a history depends on the history
-alone, not on what was played before in the exploration; and only the end of a history
-is judged, as what goes wrong earlier fails a prefix.
+A replay compares nothing with other histories; it is the raw material for the
+determinism check, the shrinker and a person.  The judge compares its end with the
+canonical history of the same state (`reference.py`; ascending adds if there is none),
+which is replayed once and cached.  So the verdict on a history depends on the history
+alone, not on the operations played before in the exploration.  Only the end of a
+history is judged, because an earlier fault fails a prefix.
 
 Rules:
-- a look is played where the history has one, and one more at the end, always.  With
-  `watch` there is a look after every operation; that may hide a fault of the cold kind;
-- operations that make no sense where the system stands are told as skipped;
-- the judge stops by operations played, so that what it finds is the same on every
-  machine; the limit in seconds is only a guard against systems that are very slow;
-- faults of one family (see `STATEFUL`) stand for each other, because which of their
-  names fits is known only when the history is short.
+- a look is played where the history has one, and always one more at the end.  With
+  `watch` there is a look after every operation; that may hide a fault of kind `cold`;
+- operations that make no sense at the current state are reported as skipped;
+- the judge is limited by a count of operations, so that its results are the same on
+  every machine; the limit in seconds only guards against very slow systems;
+- faults of one family (see `STATEFUL`) are interchangeable, because only a short
+  history shows which of their names fits.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -39,20 +39,20 @@ from everyorder.harness.engine.result import Kind
 OperationKind: TypeAlias = Literal[
     "add", "remove", "failing", "refused", "repeat", "skipped", "use", "look", "collect"
 ]
-"""What an operation was where it was played.
+"""The kind of an operation at the place where it was played.
 
-A step that raises is `failing`, an undo that raises `refused`; an active step that is
-done again is a `repeat`; an operation that made no sense there is `skipped`.
+A step that raises is `failing`, an undo that raises is `refused`; an active step that
+is done again is a `repeat`; an operation that made no sense there is `skipped`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One operation played: its kind, the active steps after it, and its result.
+    """One played operation: its kind, the active steps after it, and its result.
 
-    `value` holds the fields of a failing step or a refused undo, a use's answer or a
-    look's observation; else it is None.  `fingerprint` is the state of a settled
-    system, where there is one.
+    `value` holds the fields of a failing step or a refused undo, the answer of a use or
+    the observation of a look; else it is None.  `fingerprint` is the state of a settled
+    system, if it shows one.
     """
 
     operation: int
@@ -64,10 +64,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFault:
-    """Something that is wrong within the history alone, after `position` operations.
+    """A fault of the history alone, after `position` operations.
 
-    It is `hidden` if expected and found are states, and `at_end` if it is not the
-    result of the last operation that differs, but the system after it.
+    It is `hidden` if expected and found are states, and `at_end` if the system after
+    the last operation differs, not the result of that operation.
     """
 
     kind: Kind
@@ -81,9 +81,9 @@ class HistoryFault:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What happened; `actions` ends with the final look unless an undo raised.
+    """The record of a replay; `actions` ends with the final look unless an undo raised.
 
-    `fresh` is the state of the fresh system, where it is settled and shows it.
+    `fresh` is the state of the fresh system, if it is settled and shows its state.
     """
 
     history: History
@@ -93,14 +93,14 @@ class Replay:
 
     @property
     def before_look(self) -> Hashable | None:
-        """The state after the history, before the final look."""
+        """Return the state after the history, before the final look."""
         if not self.history:
             return self.fresh
         return self.actions[-2].fingerprint if len(self.actions) > 1 else None
 
     @property
     def state(self) -> State:
-        """The active steps at the end."""
+        """Return the active steps at the end."""
         return self.actions[-1].state if self.actions else ()
 
 
@@ -113,7 +113,8 @@ def replay(
 ) -> Replay:
     """Play the history from a fresh system.
 
-    Raises `CannotReplay` for a history of another system.
+    Raises:
+        CannotReplay: the history has an operation that the system does not have.
     """
     operations = operations_of(system)
     history = tuple(history)
@@ -121,10 +122,10 @@ def replay(
     faults: list[HistoryFault] = []
 
     def report(
-        kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+        kind: Kind, key: Key, expected: Hashable, actual: Hashable, hidden: bool
     ) -> None:
         at = len(actions) + 1
-        faults.append(HistoryFault(kind, state_of(key), expected, found, at, hidden))
+        faults.append(HistoryFault(kind, state_of(key), expected, actual, at, hidden))
 
     ordering = ordering_of(system, order_dependent=order_dependent)
     player = Player(system, operations, ObservationRecord(), report, ordering=ordering)
@@ -161,9 +162,9 @@ def replay(
 def portrait(
     system: System, history: Sequence[int], *, order_dependent: bool
 ) -> object:
-    """What the system looks like inside after a history, seen by nobody else.
+    """Return the internal state after playing `history` on a fresh system.
 
-    None where the system has no portrait.
+    None if the system has no portrait.
     """
     player = _player(system, order_dependent=order_dependent)
     try:
@@ -179,9 +180,10 @@ def portrait(
 def arrival(
     system: System, history: Sequence[int], *, order_dependent: bool
 ) -> tuple[Hashable | None, Hashable, Hashable | None]:
-    """The state before the last operation, what that gave, and the state after it.
+    """Return the state before the last operation, its result, and the state after it.
 
-    Raises `Broken` where an undo raises that must not.
+    Raises:
+        Broken: an undo raises that must not raise.
     """
     player = _player(system, order_dependent=order_dependent)
     try:
@@ -195,7 +197,7 @@ def arrival(
 
 
 def abandon(system: System, history: History, *, order_dependent: bool) -> None:
-    """Play a history, and drop the system there, without a look at it."""
+    """Play a history and drop the system, without a look at it."""
     player = _player(system, order_dependent=order_dependent)
     try:
         for operation in history:
@@ -207,7 +209,7 @@ def abandon(system: System, history: History, *, order_dependent: bool) -> None:
 
 
 def _player(system: System, *, order_dependent: bool) -> Player:
-    """A player on a fresh system that reports nothing."""
+    """Return a player on a fresh system that reports nothing."""
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)
     player = Player(system, operations, ObservationRecord(), _ignore, ordering=ordering)
@@ -217,7 +219,7 @@ def _player(system: System, *, order_dependent: bool) -> Player:
 
 
 def _ignore(
-    kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+    kind: Kind, key: Key, expected: Hashable, actual: Hashable, hidden: bool
 ) -> None:
     """Drop a report."""
 
@@ -240,22 +242,22 @@ def _kind_of(
     return "failing" if operation in operations.relations.again else "refused"
 
 
-# Kinds that say: what is seen depends on more than the active steps.
+# Kinds that mean: the observation depends on more than the active steps.
 STATEFUL: Final = frozenset[Kind]({"order", "cold", "use", "wedged", "hidden"})
 
-# What a single history can show to be wrong.
+# Kinds of faults that a single history can show.
 EVERY: Final = STATEFUL | frozenset[Kind]({"law", "error", "undo", "leak"})
 
 # Operations for shrinking one violation: two seconds at 30 microseconds an operation.
 MOST_OPERATIONS = 60_000
 
 
-# A guard for systems of a millisecond an operation: nobody waits longer for a history.
+# A guard for systems that take a millisecond an operation: the limit for one history.
 MOST_SECONDS = 20.0
 
 
 class OperationsExhausted(Exception):
-    """The judge has played all the operations that it may."""
+    """The judge has spent its allowance of operations."""
 
 
 class Judge:
@@ -281,7 +283,7 @@ class Judge:
         self._ends = monotonic() + MOST_SECONDS
 
     def new_judge(self) -> "Judge":
-        """A judge of the same system that remembers no replay."""
+        """Return a judge of the same system with an empty cache of replays."""
         return Judge(
             self.system,
             self._histories,
@@ -295,25 +297,29 @@ class Judge:
         self._ends = max(self._ends, monotonic() + 1.0)
 
     def canonical(self, state: State) -> History:
-        """The canonical history of a state, or its steps one by one."""
-        known = self._histories.get(self.ordering.key(state))
-        return self._operations.history_to(state) if known is None else known
+        """Return the canonical history of a state, or its steps one by one."""
+        history = self._histories.get(self.ordering.key(state))
+        return self._operations.history_to(state) if history is None else history
 
     def replay(self, history: History) -> Replay:
-        """Replay a history; raises `OperationsExhausted` at the allowance."""
+        """Replay a history.
+
+        Raises:
+            OperationsExhausted: the allowance is spent.
+        """
         if self.left < len(history) or monotonic() > self._ends:
             raise OperationsExhausted
         self.left -= len(history) + 1
         return replay(self.system, history, order_dependent=self.ordering.total)
 
     def fault(self, history: History, kind: Kind | None) -> HistoryFault | None:
-        """What is wrong at the end of the history, of the family of `kind` if any."""
+        """Return the fault at the end of the history, in the family of `kind`."""
         return self.inspect(history, self.replay(history), kind)
 
     def inspect(
         self, history: History, played: Replay, kind: Kind | None
     ) -> HistoryFault | None:
-        """The same for a history that was replayed already."""
+        """Return the fault of a history that was replayed already, as `fault` does."""
         family = EVERY if kind is None else frozenset({kind})
         if kind in STATEFUL:
             family = STATEFUL
@@ -326,12 +332,12 @@ class Judge:
                 return _with_precise_kind(contradiction, played)
         return None
 
-    def differs(self, seen: Action, other: Action) -> bool:
-        """Whether two looks at the same state show two things."""
-        if seen.state != other.state:
+    def differs(self, one: Action, other: Action) -> bool:
+        """Return True if two looks at the same state show different things."""
+        if one.state != other.state:
             return False
-        return seen.value != other.value or (
-            self._proving and seen.fingerprint != other.fingerprint
+        return one.value != other.value or (
+            self._proving and one.fingerprint != other.fingerprint
         )
 
     def _contradiction(
@@ -354,7 +360,7 @@ class Judge:
                     return HistoryFault("error", before, other.value, last.value, at)
         if "order" in family:
             other = self._reference(self.canonical(final.state), at=-1)
-            # What can be seen says more than a fingerprint, so it comes first.
+            # A visible difference says more than a fingerprint, so it has priority.
             if final.state == other.state and final.value != other.value:
                 return HistoryFault(
                     *("order", final.state, other.value, final.value, at), at_end=True
@@ -363,16 +369,16 @@ class Judge:
             if hidden is not None:
                 return hidden
             if self.differs(other, final):
-                expected, found = other.fingerprint, final.fingerprint
+                expected, actual = other.fingerprint, final.fingerprint
                 return HistoryFault(
-                    *("order", final.state, expected, found, at, True), at_end=True
+                    *("order", final.state, expected, actual, at, True), at_end=True
                 )
         return None
 
     def _hidden(
         self, played: Replay, final: Action, other: Action
     ) -> HistoryFault | None:
-        """A difference of complete states that the final look takes away, or makes."""
+        """Return a fault of complete states that the final look removes or causes."""
         if not self._proving or final.state != other.state:
             return None
         at, state = len(played.history), final.state
@@ -388,16 +394,16 @@ class Judge:
         return None
 
     def _reference(self, history: History, at: int) -> Action:
-        """An action of a reference history, which is replayed once."""
-        known = self._references.get(history)
-        if known is None:
-            known = self._references[history] = self.replay(history)
-        actions = known.actions
+        """Return an action of a reference history, which is replayed once."""
+        reference = self._references.get(history)
+        if reference is None:
+            reference = self._references[history] = self.replay(history)
+        actions = reference.actions
         return actions[at] if len(actions) > len(history) else actions[-1]
 
 
 def _with_precise_kind(fault: HistoryFault, played: Replay) -> HistoryFault:
-    """The fault under the name that fits what the history needs to show it."""
+    """Return the fault with the kind that fits the operations of the history."""
     if fault.kind not in STATEFUL or fault.position > len(played.history):
         return fault
     kinds = {action.kind for action in played.actions[: len(played.history)]}
@@ -405,11 +411,11 @@ def _with_precise_kind(fault: HistoryFault, played: Replay) -> HistoryFault:
     return replace(fault, kind=next(names, "order"))
 
 
-# Operations that raise what is compared.
+# Kinds of operations whose errors are compared.
 _RAISING: Final = frozenset[OperationKind]({"failing", "refused"})
 
-# In a history from which nothing can be taken away every operation is to blame; the
-# rarest kind among its operations names the fault.
+# Every operation of a minimal history is to blame; the rarest kind among its operations
+# names the fault.
 _NAMES: Final[Mapping[OperationKind, Kind]] = {
     "failing": "wedged",
     "refused": "wedged",

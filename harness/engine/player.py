@@ -1,32 +1,32 @@
-"""The hands of the engine: plays one operation, owns the undo handles, compares.
+"""The executor of the engine: plays one operation, owns undo handles, compares.
 
 This is the only file of the engine that calls a system's `do`, `undo` and `use`, and
 the only owner of undo handles.  Collecting garbage can hide a handle that lives too
 long, or keep one alive by accident; so a handle is dropped at one place, and a weak
-reference tells at once whether it is gone.  One that lives is no leak where only frames
-hold it: a registry that keeps an exception keeps the frames it came through, the
-harness's own among them.
+reference shows at once whether it was freed.  A surviving handle is not a leak if only
+frames hold it: a registry that stores an exception also stores the frames of its
+traceback, including frames of the harness.
 
-The *record* is what is known of a system so far: the reference that every action is
-compared with.  The first value written under a key stays, so that "expected" means the
+The *record* holds the first results of a system: the reference that every action is
+compared with.  The first value of a key is never replaced, so that "expected" means the
 same from the first comparison to the report.  One record serves all strategies of an
-exploration: what `walk` sees is compared with what `histories` saw.
+exploration: the results of `walk` are compared with those of `histories`.
 
 Rules:
-- an error's traceback is cleared, chain included, before anything else happens: frames
-  hold locals, and locals hold handles;
+- the traceback of an error, chain included, is cleared before anything else happens:
+  frames hold locals, and locals hold handles;
 - handles of a system that was reset are void; they are dropped before the reset;
-- an operation that makes no sense where the system stands (see `Relations`) is not
-  played, and no part of the history;
-- laws are checked after every action; a look is no action (its effect on the laws shows
-  after the next one);
-- of a settled system the state is compared around uses and failing steps, which must
-  leave it as it is; it is taken before a step only where the step is not known to
-  succeed: that is where it may raise.
+- an operation that makes no sense at the current state (see `Relations`) is not played,
+  and is not part of the history;
+- laws are checked after every action; a look is not an action (its effect on the laws
+  shows after the next one);
+- for a settled system the state is compared around uses and failing steps, which must
+  not change it; before a step it is read only if the step is not known to succeed,
+  because then the step may raise.
 
-How it works: `play` appends the operation to the trace, so that the trace is at all
-times the exact history since the last reset; whatever contradicts the record goes to
-`report`. The loop of a walk spends its time here: keep a step free of allocations.
+How it works: `play` appends the operation to the trace, so that the trace is always the
+exact history since the last reset; every contradiction of the record is passed to
+`report`.  The loop of a walk spends its time here: keep a step free of allocations.
 """
 
 import gc
@@ -48,16 +48,16 @@ from everyorder.harness.engine.protocol import (
 )
 from everyorder.harness.engine.result import Kind
 
-# Longer histories are not kept beside what they gave first: a walk has one only, in
-# which the first visit can be found again.
+# Longer histories are not stored with their first results: a walk has a single history,
+# in which the first visit can be found again.
 MOST_KEPT = 1_000
 
-# What stands for the state of a settled system, among operations.
+# The pseudo-operation for the state of a settled system.
 STATE: Final = -1
 
 
 class Missing:
-    """The type of `MISSING`, which equals nothing that a system returns."""
+    """The type of `MISSING`, which is unequal to every value of a system."""
 
     __slots__ = ()
 
@@ -86,79 +86,79 @@ class ObservationRecord:
         self.prints: dict[Key, Hashable] = {}
         self.answers: dict[tuple[Key, int], Hashable] = {}
         self.failures: dict[tuple[Key, int], Hashable] = {}
-        # Fields of undos that were refused, by the key where the step stays active.
+        # Fields of undos that were refused, by the key at which the step stays active.
         self.refusals: dict[tuple[Key, int], Hashable] = {}
         # Bitmasks of the steps that were done, or undone, with success at the key.
         self.passed: dict[Key, int] = {}
         self.retired: dict[Key, int] = {}
         self.canonical: dict[Key, History] = {}
-        # The history, looks included, that gave first what is known of an operation.
+        # The history, looks included, of the first result of an operation at a key.
         self.firsts: dict[tuple[Key, int], bytes] = {}
         self._pool: dict[Hashable, Hashable] = {}
 
     def note(self, key: Key, operation: int, trace: bytearray) -> None:
-        """Keep the history that is the first to tell of an operation at a key."""
+        """Store the history that first gave a result of an operation at a key."""
         if len(trace) <= MOST_KEPT:
             self.firsts.setdefault((key, operation), bytes(trace))
 
     def interned(self, value: Hashable) -> Hashable:
-        """The one object kept for all equal values."""
+        """Return the one object that represents all equal values."""
         return self._pool.setdefault(value, value)
 
 
-# What a call makes of its arguments, besides frames.
+# Objects that a call creates for its arguments, in addition to frames.
 _OF_CALLS = (tuple, MethodType, partial)
 # The list below, the variable of its loop, and the argument of `getrefcount`.
 _OWN_REFERENCES = 3
 
 
 def outlives(watch: "ref[Any]") -> bool:
-    """Whether anything but the frames of a kept traceback holds a handle.
+    """Return True if a handle has holders other than frames of a stored traceback.
 
-    Garbage is to be collected before.
+    The caller collects garbage before.
     """
-    held = [watch()]
-    if held[0] is None:
+    objects = [watch()]
+    if objects[0] is None:
         return False
-    seen = {id(held[0])}
-    for each in held:
-        if sys.getrefcount(each) - _OWN_REFERENCES > _accounted(each, held, seen):
+    visited = {id(objects[0])}
+    for each in objects:
+        if sys.getrefcount(each) - _OWN_REFERENCES > _accounted(each, objects, visited):
             return True
     return False
 
 
-def _accounted(held: Any, calls: list[Any], seen: set[int]) -> int:
-    """How many references frames and calls hold; the calls are looked at next."""
+def _accounted(target: Any, calls: list[Any], visited: set[int]) -> int:
+    """Return the number of references by frames and calls; extend `calls`."""
     count = 0
-    for holder in gc.get_referrers(held):
+    for holder in gc.get_referrers(target):
         called = type(holder) in _OF_CALLS
         own = type(holder) is FrameType and holder.f_code in _OWN
         if (called or type(holder) is FrameType) and not own:
-            count += sum(each is held for each in gc.get_referents(holder))
-            if called and id(holder) not in seen:
-                seen.add(id(holder))
+            count += sum(each is target for each in gc.get_referents(holder))
+            if called and id(holder) not in visited:
+                visited.add(id(holder))
                 calls.append(holder)
     return count
 
 
-# Frames that are looking; they show only to somebody who traces them.
+# The frames of this check; they are only visible to tracing code.
 _OWN = frozenset({outlives.__code__, _accounted.__code__})
 
 
 Report: TypeAlias = Callable[[Kind, Key, Hashable, Hashable, bool], None]
-"""Receives kind, active steps, expected, found, and whether these two are states.
+"""Receives kind, active steps, expected, found, and True if these two are states.
 
-It may raise in order to end the run.  It refers to no player: the two would be a cycle,
-which collections would find where garbage is one of the operations.
+It may raise in order to end the run.  It must not refer to a player: that would be a
+cycle, which the operation that collects garbage would find.
 """
 
 
 class Broken(Exception):
-    """An undo raised: what is active is unknown, and nothing may be played."""
+    """An undo raised: the active steps are unknown, and no operation may follow."""
 
 
 class Player:
-    """Plays operations on one system and keeps count."""
+    """Plays operations on one system and counts them."""
 
     __slots__ = (
         "_actions",
@@ -181,8 +181,8 @@ class Player:
         "_steps",
         "_system",
         "adds",
-        "asked",
         "collect_operation",
+        "contradicted",
         "failing",
         "handles",
         "key",
@@ -232,9 +232,9 @@ class Player:
                 self._requires[step] |= 1 << other
         self._cyclic: set[type] = set()
         self._failed_at = -1
-        # The key and the operation that a report contradicts what is known of.
-        self.asked: tuple[Key, int] | None = None
-        # Who watches this process knows what is being played.
+        # The key and the operation whose recorded result is contradicted.
+        self.contradicted: tuple[Key, int] | None = None
+        # The progress that a watching process reads, if there is one.
         self._pulse = progress.current()
         self.look_operation = operations.look
         self.collect_operation = operations.collect
@@ -242,21 +242,21 @@ class Player:
         self.trace = bytearray()
         self.mask = 0
         self.key: Key = ordering.root
-        # Whether the system is settled and shows its state; whether that is compared.
+        # `printed`: a settled system shows its state; `proving`: it is compared.
         self.printed = False
         self.proving = False
-        # Whether handles are watched by weak references when they are dropped.
+        # True if handles are watched by weak references when they are dropped.
         self.watching = True
         self.adds = self.removes = self.failing = self.uses = 0
         self.observations = self.resets = 0
 
     @property
     def cyclic(self) -> tuple[str, ...]:
-        """Types of handles that only the cycle collector frees, by name."""
+        """Return the types of handles that only the cycle collector frees, by name."""
         return tuple(sorted(kind.__qualname__ for kind in self._cyclic))
 
     def history(self) -> History:
-        """The exact history since the last reset; a final look is implied."""
+        """Return the exact history since the last reset; a final look is implied."""
         trace = self.trace
         end = len(trace)
         if end and trace[end - 1] == self.look_operation:
@@ -264,7 +264,7 @@ class Player:
         return tuple(trace[:end])
 
     def state(self) -> Hashable | None:
-        """The complete state of the system, handles included."""
+        """Return the complete state of the system, handles included."""
         return self._state(self.handles)
 
     def reset(self) -> None:
@@ -282,7 +282,7 @@ class Player:
         self._check_laws()
 
     def sensible(self, operation: int, mask: int | None = None) -> bool:
-        """Whether the operation makes sense there, or where the system stands."""
+        """Return True if the operation makes sense at `mask` or the current state."""
         if not self._guarded or operation >= self._steps:
             return True
         if mask is None:
@@ -296,9 +296,12 @@ class Player:
         return not self._needed_by[operation] & mask
 
     def play(self, operation: int) -> Hashable:
-        """Play one operation where it makes sense.
+        """Play one operation if it makes sense.
 
-        Returns a failure's fields, a use's answer or a look, else None.
+        Returns the fields of a failure, the answer of a use, a look, or None.
+
+        Raises:
+            Broken: an undo raised that must not raise.
         """
         if self._guarded and not self.sensible(operation):
             return None
@@ -324,30 +327,30 @@ class Player:
         return value
 
     def look(self) -> Hashable:
-        """Play the operation that observes; the same as `play(look_operation)`."""
+        """Play the operation that observes, as `play(look_operation)` does."""
         self.trace.append(self.look_operation)
         if self._pulse is not None:
             self._pulse.beat(self.look_operation)
         return self._look()
 
     def rest(self) -> None:
-        """Say that the engine works for itself until the next operation."""
+        """Record that the engine does its own work until the next operation."""
         if self._pulse is not None:
             self._pulse.rest()
 
     def drop(self) -> None:
-        """Let go of every handle without undoing; only a reset may follow.
+        """Drop every handle without undoing; only a reset may follow.
 
-        Until then the engine works for itself: what goes with a handle is over.
+        Until then the engine does its own work: effects of freed handles do not count.
         """
         for step in range(self._steps):
             self.handles[step] = None
         self.rest()
 
     def clear(self) -> None:
-        """Undo whatever can be undone, lowest step first, with all checks but no look.
+        """Undo all steps that can be undone, lowest first, with all checks but no look.
 
-        What others require comes after them.
+        A step that others require is undone after them.
         """
         left = -1
         while self.mask and self.mask != left:
@@ -364,20 +367,22 @@ class Player:
     def _do(self, step: int) -> Hashable:
         key = self.key
         passed = self._passed.get(key, 0)
-        known = passed >> step & 1
-        before = None if known or not self.printed else self.state()
+        succeeded = passed >> step & 1
+        before = None if succeeded or not self.printed else self.state()
         try:
             self.handles[step] = self._system.do(step)
         except HarnessError:
-            # No transition: the question itself is wrong.
+            # Not a transition: the question itself is wrong.
             raise
         except Exception as error:
-            return self._failed(step, self._fields(error), before, known=bool(known))
+            return self._failed(
+                step, self._fields(error), before, succeeded=bool(succeeded)
+            )
         self.adds += 1
         if not self.mask >> step & 1:
             self.mask |= 1 << step
             self.key = self.mask if self._plain else self._ordering.toggled(key, step)
-        if not known:
+        if not succeeded:
             fields = self._record.failures.get((key, step), MISSING)
             if fields is MISSING:
                 self._passed[key] = passed | 1 << step
@@ -387,16 +392,16 @@ class Player:
         return None
 
     def _failed(
-        self, step: int, fields: Hashable, before: Hashable, *, known: bool
+        self, step: int, fields: Hashable, before: Hashable, *, succeeded: bool
     ) -> Hashable:
         self.failing += 1
         self._failed_at = len(self.trace)
-        if not known:
+        if not succeeded:
             self._record.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
                 self._report("wedged", self.key, before, after, True)
         expected = self._record.failures.setdefault((self.key, step), fields)
-        if known:
+        if succeeded:
             self._contradict("error", self.key, step, None, fields)
         elif expected != fields:
             self._contradict("error", self.key, step, expected, fields)
@@ -437,30 +442,30 @@ class Player:
         return None
 
     def _refused(self, step: int, fields: Hashable, before: Hashable) -> Hashable:
-        """An undo that may be refused was: the step stays active."""
+        """Record that an undo was refused: the step stays active."""
         self.failing += 1
         self._failed_at = len(self.trace)
-        known = self._record.retired.get(self.key, 0) >> step & 1
-        if not known:
+        undone_before = self._record.retired.get(self.key, 0) >> step & 1
+        if not undone_before:
             self._record.note(self.key, step, self.trace)
             if before is not None and (after := self.state()) != before:
                 self._report("wedged", self.key, before, after, True)
         expected = self._record.refusals.setdefault((self.key, step), fields)
-        if known:
+        if undone_before:
             self._contradict("error", self.key, step, None, fields)
         elif expected != fields:
             self._contradict("error", self.key, step, expected, fields)
         return fields
 
     def _retired(self, step: int) -> None:
-        """An undo that may be refused was not."""
+        """Record that an undo that may be refused succeeded."""
         retired = self._record.retired
-        known = retired.get(self.key, 0)
-        if known >> step & 1:
+        undone_steps = retired.get(self.key, 0)
+        if undone_steps >> step & 1:
             return
         fields = self._record.refusals.get((self.key, step), MISSING)
         if fields is MISSING:
-            retired[self.key] = known | 1 << step
+            retired[self.key] = undone_steps | 1 << step
             self._record.note(self.key, step, self.trace)
         else:
             self._contradict("error", self.key, step, fields, None)
@@ -470,50 +475,52 @@ class Player:
         try:
             answer = self._system.use(use)
         except HarnessError:
-            # As for a step: no answer to compare, the question is wrong.
+            # As for a step: there is no answer to compare, the question is wrong.
             raise
         except Exception as error:
             answer = ("raised", self._fields(error))
         self.uses += 1
         if self.printed and (after := self.state()) != before:
             self._report("use", self.key, before, after, True)
-        known = self._record.answers.get((self.key, use), MISSING)
-        if known is MISSING:
+        first_answer = self._record.answers.get((self.key, use), MISSING)
+        if first_answer is MISSING:
             self._record.answers[self.key, use] = answer
             self._record.note(self.key, self._steps + use, self.trace)
-        elif known != answer:
-            self._contradict("use", self.key, self._steps + use, known, answer)
+        elif first_answer != answer:
+            self._contradict("use", self.key, self._steps + use, first_answer, answer)
         return answer
 
     def _look(self) -> Hashable:
         before = self._prove(looked=False) if self.proving else None
-        seen = self._observe()
+        observation = self._observe()
         self.observations += 1
-        known = self._seen.get(self.key, MISSING)
-        if known is not seen and known != seen:
-            if known is MISSING:
-                self._seen[self.key] = self._record.interned(seen)
+        reference = self._seen.get(self.key, MISSING)
+        if reference is not observation and reference != observation:
+            if reference is MISSING:
+                self._seen[self.key] = self._record.interned(observation)
                 self._record.note(self.key, self.look_operation, self.trace)
             else:
                 operation = self.look_operation
-                self._contradict(self._suspect(), self.key, operation, known, seen)
+                self._contradict(
+                    self._suspect(), self.key, operation, reference, observation
+                )
         self._check_laws()
-        # What is the very same was compared just now.
+        # An identical object was compared just now.
         if self.proving and self.state() is not before:
             self._prove(looked=True)
-        return seen
+        return observation
 
     def _prove(self, *, looked: bool) -> Hashable:
-        """Compare the state with the one that is known; returns it."""
-        found = self.state()
+        """Compare the state with the recorded one, and return it."""
+        current = self.state()
         expected = self._record.prints.get(self.key, MISSING)
         if expected is MISSING:
-            self._record.prints[self.key] = found
+            self._record.prints[self.key] = current
             self._record.note(self.key, STATE, self.trace)
-        elif expected != found:
+        elif expected != current:
             kind = "cold" if looked else self._suspect()
-            self._contradict(kind, self.key, STATE, expected, found, hidden=True)
-        return found
+            self._contradict(kind, self.key, STATE, expected, current, hidden=True)
+        return current
 
     def _contradict(
         self,
@@ -521,19 +528,19 @@ class Player:
         key: Key,
         operation: int,
         expected: Hashable,
-        found: Hashable,
+        actual: Hashable,
         *,
         hidden: bool = False,
     ) -> None:
-        """Report that an operation gave something else than the first time."""
-        self.asked = (key, operation)
+        """Report a result that differs from the first result of the operation."""
+        self.contradicted = (key, operation)
         try:
-            self._report(kind, self.key, expected, found, hidden)
+            self._report(kind, self.key, expected, actual, hidden)
         finally:
-            self.asked = None
+            self.contradicted = None
 
     def _suspect(self) -> Kind:
-        """What a look that differs points at: the last operation before it."""
+        """Return the kind for a look that differs, by the last operation before it."""
         trace = self.trace
         if len(trace) - 1 == self._failed_at:
             return "wedged"

@@ -1,23 +1,23 @@
 """`graph`: the proof for all histories, on complete states.
 
 A system whose states may differ while the same steps are active (caches, logs, handles)
-is explored state by state (`states.py`, theorem T0), blind to the order of dicts where
-nothing reads it.
+is explored state by state (`states.py`, theorem T0).  The order of dicts is ignored
+unless it is read.
 
-A *settled* system must have one state for each set of active steps, which is compared,
-before and after the look, at every arrival; by theorem T1 one visit of every transition
-then settles every finite history of any length.  It is `walk:0` with the comparison
-switched on, uses included as loops; up to `DOUBLED` steps it is walked once more from
-the far end of the first round, so that every transition is taken from a second history.
-Where order counts the states are arrangements, whose digraph has no Eulerian circuit;
-there it is `arrangements` with the comparison switched on.  That a settled system's
-state is complete cannot be shown, but it can be refuted: two equal ones that look or
-answer differently make the proof void.
+A *settled* system must have one state for each set of active steps.  The state is
+compared, before and after the look, at every arrival; by theorem T1 one visit of every
+transition then decides every finite history of any length.  The run is `walk:0` with
+this comparison, uses included as loops; up to `DOUBLED` steps it is walked once more
+from the far end of the first round, so that every transition is taken from a second
+history.  If order counts, the states are arrangements, whose digraph has no Eulerian
+circuit; then the run is `arrangements` with this comparison.  It cannot be shown that
+the state of a settled system is complete, but it can be refuted: two equal states with
+different looks or answers make the proof void.
 
-What is told of a search are paths.  Of one that did not end two states of the same
-active steps, of none at best, are compared as portraits; the first path that differs is
-most often the counter or the log that keeps states from coming back.  Of one that did,
-two histories to the same state show where only the order of a dict differs.
+A search is reported by paths.  If it did not end, two states of the same active steps,
+preferably of none, are compared as portraits; the first path that differs is most often
+the counter or the log that produces new states.  If it did end, two histories to the
+same state show where only the order of a dict differs.
 """
 
 import re
@@ -43,23 +43,23 @@ from everyorder.harness.engine.states import (
     VariantRead,
 )
 
-# Steps up to which every transition is taken from two histories: 2,048 at 8 steps.
+# Up to this many steps every transition is taken from two histories: 2,048 at 8 steps.
 DOUBLED = 8
 
-# Operations until the states must have closed, and what these and the size of a state
-# may come to: 5 million objects are half a minute.
+# Limit of operations until the states close, and limit of operations times objects of a
+# state: 5 million objects are half a minute.
 MOST_OPERATIONS = 20_000
 MOST_OBJECTS = 5_000_000
 
-# Exact forms are explored after blind ones closed if that takes about so many.
+# Exact forms are explored after the blind ones closed if that takes about so many.
 MOST_EXACT = 4_000
 
-# The last place of a sequence.
+# The last index of a sequence in a path.
 _PLACE = re.compile(r"\[\d+\]$")
 
 
 def graph_size(steps: int, uses: int, *, ordered: bool) -> int:
-    """Operations of the run of a settled system when no step fails."""
+    """Return the operations of the run of a settled system when no step fails."""
     if ordered:
         return arrangements_size(steps, uses)
     return walk_size(steps, uses, 0) * (2 if steps <= DOUBLED else 1)
@@ -68,8 +68,8 @@ def graph_size(steps: int, uses: int, *, ordered: bool) -> int:
 def run_graph(session: ExplorationSession) -> None:
     """Take every operation at every state.
 
-    Raises `BadScenario` where there is no state to compare, or where what there is
-    cannot be complete.
+    Raises:
+        BadScenario: there is no state to compare, or the state cannot be complete.
     """
     if not session.system.settled:
         _search(session)
@@ -92,13 +92,13 @@ def run_graph(session: ExplorationSession) -> None:
 
 
 def _refute(session: ExplorationSession) -> None:
-    """Look for states that a complete fingerprint would tell apart."""
+    """Raise `BadScenario` if two equal fingerprints belong to different states."""
     record = session.record
     met: dict[Hashable, Key] = {}
-    for key, found in record.prints.items():
-        if found is None:
+    for key, state in record.prints.items():
+        if state is None:
             raise BadScenario(code="NoFingerprint", strategy="graph")
-        other = met.setdefault(checked(found), key)
+        other = met.setdefault(checked(state), key)
         looks = [record.seen.get(each) for each in (other, key)]
         uses = range(session.operations.uses)
         answers = [
@@ -119,22 +119,29 @@ def _refute(session: ExplorationSession) -> None:
         )
 
 
-def checked(found: Hashable) -> Hashable:
-    """The state; raises `BadScenario` where it could change in our hands."""
+def checked(state: Hashable) -> Hashable:
+    """Return the state.
+
+    Raises:
+        BadScenario: the state is not hashable, so it could change later.
+    """
     try:
-        hash(found)
+        hash(state)
     except TypeError:
-        kind = type(found).__name__
+        kind = type(state).__name__
         raise BadScenario(
             code="BadFingerprint", reason=f"this {kind} is not hashable"
         ) from None
-    return found
+    return state
 
 
 def _search(session: ExplorationSession) -> None:
     """Explore the complete states of a system that is not settled.
 
-    Sets `session.closure`.  Raises `BadScenario` where the system shows no state.
+    Sets `session.closure`.
+
+    Raises:
+        BadScenario: the system shows no state.
     """
     session.player.watching = False
     try:
@@ -143,14 +150,15 @@ def _search(session: ExplorationSession) -> None:
         session.player.watching = True
     if search.closed and not session.symmetries:
         session.reached = True
-    # Portraits were taken of other fresh systems meanwhile.
+    # Comparing portraits reset the system.
     session.player.reset()
 
 
 def affordable(session: ExplorationSession, strategy: str) -> int:
-    """Operations that a search may take, by the budget and the size of a state.
+    """Return the operations that a search may take, by budget and size of a state.
 
-    Raises `BadScenario`, with the strategy's name, where there is none.
+    Raises:
+        BadScenario: there is no complete state; the error has the name of the strategy.
     """
     session.player.reset()
     form = session.player.state()
@@ -164,7 +172,7 @@ def affordable(session: ExplorationSession, strategy: str) -> int:
 def searched(
     session: ExplorationSession, most: int, part: SearchPart | None = None
 ) -> tuple[Search, bool]:
-    """The search through a part, and whether the order of dicts is read there."""
+    """Return the search through a part, and True if it reads the order of dicts."""
     blind = Search(session, exact=False, most=most, part=part)
     try:
         blind.run()
@@ -184,14 +192,14 @@ def _explored(session: ExplorationSession) -> Search:
     operations = session.operations
     few = (operations.look + 1) << operations.steps <= most
     if session.symmetry_used and few and not blind.closed and not blind.grows:
-        # Steps seldom stand for each other here, and it costs to find out.
+        # Steps are rarely symmetric in such states, and the checks are expensive.
         session.symmetries, session.symmetry_used = (), False
         blind, order_read = searched(session, affordable(session, "graph"))
     if order_read or blind.variant_read:
         _conclude(session, blind, order_read=order_read)
         return blind
     exact_too = None
-    # What is refuted needs no assumption less: other strategies look for other faults.
+    # After a refutation a weaker assumption is useless: seek other faults instead.
     whole = blind.closed and not session.findings
     if whole and blind.variants and _is_cheap(session, blind):
         exact_too = Search(session, exact=True, most=MOST_EXACT)
@@ -204,7 +212,7 @@ def _explored(session: ExplorationSession) -> Search:
 
 
 def _is_cheap(session: ExplorationSession, blind: Search) -> bool:
-    """Whether the arrangements of the steps are few enough to tell them apart."""
+    """Return True if there are few enough arrangements to explore exact forms."""
     arrangements, term = 1, 1
     for left in range(session.operations.steps, 0, -1):
         term *= left
@@ -237,11 +245,11 @@ def _conclude(session: ExplorationSession, search: Search, *, order_read: bool) 
 
 
 def not_closed(session: ExplorationSession, search: Search, where: str) -> str:
-    """Why a search did not end, as far as that is known, and what to write."""
+    """Return why a search did not end, as far as known, and the advice to the user."""
     if search.variant_read:
         return (
-            f"{where}: what follows from a state depends on what is no part of it, the "
-            "order of a set or how often a cache was hit: sort what is read, or use a "
+            f"{where}: results depend on the order of a set or on the hits of a "
+            "cache, which are not part of the state: sort before reading, or use a "
             "dict"
         )
     text = (
@@ -253,12 +261,12 @@ def not_closed(session: ExplorationSession, search: Search, where: str) -> str:
         name, _, values = path.partition(": ")
         place = _PLACE.search(name) if values.startswith("<absent>") else None
         if place is not None:
-            # One place more in something: that grows, not the place.
+            # A new last index in a sequence: the sequence grows, so name it.
             name = name[: place.start()]
         counts = place is not None or all(
             value.isdecimal() for value in values.split(" / ")
         )
-        # A small number of many states is no counter, unless repeating counts on.
+        # A small number in many states is not a counter unless repetition increases it.
         grows = counts and search.grows
         text += f"; {'what grows' if grows else 'two of them differ in'}: {path}"
         if counts:
@@ -267,7 +275,10 @@ def not_closed(session: ExplorationSession, search: Search, where: str) -> str:
 
 
 def _growing(session: ExplorationSession, search: Search) -> str:
-    """A path that tells two states of the same active steps apart, of none at best."""
+    """Return a path that differs in two states of the same active steps, or "".
+
+    States without active steps are preferred.
+    """
     total = session.ordering.total
     of_key: dict[Key, list[int]] = {}
     for state, key in enumerate(search.keys):
@@ -289,17 +300,17 @@ def _growing(session: ExplorationSession, search: Search) -> str:
 def orders_unread(
     session: ExplorationSession, variants: Iterable[tuple[History, History]]
 ) -> tuple[str, ...]:
-    """Where the order of a dict differs between histories to the same state."""
+    """Return where the order of a dict differs between histories to the same state."""
     total = session.ordering.total
-    found: list[str] = []
+    differences: list[str] = []
     for one, other in variants:
         left, right = (
             portrait(session.system, each, order_dependent=total)
             for each in (one, other)
         )
         if left is not None and right is not None:
-            found += session.system.paths(left, right)
+            differences += session.system.paths(left, right)
     paths = dict.fromkeys(
-        line.partition(": ")[0].removeprefix("order of ") for line in found
+        line.partition(": ")[0].removeprefix("order of ") for line in differences
     )
     return tuple(paths) or ("a dict",)

@@ -1,49 +1,49 @@
-"""Systems, as the engine asks them; how histories are written, and ids to replay them.
+"""The interface of systems to the engine; histories as numbers, and their replay ids.
 
 The engine sees numbers.  A system has `steps` steps that can be done and, mostly,
-undone, and `uses` uses that must not change what is registered; what they mean is the
-adapter's business.
+undone, and `uses` uses that must not change the registrations; only the adapter knows
+their meaning.
 
 How operations are numbered, for n steps and m uses: `0 .. n-1` toggle a step (do it
-when it is not active, else undo it; a step that cannot be undone is done again, where
-its relations allow that), `n .. n+m-1` perform a use, `n+m` looks (observes), and
-`n+m+1` collects garbage.  When you change the numbers, change `VERSION`.
+when it is not active, else undo it; a step that cannot be undone is done again, if its
+relations allow that), `n .. n+m-1` perform a use, `n+m` looks (observes), and `n+m+1`
+collects garbage.  When you change the numbers, change `VERSION`.
 
-A *key* is how the engine names the active steps: a bitmask, or, where order counts, a
-tuple.  What is observed must be a function of the key.  `State` (always a tuple) is the
-public form; `state_of` turns one into the other.  Which orders count is an `Ordering`:
-none, all, or those of some pairs.  For pairs, the key is the least arrangement in which
-each of them stands in its own order, so that two histories have one key exactly if no
-pair tells them apart.
+A *key* is the engine's name for the active steps: a bitmask, or, if order counts, a
+tuple.  Observations must be a function of the key.  `State` (always a tuple) is the
+public form; `state_of` converts a key into it.  An `Ordering` holds the orders that
+count: none, all, or those of some pairs.  For pairs, the key is the least arrangement
+in which each pair has its actual order, so that two histories have one key exactly if
+they agree on all pairs.
 
 Rules for an adapter:
-- `reset` makes a fresh system; the engine has dropped every handle before it calls it;
-- `do` returns the undo handle and keeps no reference of its own to it, because the
-  handle is part of the state and belongs to the engine alone;
-- `do` may raise: a failing step is a transition like any other, and it must leave no
+- `reset` makes a fresh system; the engine has dropped every handle before the call;
+- `do` returns the undo handle and stores no other reference to it, because the handle
+  is part of the state and belongs to the engine alone;
+- `do` may raise: a failing step is a transition like any other, and must leave no
   trace; so may `undo` of a step that the system's relations call refusable;
-- `use` may warm caches, and only that; an exception inside it is an answer like any
-  other: return its fields;
-- `laws`, `state` and `portrait` look and change nothing; `observe` may warm caches (it
+- `use` may warm caches, and change nothing else; an exception inside it is an answer
+  like any other: return its fields;
+- `laws`, `state` and `portrait` read and change nothing; `observe` may warm caches (it
   may call), which is why the engine counts a look as an operation;
-- everything returned is hashable, compared by `==`, and a value: it never changes
+- every returned value is hashable, compared by `==`, and immutable: it never changes
   later, and holds no address, time or id.
 
 A *replay id* is a failing history in at most 24 characters that a person can type.  It
-depends on the scenario's digest, the size of the operations and the history, and on
-nothing else; every platform and version of Python makes and reads the same one.  The
-form is `2tttt-bbbbbc`, in lower-case base 32 without i, l, o, u (Crockford's; these are
-read as 1, 1 and 0 when typed):
+depends only on the scenario's digest, the number of operations and the history; every
+platform and version of Python writes and reads the same id.  The form is
+`2tttt-bbbbbc`, in lower-case base 32 without i, l, o, u (Crockford's; i and l are read
+as 1, o as 0):
 - `2`: the version of this form and of the operations;
 - `tttt`: 20 bits of the scenario's digest, so that the command finds the scenario;
 - `-`: the body is the history itself, as a number in bijective base n_operations;
-- `c`: a check on all of it and on n_operations: a scenario that gained a step since is
-  told, not misread.
+- `c`: a checksum of all of it and of n_operations: a scenario that gained a step since
+  is detected, not misread.
 
-A history that does not fit in 17 characters (85 bits: 28 operations over 8) gets a
-digest as its body, told by `.` in place of `-`.  Such an id cannot be read back by
-itself: explore the scenario again with the same strategy and take the violation whose
-history encodes to it (`fits`).  After shrinking this is the exception.
+A history that does not fit in 17 characters (85 bits: 28 operations over 8) has a
+digest as its body, marked by `.` in place of `-`.  Such an id cannot be decoded:
+explore the scenario again with the same strategy and select the violation whose history
+encodes to it (`fits`).  After shrinking this is the exception.
 """
 
 import gc
@@ -63,14 +63,14 @@ History: TypeAlias = tuple[int, ...]
 
 
 class StateForm(NamedTuple):
-    """A complete state as a value: equal forms, equal states.
+    """A complete state as a value: equal forms mean equal states.
 
-    `exact` tells everything; `blind` tells everything but the order of dicts, so it is
-    a function of `exact`.  `weak` says that a weak reference or a finalizer is in
-    reach, so that collecting garbage may change the state.  `objects` is the number of
-    objects that the state consists of.  `variant` tells what is no part of a state,
-    the order of sets for one, and yet might be read: histories that differ in it are
-    the better ones to compare.
+    `exact` covers everything; `blind` covers everything but the order of dicts, so it
+    is a function of `exact`.  `weak` means that a weak reference or a finalizer is
+    reachable, so that collecting garbage may change the state.  `objects` is the number
+    of objects in the state.  `variant` covers properties that are not part of a state,
+    such as the order of sets, but might be read: comparing histories that differ in it
+    is preferred.
     """
 
     blind: bytes
@@ -82,11 +82,11 @@ class StateForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """What a system knows to stand between its states and a proof.
+    """A limit of the proof by the states of a system.
 
-    `assumed` is taken for granted ("the order of sets is not read"): a proof stands,
-    and names it.  `opaque` is state that nobody can see, `outside` is state that
-    changed beyond what was followed: with either nothing is proven.
+    `assumed`: an assumption ("the order of sets is not read"); a proof remains valid,
+    and names it.  `opaque`: state that cannot be read.  `outside`: state that changed
+    outside of the tracked roots.  With `opaque` or `outside` there is no proof.
     """
 
     kind: Literal["assumed", "opaque", "outside"]
@@ -95,32 +95,32 @@ class Caveat:
 
 @dataclass(frozen=True, slots=True)
 class Symmetry:
-    """Steps that are told to differ in nothing but their parameter.
+    """Steps that are declared to differ only in their parameter.
 
-    `members` are the steps, each with the texts by which its parameter may stand in
-    what is seen, as many for each.
+    `members` maps each step to the texts that may represent its parameter in
+    observations; every member has the same number of texts.
     """
 
     name: str
     members: Mapping[int, tuple[str, ...]]
 
     def text(self, step: int) -> str:
-        """A member as it is written: `add('json')`."""
+        """Return a member as it is written: `add('json')`."""
         return f"{self.name}({self.members[step][0]})"
 
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """Which operations make sense where, and which orders are meant to count.
+    """The places where operations make sense, and the orders that are meant to count.
 
     `lasting` steps cannot be undone; those in `again` may be done while they are
-    active.  A step can be done only while all that it `requires` is active, and none
-    of these can be undone meanwhile; what it comes `after` must be active when it is
-    done, and may go then.  The undo of a `refusable` step may raise, and
-    then it stays active.  For each of `pairs` the order in which the two became active
-    may show; all other orders may not.  The operations in `declared` are meant to
-    change nothing, never to vary, or always to raise.  Steps of a class of `symmetric`
-    can stand for each other.
+    active.  A step can be done only while all steps that it `requires` are active, and
+    none of these can be undone meanwhile; a step that it comes `after` must be active
+    when it is done, and may be undone then.  The undo of a `refusable` step may raise;
+    then the step stays active.  The order in which the two steps of each of `pairs`
+    became active may be observable; all other orders may not.  The operations in
+    `declared` are meant to change nothing, never to vary, or always to raise.  Steps of
+    a class of `symmetric` are interchangeable.
     """
 
     lasting: frozenset[int] = frozenset()
@@ -138,43 +138,43 @@ class System(Protocol):
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
+        """Return the number of steps."""
         ...
 
     @property
     def uses(self) -> int:
-        """How many uses there are."""
+        """Return the number of uses."""
         ...
 
     @property
     def relations(self) -> Relations:
-        """What the steps have to do with each other."""
+        """Return the relations between the steps."""
         ...
 
     @property
     def settled(self) -> bool:
-        """Whether each set of active steps must have one state, whatever the history.
+        """Return True if each set of active steps must have one state.
 
-        Else states may differ (a cache is filled or not), and only what is observed,
-        answered and raised must depend on the active steps alone.
+        Else states may differ (a cache is filled or not), and only observations,
+        answers and errors must depend on the active steps alone.
         """
         ...
 
     @property
     def isolated(self) -> bool:
-        """Whether each fresh system has a process of its own."""
+        """Return True if each fresh system runs in its own process."""
         ...
 
     def reset(self) -> None:
-        """Make a fresh system, nothing active; handles of before are void."""
+        """Create a fresh system with no active step; earlier handles become void."""
         ...
 
     def do(self, step: int) -> object:
-        """Do a step and return its undo handle; raises where the step fails."""
+        """Do a step and return its undo handle; raises if the step fails."""
         ...
 
     def undo(self, step: int, handle: object) -> None:
-        """Undo a step that was done; raises only where it is refusable."""
+        """Undo a step that was done; raises only if it is refusable."""
         ...
 
     def use(self, use: int) -> Hashable:
@@ -182,7 +182,7 @@ class System(Protocol):
         ...
 
     def observe(self) -> Hashable:
-        """Return what must depend on the active steps only."""
+        """Return the observation, which must depend on the active steps only."""
         ...
 
     def collect(self) -> None:
@@ -194,14 +194,14 @@ class System(Protocol):
         ...
 
     def failure(self, error: Exception) -> Hashable:
-        """Return an error's fields, as they are compared and expected."""
+        """Return the fields of an error, for comparison and for expect files."""
         ...
 
     def state(self, handles: Sequence[object]) -> Hashable | None:
-        """Return the complete state, or None when there is none to be had.
+        """Return the complete state, or None if it is unavailable.
 
-        `handles` are the undo handles by step, None where a step is not active: they
-        are part of the state.  A `StateForm`, or any value if the system is settled.
+        `handles` are the undo handles by step, None for an inactive step: they are part
+        of the state.  A `StateForm`, or any hashable value if the system is settled.
         """
         ...
 
@@ -214,12 +214,12 @@ class System(Protocol):
         ...
 
     def caveats(self) -> Sequence[Caveat]:
-        """Return what stands between the states seen so far and a proof."""
+        """Return the limits of a proof by the states seen so far."""
         ...
 
 
 class SystemBase:
-    """What most systems have in common; a system overrides what it knows better."""
+    """Defaults for most systems; a system overrides what differs."""
 
     relations = Relations()
     settled = True
@@ -230,34 +230,34 @@ class SystemBase:
         gc.collect()
 
     def laws(self) -> Sequence[Hashable]:
-        """No laws."""
+        """Return no laws."""
         return ()
 
     def failure(self, error: Exception) -> Hashable:
-        """The class of an error and its text."""
+        """Return the class name of an error and its text."""
         return (type(error).__name__, str(error))
 
     def state(self, handles: Sequence[object]) -> Hashable | None:
-        """No complete state."""
+        """Return None: there is no complete state."""
         return None
 
     def portrait(self, handles: Sequence[object]) -> object | None:
-        """No portrait."""
+        """Return None: there is no portrait."""
         return None
 
     def paths(self, one: object, other: object) -> tuple[str, ...]:
-        """Nothing to compare."""
+        """Return no paths."""
         return ()
 
     def caveats(self) -> Sequence[Caveat]:
-        """Nothing stands between."""
+        """Return no caveats."""
         return ()
 
 
 Key: TypeAlias = int | State
 """A bitmask of active steps, or the active steps as far as their order counts."""
 
-# A trace stores one operation a byte, and the last two numbers must fit in too.
+# A trace stores one operation in a byte, including the look and collecting garbage.
 MOST_OPERATIONS = 255
 
 
@@ -271,31 +271,31 @@ class Operations:
 
     @property
     def actions(self) -> int:
-        """How many operations belong to the scenario: toggles and uses."""
+        """Return the number of operations of the scenario: toggles and uses."""
         return self.steps + self.uses
 
     @property
     def look(self) -> int:
-        """The operation that observes."""
+        """Return the operation that observes."""
         return self.steps + self.uses
 
     @property
     def collect(self) -> int:
-        """The operation that collects garbage."""
+        """Return the operation that collects garbage."""
         return self.steps + self.uses + 1
 
     @property
     def reversible(self) -> bool:
-        """Whether every step can be undone."""
+        """Return True if every step can be undone."""
         return not self.relations.lasting
 
     def history_to(self, active: Iterable[int]) -> History:
-        """A history after which these steps are active, in that order where it can be.
+        """Return a history that makes these steps active, in that order if possible.
 
-        What a step comes after is done before it, and undone at the end if it is none
-        of them.
+        A step that others come after is done before them, and is undone at the end if
+        it is not in `active`.
         """
-        wanted = tuple(active)
+        targets = tuple(active)
         done: dict[int, None] = {}
         begun: set[int] = set()
 
@@ -308,13 +308,13 @@ class Operations:
                     add(needed)
             done[step] = None
 
-        for step in wanted:
+        for step in targets:
             add(step)
-        beside = (step for step in reversed(done) if step not in wanted)
-        return (*done, *beside)
+        helpers = (step for step in reversed(done) if step not in targets)
+        return (*done, *helpers)
 
     def check(self, history: History) -> None:
-        """Raise `CannotReplay` when the history has one from elsewhere."""
+        """Raise `CannotReplay` if the history has an unknown operation."""
         for operation in history:
             if not 0 <= operation <= self.collect:
                 raise CannotReplay(
@@ -327,27 +327,27 @@ class Operations:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Which orders of activation may show: of these pairs, or of all (None)."""
+    """The observable orders of activation: of these pairs, or all (None)."""
 
     pairs: frozenset[tuple[int, int]] | None = frozenset()
 
     @property
     def counts(self) -> bool:
-        """Whether any order may show; keys are tuples then."""
+        """Return True if any order may be observable; keys are tuples then."""
         return self.pairs is None or bool(self.pairs)
 
     @property
     def total(self) -> bool:
-        """Whether every order may show."""
+        """Return True if every order may be observable."""
         return self.pairs is None
 
     @property
     def root(self) -> Key:
-        """The key of nothing active."""
+        """Return the key of the state without active steps."""
         return () if self.counts else 0
 
     def key(self, active: Iterable[int]) -> Key:
-        """The key of steps that became active in this order."""
+        """Return the key of steps that became active in this order."""
         if not self.counts:
             mask = 0
             for step in active:
@@ -358,7 +358,7 @@ class Ordering:
         return _least(tuple(active), self.pairs)
 
     def toggled(self, key: Key, step: int) -> Key:
-        """The key after the step was toggled with success."""
+        """Return the key after the step was toggled with success."""
         if not isinstance(key, tuple):
             return key ^ (1 << step)
         if step in key:
@@ -371,7 +371,11 @@ EVERY_ORDER = Ordering(None)
 
 
 def operations_of(system: System) -> Operations:
-    """The system's operations; raises `BadStrategy` above 255 of them."""
+    """Return the system's operations.
+
+    Raises:
+        BadStrategy: the system has more than 255 operations.
+    """
     operations = Operations(system.steps, system.uses, system.relations)
     if operations.collect >= MOST_OPERATIONS:
         raise BadStrategy(
@@ -384,25 +388,25 @@ def operations_of(system: System) -> Operations:
 
 
 def ordering_of(system: System, *, order_dependent: bool) -> Ordering:
-    """Which orders may show: all if the scenario says so, else those of its pairs."""
+    """Return the orders that may be observable: all if declared, else of its pairs."""
     return EVERY_ORDER if order_dependent else Ordering(system.relations.pairs)
 
 
 def state_of(key: Key) -> State:
-    """The public form of a key."""
+    """Return the public form of a key."""
     if isinstance(key, tuple):
         return key
     return tuple(i for i in range(key.bit_length()) if key >> i & 1)
 
 
 def is_active(key: Key, step: int) -> bool:
-    """Whether the step is active at the key."""
+    """Return True if the step is active at the key."""
     return step in key if isinstance(key, tuple) else bool(key >> step & 1)
 
 
 @lru_cache(maxsize=65_536)
 def _least(arrangement: State, pairs: frozenset[tuple[int, int]]) -> State:
-    """The least arrangement that has each of the pairs in the same order."""
+    """Return the least arrangement that has each of the pairs in the same order."""
     place = {step: at for at, step in enumerate(arrangement)}
     behind: dict[int, set[int]] = {step: set() for step in arrangement}
     for one, other in pairs:
@@ -428,8 +432,8 @@ LONGEST = 24
 # 24 less version, tag, mark and check.
 BODY = 17
 
-# A prime below 32, so that every check is a digit, and every single slip is noticed but
-# for the two digits that are alike modulo 31: 0 and z.
+# A prime below 32, so that every check is a digit, and every single slip is detected,
+# except for the two digits that are equal modulo 31: 0 and z.
 CHECK = 31
 
 # Digits of a digest body: 80 bits, no collision among a billion histories.
@@ -440,7 +444,7 @@ _TYPED = str.maketrans("ilo", "110")
 
 @dataclass(frozen=True, slots=True)
 class ReplayId:
-    """A replay id, read: the scenario's tag, and the history or its digest."""
+    """A decoded replay id: the scenario's tag, and the history or its digest."""
 
     tag: str
     history: History | None
@@ -448,13 +452,17 @@ class ReplayId:
 
 
 def scenario_tag(scenario_digest: str) -> str:
-    """The four characters that stand for a scenario."""
+    """Return the four characters that identify a scenario."""
     number = int.from_bytes(blake2b(scenario_digest.encode(), digest_size=5).digest())
     return _digits(number % 32**4, 4)
 
 
 def encode(scenario_digest: str, n_operations: int, history: History) -> str:
-    """The id of a history over that many operations; raises `CannotReplay`."""
+    """Return the replay id of a history over that many operations.
+
+    Raises:
+        CannotReplay: the history has an unknown operation.
+    """
     number = 0
     for operation in history:
         if not 0 <= operation < n_operations:
@@ -476,19 +484,27 @@ def encode(scenario_digest: str, n_operations: int, history: History) -> str:
 
 
 def fits(text: str, scenario_digest: str, n_operations: int, history: History) -> bool:
-    """Whether the id stands for the history; the way back for long histories."""
+    """Return True if the id encodes the history; the way to find long histories."""
     return encode(scenario_digest, n_operations, history) == text.lower().translate(
         _TYPED
     )
 
 
 def tag_of(text: str) -> str:
-    """The scenario's tag in an id; raises `CannotReplay` when it is not one."""
+    """Return the scenario's tag in an id.
+
+    Raises:
+        CannotReplay: the text is not a replay id.
+    """
     return _parts(text)[0]
 
 
 def decode(text: str, n_operations: int) -> ReplayId:
-    """Read an id over an operations of n_operations; raises `CannotReplay`."""
+    """Decode a replay id over `n_operations` operations.
+
+    Raises:
+        CannotReplay: the text is not a replay id, or its check does not hold.
+    """
     tag, mark, body, clean = _parts(text)
     if _check(clean[:-1], n_operations) != clean[-1]:
         raise CannotReplay(
@@ -512,7 +528,7 @@ def decode(text: str, n_operations: int) -> ReplayId:
 
 
 def _parts(text: str) -> tuple[str, str, str, str]:
-    """Tag, mark, body, and the whole id in its normal form."""
+    """Return tag, mark, body, and the whole id in its normal form."""
     clean = text.strip().lower().translate(_TYPED)
     if not 8 <= len(clean) <= LONGEST or clean[5] not in "-.":
         raise CannotReplay(

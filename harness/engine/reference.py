@@ -1,34 +1,33 @@
-"""What all later looks are compared with: a fresh, deterministic system, seen cold.
+"""The reference for all later looks: a fresh, deterministic system, observed cold.
 
-Runs of one history are compared with each other first, because without that every other
-verdict is void: a counter, an address or an id in an observation would pass for a
-dependence on order, and so would what an earlier system left behind in a class or a
-module.
+Runs of one history are compared with each other first, because every other verdict
+depends on it: a counter, an address or an id in an observation would look like a
+dependence on order, and so would leftovers of an earlier system in a class or a module.
 
-*Fresh and deterministic.*  On a fresh system each, nothing at all and every single
-operation (not of a settled system, whose state is compared after each operation); then
-two long histories (the steps added upwards and removed upwards, and both downwards; at
-each state every use is performed and a look is taken), each twice; then nothing and
-every single operation again.  Everything that came back is compared, failures and
-states included.  Where two runs differ, the history is replayed `REPEATS` times more:
-if these agree with each other, and another history has changed as well, or if what a
-fresh system shows is another one after a history on another system, then what `create`
-makes is not fresh; else the system is not deterministic, as far as anybody can tell:
-one run that went wrong looks like a change after it.  Where complete states can be
-seen, every fresh one must have the form of the first, which names the path as well; at
-the end that is seen once more, after a history to every state (`recheck_states`).
+*Fresh and deterministic.*  These histories are played on a fresh system each: the empty
+one and every single operation (not for a settled system, whose state is compared after
+each operation); then two long histories (the steps added upwards and removed upwards,
+and both downwards; at each state every use is performed and a look is taken), each
+twice; then the empty one and every single operation again.  All results are compared,
+failures and states included.  If two runs differ, the history is replayed `REPEATS`
+times more.  If these replays agree with each other, and another history has changed as
+well, or if a fresh system looks different after a history on another system, then
+`create` does not make fresh systems.  Else the system is not deterministic, as far as
+can be seen: one run that went wrong looks like a change after it.  If complete states
+are visible, every fresh one must have the form of the first, which names the path as
+well; at the end that is checked once more, after a history to every state
+(`recheck_states`).
 
-*The canonical histories*, the shortest way to each state.  A state's reference is what
-is seen at the end of its canonical history, played on a fresh system on which nobody
-looked before.  The algorithm is breadth-first search over histories: from each known
-state in order of discovery, operations ascending, every toggle whose target is not
-known yet is tried from a fresh system.  So each state gets the history that is first by
-length, then by operations, among the extensions of canonical histories; failing steps
-are met (and recorded) on the way, and the reachable sets are known exactly when it
-ends.  Each use is also performed once, first of all, at the end of each canonical
-history: a use whose answer is cached at its first call is unmasked only by a call that
-had no call before it.  Above `MOST_HISTORIES` only the corners are visited, and the
-session says so.
+*The canonical histories*, the shortest way to each state.  The reference of a state is
+the look at the end of its canonical history, played on a fresh system without an
+earlier look.  The algorithm is breadth-first search over histories: from each known
+state in order of discovery, operations ascending, every toggle with an unknown target
+is tried from a fresh system.  So each state has the history that is first by length,
+then by operations, among the extensions of canonical histories; failing steps are met
+(and recorded) on the way, and the reachable sets are known exactly when it ends.  Each
+use is also performed once, first of all, at the end of each canonical history: a use
+whose answer is cached at its first call is unmasked only by a call without an earlier
+one.  Above `MOST_HISTORIES` only the corners are visited, and the session reports that.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -53,17 +52,17 @@ from everyorder.harness.engine.session import (
     RawViolation,
 )
 
-# Replays that tell "changed for good" from "different each time": what goes wrong in
-# one run of two agrees so often once in a million times.
+# Replays that distinguish "changed for good" from "different each time": a result that
+# is wrong in one run of two agrees so often once in a million times.
 REPEATS = 20
 
-# States after which a fresh system is looked at: a few seconds at 100 microseconds an
+# States after which a fresh system is checked: a few seconds at 100 microseconds an
 # operation.
 MOST_RECHECKED = 4_096
 
 
 def rehearsal(operations: Operations) -> tuple[History, History]:
-    """The long histories that are played twice."""
+    """Return the two long histories that are played twice."""
     every = (*range(operations.steps, operations.actions), operations.look)
     upwards = tuple(range(operations.steps))
     histories = [
@@ -75,14 +74,14 @@ def rehearsal(operations: Operations) -> tuple[History, History]:
 
 
 def make_first_system(session: ExplorationSession) -> None:
-    """Make the first system of all, and note its form, which all others must have."""
+    """Create the first system, and store its form, which all others must have."""
     player, system = session.player, session.system
     # A fresh system may break a law; that is a violation like others.
     with suppress(Halt):
         player.reset()
     form = player.state()
     if isinstance(form, StateForm) and form.weak and not system.settled:
-        # It may show garbage of others, which a later collection takes away.
+        # It may show older garbage, which a later collection removes.
         system.collect()
         form = player.state()
     session.first_form = form
@@ -91,19 +90,19 @@ def make_first_system(session: ExplorationSession) -> None:
 
 
 def check(session: ExplorationSession) -> bool:
-    """Whether all histories agree with themselves; else there is a finding."""
+    """Return True if all histories agree with themselves; else add a finding."""
     operations = session.operations
     single: list[History] = []
     if not session.system.settled:
         single = [(), *((each,) for each in range(operations.actions))]
     try:
-        known: dict[History, Replay] = {}
+        replays: dict[History, Replay] = {}
         for history in (*single, *rehearsal(operations) * 2, *single):
             played = _played(session, history)
-            before = known.setdefault(history, played)
+            before = replays.setdefault(history, played)
             _check_form(session)
             if before != played:
-                session.findings.append(_judged(session, history, known, played))
+                session.findings.append(_judged(session, history, replays, played))
                 return False
         for history in single:
             _check_after(session, history)
@@ -113,13 +112,15 @@ def check(session: ExplorationSession) -> bool:
 
 
 def recheck_states(session: ExplorationSession) -> None:
-    """See whether a system is fresh after others that were let go of at any state.
+    """Check that a system is fresh after another one was dropped at any state.
 
-    While states are searched, systems are mostly let go of after long histories, which
-    may have put back what a short one leaves.  So a history to each state is played
-    once more, and the next system looked at; of what a look changes there are states
-    without it.  Where states did not close, there is no history to each.  Raises `Halt`
-    where a system is not fresh.
+    While states are searched, systems are mostly dropped after long histories, which
+    may have removed the leftovers of a short one.  So a history to each state is played
+    once more, and the next system is checked; effects of a look are covered by states
+    without it.  If states did not close, there is no history to each.
+
+    Raises:
+        Halt: a system is not fresh.
     """
     if session.findings or not _is_followed(session):
         return
@@ -136,15 +137,15 @@ def recheck_states(session: ExplorationSession) -> None:
 
 
 def recheck_findings(session: ExplorationSession) -> None:
-    """See whether a system is fresh after the histories of what was found.
+    """Check that a system is fresh after the histories of the findings.
 
-    If it is not, that is the one finding: whatever else was found may come from it.
+    If it is not, that becomes the only finding: all others may be a result of it.
     """
     if not _is_followed(session):
         return
-    found = tuple(session.findings)
+    findings = tuple(session.findings)
     try:
-        for finding in found:
+        for finding in findings:
             if finding.kind in FINAL:
                 continue
             for history in (finding.first_history, finding.other, finding.history):
@@ -153,35 +154,35 @@ def recheck_findings(session: ExplorationSession) -> None:
                     _check_form(session)
     except Halt:
         if session.findings[-1].kind in FINAL:
-            found = (session.findings[-1],)
-    session.findings[:] = found
+            findings = (session.findings[-1],)
+    session.findings[:] = findings
 
 
 def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
-    """What is assumed, where states were too many."""
+    """Return the assumption about states that were not rechecked."""
     if not session.unchecked:
         return ()
-    seen = len(session.state_histories) - session.unchecked
-    states = f"{session.unchecked:,} states, as it is after {seen:,}"
-    return (Caveat("assumed", f"what create makes is fresh after {states}"),)
+    checked = len(session.state_histories) - session.unchecked
+    states = f"{session.unchecked:,} states, as it is after {checked:,}"
+    return (Caveat("assumed", f"create makes a fresh system after {states}"),)
 
 
 def _is_followed(session: ExplorationSession) -> bool:
-    """Whether fresh systems are to have the form of the first one."""
+    """Return True if fresh systems must have the form of the first one."""
     system = session.system
     followed = isinstance(session.first_form, StateForm) and not system.settled
     return followed and not system.isolated
 
 
 def _check_after(session: ExplorationSession, history: History) -> None:
-    """Raise `Halt` if a system is not fresh after one that was let go of there."""
+    """Raise `Halt` if a system is not fresh after one that was dropped there."""
     order_dependent = session.ordering.total
     abandon(session.system, history, order_dependent=order_dependent)
     _check_form(session)
 
 
 def _check_form(session: ExplorationSession) -> None:
-    """Raise `Halt` if a fresh system is not what the first one was."""
+    """Raise `Halt` if a fresh system has not the form of the first one."""
     first = session.first_form
     if not isinstance(first, StateForm) or session.system.settled:
         return
@@ -198,40 +199,40 @@ def _played(session: ExplorationSession, history: History) -> Replay:
 def _judged(
     session: ExplorationSession,
     history: History,
-    known: dict[History, Replay],
+    replays: dict[History, Replay],
     now: Replay,
 ) -> RawViolation:
-    finding = _finding(session, history, known[history], now)
+    finding = _finding(session, history, replays[history], now)
     if _is_new(session, history, now):
-        for other, before in known.items():
+        for other, before in replays.items():
             after = before if other == history else _played(session, other)
             if after != before and _is_new(session, other, after):
                 return replace(finding, kind="not fresh")
-    if _is_left(session, known):
+    if _carries_over(session, replays):
         return replace(finding, kind="not fresh")
     return finding
 
 
-def _is_left(session: ExplorationSession, histories: Iterable[History]) -> bool:
-    """Whether a fresh system shows what was done on the one before.
+def _carries_over(session: ExplorationSession, histories: Iterable[History]) -> bool:
+    """Return True if a fresh system shows effects of an earlier history.
 
-    It may be undone there by the next, so that no history has changed for good.
+    The next system may undo them, so that no history has changed for good.
     """
     operations = session.operations
-    asked = (*range(operations.steps, operations.actions), operations.look)
-    before = _played(session, asked)
-    if not _is_new(session, asked, before):
+    probe = (*range(operations.steps, operations.actions), operations.look)
+    before = _played(session, probe)
+    if not _is_new(session, probe, before):
         return False
     for history in histories:
         _played(session, history)
-        after = _played(session, asked)
+        after = _played(session, probe)
         if after != before:
-            return _is_new(session, asked, after)
+            return _is_new(session, probe, after)
     return False
 
 
 def _is_new(session: ExplorationSession, history: History, now: Replay) -> bool:
-    """Whether this is what the history gives from now on."""
+    """Return True if the history now always has this result."""
     return all(_played(session, history) == now for _ in range(REPEATS))
 
 
@@ -253,15 +254,15 @@ def _finding(
 def _difference(
     session: ExplorationSession, history: History, left: Action, right: Action
 ) -> RawViolation:
-    expected, found = left.value, right.value
-    hidden = expected == found
+    expected, actual = left.value, right.value
+    hidden = expected == actual
     if hidden:
-        expected, found = left.fingerprint, right.fingerprint
+        expected, actual = left.fingerprint, right.fingerprint
         if history and history[-1] == session.operations.look:
-            # It is not the look that differs; one is implied at the end.
+            # The look is not what differs; one is implied at the end.
             history = history[:-1]
     key = session.ordering.key(right.state)
-    return RawViolation("nondeterminism", key, expected, found, history, hidden)
+    return RawViolation("nondeterminism", key, expected, actual, history, hidden)
 
 
 # 2^13 fresh histories of six adds are five seconds at 100 microseconds a step; a
@@ -270,7 +271,7 @@ MOST_HISTORIES = 8192
 
 
 def count_arrangements(steps: int) -> int:
-    """How many ordered arrangements of distinct steps there are, () included."""
+    """Return the number of ordered arrangements of distinct steps, () included."""
     total = term = 1
     for left in range(steps, 0, -1):
         term *= left
@@ -279,7 +280,7 @@ def count_arrangements(steps: int) -> int:
 
 
 def look_cold(session: ExplorationSession) -> None:
-    """Take the cold look at every state, or at the corners where there are too many."""
+    """Take the cold look at every state, or at the corners if there are too many."""
     if _is_large(session):
         _corners(session)
         session.skipped.append(
@@ -293,24 +294,24 @@ def look_cold(session: ExplorationSession) -> None:
 def canonical_histories(
     session: ExplorationSession, states: Iterable[State]
 ) -> Mapping[Key, History]:
-    """The canonical histories that `look_cold` finds, as far as these states need them.
+    """Return the canonical histories that `look_cold` finds, as these states need them.
 
-    What is found on the way is left to the session's findings; where it ends the
-    search, or time does, the histories known by then are returned.
+    Faults on the way are added to the session's findings; if one ends the search, or
+    the time is over, the histories known by then are returned.
     """
-    wanted = frozenset(map(session.ordering.key, states))
+    targets = frozenset(map(session.ordering.key, states))
     with suppress(Halt, Broken, Incomplete):
         if _is_large(session):
             _corners(session)
         else:
-            map_states(session, wanted)
+            map_states(session, targets)
     return session.record.canonical
 
 
-def map_states(session: ExplorationSession, wanted: Set[Key] | None = None) -> None:
+def map_states(session: ExplorationSession, targets: Set[Key] | None = None) -> None:
     """Find the canonical history of every reachable state, and look there cold.
 
-    With `wanted` it ends as soon as these are found.
+    With `targets` it ends as soon as these are found.
     """
     if session.mapped:
         return
@@ -319,7 +320,7 @@ def map_states(session: ExplorationSession, wanted: Set[Key] | None = None) -> N
     _visit(session, ())
     queue: list[Key] = [session.ordering.root]
     for key in queue:
-        if wanted is not None and wanted <= canonical.keys():
+        if targets is not None and targets <= canonical.keys():
             return
         history = canonical[key]
         session.meter.check_time()
@@ -333,7 +334,7 @@ def map_states(session: ExplorationSession, wanted: Set[Key] | None = None) -> N
 
 
 def _states(session: ExplorationSession) -> int:
-    """How many states there are when no step fails."""
+    """Return the number of states when no step fails."""
     steps = session.operations.steps
     return count_arrangements(steps) if session.ordering.total else 1 << steps
 
@@ -354,8 +355,8 @@ def _corners(session: ExplorationSession) -> None:
 
 
 def _visit(session: ExplorationSession, history: History) -> bool:
-    """Look at the end of the history; whether that is a state not seen before."""
-    session.rehearse(history)
+    """Look at the end of the history; return True if that is a new state."""
+    session.check_history(history)
     canonical = session.record.canonical
     if session.player.key in canonical:
         return False
@@ -365,4 +366,4 @@ def _visit(session: ExplorationSession, history: History) -> bool:
 
 def _answers(session: ExplorationSession, history: History) -> None:
     for use in range(session.operations.steps, session.operations.actions):
-        session.rehearse((*history, use))
+        session.check_history((*history, use))

@@ -1,24 +1,24 @@
 """From findings to violations: shrunk, replayed, with the paths that differ.
 
-A finding is shrunk (`shrink.py`).  The history that is then shown, and the one it is
-compared with, are replayed `TIMES` times on fresh systems each, and what does not come
-out the same each time is called flaky, whatever it looked like at first: a system that
-fails once in a hundred runs fails during any long exploration, and then it looks as if
-the operations just played were to blame.  What the two gave is judged anew, `JUDGED`
-times, by a judge that remembers nothing: a reference that was wrong once would be wrong
-for ever.  A history that is too long to be replayed so often is replayed as often as
-`MOST_OPERATIONS` allow, twice at least; how often stands in the report.
+A finding is shrunk (`shrink.py`).  The resulting history, and the one it is compared
+with, are replayed `TIMES` times on fresh systems each.  If the results differ, the
+violation is flaky, whatever it looked like at first: a system that fails once in a
+hundred runs fails during any long exploration, and then the last operations seem to be
+to blame.  The fault is judged `JUDGED` times more, by a judge with an empty cache,
+because a reference that was wrong once would stay wrong.  A history that is too long to
+be replayed so often is replayed as often as `MOST_OPERATIONS` allow, twice at least;
+the number is in the report.
 
-Where states can be seen, the two histories are laid side by side before the operation
-that tells them apart: the paths that differ name the variable to fix.
+If states are visible, the two histories are compared before the operation whose results
+differ: the paths that differ name the variable to fix.
 
 By theorem T2 (`strategy.py`) a system that depends on the order has a *square* of the
 cube of sets that does not close, and four transitions explain more than a history.
 Along the shortest history each pair of neighbouring steps is exchanged, and each step
 is done and undone; the first place where the looks then differ is the square.  The look
-is taken right after the two operations, or, where the difference stays hidden until
-later operations, after the rest of the history.  Faults that need a use or a failing
-step between may have no square over this history; then there is none to show.
+is taken right after the two operations, or, if the difference stays hidden until later
+operations, after the rest of the history.  Faults that need a use or a failing step
+between may have no square over this history; then none is reported.
 """
 
 from collections import Counter
@@ -48,14 +48,14 @@ TIMES = 20
 # Operations that replaying one history may take: a second at 100 microseconds each.
 MOST_OPERATIONS = 10_000
 
-# Where ten operations are wrong once in a hundred times, one in ten judgements is; that
-# all of these are, and by the same fault, happens less than once in a thousand times.
+# If ten operations are wrong once in a hundred times, one in ten verdicts is wrong;
+# that all of these are, by the same fault, happens less than once in a thousand times.
 JUDGED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Flake:
-    """The same history gave two things: one `rare` times of `times`."""
+    """Different results of the same history: one of them `rare` times of `times`."""
 
     history: History
     expected: Hashable
@@ -65,7 +65,7 @@ class Flake:
 
 
 def find_flake(judge: Judge, history: History, first: Replay) -> Flake | int:
-    """How the history differs from its first replay, or how often it was the same."""
+    """Return a difference from the first replay, or the number of equal replays."""
     times = min(TIMES, max(MOST_OPERATIONS // (len(history) + 1), 2))
     total = judge.ordering.total
     replays = [
@@ -74,20 +74,20 @@ def find_flake(judge: Judge, history: History, first: Replay) -> Flake | int:
     wrong = [each for each in replays if each != first]
     if not wrong:
         return times
-    expected, found = _difference(first, wrong[0])
+    expected, actual = _difference(first, wrong[0])
     most = Counter(each == first for each in replays)
     rare = min(most[True] + 1, most[False])
-    return Flake(history, expected, found, rare, times + 1)
+    return Flake(history, expected, actual, rare, times + 1)
 
 
 def is_reproducible(judge: Judge, history: History, fault: HistoryFault) -> bool:
-    """Whether the history has this very fault each time that it is judged anew."""
+    """Return True if every new judge finds this very fault in the history."""
     for _ in range(JUDGED):
         try:
             if judge.new_judge().fault(history, fault.kind) != fault:
                 return False
         except OperationsExhausted:
-            # It is too long to be judged: that all replays agreed must do.
+            # It is too long to be judged: the agreement of all replays must suffice.
             return True
     return True
 
@@ -102,7 +102,7 @@ def _difference(one: Replay, two: Replay) -> tuple[Hashable, Hashable]:
 def find_square(
     judge: Judge, history: History, kind: Kind, operations: Operations
 ) -> Square | None:
-    """The first square along the history that does not close, if there is one."""
+    """Return the first square along the history that does not close, if any."""
     if kind not in STATEFUL:
         return None
     try:
@@ -122,7 +122,7 @@ def find_square(
 def _pairs(
     history: History, operations: Operations, *, rest: bool
 ) -> Iterator[tuple[int, History, History]]:
-    """Places of two neighbouring steps, with the two histories to compare."""
+    """Yield the place of two neighbouring steps, with the two histories to compare."""
     for at in range(len(history) - 1):
         first, second = history[at], history[at + 1]
         if first >= operations.steps or second >= operations.steps:
@@ -133,7 +133,7 @@ def _pairs(
         yield at, (*before, first, second, *after), (*before, *other, *after)
 
 
-# Replays of two histories whose states are compared as wholes.
+# Replays of two histories whose whole states are compared.
 FORKED = 5
 
 
@@ -147,31 +147,31 @@ class _Case:
 
 
 def refutations(session: ExplorationSession, *, proving: bool) -> tuple[Violation, ...]:
-    """The violations that the findings come to, each once.
+    """Return the violations of the findings, without duplicates.
 
-    `proving` says that states were compared.  Several findings often come down to one
-    history; and where a shorter history shows something, it may be another fault: it
-    takes the place of the longer one unless it was found by itself.
+    `proving` means that states were compared.  Several findings often shrink to one
+    history.  A shorter history of other operations may show another fault: it replaces
+    the longer one unless it is the history of another finding.
     """
     cases = [_case(session, finding, proving=proving) for finding in session.findings]
     own = {case.shrunk.history for case in cases if case.shrunk is not None}
-    told: dict[tuple[Kind, History], Violation] = {}
+    violations: dict[tuple[Kind, History], Violation] = {}
     for case in cases:
         shorter = None if case.shrunk is None else case.shrunk.shorter
         if shorter is not None and shorter.history not in own:
             case.shrunk = shorter
         violation = _violation(session, case)
-        told.setdefault(
+        violations.setdefault(
             (violation.kind, violation.shortest or violation.history), violation
         )
-    return _count_hidden(without_unreliable(tuple(told.values())))
+    return _count_hidden(without_unreliable(tuple(violations.values())))
 
 
 def without_unreliable(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """Without what rests on two histories as they were found, of a flaky system.
+    """Remove violations of a flaky system that rely on two histories as first played.
 
-    Where one history gave two results, equal states have two futures as well; and what
-    cannot be shrunk is too long to be replayed often.
+    If one history gave two results, equal states have two futures as well; and a
+    history that cannot be shrunk is too long to be replayed often.
     """
     if not any(each.kind == "nondeterminism" for each in violations):
         return violations
@@ -183,10 +183,10 @@ def without_unreliable(violations: tuple[Violation, ...]) -> tuple[Violation, ..
 
 
 def _count_hidden(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """The violations, with hidden state shown by short histories where there are any.
+    """Return the violations; if hidden state has short histories, only these show it.
 
-    What was found where the states fork cannot be shrunk: twenty operations say
-    nothing beside three.
+    Findings at a fork of states cannot be shrunk: twenty operations add nothing to
+    three.
     """
     short = [each for each in violations if each.kind == "hidden" and each.shortest]
     if not short:
@@ -256,7 +256,7 @@ def _shrunk(
 def _from_fork(
     session: ExplorationSession, plain: Violation, other: History
 ) -> Violation:
-    """The violation of two histories whose equal states had different futures."""
+    """Return the violation of two histories with equal states but different futures."""
     history = plain.history
     if other[-1] == session.operations.look:
         # A final look is implied there.
@@ -272,21 +272,21 @@ def _from_fork(
     if _future(one, two) == _future(two, one):
         flake = Flake(plain.history, None, None, 1, FORKED + 1)
         return _with_own_paths(session, _flaky(plain, flake))
-    told = replace(plain, replayed=FORKED, other=_without_look(session, other))
+    violation = replace(plain, replayed=FORKED, other=_without_look(session, other))
     if one is None or two is None or one[1] == two[1]:
         # Only the states that follow differ: their paths say where.
-        return told
-    return replace(told, expected=one[1], found=two[1], hidden=False)
+        return violation
+    return replace(violation, expected=one[1], found=two[1], hidden=False)
 
 
 def _with_own_paths(session: ExplorationSession, violation: Violation) -> Violation:
-    """With the paths that differ between two plays of one history, if any do."""
+    """Return the violation with the paths that differ in two plays of its history."""
     paths = _paths(session, violation.history, violation.history)
     return replace(violation, paths=paths or ())
 
 
 def _without_look(session: ExplorationSession, history: History) -> History:
-    """The history without its final look, which is implied."""
+    """Return the history without its final look, which is implied."""
     return history[:-1] if history[-1:] == (session.operations.look,) else history
 
 
@@ -302,14 +302,14 @@ def _arrival(session: ExplorationSession, history: History) -> Arrival | None:
 
 
 def _are_alike(session: ExplorationSession, one: History, other: History) -> bool:
-    """Whether the states after two histories are equal, and shown at all."""
+    """Return True if the states after two histories are visible and equal."""
     look = session.operations.look
     left, right = (_arrival(session, (*each, look)) for each in (one, other))
     return left is not None and left[0] is not None and left[:1] == (right or ())[:1]
 
 
 def _future(one: Arrival | None, other: Arrival | None) -> Hashable:
-    """The result and the state after it, as forms that were equal before."""
+    """Return the result and the next state, in forms that were equal before."""
     if one is None or other is None:
         return one
     before, value, after = one
@@ -320,23 +320,23 @@ def _future(one: Arrival | None, other: Arrival | None) -> Hashable:
 def _from_long_history(
     judge: Judge, finding: RawViolation, plain: Violation
 ) -> Violation:
-    """The violation of a finding that no short history shows; flaky if none does."""
+    """Return the violation of a finding that could not be shrunk; it may be flaky."""
     if _is_late(judge, finding.kind):
         return plain
     total = judge.ordering.total
     played = replay(judge.system, finding.history, order_dependent=total)
-    told = find_flake(judge, finding.history, played)
-    if isinstance(told, Flake):
-        return _flaky(plain, told)
+    outcome = find_flake(judge, finding.history, played)
+    if isinstance(outcome, Flake):
+        return _flaky(plain, outcome)
     if not _shows(judge, finding, played):
         value = played.actions[-1].value if played.actions else None
-        once = Flake(finding.history, value, finding.found, 1, told + 1)
+        once = Flake(finding.history, value, finding.found, 1, outcome + 1)
         return _flaky(plain, once)
-    return replace(plain, replayed=told)
+    return replace(plain, replayed=outcome)
 
 
 def _shows(judge: Judge, finding: RawViolation, played: Replay) -> bool:
-    """Whether the history, played alone, gives what was found and not what was not."""
+    """Return True if the history alone has the found, not the expected, result."""
     if any(
         (fault.expected, fault.found) == (finding.expected, finding.found)
         for fault in played.faults
@@ -360,7 +360,7 @@ def _shows(judge: Judge, finding: RawViolation, played: Replay) -> bool:
 
 
 def _is_late(judge: Judge, kind: Kind) -> bool:
-    """Whether a replay on a fresh system need not show it again."""
+    """Return True if a replay on a fresh system need not show the fault again."""
     return kind == "leak" or (kind == "law" and judge.system.settled)
 
 
@@ -387,20 +387,20 @@ def _from_shrunk(
             continue
         total = judge.ordering.total
         first = replay(judge.system, each, order_dependent=total)
-        told = find_flake(judge, each, first)
-        if isinstance(told, Flake):
-            return _flaky(violation, told)
-        times = told
+        outcome = find_flake(judge, each, first)
+        if isinstance(outcome, Flake):
+            return _flaky(violation, outcome)
+        times = outcome
     if not is_reproducible(judge, shrunk.history, fault):
-        found = Flake(shrunk.history, fault.expected, fault.found, 1, times + 1)
-        return _flaky(violation, found)
+        flake = Flake(shrunk.history, fault.expected, fault.found, 1, times + 1)
+        return _flaky(violation, flake)
     judge.extend(len(shrunk.history))
     square = find_square(judge, shrunk.history, fault.kind, session.operations)
     paths = None if inner is None else _paths(session, *inner)
     stateful = not session.system.settled and fault.kind in STATEFUL
-    # A fingerprint of the scenario's own may see less than the paths do.
+    # A fingerprint written by the scenario may cover less than the paths do.
     if inner and stateful and (paths == () or _are_alike(session, *inner)):
-        # The states were equal, and yet what followed was not.
+        # The states were equal, but the results after them were not.
         assert compared is not None, "it was compared with one"
         other = _without_look(session, compared)
         violation = replace(violation, kind="hidden", other=other)
@@ -413,7 +413,7 @@ def _from_shrunk(
 def _comparison(
     judge: Judge, history: History, fault: HistoryFault
 ) -> tuple[History | None, tuple[History, History] | None]:
-    """The history that this one is compared with, and both before they differ."""
+    """Return the history to compare with, and both histories before they differ."""
     if fault.kind not in STATEFUL | {"error", "undo"} or not history:
         return None, None
     total = judge.ordering.total
@@ -434,9 +434,9 @@ def _comparison(
 def _before_undo(
     session: ExplorationSession, judge: Judge, history: History
 ) -> tuple[str, ...]:
-    """Where the states differ before the undo that ends a history, if one does.
+    """Return where the states differ before the undo that ends a history, if one does.
 
-    The undo handle has a state of its own, which is often the variable to fix.
+    The undo handle has its own state, which is often the variable to fix.
     """
     total = judge.ordering.total
     last = replay(judge.system, history, order_dependent=total).actions[-2]
@@ -450,7 +450,7 @@ def _before_undo(
 def _paths(
     session: ExplorationSession, one: History, other: History
 ) -> tuple[str, ...] | None:
-    """Where the states after two histories differ; None where they have no portrait."""
+    """Return where the states after two histories differ; None without a portrait."""
     total = session.ordering.total
     left, right = (
         portrait(session.system, each, order_dependent=total) for each in (one, other)

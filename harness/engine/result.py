@@ -1,18 +1,18 @@
-"""The result of an exploration: frozen data, no behaviour beyond small questions.
+"""The result of an exploration: frozen data, with only small derived properties.
 
-Nothing in a result refers to the system, its handles or its errors, so it can be kept,
+A result has no reference to the system, its handles or its errors, so it can be stored,
 pickled and compared after the system has died.
 
 Rules:
 - mappings are in a stable order: by size of the state, then lexicographic;
-- `planned` and `Counts.transitions` count the same thing, the operations of the
-  strategies' own plans; the other counts count calls, cold looks and lead-ins included,
-  but not the replays of the determinism check and of the shrinker;
-- a violation's `history` is exactly what was played since the last reset, the looks
+- `planned` and `Counts.transitions` count the same operations, those of the strategies'
+  plans; the other counts count calls, cold looks and lead-ins included, but not the
+  replays of the determinism check and of the shrinker;
+- a violation's `history` is exactly the operations since the last reset, the looks
   included, except the final look, which every history implies;
-- of hidden state both histories are told, because either alone may be right;
-- a violation's kind, state, expected and found are those at the end of `shortest`
-  where there is one (a short history shows better what is wrong), else of `history`.
+- for hidden state both histories are reported, because either one may be right;
+- a violation's kind, state, expected and found are those at the end of `shortest` if
+  there is one (a short history shows the fault more clearly), else of `history`.
 
 When you add a kind of violation, add it to `KINDS` and say in its comment who acts.
 """
@@ -38,24 +38,24 @@ Kind: TypeAlias = Literal[
     "nondeterminism",
 ]
 
-# The claim of each kind, as one sentence; reports print it, `Kind` has the same names.
+# The claim of each kind, as one sentence; reports print it.  `Kind` has the same names.
 KINDS: Mapping[Kind, str] = {
     "law": "a law of the system is broken after an action",
     "order": "the observation depends on more than the active steps",
-    "unpinned": "the order was said to matter, and no two orders look different",
+    "unpinned": "the order is declared to matter, but no two orders look different",
     "wedged": "a step that raised left something behind",
     "error": "the same step at the same state fails differently, or only sometimes",
     "undo": "undoing a step raised",
     "leak": "an undo handle outlives its registration",
-    "use": "a use changed what is registered, or its answer depends on history",
-    "cold": "looking earlier changes what is seen later",
+    "use": "a use changed the registrations, or its answer depends on history",
+    "cold": "looking earlier changes later observations",
     "hidden": "equal states, the same operation, and two futures",
-    "not fresh": "what create makes is not fresh: something of before is still there",
+    "not fresh": "create does not make a fresh system: earlier state is still there",
     "nondeterminism": "the same history, played twice, gave two results",
 }
 
-# The same where no look shows it, only the fingerprint (`Violation.hidden`); the other
-# claims fit both.
+# The claims of faults that only the fingerprint shows (`Violation.hidden`); the claims
+# of the other kinds do not change.
 HIDDEN_KINDS: Mapping[Kind, str] = {
     **KINDS,
     "order": "the fingerprint depends on more than the active steps",
@@ -66,7 +66,7 @@ HIDDEN_KINDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many operations and calls were executed."""
+    """The numbers of executed operations and calls."""
 
     transitions: int = 0
     adds: int = 0
@@ -93,10 +93,11 @@ class Square:
 class Closure:
     """The outcome of exploring complete states.
 
-    `histories` is from how many different histories every operation was taken at every
-    state, as far as there are so many; `closed` that nothing new was left, and two
-    histories at least.  `unread` are the dicts whose order is assumed not to be read;
-    `order_read` says that the order of some is, so that states are told apart by it.
+    `histories` is the number of different histories from which every operation was
+    taken at every state, as far as there are so many; `closed` means that no new state
+    was left, with two histories at least.  `unread` are the dicts whose order is
+    assumed not to be read; `order_read` means that the order of some is read, so that
+    it distinguishes states.
     """
 
     states: int
@@ -109,10 +110,10 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Vacuity:
-    """Something of the scenario that could not have shown a fault.
+    """An operation of the scenario that could not have shown a fault.
 
     `operation` is a step, a use or the look; `reason` says what never happened, and
-    `raised` which errors it raised, if that is why.
+    `raised` lists the errors that it raised, if they are the reason.
     """
 
     operation: int
@@ -122,7 +123,7 @@ class Vacuity:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One fault: where, what was expected and found, and how to get there.
+    """One fault: its place, expected and found, and the history that leads to it.
 
     It is `hidden` if expected and found are fingerprints, which no look shows.
     """
@@ -138,20 +139,20 @@ class Violation:
     hidden: bool = False
     # Where the states of the two histories differ: the variables to look at.
     paths: tuple[str, ...] = ()
-    # How often the shown history was replayed and gave the same.
+    # The number of replays of the shown history, all with the same result.
     replayed: int = 0
-    # Of hidden state: the history to an equal state, from which what was expected
-    # follows; the last operation is the same in both.
+    # For hidden state: the history to an equal state with the expected results after
+    # it; the last operation is the same in both.
     other: History | None = None
-    # Of what is flaky: in how many of how many replays it was as found.
+    # For flaky results: in how many of how many replays the found value occurred.
     frequency: tuple[int, int] | None = None
-    # Of hidden state: how many findings more there are that only longer histories
-    # show, which are not told beside a short one.
+    # For hidden state: the number of further findings with longer histories only, which
+    # are not reported if there is a short one.
     more: int = 0
 
     @property
     def claim(self) -> str:
-        """What its kind claims, as one sentence."""
+        """Return the claim of the kind, as one sentence."""
         return (HIDDEN_KINDS if self.hidden else KINDS)[self.kind]
 
 
@@ -160,9 +161,8 @@ class Exploration:
     """The outcome of one `explore`.
 
     `states` holds the canonical observation of every reached state: the cold one (the
-    first look at the end of a fresh history) where it was taken, else the first one
-    seen. `failures` holds the error fields of every failing transition, by (state,
-    step).
+    first look at the end of a fresh history) if it was taken, else the first one.
+    `failures` holds the error fields of every failing transition, by (state, step).
     """
 
     strategy: str
@@ -181,12 +181,12 @@ class Exploration:
     closure: Closure | None = None
     caveats: tuple[Caveat, ...] = ()
     vacuous: tuple[Vacuity, ...] = ()
-    # What share of the budget went where: strategy, operations.
+    # The operations that each strategy spent: (strategy, operations).
     spent: tuple[tuple[str, int], ...] = ()
-    # Whether complete states were compared and nothing is left open: a proof.
+    # True if complete states were compared and no part is open: a proof.
     proven: bool = False
 
     @property
     def holds(self) -> bool:
-        """True when everything planned was executed and nothing was violated."""
+        """Return True if every planned operation was executed without a violation."""
         return self.complete and not self.violations

@@ -1,20 +1,21 @@
-"""One exploration in progress: what strategies play through, and what it may cost.
+"""One exploration in progress: its plays, findings and budget.
 
-The line between what a strategy plans (`transition`, `play_history`: counted against
-plan and budget) and what it needs besides (`lead`, `rehearse`: executed with the same
-checks, not counted as transitions of the plan).
+It separates the operations that a strategy plans (`transition`, `play_history`: counted
+against plan and budget) from additional ones (`play_setup`, `check_history`: executed
+with the same checks, not counted as transitions of the plan).
 
 Rules:
-- a look follows every operation of `transition` and `lead` (warm), and only the last
-  operation of `play_history` and `rehearse`, which start from a fresh system (cold);
-- violations are collected; `Halt` ends the run when there are enough, or when what is
-  active is unknown;
-- a fault that was reported at some active steps is not reported again where others are
-  active besides: one fault shows in many places, and another one is to be found, too;
-- a budget ends a run between two operations, never inside one; what was explored until
-  then stands, and the exploration says that it is not complete;
-- the clock is read only every `STRIDE` operations, and only when somebody waits for it
-  (a limit in seconds, or a progress callback).
+- a look follows every operation of `transition` and `play_setup` (warm), and only the
+  last operation of `play_history` and `check_history`, which start from a fresh system
+  (cold);
+- violations are collected; `Halt` ends the run when there are enough, or when the
+  active steps are unknown;
+- a fault that was reported at some active steps is not reported again at a superset of
+  them: one fault shows in many places, and further faults should be found, too;
+- a budget ends a run between two operations, never during one; the explored part
+  remains valid, and the exploration reports that it is not complete;
+- the clock is read only every `STRIDE` operations, and only if it is needed (a limit in
+  seconds, or a progress callback).
 """
 
 from collections.abc import Callable, Hashable
@@ -37,7 +38,7 @@ from everyorder.harness.engine.protocol import (
 from everyorder.harness.engine.result import Closure, Kind
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Receives the operations executed and planned, now and then and at the end."""
+"""Receives the numbers of executed and planned operations, regularly and at the end."""
 
 # Reading a clock costs as much as a null step; 64 real steps are about a millisecond.
 STRIDE = 64
@@ -45,7 +46,7 @@ STRIDE = 64
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits: operations played by the strategies, and seconds of everything.
+    """Limits: operations played by the strategies, and seconds for everything.
 
     `steps` also decides what "auto" chooses.  None means no limit.
     """
@@ -54,13 +55,13 @@ class Budget:
     seconds: float | None = None
 
 
-# What "auto" gets when nobody says: walk:2 up to 8 steps, walk:1 up to 10, walk:0 and
-# graph up to 14; minutes at most on a system of 100 microseconds a step.
+# Default budget for "auto": walk:2 up to 8 steps, walk:1 up to 10, walk:0 and graph up
+# to 14; minutes at most on a system of 100 microseconds a step.
 DEFAULT_BUDGET = Budget(steps=250_000)
 
 
 class Incomplete(Exception):
-    """The run cannot go on; the exploration ends and reports the reason."""
+    """The run cannot continue; the exploration ends and reports the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -68,7 +69,7 @@ class Incomplete(Exception):
 
 
 class Halt(Exception):
-    """Enough violations were found."""
+    """The run ends because there are enough violations."""
 
 
 class Meter:
@@ -99,23 +100,28 @@ class Meter:
 
     @property
     def left(self) -> int | None:
-        """Operations that are left of the budget; None without a limit."""
+        """Return the operations left of the budget; None without a limit."""
         limit = self._budget.steps
         return None if limit is None else max(limit - self.transitions, 0)
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return monotonic() - self.start
 
     def count(self, operations: int = 1) -> None:
-        """Note that this many operations of the plan are about to be played."""
+        """Count operations of the plan that are about to be played.
+
+        Raises:
+            Halt: the cap is reached.
+            Incomplete: the budget is spent.
+        """
         if self.transitions + operations > self._next:
             self._tick(operations)
         self.transitions += operations
 
-    def hurry(self, operations: int) -> None:
-        """Halt after so many operations more, whatever the budget."""
+    def cap(self, operations: int) -> None:
+        """Halt after this many more operations, whatever the budget."""
         self._halts = self.transitions + operations
         self._next = min(self._next, self._halts)
 
@@ -124,7 +130,7 @@ class Meter:
         if self._ends is not None and monotonic() > self._ends:
             raise Incomplete(f"the budget of {self._budget.seconds} seconds is spent")
 
-    def tell(self) -> None:
+    def report_progress(self) -> None:
         """Call the progress callback, if there is one."""
         if self._progress is not None:
             self._progress(self.transitions, self.planned)
@@ -136,17 +142,17 @@ class Meter:
         if limit is not None and self.transitions + operations > limit:
             raise Incomplete(f"the budget of {limit:,} steps is spent")
         self.check_time()
-        self.tell()
+        self.report_progress()
         self._next = self.transitions + operations + STRIDE
         for end in (limit, self._halts):
             if end is not None:
                 self._next = min(self._next, end)
 
 
-# Operations after the first violation in which others are looked for.
+# Operations after the first violation in which further ones are sought.
 PATIENCE = 2_000
 
-# Kinds that say themselves that histories cannot be relied on.
+# Kinds that mean that histories cannot be relied on.
 FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
 
 
@@ -161,22 +167,22 @@ class RawViolation:
     history: History
     hidden: bool = False
     paths: tuple[str, ...] = ()
-    # The other of two histories whose equal states went two ways.
+    # The other of two histories whose equal states had different futures.
     other: History | None = None
     # The history that first gave the expected value, if that is known.
     first_history: History | None = None
 
 
 def _reporting(session: "ExplorationSession") -> Report:
-    """The function that a player reports to; it holds the session weakly."""
+    """Return the report function of a player; it holds the session weakly."""
     method = WeakMethod(session._report)
 
     def report(
-        kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+        kind: Kind, key: Key, expected: Hashable, actual: Hashable, hidden: bool
     ) -> None:
         receive = method()
         assert receive is not None, "a session outlives the calls of its player"
-        receive(kind, key, expected, found, hidden)
+        receive(kind, key, expected, actual, hidden)
 
     return report
 
@@ -207,18 +213,19 @@ class ExplorationSession:
         self.closure: Closure | None = None
         # Independent groups of steps that were explored apart.
         self.groups: tuple[tuple[int, ...], ...] = ()
-        # Classes of steps that may stand for each other, and what checked it.
+        # Classes of interchangeable steps, and the number of checked histories.
         self.symmetries: tuple[Symmetry, ...] = ()
         self.symmetry_checks = 0
         self.symmetry_used = False
-        # The form of the first fresh system, and what it looked like inside.
+        # The form and the portrait of the first fresh system.
         self.first_form: Hashable | None = None
         self.first_portrait: object = None
-        # Whether every reachable state has its canonical history, or at least was met.
+        # `mapped`: every reachable state has its canonical history; `reached`: it was
+        # met.
         self.mapped = False
-        # A history to each complete state, where they closed.
+        # A history to each complete state, if the states closed.
         self.state_histories: tuple[History, ...] = ()
-        # After how many of them no fresh system was looked at.
+        # The number of these histories after which no fresh system was checked.
         self.unchecked = 0
         self.reached = False
         self.player = Player(
@@ -227,27 +234,27 @@ class ExplorationSession:
 
     @property
     def ordered(self) -> bool:
-        """Whether keys are tuples, because some order may show."""
+        """Return True if keys are tuples, because some order may be observable."""
         return self.ordering.counts
 
     def transition(self, operation: int) -> None:
-        """Play one operation of the plan where the system stands, and look."""
+        """Play one operation of the plan at the current state, and look."""
         self.meter.count()
         self.player.play(operation)
         self.player.look()
 
-    def lead(self, operation: int) -> None:
-        """Play one operation besides the plan where the system stands, and look."""
+    def play_setup(self, operation: int) -> None:
+        """Play one operation outside of the plan at the current state, and look."""
         self.player.play(operation)
         self.player.look()
 
     def play_history(self, history: History) -> None:
         """Play a history of the plan from a fresh system and look at its end."""
         self.meter.count(len(history))
-        self.rehearse(history)
+        self.check_history(history)
 
-    def rehearse(self, history: History) -> None:
-        """Play a history besides the plan from a fresh system and look at its end."""
+    def check_history(self, history: History) -> None:
+        """Play a history outside of the plan on a fresh system; look at its end."""
         player = self.player
         player.reset()
         play = player.play
@@ -256,7 +263,7 @@ class ExplorationSession:
         player.look()
 
     def report_not_fresh(self) -> None:
-        """Report that the fresh system at hand is not what the first one was."""
+        """Report that the current fresh system differs from the first one."""
         now = self.system.portrait(self.player.handles)
         paths = self._paths(self.first_portrait, now)
         self._end_with(
@@ -274,9 +281,9 @@ class ExplorationSession:
             for each in (before, after)
         )
         key, paths = self.player.key, self._paths(one, other)
-        shown = after[:-1] if after[-1] == self.operations.look else after
+        history = after[:-1] if after[-1] == self.operations.look else after
         self._end_with(
-            RawViolation("hidden", key, None, None, shown, True, paths, before)
+            RawViolation("hidden", key, None, None, history, True, paths, before)
         )
 
     def _paths(self, one: object, other: object) -> tuple[str, ...]:
@@ -289,35 +296,37 @@ class ExplorationSession:
         raise Halt
 
     def _first_history(self) -> History | None:
-        """The history that first gave the value that is contradicted now."""
-        asked = self.player.asked
-        trace = b"" if asked is None else self.record.firsts.get(asked, b"")
+        """Return the history that first gave the contradicted value."""
+        contradicted = self.player.contradicted
+        trace = (
+            b"" if contradicted is None else self.record.firsts.get(contradicted, b"")
+        )
         if trace and trace[-1] == self.operations.look:
             trace = trace[:-1]
         return tuple(trace) or None
 
     def _report(
-        self, kind: Kind, key: Key, expected: Hashable, found: Hashable, hidden: bool
+        self, kind: Kind, key: Key, expected: Hashable, actual: Hashable, hidden: bool
     ) -> None:
         history = self.player.history()
-        asked = self.player.asked
-        # What a look shows is named by what came before it.
-        what = kind if asked is None else asked[1]
-        mark = (what, key, expected, found)
+        contradicted = self.player.contradicted
+        # A difference in a look is attributed to the operation before it.
+        what = kind if contradicted is None else contradicted[1]
+        mark = (what, key, expected, actual)
         places = self._places.setdefault((kind, what), [])
         steps = frozenset(state_of(key))
         if mark in self._known or any(other < steps for other in places):
-            # The same again is no other violation.
+            # Duplicate of a reported violation; skip it.
             return
         self._known.add(mark)
         places.append(steps)
         first = self._first_history()
         self.findings.append(
             RawViolation(
-                kind, key, expected, found, history, hidden, first_history=first
+                kind, key, expected, actual, history, hidden, first_history=first
             )
         )
         if kind == "undo" or len(self.findings) >= self.stop_after:
             raise Halt
         if len(self.findings) == 1:
-            self.meter.hurry(PATIENCE)
+            self.meter.cap(PATIENCE)

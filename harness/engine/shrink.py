@@ -3,19 +3,19 @@
 A history found by a walk may be a hundred thousand operations long, while the fault
 nearly always needs its last few operations and the steps that were active before.
 
-How it works, each stage with the judge's verdict on fresh systems:
-1. *Window*: the last 1, 2, 4, ... operations, entered by the canonical history of the
-   state where they begin; looks of the walk left out first, then put back.
-2. *Reduction*: delta debugging (Zeller and Hildebrandt 2002) takes out runs of
+How it works, each stage by the judge's verdict on fresh systems:
+1. *Window*: the last 1, 2, 4, ... operations, after the canonical history of the state
+   where they begin; first without the looks of the walk, then with them.
+2. *Reduction*: delta debugging (Zeller and Hildebrandt 2002) removes runs of
    operations, then single ones, while the history still fails.
 3. *Every shorter history* over the operations that the reduced one needs and the look,
    by length, each on a fresh system, for a fault of any kind: none is skipped because
-   another ended alike.  When all of them pass, none shorter over those operations
-   fails, and only then is that said.
-4. The same over all operations, where it is affordable.
+   another one ended in the same state.  When all of them pass, no shorter history over
+   those operations fails, and only then is that claimed.
+4. The same over all operations, if it is affordable.
 
-The allowance of operations ends any stage; the best history so far stands, and nothing
-is said of shorter ones.
+The allowance of operations may end any stage; then the best history so far is the
+result, and there is no claim about shorter ones.
 """
 
 from collections.abc import Iterator
@@ -35,16 +35,16 @@ from everyorder.harness.engine.protocol import (
 from everyorder.harness.engine.result import Kind
 from everyorder.harness.engine.session import RawViolation
 
-# Operations that delta debugging reduces to a few by some hundred replays.
+# Up to this length, delta debugging reduces a history by some hundred replays.
 SHORT = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A short history, what it shows, and whether a shorter one is ruled out.
+    """A short history, its fault, and whether a shorter one is ruled out.
 
-    `shorter` is one over other operations as well, if there is one: it may be another
-    fault.
+    `shorter` is a shorter history over other operations, if there is one: its fault may
+    be another one.
     """
 
     history: History
@@ -60,7 +60,7 @@ def shrink(
     record: ObservationRecord,
     ordering: Ordering,
 ) -> Shrunk | None:
-    """Shrink a finding; None when no window of it fails on a fresh system."""
+    """Shrink a finding; None if no window of it fails on a fresh system."""
     kind: Kind | None = finding.kind
     try:
         history = _window(judge, finding, _keys(finding, operations, record, ordering))
@@ -90,7 +90,7 @@ def _judged(
     proven: bool,
     shorter: Shrunk | None = None,
 ) -> Shrunk | None:
-    """A history that is known to fail, with its fault; beyond the allowance."""
+    """Return a history that fails, with its fault; may exceed the allowance."""
     judge.extend(len(history))
     fault = judge.fault(history, kind)
     return None if fault is None else Shrunk(history, fault, proven, shorter)
@@ -98,8 +98,8 @@ def _judged(
 
 def _window(judge: Judge, finding: RawViolation, keys: list[Key]) -> History | None:
     ends = [len(finding.history)]
-    # The first visit may be the one that was wrong: a complete state is compared with
-    # the first one met, not with a cold reference.
+    # The first visit may be the wrong one: a complete state is compared with the first
+    # one met, not with a cold reference.
     first = keys.index(keys[-1])
     if first < ends[0]:
         ends.append(first)
@@ -115,9 +115,9 @@ def _window(judge: Judge, finding: RawViolation, keys: list[Key]) -> History | N
 
 
 def _windows(ends: list[int]) -> Iterator[tuple[int, int]]:
-    """Start and end: the last 1, 2, 4, ... operations before each end, then all.
+    """Yield start and end: the last 1, 2, 4, ... operations before each end, then all.
 
-    Those that can be reduced in a while come first, whatever the end.
+    Windows that can be reduced quickly are first, whatever the end.
     """
     long: list[tuple[int, int]] = []
     for end in ends:
@@ -141,7 +141,7 @@ def _keys(
     record: ObservationRecord,
     ordering: Ordering,
 ) -> list[Key]:
-    """The key before each operation and at the end, as far as failing is known."""
+    """Return the key before each operation and at the end, by the recorded failures."""
     key = ordering.root
     keys = [key]
     again = operations.relations.again
@@ -158,7 +158,7 @@ def _keys(
 
 
 def _reduced(judge: Judge, history: History, kind: Kind) -> History:
-    """Take out runs of operations, halving their length, then single ones."""
+    """Remove runs of operations, halving their length, then single ones."""
     chunk = max(len(history) // 2, 1)
     try:
         while True:
@@ -181,9 +181,9 @@ def _reduced(judge: Judge, history: History, kind: Kind) -> History:
 def _search(
     judge: Judge, operations: History, below: int
 ) -> tuple[History | None, bool]:
-    """The first failing history shorter than `below`, and whether all were played.
+    """Return the first failing history shorter than `below`, and True if it is decided.
 
-    Those before the first that fails are all there are that are shorter than it.
+    The histories are tried by length, so no shorter one than the result fails.
     """
     for length in range(below):
         for history in product(operations, repeat=length):

@@ -1,31 +1,30 @@
-"""`graph` on complete states: from the fresh one until nothing new is found.
+"""`graph` on complete states: from the fresh one until no new state is found.
 
-The nodes are states, not sets of active steps.  A state is the form of
-everything that a later operation may read, undo handles included
-(`protocol.StateForm`); two histories whose forms are equal are one state, and every
-operation is played at every state: steps, uses, the look, and collecting garbage where
-a weak reference or a finalizer is in reach.  Caches may fill and empty as they like;
-what is observed, answered and raised is compared by key in the player.  Stateful model
-checking over canonical heaps: Iosif, "Symmetry reductions for model checking of
-concurrent dynamic software" (2004); Visser, Havelund, Brat, Park and Lerda, "Model
-checking programs" (2003).
+The nodes are states, not sets of active steps.  A state is the form of everything that
+a later operation may read, undo handles included (`protocol.StateForm`); two histories
+with equal forms lead to one state, and every operation is played at every state: steps,
+uses, the look, and collecting garbage if a weak reference or a finalizer is reachable.
+Caches may fill and empty at any time; the player compares observations, answers and
+errors by key.  Stateful model checking over canonical heaps: Iosif, "Symmetry
+reductions for model checking of concurrent dynamic software" (2004); Visser, Havelund,
+Brat, Park and Lerda, "Model checking programs" (2003).
 
 How it works:
-- *The walk*: an operation that was not taken yet where the system stands; else by known
-  transitions to the nearest such state among `NEAR`; else from a fresh system by the
-  shortest known history.  Nothing is restored: each state is one that a real history
-  led to, and its form is compared on arrival.
-- *Cover*: round by round every operation is taken again at every state, each time from
-  another history, and from each variant in the order of dicts that was met.  The same
-  answer and the same target state must follow.
-- *Blind, then exact*: forms that do not see the order of dicts are far fewer.  Where
-  one of them leads to two futures, the order is read somewhere, and the exact forms are
-  explored; where they close and nothing was found, the exact ones are explored as well
-  if that is cheap, and else the proof assumes that the order is never read.
+- *The walk*: take an operation that was not taken yet at the current state; else follow
+  known transitions to the nearest such state among `NEAR`; else start from a fresh
+  system and follow the shortest known history.  No state is restored: a real history
+  leads to each state, and its form is compared on arrival.
+- *Cover*: round by round every operation is taken again at every state, each time after
+  another history, and from each known variant in the order of dicts.  The answer and
+  the target state must be the same.
+- *Blind, then exact*: forms that ignore the order of dicts are far fewer.  If one of
+  them leads to two futures, the order is read somewhere, and the exact forms are
+  explored.  If the blind forms close without a finding, the exact ones are explored as
+  well if that is cheap, and else the proof assumes that the order is never read.
 - *Hidden state*: two equal exact forms with two futures.
 
-Rules: a fresh system must have the first form, always; nothing is judged by a state
-alone: two states of the same active steps that never answer differently are no fault.
+Rules: a fresh system must always have the first form; a state alone is never a fault:
+two states of the same active steps that never answer differently are correct.
 """
 
 from collections import Counter, deque
@@ -38,27 +37,27 @@ from everyorder.harness.engine.protocol import History, Key, StateForm
 from everyorder.harness.engine.session import ExplorationSession
 from everyorder.harness.engine.symmetry import Orbits
 
-# States that are looked through for something left to do before a fresh system is
-# taken; 64 known transitions cost less than the reset of most registries.
+# States that are searched for an open operation before a fresh system is created; 64
+# known transitions cost less than the reset of most registries.
 NEAR = 64
 
-# From how many histories each operation is taken at each state, where there are so
-# many.  Of 34 registries made to deceive, plain search proves 27 to 30, two histories
+# Histories from which each operation is taken at each state, if there are so many.  Of
+# 34 registries made to deceive, plain search wrongly proves 27 to 30, two histories
 # leave 12, four leave 3.
 COVER = 4
 
-# Fewer than this many are no proof: one history shows nothing of what is hidden.
+# Fewer histories are not a proof: one history does not reveal hidden state.
 LEAST = 2
 
-# Rounds after the first may take so many times what the first took.
+# Later rounds may take at most so many times the operations of the first.
 ROUNDS = 6
 
-# An operation that was repeated so often without coming back to a known state is taken
-# for one that counts or logs; few operations more are spent on closing then.
+# An operation that was repeated so often without returning to a known state is taken
+# for one that counts or logs; then only a few operations more are spent on closing.
 GROWTH = 6
 MOST_GROWN = 2_000
 
-# A state that was come to so often with nothing left has but one history of steps.
+# A state reached so often with no open operation has only one history of steps.
 MOST_IDLE = 8
 
 _MARK: Final = 0x9E3779B97F4A7C15
@@ -80,8 +79,8 @@ class _Stop(Exception):
 class _Transition:
     """The result of an operation at a state, and the histories that it was taken from.
 
-    `life` and `length` say where the first of them stands among all that was played;
-    `marks` tell the histories apart, and `turns` the steps in them.
+    `life` and `length` are the place of the first of them among all plays; `marks`
+    identify the histories, and `turns` identify their steps.
     """
 
     target: int
@@ -98,8 +97,8 @@ class _Transition:
 class SearchPart:
     """The operations of a search: these steps, all uses, and looks.
 
-    Each fresh system is led by `leading` to where the search begins, and every
-    operation is taken from `cover` histories, where there are so many.
+    `leading` is played on each fresh system before the search begins, and every
+    operation is taken from `cover` histories, if there are so many.
     """
 
     steps: frozenset[int]
@@ -130,7 +129,7 @@ class Search:
         self._most = most
         self.spent = 0
         self.grows = False
-        # Whether what is no part of a state decides what follows (`VariantRead`).
+        # True if a variant, which is not part of a state, decides the future.
         self.variant_read = False
         self._index: dict[tuple[bytes, int], int] = {}
         self.keys: list[Key] = []
@@ -140,38 +139,40 @@ class Search:
         self._weak: list[bool] = []
         self._out: list[dict[int, _Transition]] = []
         self._exacts: list[set[bytes]] = []
-        # Steps for which others are played, by state, once that is known.
+        # Steps that are replaced by symmetric ones, by state, once that is known.
         self._redundant: dict[int, frozenset[int]] = {}
         self._orbits = Orbits(session, part.steps, exact=exact)
-        # Histories to two variants of one blind form, for the words of the assumption.
+        # Histories to two variants of one blind form, for the text of the assumption.
         self.variants: list[tuple[History, History]] = []
         self._fresh: StateForm | None = None
-        # What was played on each fresh system before the one at hand.
+        # The traces of the earlier fresh systems.
         self._lives: list[bytes] = []
         self._round = 1
         self.covered = 0
         self.closed = False
-        # How often a state was come to with nothing left to take.
+        # The number of arrivals at a state with no open operation.
         self._idle: Counter[int] = Counter()
-        # Where the system stands.
+        # The current state.
         self._at = 0
         self._form = StateForm(b"", b"")
         self._mark = self._turn = 0
 
     @property
     def states(self) -> int:
-        """How many states were met."""
+        """Return the number of states."""
         return len(self.keys)
 
     @property
     def transitions(self) -> int:
-        """How many operations were taken at them."""
+        """Return the number of operations taken at them."""
         return sum(map(len, self._out))
 
     def run(self) -> None:
         """Explore until all is covered, or the operations are spent.
 
-        Raises `OrderRead` in a blind stage.
+        Raises:
+            OrderRead: in a blind stage, the order of a dict decides a result.
+            VariantRead: a variant of an exact form decides a result.
         """
         self._start()
         try:
@@ -190,7 +191,7 @@ class Search:
             pass
 
     def history(self, state: int) -> History:
-        """The shortest known history to a state."""
+        """Return the shortest known history to a state."""
         return (*self._part.leading, *self._history(state, 0))
 
     def _take_all(self) -> None:
@@ -211,7 +212,7 @@ class Search:
                 self._idle[self._at] += 1
 
     def _reduce(self) -> None:
-        """Find out which steps need not be played where the system stands."""
+        """Find the steps that need not be played at the current state."""
         at = self._at
         if at in self._redundant or self.grows or not self._session.symmetries:
             return
@@ -229,40 +230,43 @@ class Search:
                 self._take(operation)
 
     def _open(self) -> Iterator[int]:
-        """The open operations where the system stands: not yet taken often enough."""
+        """Yield operations not yet taken often enough at the current state."""
         out, mark, cover = self._out[self._at], self._mark, self._part.cover
         variant, turning = _variant(self._form), self._turns(self._at)
         for operation in self._possible(self._at):
-            taken = out.get(operation)
-            if taken is None or (
-                mark not in taken.marks
+            transition = out.get(operation)
+            if transition is None or (
+                mark not in transition.marks
                 and (
-                    len(taken.marks) < self._round
-                    or (variant not in taken.variants and len(taken.variants) < cover)
+                    len(transition.marks) < self._round
+                    or (
+                        variant not in transition.variants
+                        and len(transition.variants) < cover
+                    )
                     or (
                         turning
-                        and self._turn not in taken.turns
-                        and _has_one_turn(taken)
+                        and self._turn not in transition.turns
+                        and _has_one_turn(transition)
                     )
                 )
             ):
                 yield operation
 
     def _has_open(self, state: int) -> bool:
-        """Whether an operation is open at the state, whatever the history."""
+        """Return True if an operation is open at the state, whatever the history."""
         out, number, turning = self._out[state], self._round, self._turns(state)
         for operation in self._possible(state):
-            taken = out.get(operation)
-            if taken is None or len(taken.marks) < number:
+            transition = out.get(operation)
+            if transition is None or len(transition.marks) < number:
                 return True
-            if turning and _has_one_turn(taken):
+            if turning and _has_one_turn(transition):
                 return True
         return False
 
     def _turns(self, state: int) -> bool:
-        """Whether other steps than before are to lead to the state.
+        """Return True if the state should be reached by other steps than before.
 
-        Histories that differ in uses and looks alone are often easier to come by.
+        Histories that differ only in uses and looks are often easier to find.
         """
         return (
             self._round >= LEAST
@@ -303,9 +307,9 @@ class Search:
             session.report_hidden(leading, leading)
 
     def _enter(self, way: tuple[int, int] | None) -> int:
-        """The state where the system stands, known or new; notes one more way to it."""
+        """Return the current state, known or new; store one more way to it."""
         form = self._form
-        # A step that lasts has no handle, so what it did may be gone from the form.
+        # A lasting step has no handle, so its effect may be missing in the form.
         name = form.exact if self.exact else form.blind, self._player.mask
         state = self._index.get(name)
         if state is None:
@@ -325,12 +329,12 @@ class Search:
             if form.exact not in exacts and len(exacts) < 2 * COVER:
                 exacts.add(form.exact)
                 if len(self.variants) < COVER:
-                    found = self._player.trace
-                    self.variants.append((self.history(state), tuple(found)))
+                    trace = self._player.trace
+                    self.variants.append((self.history(state), tuple(trace)))
         return state
 
     def _take(self, operation: int) -> None:
-        """Play an operation where the system stands, and compare what is known."""
+        """Play an operation at the current state; compare it with the known result."""
         session, player = self._session, self._player
         if self.spent >= self._most:
             raise _Stop
@@ -338,13 +342,13 @@ class Search:
         session.meter.count()
         source, form = self._at, self._form
         mark, turn = self._mark, self._turn
-        taken = self._out[source].get(operation)
-        found = len(session.findings)
+        transition = self._out[source].get(operation)
+        count = len(session.findings)
         try:
             value = player.play(operation)
         finally:
-            if len(session.findings) > found:
-                self._name(taken, form)
+            if len(session.findings) > count:
+                self._name(transition, form)
         after = player.state()
         assert isinstance(after, StateForm), "the fresh system had one"
         self._form = after
@@ -352,41 +356,41 @@ class Search:
         if operation < session.operations.steps:
             self._turn = hash((turn, operation, _MARK))
         self._at = target = self._enter((source, operation))
-        if taken is None:
+        if transition is None:
             place = len(self._lives), len(player.trace)
             self._out[source][operation] = _Transition(
                 *(target, value, *place), {form.exact}, {_variant(form)}, {mark}, {turn}
             )
             return
-        if (target, value) != (taken.target, taken.value):
-            self._report_difference(taken, form)
-        taken.marks.add(mark)
-        taken.turns.add(turn)
-        taken.exacts.add(form.exact)
-        taken.variants.add(_variant(form))
+        if (target, value) != (transition.target, transition.value):
+            self._report_difference(transition, form)
+        transition.marks.add(mark)
+        transition.turns.add(turn)
+        transition.exacts.add(form.exact)
+        transition.variants.add(_variant(form))
 
-    def _name(self, taken: _Transition | None, form: StateForm) -> None:
-        """Call the last finding hidden state where it contradicts an equal state."""
+    def _name(self, transition: _Transition | None, form: StateForm) -> None:
+        """Change the last finding to hidden state if it contradicts an equal state."""
         findings = self._session.findings
-        if taken is not None and _variant(form) in taken.variants:
+        if transition is not None and _variant(form) in transition.variants:
             finding = findings[-1]
             if finding.kind in ("order", "use", "cold", "wedged", "error"):
                 findings[-1] = replace(finding, kind="hidden")
 
-    def _report_difference(self, taken: _Transition, form: StateForm) -> None:
-        """Equal forms have two futures: an order is read, or state is hidden."""
-        if not self.exact and form.exact not in taken.exacts:
+    def _report_difference(self, transition: _Transition, form: StateForm) -> None:
+        """Report two futures of equal forms: an order is read, or state is hidden."""
+        if not self.exact and form.exact not in transition.exacts:
             raise OrderRead
-        if _variant(form) not in taken.variants:
+        if _variant(form) not in transition.variants:
             self.variant_read = True
             self.closed = False
             raise VariantRead
         trace = bytes(self._player.trace)
-        life = (*self._lives, trace)[taken.life]
-        self._session.report_hidden(tuple(life[: taken.length]), tuple(trace))
+        life = (*self._lives, trace)[transition.life]
+        self._session.report_hidden(tuple(life[: transition.length]), tuple(trace))
 
     def _path_to_open(self, most: int) -> list[int] | None:
-        """Operations that lead to the nearest state where something is left."""
+        """Return operations that lead to the nearest state with an open operation."""
         start = self._at
         came: dict[int, tuple[int, int]] = {start: (start, -1)}
         queue = deque([start])
@@ -398,16 +402,17 @@ class Search:
                     state, operation = came[state]
                     way.append(operation)
                 return way[::-1]
-            for operation, taken in self._out[state].items():
-                if taken.target not in came:
-                    came[taken.target] = (state, operation)
-                    queue.append(taken.target)
+            for operation, transition in self._out[state].items():
+                if transition.target not in came:
+                    came[transition.target] = (state, operation)
+                    queue.append(transition.target)
         return None
 
     def _restart(self) -> bool:
-        """Lead a fresh system to the shallowest state where something is left.
+        """Lead a fresh system to the shallowest state with an open operation.
 
-        By a history that nothing of it was taken from; False where there is none.
+        The history is one that no operation there was taken from; False if there is
+        none.
         """
         order = sorted(range(self.states), key=self._depth.__getitem__)
         for state in order:
@@ -426,15 +431,15 @@ class Search:
     def _is_new(self, state: int, mark: int) -> bool:
         out, number = self._out[state], self._round
         for operation in self._possible(state):
-            taken = out.get(operation)
-            if taken is None:
+            transition = out.get(operation)
+            if transition is None:
                 return True
-            if len(taken.marks) < number and mark not in taken.marks:
+            if len(transition.marks) < number and mark not in transition.marks:
                 return True
         return False
 
     def _history(self, state: int, number: int) -> History:
-        """The history to a state by its way of that number, then by first ways."""
+        """Return the history to a state by its way `number`, then by first ways."""
         backwards: list[int] = []
         while self._ways[state]:
             state, operation = self._ways[state][number]
@@ -443,9 +448,9 @@ class Search:
         return tuple(reversed(backwards))
 
     def _grows(self) -> bool:
-        """Whether repeating some operation never comes back to a known state.
+        """Return True if repeating some operation never returns to a known state.
 
-        A step is done and undone, or done again where it stays.
+        A step is done and undone, or done again if it cannot be undone.
         """
         operations = self._session.operations
         relations = operations.relations
@@ -461,10 +466,10 @@ class Search:
                 turns = 2
             new = 0
             for _ in range(GROWTH):
-                known = self.states
+                states = self.states
                 for _ in range(turns):
                     self._take(operation)
-                new += self.states - known == turns
+                new += self.states - states == turns
             if new == GROWTH:
                 return True
             self._reset()
@@ -475,8 +480,8 @@ def _variant(form: StateForm) -> bytes:
     return form.variant or form.exact
 
 
-def _has_one_turn(taken: _Transition) -> bool:
-    return len(taken.turns) < LEAST
+def _has_one_turn(transition: _Transition) -> bool:
+    return len(transition.turns) < LEAST
 
 
 def _mark_of(history: History) -> int:

@@ -1,24 +1,24 @@
-"""Strategies: the theorems behind them, what each claims, and which `auto` chooses.
+"""Strategies: the theorems behind them, their claims, and the choice of `auto`.
 
 Claims are data.  A report prints `GUARANTEES` and `ASSUMPTIONS` and never a stronger
 word; "exhaustive" does not occur without its scope.
 
 Let a *concrete state* be everything that any later operation may read: the registry,
-the undo handles of the active steps, and what else the operations reach.
+the undo handles of the active steps, and all else that the operations reach.
 
-Assumption E.  Let two states be equal when an isomorphism of their object graphs fixes
-roots and values.  No operation tells equal states apart: by `id`, by the hash of an
+Assumption E.  Let two states be equal if an isomorphism of their object graphs fixes
+roots and values.  No operation distinguishes equal states: by `id`, by the hash of an
 address, by the order of a set, by `is` between equal numbers or strings, by hashes of
 keys that changed since, by a clock or the hash seed.
 
-T0 (proof on complete states).  Suppose the form of a state is complete, every operation
+T0 (proof on complete states).  Suppose the form of a state is complete; every operation
 (steps, undos by the handle that the state holds, uses, the look) was played at every
-state that was found, from a system whose form was compared on arrival, until no new
-state was found, and what was observed, answered and raised was the same wherever the
-same steps were active.  Then, under E, the same holds for every finite sequence of
-these operations: by induction over it, as each is played at a state equal to one at
-which it was played.  Threads, time, handles that are dropped or closed twice are no
-operations, and nothing is said of them.
+state, from a system whose form was compared on arrival, until no new state was found;
+and observations, answers and errors were the same whenever the same steps were active.
+Then, under E, the same holds for every finite sequence of these operations: by
+induction over it, as each is played at a state equal to one at which it was played.
+Threads, time, and handles that are dropped or closed twice are not operations, and
+there is no claim about them.
 
 T1 (the same, one state for each set).  Suppose a system is settled: its state
 determines the concrete state, and for each reachable set S of active steps there is one
@@ -34,9 +34,9 @@ failing square, four transitions long, and that is its natural explanation
 (`refutation.py`).
 
 T3 (observations prove nothing by induction).  If the observation does not determine the
-concrete state, equal observations must not be merged.  There are two honest ways out.
-Either name an abstraction of the history and cover it: the set; the order of what is
-active (`arrangements`); the last s operations (`walk:s`).  Or bound what is hidden:
+concrete state, equal observations must not be merged.  There are two sound ways out.
+Either name an abstraction of the history and cover it: the set; the order of the active
+steps (`arrangements`); the last s operations (`walk:s`).  Or bound the hidden part:
 with the lattice as specification and a reset, canonical histories times all histories
 of at most k + 1 operations are complete for every system whose states are all reached
 by a canonical history and at most k operations (`kA:k`; Vaandrager and Melse, CONCUR
@@ -44,26 +44,26 @@ by a canonical history and at most k operations (`kA:k`; Vaandrager and Melse, C
 
 T4 (walks).  The digraph of (set, last s operations) has an Eulerian circuit, of length
 A^(s+1) * 2^n for A operations, so one run without a reset takes every operation after
-every such history (`suites.py`; Hierholzer 1873, van Aardenne-Ehrenfest and de Bruijn
-1951). It covers; it does not prove: what a visit starts from depends on the run before
-it.
+every such history (`histories.py`; Hierholzer 1873, van Aardenne-Ehrenfest and de
+Bruijn 1951).  It covers; it does not prove: the state at the start of a visit depends
+on the run before it.
 
-T5 (symmetry).  Let an exchange of two steps, with their parameters in each other's
-place, turn every history into one that shows the same.  Then what holds at a state
-holds at its image, and where the exchange leaves a state as it is, one of the two steps
-stands for the other there; so one state of each orbit is enough (Ip and Dill, "Better
-verification through symmetry", 1996).  That it does is checked on short histories and
-assumed of the others (`symmetry.py`).
+T5 (symmetry).  Let an exchange of two steps, with their parameters exchanged, turn
+every history into one with the same results.  Then a property of a state holds at its
+image, and if the exchange does not change a state, one of the two steps represents the
+other there; so one state of each orbit is enough (Ip and Dill, "Better verification
+through symmetry", 1996).  The premise is checked on short histories and assumed of the
+others (`symmetry.py`).
 
 No theorem (groups).  Steps that write nothing in common, and of which no two differ in
-order, may still read what others write; what is explored apart holds as far as it was
+order, may still read what others write; the results hold as far as the groups were
 explored (`groups.py`).
 
 How it works: a name is `graph` or, with a parameter, `walk:2`; several joined by '+'
-run one after the other on one record.  `parse` makes `Strategy` values of them, `plan`
-tells their size and claims without a system, and `choose` is what `auto` stands for.
+run one after the other on one record.  `parse` converts them to `Strategy` values,
+`plan` returns their size and claims without a system, and `choose` implements `auto`.
 
-When you add a strategy: its size and its run in `suites.py`, its two claims here, an
+When you add a strategy: its size and its run in `histories.py`, its two claims here, an
 entry in `_TABLE`, and a place in `choose`.
 """
 
@@ -102,8 +102,8 @@ from everyorder.harness.engine.proof import (
 from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, ExplorationSession
 from everyorder.harness.engine.states import LEAST
 
-# What a complete run without a violation shows; {k} is the strategy's parameter;
-# a name with its parameter goes before the family's.
+# The claim of a complete run without a violation; {k} is the strategy's parameter; a
+# name with its parameter takes precedence over the family's.
 GUARANTEES: Mapping[str, str] = {
     "graph": (
         "every finite history, of any length, shows what its active steps say (proof "
@@ -140,34 +140,34 @@ GUARANTEES: Mapping[str, str] = {
     ),
 }
 
-# What a search for complete states shows that came to no proof.
+# The claim of a search for complete states that did not become a proof.
 OPEN = (
-    "nothing beyond the histories that were played, as states were left that nobody "
-    "found, or can see"
+    "nothing beyond the histories that were played: some states were not found, or "
+    "cannot be read"
 )
 
-# What every proof assumes (assumption E), and what it is about.
+# What every proof assumes (assumption E), and its scope.
 EQUAL_STATES = (
-    "no operation tells equal states apart: by id, the hash of an address, the order "
+    "no operation distinguishes equal states: by id, the hash of an address, the order "
     "of a set, `is` between equal values, a clock or the hash seed"
 )
 SCOPE = "one thread, one process; undo handles are kept, and closed once"
 
-# What the claim rests on besides the run.
+# What the claim assumes in addition to the run.
 ASSUMPTIONS: Mapping[str, str] = {
     "graph": EQUAL_STATES,
-    "stale": "a cache that goes stale does so by one change, beside one other step",
-    "random": "nothing follows for what was not played",
+    "stale": "a cache becomes stale by one change, with one other step active",
+    "random": "nothing follows for operations that were not played",
     "walk": (
-        "what matters of a history are the active steps and its last {k} operations"
+        "only these of a history matter: the active steps and its last {k} operations"
     ),
-    "walk:0": "what matters of a history are the active steps",
+    "walk:0": "only the active steps of a history matter",
     "histories": "longer histories behave like their parts of at most {k} operations",
     "groups": (
-        "what groups do to each other shows in what they write, between two steps, or "
-        "with all others active; what a step reads does not show, so this is no proof"
+        "effects between groups show in their writes, between two steps, or with all "
+        "others active; reads do not show, so this is not a proof"
     ),
-    "arrangements": "what matters of a history is the order of what is active",
+    "arrangements": "only the order of the active steps matters",
     "kA": (
         "every state is reached by a canonical history and at most {k} operations "
         "more, and a look changes nothing"
@@ -194,13 +194,13 @@ PAIRS = (
 
 @dataclass(frozen=True, slots=True)
 class StrategyFamily:
-    """What a family of strategies does, as functions of the parameter."""
+    """A family of strategies, as functions of the parameter."""
 
     # (steps, uses, parameter, ordered) -> operations when no step fails.
     size: Callable[[int, int, int, bool], int]
     run: Callable[[ExplorationSession, int], None]
     least: int | None = None
-    # Exact operations once the reachable states are known, where that is possible.
+    # Exact operations once the reachable states are known, if that is possible.
     measured: Callable[[ExplorationSession, int], int] | None = None
 
 
@@ -274,34 +274,34 @@ KNOWN_STRATEGIES = (
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One rung: a family and its parameter (0 where it has none)."""
+    """One strategy: a family and its parameter (0 if it has none)."""
 
     family: str
     parameter: int = 0
 
     @property
     def name(self) -> str:
-        """The name as a person writes it."""
+        """Return the name as a person writes it."""
         if _TABLE[self.family].least is None:
             return self.family
         return f"{self.family}:{self.parameter}"
 
     @property
     def guarantee(self) -> str:
-        """What a complete run shows."""
+        """Return the claim of a complete run."""
         return _claim(GUARANTEES, self)
 
     @property
     def assumption(self) -> str:
-        """What that rests on."""
+        """Return the assumption of that claim."""
         return _claim(ASSUMPTIONS, self)
 
     def size(self, steps: int, uses: int, *, ordered: bool = False) -> int:
-        """Operations of the plan when no step fails."""
+        """Return the operations of the plan when no step fails."""
         return _TABLE[self.family].size(steps, uses, self.parameter, ordered)
 
     def measure(self, session: ExplorationSession) -> int:
-        """Operations of the plan as far as the session knows what can be reached."""
+        """Return the operations of the plan, by the reachable states if known."""
         measured = _TABLE[self.family].measured
         if measured is None or not session.reached:
             operations = session.operations
@@ -319,9 +319,10 @@ def _claim(claims: Mapping[str, str], strategy: Strategy) -> str:
 
 
 def parse(text: str) -> tuple[Strategy, ...]:
-    """The strategies that a name like "walk:2+graph" joins.
+    """Return the strategies that a name like "walk:2+graph" joins.
 
-    Raises `BadStrategy`.
+    Raises:
+        BadStrategy: a part of the name is unknown.
     """
     return tuple(_parse_one(part.strip(), text) for part in text.split("+"))
 
@@ -344,10 +345,10 @@ def _parse_one(part: str, text: str) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class StrategyPlan:
-    """What would be run: its name, its exact size in operations, its guarantee.
+    """The name, the size in operations and the guarantee of a planned run.
 
     The size is exact when no step fails.  Otherwise it is an estimate, which an
-    exploration replaces by the exact number as soon as it knows what can be reached.
+    exploration replaces by the exact number as soon as the reachable states are known.
     """
 
     strategy: str
@@ -358,9 +359,10 @@ class StrategyPlan:
 def plan(
     steps: int, uses: int, strategy: str, *, order_dependent: bool = False
 ) -> StrategyPlan:
-    """The plan of a strategy for n steps and m uses; "auto" is not a plan by itself.
+    """Return the plan of a strategy for n steps and m uses; "auto" has no plan.
 
-    Raises `BadStrategy`.
+    Raises:
+        BadStrategy: a part of the name is unknown or too large.
     """
     parts = parse(strategy)
     return StrategyPlan(
@@ -371,29 +373,29 @@ def plan(
 
 
 def guarantee(parts: tuple[Strategy, ...]) -> str:
-    """The guarantees of several strategies as one text."""
+    """Return the guarantees of several strategies as one text."""
     return "; ".join(f"{part.name}: {part.guarantee}" for part in parts)
 
 
-# Past these n a row of sequences does not pay to construct only to learn its size:
-# n^t sequences in pure Python, about a second at 20^3 and at 12^4.
+# Above this many sequences a covering array is too expensive to build only for its
+# size: n^t sequences in pure Python, about a second at 20^3 and at 12^4.
 MOST_SEQUENCES = 25_000
 
-# A complete state costs as much as some ten operations, and how many there are is not
-# known before: searching for them gets a quarter of the budget to be planned with.
+# A complete state costs as much as some ten operations, and the number of states is
+# unknown in advance: the search for them is planned with a quarter of the budget.
 SHARE = 4
 
-# Thousands of random operations beside strategies that list their histories.
+# Thousands of random operations in addition to strategies that list their histories.
 MOST_DRAWN = 100
 
 
-# What is planned beside a search for complete states in case they do not close.
+# Families that are planned with a search for complete states in case it does not close.
 UNPROVEN = frozenset({"groups", "arrangements", "walk", "kA", "sca", "random"})
 
 
 @dataclass(slots=True)
 class _Choice:
-    """Strategies chosen so far, and what is left."""
+    """The strategies chosen so far, and the budget left."""
 
     steps: int
     uses: int
@@ -403,7 +405,7 @@ class _Choice:
     too_large: list[str] = field(default_factory=list)
 
     def take(self, *names: str) -> bool:
-        """Choose the first that fits; tell of the first where it did not."""
+        """Choose the first strategy that fits; report the first one if too large."""
         for name in names:
             (strategy,) = parse(name)
             sequences = self.steps**strategy.parameter
@@ -419,14 +421,14 @@ class _Choice:
         return False
 
 
-# What comes first where nobody says, within the budget: the proof, where the system
-# shows complete states; the short histories that unmask stale caches, at any n; every
-# history of few operations; groups of steps apart, where there are too many steps for
-# the proof to end; the walks; for very many steps every order of few of them, uses
-# included.  What is then left of the budget is drawn at random: a budget that is left
-# over is a promise not kept.  Each rung is a list of strategies by falling strength,
-# and gives the first that fits into what is left, or none; no rung leaves the uses out,
-# and the first of a rung that did not fit is reported with its size.
+# The order of the default choice, within the budget: the proof, if the system shows
+# complete states; the short histories that unmask stale caches, at any n; every history
+# of few operations; separate groups of steps, if there are too many steps for the proof
+# to end; the walks; for very many steps every order of few of them, uses included.  The
+# rest of the budget is drawn at random, because an unspent budget is a promise not
+# fulfilled.  Each rung is a list of strategies by falling strength, and contributes the
+# first one that fits into the rest, or none; no rung leaves the uses out, and the first
+# one of a rung that did not fit is reported with its size.
 def choose(
     steps: int,
     uses: int,
@@ -437,7 +439,7 @@ def choose(
     settled: bool = True,
     reversible: bool = True,
 ) -> tuple[tuple[Strategy, ...], tuple[str, ...]]:
-    """The strategies to run, and what was too large (texts for `skipped`).
+    """Return the strategies to run, and the too large ones (texts for `skipped`).
 
     A system is `printed` if it shows complete states.
     """

@@ -1,27 +1,27 @@
 """Symmetric steps: declared by the scenario, checked here, and then used.
 
-What "differ in nothing but their parameter" means: two steps are exchangeable if a
-history and its twin, with the two in each other's place, show the same, with the two
-parameters in each other's place.  States that differ by such an exchange only need not
-be explored twice (symmetry reduction: Ip and Dill, "Better verification through
-symmetry", 1996), which turns the 2^m sets of m steps into m + 1.
+Two steps that "differ only in their parameter" are exchangeable: a history and its
+twin, in which the two steps are exchanged, have the same results, with the two
+parameters exchanged.  States that differ only by such an exchange need not be explored
+twice (symmetry reduction: Ip and Dill, "Better verification through symmetry", 1996),
+which turns the 2^m sets of m steps into m + 1.
 
 How it works:
-- *Check*: the first step of a class with each of the others, in every history of at
-  most `DEPTH` operations over both, a third one, all uses and looks, and in those that
-  begin with any one other step; each is played on a fresh system, and everything that
-  came back is compared.  What the relations say of the two must be the same.
-- *Exchange*: of what is seen, texts are compared, in which the parameter is a whole
-  word or several.  What is listed by name stands elsewhere under another name, so the
-  order of lines, and of words in a line, is left out; the same steps in two orders are
-  played as well, and compared exactly by whatever compares all histories.
-- *Use*: at a state, two steps of a class can stand for each other if both are untouched
-  by its history, or if the twin of its history leads to the same state; of those that
-  can be done the lowest is, of those that can be undone the highest.  Where only the
-  order of dicts differs then, what follows is compared, and the proof assumes that the
-  order is not read.
+- *Check*: the first step of a class is compared with each of the others, in every
+  history of at most `DEPTH` operations over both, a third one, all uses and looks, and
+  in those that begin with any one other step; each is played on a fresh system, and all
+  results are compared.  The relations of the two must be the same.
+- *Exchange*: results are compared as texts, in which the parameter is one or several
+  whole words.  Items that are sorted by name move when the name changes, so the order
+  of lines, and of words in a line, is ignored; the same steps in two orders are played
+  as well, and compared exactly by the strategies that compare all histories.
+- *Use*: at a state, two steps of a class represent each other if its history contains
+  neither, or if the twin of its history leads to the same state; the lowest of those
+  that can be done is played, and the highest of those that can be undone.  If only the
+  order of dicts differs then, later results are compared, and the proof assumes that
+  the order is not read.
 
-Rule: the claim is an assumption of whatever was left out by it, and stands beside it.
+Rule: the claim is an assumption of every state that it skipped, and is reported.
 """
 
 import re
@@ -41,21 +41,24 @@ from everyorder.harness.engine.protocol import (
 )
 from everyorder.harness.engine.session import ExplorationSession
 
-# Operations of the longest histories of the check; two where it would take too many.
+# Operations of the longest histories of the check; one less if there would be too many.
 DEPTH = 3
 MOST_CHECKED = 20_000
 
-# Twins that are tried before it has to pay: one of four leads to the same state.
+# Twins that are tried at any rate; later ones only if one of four was equal so far.
 MOST_FUTILE = 50
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def check(session: ExplorationSession) -> None:
-    """Check the declared symmetries, and let them be used from then on.
+    """Check the declared symmetries, and allow their use from then on.
 
-    Sets `session.symmetries`.  Raises `BadScenario` where one is refuted, unless a
-    fault was found meanwhile, which is more.
+    Sets `session.symmetries`.
+
+    Raises:
+        BadScenario: a symmetry is refuted, unless a fault was found, which has
+            priority.
     """
     declared = session.operations.relations.symmetric
     _Check(session).run(declared)
@@ -64,14 +67,14 @@ def check(session: ExplorationSession) -> None:
 
 
 def caveats(session: ExplorationSession) -> Iterator[Caveat]:
-    """The claims that were used, as assumptions."""
+    """Yield the claims that were used, as assumptions."""
     for symmetry in session.symmetries if session.symmetry_used else ():
         names = [symmetry.text(member) for member in sorted(symmetry.members)]
         if len(names) > 3:
             names[1:-1] = ["..."]
         yield Caveat(
             "assumed",
-            f"{', '.join(names)} can stand for each other, as told; it was checked by "
+            f"{', '.join(names)} are interchangeable, as declared; this was checked by "
             f"{session.symmetry_checks:,} histories",
         )
 
@@ -80,9 +83,9 @@ class Reduction(NamedTuple):
     """The steps that need not be played at a state.
 
     For each of the `redundant` steps another one of its class is played.  `twins` are
-    histories to the same state with dicts in another order, and `order_read` says that
-    something else follows from one of them.  `moved` says that other histories were
-    played to find out, so that the system does not stand at the state any more.
+    histories to the same state with dicts in another order, and `order_read` means that
+    one of them has other results after it.  `moved` means that the check played other
+    histories, so that the system is not at the state any more.
     """
 
     redundant: frozenset[int]
@@ -92,7 +95,7 @@ class Reduction(NamedTuple):
 
 
 class Orbits:
-    """Which steps stand for each other at the states of one search."""
+    """The interchangeable steps at the states of one search."""
 
     def __init__(
         self, session: ExplorationSession, steps: frozenset[int], *, exact: bool
@@ -104,7 +107,7 @@ class Orbits:
         self._alike = 0
 
     def reduction(self, history: History) -> Reduction:
-        """The reduction at the state where the system stands, after this history."""
+        """Return the reduction at the current state, which `history` reached."""
         before = self._tried
         here = self._state()
         mask = self._session.player.mask
@@ -142,7 +145,7 @@ class Orbits:
         )
 
     def _state(self) -> tuple[Key, bytes, bytes]:
-        """The key, the form by which states are told apart, and the exact one."""
+        """Return the key, the form that identifies the state, and the exact form."""
         player = self._session.player
         form = player.state()
         assert isinstance(form, StateForm), "complete states are explored"
@@ -150,7 +153,7 @@ class Orbits:
         return player.key, name, form.exact
 
     def _tried_twin(self, twin: History) -> tuple[Key, bytes, bytes] | None:
-        """The state after a twin; None where that does not pay any more."""
+        """Return the state after a twin; None if trying twins does not pay any more."""
         if self._tried >= MOST_FUTILE and self._alike * 4 < self._tried:
             return None
         self._tried += 1
@@ -160,9 +163,9 @@ class Orbits:
     def _is_order_read(
         self, history: History, twin: History, both: Sequence[int], members: list[int]
     ) -> bool:
-        """Whether something else follows after the twin; looks are compared by key.
+        """Return True if the results after the twin differ; looks are compared by key.
 
-        Of the class the two steps are played, and the first that is not active.
+        Of the class, the two steps are played, and the first one that is not active.
         """
         operations, mask = self._session.operations, self._session.player.mask
         first = [each for each in members if not mask >> each & 1][:1]
@@ -181,20 +184,20 @@ class Orbits:
 
 
 def swap(history: History, one: int, other: int) -> History:
-    """The history with two steps in each other's place: its twin."""
+    """Return the twin: the history with two steps exchanged."""
     turn = {one: other, other: one}
     return tuple(turn.get(operation, operation) for operation in history)
 
 
 def _play(session: ExplorationSession, history: History) -> list[Hashable]:
-    """The results of a history's operations on a fresh system, besides the plan."""
+    """Return the results of a history on a fresh system, outside of the plan."""
     session.meter.check_time()
     session.player.reset()
     return [session.player.play(operation) for operation in history]
 
 
 class _Check:
-    """Plays histories, each once, and compares them with their twins."""
+    """Plays each history once, and compares it with its twin."""
 
     def __init__(self, session: ExplorationSession) -> None:
         self._session = session
@@ -213,15 +216,15 @@ class _Check:
                         reason="their relations to other steps differ",
                     )
             for depth in (DEPTH, DEPTH - 1):
-                asked = [
+                checks = [
                     (other, self._histories((first, other, third), depth))
                     for other, third in zip(
                         others, others[1:] + others[:1], strict=True
                     )
                 ]
-                if sum(len(each) for _, each in asked) <= MOST_CHECKED:
+                if sum(len(each) for _, each in checks) <= MOST_CHECKED:
                     break
-            for other, histories in asked:
+            for other, histories in checks:
                 for history in histories:
                     self._compare(symmetry, history, first, other)
         self._session.symmetry_checks = len(self._known)
@@ -252,7 +255,7 @@ class _Check:
         steps: tuple[int, int],
         ends: list[tuple[History, Hashable]],
     ) -> str:
-        """The line where a parameter is seen without its step; or ""."""
+        """Return the line where a parameter occurs without its step, or ""."""
         for step in steps:
             for history, value in ends:
                 if step not in history and any(
@@ -261,25 +264,25 @@ class _Check:
                     for line in lines_of(value)
                 ):
                     return (
-                        f"{symmetry.members[step][0]} is seen without "
-                        f"{symmetry.text(step)}, so that nobody can tell what it "
-                        f"stands for ({self._line(symmetry, history, value)})"
+                        f"{symmetry.members[step][0]} occurs without "
+                        f"{symmetry.text(step)}, so its meaning is ambiguous "
+                        f"({self._line(symmetry, history, value)})"
                     )
         return ""
 
     def _results(self, history: History) -> list[Hashable]:
-        known = self._known.get(history)
-        if known is None:
+        results = self._known.get(history)
+        if results is None:
             played = _play(self._session, (*history, self._operations.look))
-            known = self._known[history] = played
-        return known
+            results = self._known[history] = played
+        return results
 
     def _histories(self, steps: tuple[int, int, int], depth: int) -> list[History]:
-        found = _histories(self._operations, *steps, depth=depth)
-        return list(islice(found, MOST_CHECKED + 1))
+        histories = _histories(self._operations, *steps, depth=depth)
+        return list(islice(histories, MOST_CHECKED + 1))
 
     def _line(self, symmetry: Symmetry, history: History, value: Hashable) -> str:
-        """A history, and what its last operation gave."""
+        """Return a history and the result of its last operation, as text."""
         operations = self._operations
         words = []
         for operation in history:
@@ -291,12 +294,12 @@ class _Check:
                 words.append(f"use {operation - operations.steps + 1}")
             else:
                 words.append("observe()")
-        shown = " / ".join(lines_of(value)) or "nothing"
-        return f"{', '.join(words)} gives {shown}"
+        result = " / ".join(lines_of(value)) or "nothing"
+        return f"{', '.join(words)} gives {result}"
 
 
 class Exchange:
-    """Puts two parameters in each other's place, in whatever is seen."""
+    """Exchanges two parameters in a result."""
 
     def __init__(self, one: Sequence[str], other: Sequence[str]) -> None:
         pairs = list(zip(one, other, strict=True))
@@ -304,29 +307,29 @@ class Exchange:
         self._pattern = _word_pattern(self._partners)
 
     def words(self, value: Hashable) -> list[list[str]]:
-        """The words of each line, with the parameters exchanged, to be compared."""
+        """Return the sorted words of each line, with the parameters exchanged."""
         lines = lines_of(value)
         if self._partners:
             lines = [self._pattern.sub(self._partner, line) for line in lines]
         return sorted(sorted(_WORD.findall(line)) for line in lines)
 
-    def _partner(self, found: re.Match[str]) -> str:
-        return self._partners[found[0]]
+    def _partner(self, match: re.Match[str]) -> str:
+        return self._partners[match[0]]
 
 
 def occurs_in(text: str, other: str) -> bool:
-    """Whether a text occurs in another one as whole words; an empty one does."""
+    """Return True if a text occurs in another one as whole words; an empty one does."""
     return not text or _word_pattern([text]).search(other) is not None
 
 
 def _word_pattern(texts: Iterable[str]) -> re.Pattern[str]:
-    """The pattern that finds texts as whole words, the longest first."""
+    """Return the pattern that finds texts as whole words, the longest first."""
     longest = sorted(map(re.escape, texts), key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)")
 
 
 def lines_of(value: Hashable) -> list[str]:
-    """A value that was seen, as lines; None as nothing."""
+    """Return the lines of a result; no lines for None."""
     if isinstance(value, tuple):
         return [line for each in value for line in lines_of(each)]
     if value is None:
@@ -339,22 +342,22 @@ def lines_of(value: Hashable) -> list[str]:
 def _histories(
     operations: Operations, one: int, other: int, third: int, *, depth: int
 ) -> Iterator[History]:
-    """The histories of the check, in which the two steps occur."""
-    asked = range(operations.steps, operations.look + 1)
+    """Yield the histories of the check, which contain one of the two steps."""
+    uses = range(operations.steps, operations.look + 1)
     members = dict.fromkeys((one, other, third))
     both = {one, other}
     besides = [step for step in range(operations.steps) if step not in members]
     for length in range(1, depth + 1):
-        for history in product((*members, *asked), repeat=length):
+        for history in product((*members, *uses), repeat=length):
             if both.intersection(history):
                 yield history
-        for history in product((one, other, *asked), repeat=length - 1):
+        for history in product((one, other, *uses), repeat=length - 1):
             if both.intersection(history):
                 yield from ((step, *history) for step in besides)
 
 
 def _are_related_alike(relations: Relations, one: int, other: int) -> bool:
-    """Whether the relations say of one step what they say of the other."""
+    """Return True if the relations of one step are those of the other."""
 
     def turned(steps: Iterable[int]) -> frozenset[int]:
         return frozenset(swap(tuple(steps), one, other))

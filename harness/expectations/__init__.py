@@ -1,4 +1,4 @@
-"""Expect files: what a scenario showed when somebody last accepted it."""
+"""Expect files: the observations of a scenario that a user has accepted."""
 
 from everyorder.harness.expectations.compare import (
     Comparison,

@@ -1,20 +1,20 @@
-"""Expected documents compared with found ones: verdicts by key, and their words.
+"""Comparison of expected documents with the current ones: verdicts by key, and texts.
 
-- missing: found, but nothing is expected there (or there is no file at all);
-- changed: expected and found differ, in an entry or in a field of the header;
-- stale: expected, but no longer there to be found.
+- missing: observed, but not expected (or there is no file at all);
+- changed: expected and observed differ, in an entry or in a field of the header;
+- stale: expected, but no longer observed.
 
-A comparison is data; `accept` makes the next document of it, `explain` a text: a line
-with the verdict, the first key, the counts and the flag that accepts it; then the
-fields of the header that differ; then the entries, those with equal diffs told once.
+A comparison is data; `accept` builds the next document from it, `explain` a text: a
+line with the verdict, the first key, the counts and the flag that accepts it; then the
+header fields that differ; then the entries, those with equal diffs merged.
 
 Rules:
-- a digest agrees with the body that it is the digest of; keys whose body is only known
-  by its digest are one class, whatever the digests;
-- `effort=False` leaves out strategy, guarantee and size, for runs whose strategy or
-  budget somebody chose by hand;
-- at most `MOST_CLASSES` classes and `MOST_LINES` lines of each are shown, and what is
-  left out is counted.
+- a digest matches the body from which it was computed; keys that differ and have only a
+  digest form one class, for all digests;
+- `effort=False` ignores strategy, guarantee and size, for runs whose strategy or budget
+  the user chose;
+- at most `MOST_CLASSES` classes and `MOST_LINES` lines of each are printed, and the
+  others are counted.
 """
 
 from dataclasses import dataclass, replace
@@ -34,9 +34,9 @@ from everyorder.harness.report.outcome import Report
 
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 
-# Fields that follow from how much was explored, not from what the scenario is.
+# Fields that depend on the amount of exploration, not on the scenario.
 EFFORT = ("strategy", "guarantee", "explored")
-# Fields that may get longer where a scenario grows: old numbers keep their meaning.
+# Fields that may get longer when a scenario grows: old numbers keep their meaning.
 GROWING = ("steps", "uses")
 
 
@@ -54,7 +54,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The most severe one; a changed header counts as changed."""
+        """Return the most severe verdict; a changed header counts as changed."""
         if self.expected is None:
             return "missing"
         if self.changed or (self.fields and not (self.missing or self.stale)):
@@ -65,12 +65,12 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Whether everything is as expected."""
+        """Return True if everything is as expected."""
         return self.verdict == "unchanged"
 
     @property
     def divisible(self) -> bool:
-        """Whether old keys keep their meaning, so that some alone can be accepted."""
+        """Return True if old keys keep their meaning, so one key can be accepted."""
         if self.expected is None:
             return False
         old, new = self.expected.header(), self.found.header()
@@ -82,7 +82,7 @@ class Comparison:
 
     @property
     def only_new(self) -> bool:
-        """Whether accepting it would add to what is expected and replace nothing."""
+        """Return True if accepting the comparison only adds entries."""
         if self.expected is None:
             return True
         if self.changed or self.stale or not self.missing:
@@ -91,10 +91,13 @@ class Comparison:
 
 
 def compare(
-    expected: Document | None, found: Report | Document, *, effort: bool = True
+    expected: Document | None, actual: Report | Document, *, effort: bool = True
 ) -> Comparison:
-    """Compare what is expected, None where nothing is, with a report's findings."""
-    new = found if isinstance(found, Document) else document_of(found)
+    """Compare an expected document, or None, with a report or its document.
+
+    `effort=False` ignores the fields of `EFFORT`.
+    """
+    new = actual if isinstance(actual, Document) else document_of(actual)
     if expected is None:
         return Comparison(
             None, new, (), tuple(key for key, _ in new.entries), (), (), 0
@@ -118,28 +121,29 @@ def compare(
 
 
 def accept(comparison: Comparison, keys: frozenset[Key] | None = None) -> Document:
-    """The document to write: everything found, or only some keys of it.
+    """Return the document to write: all observations, or only those of some keys.
 
-    With `keys`, a missing or changed key of them is taken from what was found, a stale
-    one is given up, and everything else stays as it was expected; the header is that
-    of what was found.  Where a comparison is not `divisible`, all of it is taken.
+    With `keys`, the missing and changed ones of them are replaced by the observations,
+    the stale ones are removed, and all other entries keep their expectations; the
+    header is the new one. If a comparison is not `divisible`, the whole new document is
+    returned.
     """
-    expected, found = comparison.expected, comparison.found
+    expected, actual = comparison.expected, comparison.found
     if keys is None or expected is None or not comparison.divisible:
-        return found
-    old, new = dict(expected.entries), dict(found.entries)
-    kept = {key: body for key, body in old.items() if key not in keys}
-    taken = {key: body for key, body in new.items() if key in keys}
-    merged = sorted((kept | taken).items(), key=lambda entry: entry[0].rank)
-    return replace(found, entries=tuple(merged))
+        return actual
+    old, new = dict(expected.entries), dict(actual.entries)
+    unselected = {key: body for key, body in old.items() if key not in keys}
+    selected = {key: body for key, body in new.items() if key in keys}
+    merged = sorted((unselected | selected).items(), key=lambda entry: entry[0].rank)
+    return replace(actual, entries=tuple(merged))
 
 
-# Three classes and thirty lines fit a screen and show whether it is one cause or many.
+# Three classes and thirty lines fit a screen and show whether there is one cause.
 MOST_CLASSES = 3
 MOST_LINES = 30
 MOST_KEYS = 6
 
-# Lines around a difference: the operator's name or the table's title is among them.
+# Context lines of a diff; they usually include the operator's name or the title.
 CONTEXT = 2
 
 
@@ -153,7 +157,7 @@ class DiffClass:
 
 
 def classes(comparison: Comparison) -> tuple[DiffClass, ...]:
-    """Every missing, changed and stale entry, grouped by verdict and diff."""
+    """Return every missing, changed and stale entry, grouped by verdict and diff."""
     if comparison.expected is None:
         return ()
     old, new = dict(comparison.expected.entries), dict(comparison.found.entries)
@@ -178,14 +182,14 @@ def classes(comparison: Comparison) -> tuple[DiffClass, ...]:
 
 
 def diff(was: list[str], now: list[str]) -> tuple[str, ...]:
-    """A unified diff without its file header; `@@` alone stands between hunks."""
+    """Return a unified diff without its file header; `@@` separates hunks."""
     lines = list(unified_diff(was, now, lineterm="", n=CONTEXT))[2:]
-    shown = ["@@" if line.startswith("@@") else line for line in lines]
-    return tuple(shown[1:])
+    numberless = ["@@" if line.startswith("@@") else line for line in lines]
+    return tuple(numberless[1:])
 
 
 def header_diffs(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
-    """The fields of the header that differ, each with its diff."""
+    """Return the header fields that differ, each with its diff."""
     if comparison.expected is None:
         return []
     old, new = comparison.expected.header(), comparison.found.header()
@@ -193,7 +197,7 @@ def header_diffs(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def headline(comparison: Comparison, flag: str) -> str:
-    """The one line: verdict, first key, counts, and the flag that accepts it."""
+    """Return one line: verdict, first key, counts, and the flag that accepts it."""
     if comparison.expected is None:
         count = len(comparison.missing)
         return f"nothing is expected yet ({_entries(count)}); {flag} accepts it"
@@ -215,7 +219,7 @@ def headline(comparison: Comparison, flag: str) -> str:
 
 
 def explain(comparison: Comparison, flag: str) -> str:
-    """The whole text, without a newline at its end; empty where all is as expected."""
+    """Return the whole text without a final newline; empty if all is as expected."""
     if comparison.passed:
         return ""
     lines = [headline(comparison, flag)]
@@ -239,9 +243,9 @@ def explain(comparison: Comparison, flag: str) -> str:
 
 def _names(keys: tuple[Key, ...], comparison: Comparison) -> str:
     ordered = comparison.found.ordered
-    shown = ", ".join(key.text(ordered=ordered) for key in keys[:MOST_KEYS])
+    names = ", ".join(key.text(ordered=ordered) for key in keys[:MOST_KEYS])
     rest = len(keys) - MOST_KEYS
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    return f"{names} and {rest} more" if rest > 0 else names
 
 
 def _entries(count: int) -> str:

@@ -1,26 +1,26 @@
 r"""The content of an expect file as data, and the notation of its parts.
 
-For whoever changes what is expected, or how a key or a text stands in a file; the
-layout of the whole file is in `store.py`.
+Read this to change expectations, or the notation of a key or text; the layout of the
+whole file is in `store.py`.
 
-A *document* is a header (what the numbers mean, how much was explored) and entries: a
-*body* for every *key*, which is a state, or a step that fails there.  Steps are counted
-from 1 in texts, as people do, and from 0 in values, as the engine does.
+A *document* is a header (the meaning of the numbers, the amount of exploration) and
+entries: a *body* for every *key*, which is a state, or a step that fails there. Steps
+are counted from 1 in texts, for people, and from 0 in values, as in the engine.
 
-    {}  {1 3}  {1 3} + 2 fails         states told apart by their active steps
+    {}  {1 3}  {1 3} + 2 fails         states distinguished by their active steps
     {}  {3}  3 then 1  3 then 1 + 2 fails     and by the order of activation
     {1 3} + 3 fails                    the undo of a step that is active was refused
 
-A body is titled texts, or their digest; of any observation titled texts are made.
+A body is titled texts, or their digest; every observation is converted to titled texts.
 
     title: text                one line, if the text has no newline
-    title:                     else a block, each line behind two spaces
+    title:                     else a block, each line indented by two spaces
       first line
     digest 0123...             32 hexadecimal digits
 
-A line is never empty inside a section, never ends in white space and holds no character
-that an editor, a diff or a terminal shows as something else.  All else that can be
-printed, of any language, stands for itself.
+A line is never empty inside a section, never ends in white space and does not contain a
+character that an editor, a diff or a terminal displays as another one. All other
+printable characters, of any language, are written as they are.
 
     \\          a backslash               \n   a newline (in one-line texts)
     \xNN \uNNNN \UNNNNNNNN   a character   \e   nothing (an empty text or line)
@@ -28,14 +28,14 @@ printed, of any language, stands for itself.
 
 Rules:
 - `escape` and `unescape` are inverse, and so are `block` and `unblock`;
-- a title stands at the beginning of a line, so its colons are escaped, and whatever
-  could make it look like a heading or a line of a block;
-- a digest is that of the lines, so it changes when they do, and only then;
+- a title begins a line, so its colons are escaped, and every character that could make
+  it look like a heading or a line of a block;
+- a digest is computed from the lines, so it changes only when they do;
 - entries are in the order of their keys, each key once: by size, then by steps, the
   failing steps of a state after it;
-- above `MOST_IN_FULL` states only the corners (nothing, single steps, pairs, all) are
-  kept in full, the others as digests;
-- nothing here depends on time, place or the number of processes.
+- above `MOST_IN_FULL` states only the corners (the empty state, single steps, pairs,
+  all steps) are stored in full, the others as digests;
+- the content does not depend on time, place or the number of processes.
 
 When you add a field to the header, add it to `render`, `parse` and `compare`.
 """
@@ -51,9 +51,9 @@ from everyorder.harness.report.outcome import Report
 
 EMPTY = "\\e"
 
-# Controls but tab; line and paragraph separators; zero-width and bidirectional marks
+# Controls except tab; line and paragraph separators; zero-width and bidirectional marks
 # (a diff that lies: Boucher and Anderson, "Trojan Source", 2021); the byte order mark;
-# surrogates, which UTF-8 cannot hold; and white space where an editor may strip it.
+# surrogates, which UTF-8 cannot encode; and white space where an editor may strip it.
 _SPECIAL = re.compile(
     "[\\\\\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff"
     "\ud800-\udfff]|\\s\\Z"
@@ -65,19 +65,23 @@ _NAMED = {"\\": "\\", "n": "\n"}
 
 
 def escape(text: str) -> str:
-    """Any text as part of one line; never empty, never ending in white space."""
+    """Return a text as part of one line; never empty, never ending in white space."""
     return _SPECIAL.sub(_escaped, text) if text else EMPTY
 
 
 def unescape(written: str) -> str:
-    """The text that `escape` wrote so; raises ValueError at an unknown escape."""
+    """Return the text that `escape` wrote.
+
+    Raises:
+        ValueError: an unknown escape.
+    """
     if "\\" not in written:
         return written
-    return "" if written == EMPTY else _ESCAPED.sub(_meant, written)
+    return "" if written == EMPTY else _ESCAPED.sub(_decoded, written)
 
 
 def block(text: str) -> list[str]:
-    """A text of at least one newline as its lines."""
+    """Return a text of at least one newline as its lines."""
     lines = text.split("\n")
     if not lines[-1]:
         return [escape(line) for line in lines[:-1]]
@@ -85,7 +89,11 @@ def block(text: str) -> list[str]:
 
 
 def unblock(lines: Sequence[str]) -> str:
-    """The text that `block` wrote so; raises ValueError at an unknown escape."""
+    """Return the text that `block` wrote.
+
+    Raises:
+        ValueError: an unknown escape.
+    """
     last = lines[-1]
     if (len(last) - len(last.rstrip("\\"))) % 2:
         return "\n".join(map(unescape, [*lines[:-1], last[:-1]]))
@@ -93,7 +101,7 @@ def unblock(lines: Sequence[str]) -> str:
 
 
 def hexadecimal(character: str) -> str:
-    """A character by its number, in the shortest of the three forms."""
+    """Return a character by its number, in the shortest of the three forms."""
     code = ord(character)
     if code < 0x100:
         return f"\\x{code:02x}"
@@ -107,34 +115,34 @@ def _escaped(match: re.Match[str]) -> str:
     return hexadecimal(character)
 
 
-def _meant(match: re.Match[str]) -> str:
-    known, unknown = match.groups()
-    if known is None:
-        raise ValueError(f"'\\{unknown}' is no escape of an expect file")
-    return _NAMED.get(known) or chr(int(known[1:], 16))
+def _decoded(match: re.Match[str]) -> str:
+    escape_code, unknown = match.groups()
+    if escape_code is None:
+        raise ValueError(f"'\\{unknown}' is not an escape of an expect file")
+    return _NAMED.get(escape_code) or chr(int(escape_code[1:], 16))
 
 
 _SET = re.compile(r"\{((?:\d+(?: \d+)*)?)\}(?: \+ (\d+) fails)?", re.ASCII)
 _ORDER = re.compile(r"(\d+(?: then \d+)+)(?: \+ (\d+) fails)?", re.ASCII)
 
-# No scenario has steps of more digits, and int() refuses texts of thousands of them.
+# Scenarios never have a million steps, and `int` refuses texts of very many digits.
 _MOST_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A state, and the step that fails there, if it is that transition."""
+    """A state, or the transition of a step that fails there."""
 
     state: State
     fails: int | None = None
 
     @property
     def rank(self) -> tuple[int, State, int]:
-        """The sort key of keys."""
+        """Return the sort key of the key."""
         return len(self.state), self.state, -1 if self.fails is None else self.fails
 
     def text(self, *, ordered: bool) -> str:
-        """The key as it stands between the signs of a heading."""
+        """Return the key as it is written in a heading."""
         numbers = [str(step + 1) for step in self.state]
         if ordered and len(numbers) > 1:
             name = " then ".join(numbers)
@@ -143,12 +151,12 @@ class Key:
         return name if self.fails is None else f"{name} + {self.fails + 1} fails"
 
     def is_corner(self, steps: int) -> bool:
-        """Whether nothing, one, two or all of the steps are active."""
+        """Return True if none, one, two or all of the steps are active."""
         return len(self.state) <= 2 or self.state == tuple(range(steps))
 
 
 def key_of(text: str, *, ordered: bool) -> Key | None:
-    """The key written so, or None where no key is written so."""
+    """Return the key with this text, or None if the text is not a key."""
     match = _SET.fullmatch(text)
     numbers = match[1].split() if match else []
     if match is None or (ordered and len(numbers) > 1):
@@ -170,7 +178,7 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]
 INDENT = "  "
 DIGEST = "digest "
 
-# 128 bits: two of 2^20 bodies collide with a chance below 2e-27.
+# 128 bits: two of 2^20 bodies collide with a probability below 2e-27.
 DIGEST_BYTES = 16
 
 
@@ -185,7 +193,10 @@ Body: TypeAlias = Pairs | Digest
 
 
 def pairs_of(observation: Hashable) -> Pairs:
-    """Any observation as titled texts: pairs as they are, the rest under one title."""
+    """Return an observation as titled texts.
+
+    Pairs are returned as they are, all other values under the title "observation".
+    """
     if isinstance(observation, tuple) and all(map(_is_pair, observation)):
         return observation
     text = observation if isinstance(observation, str) else repr(observation)
@@ -193,7 +204,7 @@ def pairs_of(observation: Hashable) -> Pairs:
 
 
 def digest_of(body: Body) -> Digest:
-    """The digest of a body; a digest is its own."""
+    """Return the digest of a body; a digest is returned as it is."""
     if isinstance(body, Digest):
         return body
     text = "\n".join(lines_of(body))
@@ -201,14 +212,14 @@ def digest_of(body: Body) -> Digest:
 
 
 def same(one: Body, other: Body) -> bool:
-    """Whether two bodies agree, as far as they are known."""
+    """Return True if two bodies agree; a digest is compared with the other's digest."""
     if isinstance(one, Digest) is isinstance(other, Digest):
         return one == other
     return digest_of(one) == digest_of(other)
 
 
 def lines_of(body: Body) -> list[str]:
-    """The lines of a body."""
+    """Return the lines of a body."""
     if isinstance(body, Digest):
         return [DIGEST + body.digits]
     lines: list[str] = []
@@ -222,7 +233,12 @@ def lines_of(body: Body) -> list[str]:
 
 
 def body_of(lines: Sequence[str]) -> Body:
-    """The body of these lines; raises ValueError(reason, index of the line)."""
+    """Return the body that these lines encode.
+
+    Raises:
+        ValueError: the lines are malformed; the arguments are the reason and the index
+            of the line.
+    """
     if len(lines) == 1 and lines[0].startswith(DIGEST) and ":" not in lines[0]:
         digits = lines[0].removeprefix(DIGEST)
         if len(digits) != 2 * DIGEST_BYTES or digits.strip("0123456789abcdef"):
@@ -237,10 +253,10 @@ def body_of(lines: Sequence[str]) -> Body:
             end += 1
         try:
             if not colon or title[:1].isspace() or (rest and rest[0] != " "):
-                raise ValueError("here belongs 'title:' or 'title: text'")
+                raise ValueError("expected 'title:' or 'title: text'")
             if rest and end > at + 1:
                 at, end = at + 1, end
-                raise ValueError("a text beside its title has no further lines")
+                raise ValueError("a text on the line of its title has no further lines")
             if not rest and end == at + 1:
                 raise ValueError("the text under this title is missing")
             text = (
@@ -273,7 +289,7 @@ def _head(title: str) -> str:
     return written
 
 
-# Eight steps; their 256 states of some ten lines each are still read by a person.
+# Eight steps: a person can still read their 256 states of some ten lines each.
 MOST_IN_FULL = 256
 
 Entry: TypeAlias = tuple[Key, Body]
@@ -294,22 +310,22 @@ class Document:
 
     @property
     def ordered(self) -> bool:
-        """Whether states are told apart by the order of activation."""
+        """Return True if states are distinguished by the order of activation."""
         return self.pinned is not None
 
     @property
     def states(self) -> int:
-        """The number of states."""
+        """Return the number of states."""
         return sum(key.fails is None for key, _ in self.entries)
 
     @property
     def failing(self) -> int:
-        """The number of failing transitions."""
+        """Return the number of failing transitions."""
         return len(self.entries) - self.states
 
     @property
     def size(self) -> str:
-        """The size of the exploration, as one line."""
+        """Return the size of the exploration, as one line."""
         return (
             f"{_count(self.states, 'state')}, "
             f"{_count(self.transitions, 'transition')}, "
@@ -317,7 +333,7 @@ class Document:
         )
 
     def header(self) -> dict[str, tuple[str, ...]]:
-        """The header, field by field, as texts."""
+        """Return the header, field by field, as texts."""
         return {
             "scenario": (self.scenario,),
             "steps": self.steps,
@@ -330,9 +346,9 @@ class Document:
 
 
 def document_of(report: Report) -> Document:
-    """The document of a report."""
-    found = report.exploration
-    full = len(found.states) <= MOST_IN_FULL
+    """Return the document of a report."""
+    exploration = report.exploration
+    full = len(exploration.states) <= MOST_IN_FULL
     entries = [
         (key, body if full or key.is_corner(len(report.steps)) else digest_of(body))
         for key, body in _bodies(report)
@@ -342,9 +358,9 @@ def document_of(report: Report) -> Document:
         steps=report.steps,
         uses=report.uses,
         pinned=report.pinned,
-        strategy=found.strategy,
-        guarantee=tuple(filter(None, found.guarantee.split("; "))),
-        transitions=found.executed.transitions,
+        strategy=exploration.strategy,
+        guarantee=tuple(filter(None, exploration.guarantee.split("; "))),
+        transitions=exploration.executed.transitions,
         entries=tuple(sorted(entries, key=lambda entry: entry[0].rank)),
     )
 
@@ -352,9 +368,9 @@ def document_of(report: Report) -> Document:
 def _bodies(report: Report) -> Iterator[Entry]:
     for state, observation in report.exploration.states.items():
         yield Key(state), pairs_of(observation)
-    found = report.exploration
-    # A step fails where it is not active; where it is, its undo was refused.
-    for refused in (found.failures, found.refusals):
+    exploration = report.exploration
+    # A step fails at a state in which it is not active; if it is, its undo was refused.
+    for refused in (exploration.failures, exploration.refusals):
         for (state, step), failure in refused.items():
             yield Key(state, step), pairs_of(failure)
 

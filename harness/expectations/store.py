@@ -1,17 +1,17 @@
-"""Expect files: their text, their place, who may write, and the results of a run.
+"""Expect files: their text, their place, write permission, and the results of a run.
 
 The files are in the folder `expect/` below the root, one for each scenario, named after
-its path.  A lock file lies under `.everyorder/`, because `expect/` holds expect files
-only.  A *journal* is a file of results for each process of a run, which is read at the
-end of the run: what a killed process wrote before it died stays.
+its path. The lock file is under `.everyorder/`, because `expect/` contains expect files
+only. A *journal* is a file of results for each process of a run, which is read at the
+end of the run: the records of a process that was killed survive.
 
     everyorder expect file, format 1
     scenario: scenarios/test_composites/two_kernels
     steps:
       1  impl("demo::add", cpu_add, "CPU")
-    uses:                                          absent where there are none
+    uses:                                          absent if there are none
       1  call("demo::add", "cpu")
-    pinned: the newest kernel wins                 absent where nothing is
+    pinned: the newest kernel wins                 absent if nothing is pinned
     strategy: graph
     guarantee:                                     one line a strategy
       1  graph: ...
@@ -24,24 +24,24 @@ end of the run: what a killed process wrote before it died stays.
     same as {}
 
 Rules:
-- a document has exactly one text, and `parse` accepts no other: it renders again what
-  it has read, so that nothing can be lost;
+- a document has exactly one text, and `parse` accepts no other: it renders the parsed
+  document again and compares, so that no content can be lost;
 - a body that an earlier section has in full is a reference to the first such section;
-- an empty line stands before each heading and nowhere else;
-- whatever is wrong with a file, which may have been edited, merged or cut off, is a
+- an empty line precedes each heading, and occurs nowhere else;
+- every fault of a file, which may have been edited, merged or cut off, is a
   `DamagedExpectFile` with the line; nothing is skipped or repaired, and counts are
-  compared with the header, which finds a file that was cut off;
+  compared with the header, which detects a truncated file;
 - a file is replaced as a whole, by a rename, so a reader sees the old or the new one;
   a file whose text would stay the same is not touched;
-- everything to be written is written under one lock, and nothing where `forbidden`
-  says so, not even the lock: not where `CI` is set, as every common service of
-  continuous integration does, unless to nothing, `0`, `false`, `no` or `off`;
+- all files are written under one lock, and nothing is written, not even the lock, if
+  `forbidden` returns an error: if `CI` is set, as every common service of continuous
+  integration sets it, except to the empty text, `0`, `false`, `no` or `off`;
 - each line of a journal is one JSON object with the record and its checksum, written by
-  one call to the operating system; a damaged one is told with file:line, and the others
-  are read, file by file in the order of names;
+  one call to the operating system; a damaged line is reported with file:line, and the
+  others are read, file by file in the order of names;
 - a process writes its own journal and reads none.
 
-When the layout changes, raise `FORMAT` and teach `parse` to say what to do.
+When the layout changes, increment `FORMAT` and make `parse` report the old format.
 """
 
 import json
@@ -81,12 +81,12 @@ SAME = "same as "
 
 # Header fields that are lists of numbered lines; the others are one line each.
 NUMBERED = ("steps", "uses", "guarantee")
-# Fields that are left out where there is nothing to say.
+# Fields that are omitted if they are empty.
 OPTIONAL = ("uses", "pinned")
 
 
 def render(document: Document) -> str:
-    """The text of the expect file, with a newline at its end."""
+    """Return the text of the expect file, with a newline at its end."""
     lines = [f"{TITLE}{FORMAT}"]
     for name, values in document.header().items():
         if name in NUMBERED:
@@ -99,10 +99,10 @@ def render(document: Document) -> str:
         else:
             lines += [f"{name}: {escape(value)}" for value in values]
     ordered = document.ordered
-    seen: dict[Body, Key] = {}
+    first_keys: dict[Body, Key] = {}
     for key, body in document.entries:
         lines += ("", f"== {key.text(ordered=ordered)} ==")
-        first = key if isinstance(body, Digest) else seen.setdefault(body, key)
+        first = key if isinstance(body, Digest) else first_keys.setdefault(body, key)
         if first is key:
             lines += lines_of(body)
         else:
@@ -119,11 +119,12 @@ _FIELDS = ("scenario", "steps", "uses", "pinned", "strategy", "guarantee", "expl
 
 
 def parse(text: str, source: str = "expect file") -> Document:
-    """The document that renders as `text`.
+    """Return the document that renders as `text`.
+
+    `source` is the file name for the error.
 
     Raises:
-        DamagedExpectFile: `text` is not what any document renders as; `source` names
-            the file in the error.
+        DamagedExpectFile: no document renders as `text`.
     """
     return _LineCursor(text, source).document()
 
@@ -144,9 +145,7 @@ class _LineCursor:
         size = header["explored"][0]
         transitions = _SIZE.fullmatch(size)
         if transitions is None:
-            self._fail(
-                "here belongs 'N states, N transitions, N failing transitions'", -1
-            )
+            self._fail("expected 'N states, N transitions, N failing transitions'", -1)
         document = Document(
             scenario=header["scenario"][0],
             steps=header["steps"],
@@ -160,7 +159,7 @@ class _LineCursor:
         counted = self.at - 1
         entries = self._entries(document.ordered, len(document.steps))
         document = Document(
-            **{name: getattr(document, name) for name in _GIVEN}, entries=entries
+            **{name: getattr(document, name) for name in _PARSED}, entries=entries
         )
         if document.size != size:
             self.at = counted
@@ -184,45 +183,45 @@ class _LineCursor:
         self.at = 0
 
     def _title(self) -> None:
-        line = self._next(f"here belongs '{TITLE}{FORMAT}'")
+        line = self._next(f"expected '{TITLE}{FORMAT}'")
         if line == f"{TITLE}{FORMAT}":
             return
         if line.startswith(TITLE):
             self._fail(f"only format {FORMAT} is known; was it written later?", -1)
-        self._fail(f"here belongs '{TITLE}{FORMAT}'", -1)
+        self._fail(f"expected '{TITLE}{FORMAT}'", -1)
 
     def _field(self, name: str) -> tuple[str, ...]:
         start = f"{name}:" if name in NUMBERED else f"{name}: "
         present = self.at < len(self.lines) and self.lines[self.at].startswith(start)
         if not present and name in OPTIONAL:
             return ()
-        line = self._next(f"here belongs '{start}'")
+        line = self._next(f"expected '{start}'")
         if not present or (name in NUMBERED and line != start):
-            self._fail(f"here belongs '{start}'", -1)
+            self._fail(f"expected '{start}'", -1)
         if name not in NUMBERED:
             return (self._unescaped(line.removeprefix(start)),)
         values: list[str] = []
         while self.at < len(self.lines) and self.lines[self.at].startswith("  "):
             number, _, value = self._next("").strip(" ").partition("  ")
             if number != str(len(values) + 1):
-                self._fail(f"here belongs number {len(values) + 1}", -1)
+                self._fail(f"expected number {len(values) + 1}", -1)
             values.append(self._unescaped(value))
         return tuple(values)
 
     def _entries(self, ordered: bool, steps: int) -> tuple[Entry, ...]:
         entries: list[Entry] = []
-        known: dict[Key, Body] = {}
+        bodies: dict[Key, Body] = {}
         last: Key | None = None
         while self.at < len(self.lines):
-            if self._next("an empty line belongs before a heading"):
-                self._fail("an empty line belongs before a heading", -1)
+            if self._next("expected an empty line before a heading"):
+                self._fail("expected an empty line before a heading", -1)
             last = self._heading(ordered, steps, last)
-            known[last] = self._body(known, ordered)
-            entries.append((last, known[last]))
+            bodies[last] = self._body(bodies, ordered)
+            entries.append((last, bodies[last]))
         return tuple(entries)
 
     def _heading(self, ordered: bool, steps: int, last: Key | None) -> Key:
-        reason = "here belongs a heading, '== {1 2} ==' or '== {1} + 2 fails =='"
+        reason = "expected a heading, '== {1 2} ==' or '== {1} + 2 fails =='"
         if ordered:
             reason = reason.replace("{1 2}", "1 then 2")
         match = _HEADING.fullmatch(self._next(reason))
@@ -238,14 +237,14 @@ class _LineCursor:
             )
         return key
 
-    def _body(self, known: dict[Key, Body], ordered: bool) -> Body:
+    def _body(self, bodies: dict[Key, Body], ordered: bool) -> Body:
         start = self.at
         while self.at < len(self.lines) and self.lines[self.at]:
             self.at += 1
         lines = self.lines[start : self.at]
         if len(lines) == 1 and lines[0].startswith(SAME) and ":" not in lines[0]:
             key = key_of(lines[0].removeprefix(SAME), ordered=ordered)
-            body = None if key is None else known.get(key)
+            body = None if key is None else bodies.get(key)
             if body is None or isinstance(body, Digest):
                 self._fail("no section before this one has a body of that name", -1)
             return body
@@ -261,13 +260,13 @@ class _LineCursor:
         if written == self.text:
             return
         pairs = zip_longest(written.split("\n"), self.text.split("\n"), fillvalue="")
-        self.at = next(at for at, (line, found) in enumerate(pairs) if line != found)
+        self.at = next(at for at, (old, new) in enumerate(pairs) if old != new)
         right = written.split("\n")[self.at :]
-        self._fail(f"this is written {right[0]!r}" if right else "nothing belongs here")
+        self._fail(f"expected {right[0]!r}" if right else "unexpected line")
 
-    def _next(self, wanted: str) -> str:
+    def _next(self, expectation: str) -> str:
         if self.at >= len(self.lines):
-            self._fail(f"the file ends, but {wanted}")
+            self._fail(f"the file ends; {expectation}")
         self.at += 1
         return self.lines[self.at - 1]
 
@@ -279,13 +278,21 @@ class _LineCursor:
 
     def _fail(self, reason: str, back: int = 0) -> NoReturn:
         at = self.at + back
-        found = self.lines[at] if at < len(self.lines) else ""
+        line = self.lines[at] if at < len(self.lines) else ""
         raise DamagedExpectFile(
-            source=self.source, line=at + 1, reason=reason, found=found
+            source=self.source, line=at + 1, reason=reason, found=line
         )
 
 
-_GIVEN = ("scenario", "steps", "uses", "pinned", "strategy", "guarantee", "transitions")
+_PARSED = (
+    "scenario",
+    "steps",
+    "uses",
+    "pinned",
+    "strategy",
+    "guarantee",
+    "transitions",
+)
 
 
 VARIABLE = "CI"
@@ -293,7 +300,7 @@ _OFF = ("", "0", "false", "no", "off")
 
 
 def forbidden(environment: Mapping[str, str] | None = None) -> WritesForbidden | None:
-    """The error to raise instead of writing, or None where writing is allowed."""
+    """Return the error to raise instead of writing, or None if writing is allowed."""
     values = os.environ if environment is None else environment
     value = values.get(VARIABLE, "")
     if value.strip().lower() in _OFF:
@@ -303,27 +310,27 @@ def forbidden(environment: Mapping[str, str] | None = None) -> WritesForbidden |
 
 JOURNAL_SUFFIX = ".jsonl"
 
-# 64 bits tell a damaged line from a whole one; nobody forges a journal.
+# 64 bits detect a damaged line; forged journals are not a threat.
 CHECKSUM_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All whole records, and a sentence for each line that is not."""
+    """All intact records, and a sentence for each line that is not."""
 
     records: tuple[dict[str, Any], ...]
     damage: tuple[str, ...]
 
 
 class Journal:
-    """The file of one process in the folder of a run; made by the first record."""
+    """The file of one process in the folder of a run; created by the first record."""
 
     def __init__(self, folder: Path, worker: str) -> None:
         self.path = folder / f"{worker}{JOURNAL_SUFFIX}"
         self._file: int | None = None
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write one record; values are what JSON knows.  It is out when this returns.
+        """Write one record of JSON values; the file contains it when this returns.
 
         Raises:
             OSError: the file cannot be written.
@@ -345,7 +352,7 @@ class Journal:
 
 
 def read_all(folder: Path) -> Reading:
-    """The records of every process that wrote to this folder."""
+    """Return the records of every process that wrote to this folder."""
     records: list[dict[str, Any]] = []
     damage: list[str] = []
     for file in sorted(folder.glob(f"*{JOURNAL_SUFFIX}")):
@@ -379,7 +386,7 @@ FOLDER = "expect"
 SUFFIX = ".txt"
 LOCK = ".everyorder/expect.lock"
 
-# Another writer needs milliseconds; who holds the lock longer is not coming back.
+# A writer needs milliseconds; a longer hold means that the other process hangs.
 LOCK_SECONDS = 60
 
 
@@ -391,37 +398,37 @@ class Store:
         self.folder = root / FOLDER
 
     def path(self, scenario: str) -> Path:
-        """The file of a scenario.
+        """Return the path of a scenario's file.
 
         Raises:
-            BadScenario: it would lie outside of the folder, or have no name.
+            BadScenario: the path is outside the folder, or not a valid name.
         """
         pure = PurePosixPath(scenario)
         if scenario != str(pure) or pure.is_absolute() or scenario == ".":
             raise BadScenario(
                 code="BadScenarioPath",
                 path=scenario,
-                reason="it is no plain relative path",
+                reason="it is not a plain relative path",
             )
         for part in pure.parts:
             if part.startswith(".") or any(sign in part for sign in '\\:*?"<>|\0'):
                 raise BadScenario(
                     code="BadScenarioPath",
                     path=scenario,
-                    reason=f"{part!r} is no name on every system",
+                    reason=f"{part!r} is not a valid name on every system",
                 )
         return self.folder / f"{scenario}{SUFFIX}"
 
     def name(self, scenario: str) -> str:
-        """The file of a scenario as people write it, from the root."""
+        """Return the path of a scenario's file relative to the root, with slashes."""
         return self.path(scenario).relative_to(self.root).as_posix()
 
     def read(self, scenario: str) -> Document | None:
-        """The document of a scenario, None where there is no file.
+        """Return the document of a scenario, or None if there is no file.
 
         Raises:
             BadScenario: as `path`.
-            FileError: there is something that the system does not read.
+            FileError: the system cannot read the file.
             DamagedExpectFile: the file is not an expect file of that scenario.
         """
         name = self.name(scenario)
@@ -455,27 +462,28 @@ class Store:
         return document
 
     def scenarios(self) -> tuple[str, ...]:
-        """The paths of all scenarios that have a file, sorted."""
+        """Return the paths of all scenarios that have a file, sorted."""
         files = (
             file.relative_to(self.folder) for file in self.folder.rglob(f"*{SUFFIX}")
         )
         return tuple(sorted(file.as_posix().removesuffix(SUFFIX) for file in files))
 
     def stale(self, known: Iterable[str]) -> tuple[str, ...]:
-        """The scenarios that have a file and are not among those known, sorted."""
+        """Return the scenarios that have a file and are not in `known`, sorted."""
         alive = set(known)
         return tuple(name for name in self.scenarios() if name not in alive)
 
     def apply(self, documents: Mapping[str, Document | None]) -> tuple[str, ...]:
-        """Write these documents, delete the files of those that are None.
+        """Write these documents, and delete the files of those that are None.
 
         Returns the names of the files that were written or deleted.
 
         Raises:
             BadScenario: as `path`; nothing was written.
-            FileError: under continuous integration, where nothing is written; the
-                system refuses it, or another process holds the lock and does not
-                finish; `done` says what was written before.
+            FileError: the system refuses the write, or another process holds the lock
+                for too long; `done` lists the files that were written before.
+            WritesForbidden: the process runs under continuous integration; nothing was
+                written.
         """
         error = forbidden()
         if error is not None:
@@ -506,7 +514,7 @@ class Store:
 
 
 def _reason(error: OSError) -> str:
-    """The system's words, without its number and the file's whole path."""
+    """Return the system's words, without the number and the file's whole path."""
     if isinstance(error, Timeout):
         return f"another process has held it for {LOCK_SECONDS} seconds"
     return error.strerror or str(error)

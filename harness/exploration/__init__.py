@@ -1,1 +1,1 @@
-"""Exploring one scenario, and finding scenarios in files."""
+"""Exploration of one scenario, and the search for scenarios in files."""

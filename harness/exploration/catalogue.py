@@ -2,34 +2,35 @@
 
 A scenario is a module-level `Scenario` of a `test_*.py` file; it is named after its
 variable, in the order of the file.  A module is imported under the name that pytest's
-importlib mode gives it, from its root and with the folders that pytest imports from,
-and forgotten again, so that a second load sees the file as it is then; while one of its
-scenarios is played it is there (`imported`).  Loading writes nothing, compiled files
-included.
+importlib mode assigns, from its root and with the folders that pytest imports from, and
+removed from `sys.modules` again, so that a second load reads the current file; while
+one of its scenarios is played the module is there (`imported`).  Loading writes no
+files, not even compiled ones.
 
 Root and folders are those that pytest would have with the same files, so that a
-scenario that pytest explores is found, imported and filed under the same name by the
-command line.  Nothing of pytest is imported: its own functions for this are private.
+scenario that pytest explores is found, imported and stored under the same name by the
+command line.  Pytest is not imported: its own functions for this are private.
 
 Rules of the catalogue:
-- without a path, scenarios are those of tests/scenarios, or of tests where there is no
+- without a path, scenarios are those of tests/scenarios, or of tests if there is no
   such folder; a scenario's whole path is found wherever its file is;
-- a module that cannot be imported is kept as a `LoadFailure`, with file and line, and
-  the rest of the catalogue is loaded all the same;
-- two variables of one name are no second load of the same: the second is a failure;
-- a module that skips itself is kept as a `SkippedModule`, with its reason;
-- scenarios elsewhere than in public variables are kept by their places, as
+- a module that cannot be imported is recorded as a `LoadFailure`, with file and line,
+  and the rest of the catalogue is loaded all the same;
+- two variables with one name are two scenarios, not two loads of one: the second is a
+  failure;
+- a module that skips itself is recorded as a `SkippedModule`, with its reason;
+- scenarios elsewhere than in public variables are recorded by their places, as
   `UncollectedScenarios`;
-- asking for something that does not exist is an error that names what is near; where a
-  broken module may have it, what was asked for is a failure beside that module.
+- a request for an unknown scenario is an error that names similar ones; if a broken
+  module may contain it, the request is recorded as a failure with that module.
 
 Rules of pytest (https://docs.pytest.org/en/stable/reference/customize.html):
 - the root is the nearest folder upwards with a file that configures pytest; without
   one, the nearest with a pyproject.toml; without one, the nearest with a setup.py;
 - modules are imported with the ini file's `pythonpath`, and, in the import modes
   "prepend" (pytest's default) and "append", with the first folder above the file that
-  is no package;
-- a file that cannot be parsed configures nothing: pytest refuses it, in its own words.
+  is not a package;
+- a file that cannot be parsed configures nothing: pytest refuses it in its own words.
 """
 
 import configparser
@@ -68,7 +69,7 @@ class ImportSettings:
 
 
 def root_of(path: Path) -> Path:
-    """The root of the project that `path` is in, else its folder."""
+    """Return the root of the project that `path` is in, else its folder."""
     folder = path if path.is_dir() else path.parent
     above = (folder, *folder.parents)
     for candidate in above:
@@ -82,23 +83,23 @@ def root_of(path: Path) -> Path:
 
 
 def root_of_all(paths: Iterable[Path], start: Path) -> Path:
-    """The root of a command that was typed in `start` and names these paths.
+    """Return the root of a command that was called in `start` and names these paths.
 
-    That of their common folder; where nothing marks one, the folder that they and
-    `start` have in common.
+    That is the root of their common folder; without a marked root, the folder that they
+    have in common with `start`.
     """
     folders = [str(path if path.is_dir() else path.parent) for path in paths]
     common = Path(_common(folders) or start)
     root = root_of(common)
     if root == common and not _is_marked(root):
         both = _common([str(start), str(common)])
-        # Files that share nothing with `start` but the top are a project of their own.
+        # Files that share only the top folder with `start` are a separate project.
         return Path(both) if both and len(Path(both).parts) > 1 else common
     return root
 
 
 def import_folders(file: Path, root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The folders to put before and after all others on the path of imports."""
+    """Return the folders to put before and after all others on the path of imports."""
     settings = _configuration(root) or ImportSettings()
     before = [root / each for each in settings.pythonpath]
     own = file.parent
@@ -125,7 +126,7 @@ def _is_marked(folder: Path) -> bool:
 
 
 def _configuration(folder: Path) -> ImportSettings | None:
-    """The settings of the first file of a folder that configures pytest."""
+    """Return the settings of the first file of a folder that configures pytest."""
     for name, read in _READERS.items():
         file = folder / name
         if file.is_file():
@@ -163,7 +164,7 @@ def _pyproject(file: Path) -> Mapping[str, Any] | None:
     return table.get("ini_options") or ({**table} or None)
 
 
-# In the order in which pytest looks for them.
+# In the order of pytest's search.
 _READERS: Mapping[str, Callable[[Path], Mapping[str, Any] | None]] = {
     "pytest.toml": _pytest_toml,
     ".pytest.toml": _pytest_toml,
@@ -195,8 +196,8 @@ def _words(value: Any) -> list[str]:
     return [str(each) for each in value] if isinstance(value, (list, tuple)) else []
 
 
-# Where scenarios are looked for when no path is given, below the root; the first that
-# exists.  A folder of their own spares the import of all other tests.
+# The folder of scenarios when no path is named, below the root; the first that exists.
+# A separate folder avoids importing all other tests.
 DEFAULTS = ("tests/scenarios", "tests")
 PATTERN = "test_*.py"
 
@@ -223,7 +224,7 @@ class LoadFailure:
 
     @property
     def where(self) -> str:
-        """FILE:LINE, or FILE alone; "" for a scenario that is in no known file."""
+        """Return FILE:LINE, or FILE alone; "" for a scenario without a known file."""
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
 
@@ -247,7 +248,7 @@ class Catalogue:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The path of every scenario."""
+        """Return the path of every scenario."""
         return tuple(entry.scenario.path for entry in self.entries)
 
 
@@ -261,20 +262,23 @@ def load(
     start: Path | None = None,
     read: Read | None = None,
 ) -> Catalogue:
-    """Load what the paths name; without paths, `default_folder` of the root.
+    """Load the scenarios that the paths name; without paths, those of `default_folder`.
 
-    A path is a file, a folder, `FILE::NAME`, a scenario's path or name, or a piece of
-    one.  `start` stands for the current directory; `read` loads one file in place of
-    `load_file`, and gets its source besides.  Raises `NotFound`.
+    A path is a file, a folder, `FILE::NAME`, a scenario's path or name, or a part of
+    one.  `start` replaces the current directory; `read` loads one file in place of
+    `load_file`, and also receives its source.
+
+    Raises:
+        NotFound: a path names no file, folder or scenario.
     """
     read = read or _read
     start = (start or Path.cwd()).resolve()
     places = [(start / path.partition("::")[0]).resolve() for path in paths]
     root = root_of_all([each for each in places if each.exists()], start)
-    found = Catalogue(root)
+    merged = Catalogue(root)
     for path in paths or (str(default_folder(root)),):
-        found = _merge(found, _load_one(path, start, root, read))
-    return found
+        merged = _merge(merged, _load_one(path, start, root, read))
+    return merged
 
 
 def _read(file: Path, root: Path, source: str) -> Catalogue:
@@ -282,19 +286,19 @@ def _read(file: Path, root: Path, source: str) -> Catalogue:
 
 
 def default_folder(root: Path) -> Path:
-    """The folder to load where no path is given; it need not exist."""
+    """Return the folder to load if no path is named; it need not exist."""
     folders = [root / folder for folder in DEFAULTS]
     return next((folder for folder in folders if folder.is_dir()), folders[-1])
 
 
 def load_file(file: Path, root: Path) -> Catalogue:
-    """The scenarios of one file, in its order; never raises for what is in the file."""
+    """Return the scenarios of one file, in its order; record errors of the file."""
     source = _relative(file, root)
     try:
         module = _import(file, source, root)
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # SystemExit and pytest's outcomes are such, too
+    except BaseException as error:  # includes SystemExit and pytest's outcomes
         if _is_skip(error):
             return Catalogue(root, skipped=(SkippedModule(source, str(error)),))
         return Catalogue(root, broken=(_failure_of(error, file, source),))
@@ -303,54 +307,55 @@ def load_file(file: Path, root: Path) -> Catalogue:
         for variable, scenario in _variables(module, source)
     )
     others = uncollected_scenarios(module, file, source)
-    found = Catalogue(root, entries, uncollected=(others,) if others else ())
-    return _merge(Catalogue(root), found)
+    catalogue = Catalogue(root, entries, uncollected=(others,) if others else ())
+    return _merge(Catalogue(root), catalogue)
 
 
 def _variables(module: ModuleType, source: str) -> Iterator[tuple[str, Scenario]]:
-    """The module's own scenarios, named after their variables where they have no name.
+    """Yield the module's own scenarios, by default named after their variables.
 
-    A variable with a leading underscore is no scenario; a second variable for the same
-    scenario is passed over.
+    A variable with a leading underscore is not a scenario; a second variable for the
+    same scenario is skipped.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     for variable, value in vars(module).items():
-        # Its type is asked, not the value: `__class__` may run code of the module.
+        # Check the type, not the value: `__class__` may run code of the module.
         if issubclass(type(value), Scenario) and not variable.startswith("_"):
-            if id(value) not in seen:
+            if id(value) not in visited:
                 yield variable, value.named(value.name or variable, source)
-            seen.add(id(value))
+            visited.add(id(value))
 
 
-def find(catalogue: Catalogue, wanted: str) -> tuple[Entry, ...]:
-    """The scenarios of that path or name, else those that have the piece in their path.
+def find(catalogue: Catalogue, query: str) -> tuple[Entry, ...]:
+    """Return the scenarios with that path or name, else those whose path contains it.
 
-    Raises `NotFound`, with the nearest names.
+    Raises:
+        NotFound: there is none; the error has the nearest names.
     """
     entries = catalogue.entries
     for matches in (
-        lambda path: path == wanted,
-        lambda path: path.endswith(f"/{wanted}"),
-        lambda path: wanted in path,
+        lambda path: path == query,
+        lambda path: path.endswith(f"/{query}"),
+        lambda path: query in path,
     ):
-        found = tuple(e for e in entries if matches(e.scenario.path))
-        if found:
-            return found
+        matching = tuple(e for e in entries if matches(e.scenario.path))
+        if matching:
+            return matching
     if not entries:
-        raise NotFound(code="NoSuchPath", wanted=wanted, folders=DEFAULTS)
-    near = nearest(wanted, catalogue.paths)
-    raise NotFound(code="NoSuchScenario", wanted=wanted, near=near, known=len(entries))
+        raise NotFound(code="NoSuchPath", wanted=query, folders=DEFAULTS)
+    near = nearest(query, catalogue.paths)
+    raise NotFound(code="NoSuchScenario", wanted=query, near=near, known=len(entries))
 
 
-def nearest(wanted: str, paths: Iterable[str]) -> tuple[str, ...]:
-    """At most three paths that are, or whose last part is, close to `wanted`."""
+def nearest(query: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return at most three paths that, or whose last parts, resemble `query`."""
     from difflib import get_close_matches
 
     names: dict[str, str] = {}
     for path in paths:
         names[path] = path
         names.setdefault(path.rpartition("/")[2], path)
-    close = get_close_matches(wanted, list(names), n=3, cutoff=0.6)
+    close = get_close_matches(query, list(names), n=3, cutoff=0.6)
     return tuple(dict.fromkeys(names[name] for name in close))
 
 
@@ -359,11 +364,11 @@ def _load_one(path: str, start: Path, root: Path, read: Read) -> Catalogue:
     place = (start / name).resolve()
     if place.exists():
         files = sorted(place.rglob(PATTERN)) if place.is_dir() else (place,)
-        found = Catalogue(root)
+        merged = Catalogue(root)
         for file in files:
             home = root if file.is_relative_to(root) else root_of(file)
-            found = _merge(found, read(file, home, _relative(file, home)))
-        return _select(found, variable, single=place.is_file()) if colons else found
+            merged = _merge(merged, read(file, home, _relative(file, home)))
+        return _select(merged, variable, single=place.is_file()) if colons else merged
     its_file = None if colons else file_of(path, root, least=1)[0]
     if its_file is not None:
         loaded = read(its_file, root, _relative(its_file, root))
@@ -376,10 +381,10 @@ def _load_one(path: str, start: Path, root: Path, read: Read) -> Catalogue:
 
 
 def file_of(path: str, root: Path, least: int = 0) -> tuple[Path | None, list[str]]:
-    """The file that a scenario's whole path begins with, and the rest of the path.
+    """Return the file that a scenario's whole path begins with, and the rest of it.
 
-    As `Scenario.path` says it, with so many parts left at `least`; the file is None
-    where there is no such.
+    `Scenario.path` defines the form.  At least `least` parts are left for the rest; the
+    file is None if there is no such file.
     """
     parts = path.split("/")
     for count in range(len(parts) - least, 0, -1):
@@ -390,33 +395,33 @@ def file_of(path: str, root: Path, least: int = 0) -> tuple[Path | None, list[st
     return None, parts
 
 
-def _select(catalogue: Catalogue, wanted: str, *, single: bool = False) -> Catalogue:
-    """The part of a catalogue with that name; `single` if no other file may have it."""
+def _select(catalogue: Catalogue, query: str, *, single: bool = False) -> Catalogue:
+    """Return the entries with that name; `single` if no other file may have it."""
     unsearched = tuple(each for each in catalogue.broken if not each.scenario)
     try:
-        entries = find(catalogue, wanted)
+        entries = find(catalogue, query)
     except NotFound as error:
         if not unsearched:
             raise
-        # What was asked for may be in a module that cannot be loaded.
+        # The requested scenario may be in a module that cannot be loaded.
         if not single:
             files = ", ".join(dict.fromkeys(each.source for each in unsearched))
             reason = f"{str(error).rstrip('.')}; {files} could not be searched"
-            unsearched += (LoadFailure("", None, reason, wanted),)
+            unsearched += (LoadFailure("", None, reason, query),)
         return Catalogue(catalogue.root, broken=unsearched)
-    # What is called like one of them is as much asked for as they are.
+    # A failure with the path of a selected scenario is selected, too.
     paths = {entry.scenario.path for entry in entries}
     broken = tuple(each for each in catalogue.broken if each.scenario in paths)
     return Catalogue(catalogue.root, entries, broken)
 
 
 def _merge(first: Catalogue, second: Catalogue) -> Catalogue:
-    """Both, each scenario once; another scenario of the same path is broken."""
-    known = {entry.scenario.path: entry for entry in first.entries}
+    """Return the union; a second scenario with the same path is recorded as broken."""
+    scenarios = {entry.scenario.path: entry for entry in first.entries}
     broken = [*first.broken, *(b for b in second.broken if b not in first.broken)]
     for entry in second.entries:
         path = entry.scenario.path
-        other = known.setdefault(path, entry)
+        other = scenarios.setdefault(path, entry)
         if (other.file, other.variable) == (entry.file, entry.variable):
             continue
         twin = _twin(entry, other)
@@ -424,11 +429,13 @@ def _merge(first: Catalogue, second: Catalogue) -> Catalogue:
             broken.append(twin)
     skipped = tuple(dict.fromkeys(first.skipped + second.skipped))
     others = tuple(dict.fromkeys(first.uncollected + second.uncollected))
-    return Catalogue(first.root, tuple(known.values()), tuple(broken), skipped, others)
+    return Catalogue(
+        first.root, tuple(scenarios.values()), tuple(broken), skipped, others
+    )
 
 
 def _twin(entry: Entry, other: Entry) -> LoadFailure:
-    """A scenario that has the path of another one."""
+    """Return the failure of a scenario whose path another one has."""
     path, source = entry.scenario.path, entry.scenario.source
     line = assigned_lines(other.file).get(other.variable)
     place = other.scenario.source + ("" if line is None else f":{line}")
@@ -442,11 +449,11 @@ def _twin(entry: Entry, other: Entry) -> LoadFailure:
 
 @contextmanager
 def imported(entry: Entry | None) -> Iterator[None]:
-    """The scenario's module is found by its name, as steps that pickle need it to be.
+    """Put the scenario's module into `sys.modules`, as steps that pickle need it.
 
-    What has that name otherwise, as when another file imports it, has it afterwards.
-    Its packages are imported before anything is played, as far as they can be.  `None`:
-    a scenario of no file.
+    A module that had the name before, such as an import by another file, is restored.
+    Its packages are imported before any step is played, if possible.  `None` is a
+    scenario without a file.
     """
     if entry is None or entry.module is None:
         yield
@@ -460,7 +467,8 @@ def imported(entry: Entry | None) -> Iterator[None]:
             raise
         except BaseException:  # noqa: S110  # SystemExit and pytest's outcomes, too
             pass
-    # As pytest has it: what is no package, nor can be found, is an empty module.
+    # As in pytest: a parent that is not a package and cannot be found is an empty
+    # module.
     ours = {each: ModuleType(each) for each in packages if each not in sys.modules}
     ours[name] = entry.module
     before = {each: sys.modules.get(each) for each in ours}
@@ -481,7 +489,7 @@ def _import(file: Path, source: str, root: Path) -> ModuleType:
     name = source.removesuffix(".py").replace("/", ".")
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{source} is no Python file")
+        raise ImportError(f"{source} is not a Python file")
     module = module_from_spec(spec)
     before, writes = sys.modules.get(name), sys.dont_write_bytecode
     sys.modules[name] = module

@@ -1,17 +1,17 @@
 """Scenarios of a module that are not collected, and the lines of its names.
 
 The catalogue and the pytest plugin collect public variables of modules.  Scenarios
-elsewhere (in classes, lists, dicts, private names) are reported, so that nobody takes
-them for explored.
+elsewhere (in classes, lists, dicts, private names) are reported, because otherwise they
+would seem to be explored.
 
 Rules:
 - the search covers the module's variables, the namespaces of classes that it defines,
   and lists, tuples and dicts of exactly these types: no code of the module is run;
 - a scenario that is imported, or collected from another place, is not reported;
-- names with two leading underscores are skipped: they say that a scenario is not to be
+- names with two leading underscores are skipped: they mean that a scenario is not to be
   explored by itself;
-- a name that is assigned twice is found where that happened last; one that no statement
-  at the top level assigns is not found.
+- a name that is assigned twice has the line of the last assignment; a name that no
+  statement at the top level assigns has no line.
 """
 
 import ast
@@ -25,7 +25,7 @@ from typing import Any
 
 
 def statements_of(file: Path) -> list[ast.stmt] | None:
-    """The statements at the top level of a module; None if it cannot be parsed."""
+    """Return the top-level statements of a module; None if it cannot be parsed."""
     try:
         return ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
@@ -33,7 +33,7 @@ def statements_of(file: Path) -> list[ast.stmt] | None:
 
 
 def assigned_lines(file: Path) -> dict[str, int]:
-    """The line of each name that a module assigns, counted from 1.
+    """Return the line of each name that a module assigns, counted from 1.
 
     Empty for a file that cannot be read or parsed.
     """
@@ -50,19 +50,19 @@ def assigned_lines(file: Path) -> dict[str, int]:
     return lines
 
 
-# How far below a variable is looked: `TABLE["a"][0]` is two below `TABLE`.
+# The depth of the search below a variable: `TABLE["a"][0]` is two below `TABLE`.
 DEPTH = 4
 
-# Values that are looked at: a module of tests may hold tables of any size.
+# The limit of visited values: a module of tests may hold tables of any size.
 MOST_VALUES = 100_000
 
-# Places that are told of one module; of more only the number is.
+# Places that are listed for one module; of further ones only the number.
 MOST_PLACES = 12
 
-# A key that takes more room than this says less about where it is.
+# A longer key does not help to find the place.
 KEY_WIDTH = 40
 
-# The namespace of a class, whatever its metaclass may make of `__dict__`.
+# The namespace of a class, even if its metaclass overrides `__dict__`.
 _namespace = type.__dict__["__dict__"].__get__
 
 
@@ -74,11 +74,11 @@ class UncollectedScenarios:
     places: tuple[str, ...]
 
     def render(self) -> str:
-        """Their places, and what to do to have them explored, as one line."""
+        """Return the places, and how to have the scenarios explored, as one line."""
         module = self.source.removesuffix(".py").replace("/", ".")
         rest = len(self.places) - MOST_PLACES
-        told = self.places if rest <= 1 else self.places[:MOST_PLACES]
-        places = ", ".join(f"{module}.{place}" for place in told)
+        listed = self.places if rest <= 1 else self.places[:MOST_PLACES]
+        places = ", ".join(f"{module}.{place}" for place in listed)
         if rest > 1:
             places += f" and {rest} more"
         each = "it" if len(self.places) == 1 else "each"
@@ -97,11 +97,11 @@ class _PlacedValue:
 def uncollected_scenarios(
     module: ModuleType, file: Path, source: str
 ) -> UncollectedScenarios | None:
-    """The scenarios that a module defines and that are not collected, if it has any."""
+    """Return the scenarios that a module defines but that are not collected, if any."""
     from everyorder.harness.scenario import Scenario
 
     variables = dict(vars(module))
-    seen = {
+    values = {
         id(value)
         for name, value in variables.items()
         if not name.startswith("_") and issubclass(type(value), Scenario)
@@ -111,35 +111,36 @@ def uncollected_scenarios(
         for index, (name, value) in enumerate(variables.items())
         if not name.startswith("__")
     )
-    found: list[_PlacedValue] = []
+    placed: list[_PlacedValue] = []
     looked = 0
     while waiting and looked < MOST_VALUES:
         each = waiting.popleft()
         looked += 1
         if issubclass(type(each.value), Scenario):
-            # One that has a source was collected elsewhere, and got here as a value.
-            if id(each.value) not in seen and not each.value.source:
-                found.append(each)
-            seen.add(id(each.value))
-        elif len(each.position) <= DEPTH and id(each.value) not in seen:
+            # A scenario with a source was collected elsewhere, and is here only as a
+            # value.
+            if id(each.value) not in values and not each.value.source:
+                placed.append(each)
+            values.add(id(each.value))
+        elif len(each.position) <= DEPTH and id(each.value) not in values:
             room = max(MOST_VALUES - looked - len(waiting), 0)
             inner = list(islice(_children(each, variables.get("__name__")), room))
             if inner:
-                seen.add(id(each.value))
+                values.add(id(each.value))
                 waiting.extend(inner)
-    if found:
+    if placed:
         imported = _imported(file, set(variables))
         names = list(variables)
-        found = [each for each in found if names[each.position[0]] not in imported]
-    if not found:
+        placed = [each for each in placed if names[each.position[0]] not in imported]
+    if not placed:
         return None
-    found.sort(key=lambda each: each.position)
-    return UncollectedScenarios(source, tuple(each.place for each in found))
+    placed.sort(key=lambda each: each.position)
+    return UncollectedScenarios(source, tuple(each.place for each in placed))
 
 
-def _children(found: _PlacedValue, module: object) -> Iterator[_PlacedValue]:
-    """The values directly inside of a list, tuple, dict or own class."""
-    value, kind = found.value, type(found.value)
+def _children(parent: _PlacedValue, module: object) -> Iterator[_PlacedValue]:
+    """Yield the values directly inside of a list, tuple, dict or own class."""
+    value, kind = parent.value, type(parent.value)
     inner: Iterator[tuple[str, Any]] = iter(())
     if kind is list or kind is tuple:
         inner = ((f"[{index}]", each) for index, each in enumerate(value))
@@ -155,11 +156,11 @@ def _children(found: _PlacedValue, module: object) -> Iterator[_PlacedValue]:
                 if not name.startswith(("__", mangled))
             )
     for index, (place, each) in enumerate(inner):
-        yield _PlacedValue(each, found.place + place, (*found.position, index))
+        yield _PlacedValue(each, parent.place + place, (*parent.position, index))
 
 
 def _key(key: object) -> str:
-    """A key as it is written, unless that would run code or take much room."""
+    """Return a key as it is written, unless that would run code or be too long."""
     if type(key) in (str, bytes, int, float, bool, type(None)):
         text = repr(key)
         if len(text) <= KEY_WIDTH:
@@ -168,9 +169,9 @@ def _key(key: object) -> str:
 
 
 def _imported(file: Path, names: set[str]) -> set[str]:
-    """The names that a module imports, by its text.
+    """Return the names that a module imports, by its source text.
 
-    Where it imports all of another module, these are the names that it never stores.
+    If it imports all names of another module, these are the names that it never stores.
     """
     aliases: set[str] = set()
     stored: set[str] = set()

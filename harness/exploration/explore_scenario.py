@@ -1,16 +1,16 @@
-"""`explore`: a scenario becomes a system, is explored, and gets a report.
+"""`explore`: make a system of a scenario, explore it, and return a report.
 
-A registry with an interpreter of its own (`isolation="spawn"`) is served by
-`serve_registry`, the main function of that process.  Its channel takes the place of
-standard input and output: nothing is read from then on, and what is printed goes to
-standard error.
+A registry with a separate interpreter (`isolation="spawn"`) is served by
+`serve_registry`, the main function of that process.  Its channel replaces standard
+input and output: input is not read from then on, and output is written to standard
+error.
 
 Rules:
-- objects in reference cycles are judged late; if something turns out to be alive only
-  at the end, the scenario is explored a second time with frequent collections, which
-  tells by which order it is kept;
-- where that does not find it, the leak is reported without an order;
-- a scenario that skips itself, by whichever of its functions, has no report.
+- objects in reference cycles are judged late; if an object proves to be alive only at
+  the end, the scenario is explored a second time with frequent collections, which
+  reveals the order that keeps it alive;
+- if that does not find the order, the leak is reported without one;
+- a scenario that skips itself, by any of its functions, has no report.
 """
 
 import os
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Violations that are told of one scenario: one fault often shows in several places,
-# and what is mended is checked against all of them.
+# Violations that are reported of one scenario: one fault often shows in several places,
+# and a fix is checked against all of them.
 MOST_VIOLATIONS = 3
 
-# Told with what was kept by nobody knows which order.
+# Reported with a leak whose order is unknown.
 LEAK_WITHOUT_ORDER = "seen at the end, when all was undone; by which order is not known"
 
-# Collecting at every step is dear, and most of what leaks does so at once.
+# Collecting after every step is expensive, and most leaks show at once.
 LEAK_SECONDS = 30.0
 
 
 def system_of(scenario: Scenario) -> System:
-    """The scenario as the engine sees it."""
+    """Return the scenario in the form that the engine explores."""
     if scenario.create is None:
         return dispatcher_of(scenario)
     if scenario.isolation is not None:
@@ -60,14 +60,14 @@ def system_of(scenario: Scenario) -> System:
 
 
 def dispatcher_of(scenario: Scenario) -> "DispatcherSystem":
-    """The scenario on a dispatcher; nothing else needs the runtime."""
+    """Return the scenario on a dispatcher; only this needs the runtime."""
     from everyorder.harness.systems.dispatcher import DispatcherSystem
 
     return DispatcherSystem(scenario)
 
 
 def empty_report(scenario: Scenario) -> Report:
-    """The texts of a scenario, and of its operations: a report of nothing."""
+    """Return the texts of a scenario and its operations: a report without results."""
     return Report(
         scenario=scenario.path,
         steps=tuple(step.text for step in scenario.steps),
@@ -82,7 +82,7 @@ def empty_report(scenario: Scenario) -> Report:
 
 @contextmanager
 def closing(system: System) -> Iterator[System]:
-    """Context: the system, which leaves nothing behind where it can be closed."""
+    """Close the system at the end of this context, if it can be closed."""
     try:
         yield system
     finally:
@@ -92,7 +92,7 @@ def closing(system: System) -> Iterator[System]:
 
 
 def retry(question: Callable[[], T]) -> T:
-    """The answer to a question about one system, asked again where it must be.
+    """Return the answer to a question about one system; repeat it after restarts.
 
     Raises:
         ScenarioSkipped: a function of its scenario skipped it.
@@ -101,13 +101,13 @@ def retry(question: Callable[[], T]) -> T:
         try:
             return question()
         except ExplorationRestart:
-            # Each package is new once, and so is garbage of what was there before.
+            # It ends: each package is new once, and so is garbage of older objects.
             continue
         except BaseException as error:
             reason = skip_reason(error)
             if reason is None:
                 raise
-        # Raised here: what skipped it is no context.
+        # Raise outside of `except`, so that the skip is not chained.
         raise ScenarioSkipped(reason=reason)
 
 
@@ -119,17 +119,17 @@ def explore(
     progress: Progress | None = None,
     stop_after: int = MOST_VIOLATIONS,
 ) -> Report:
-    """Explore a scenario and report what was found.
+    """Explore a scenario and report the result.
 
     Args:
-        scenario: what to explore.
+        scenario: the scenario to explore.
         strategy: `auto`, or strategies joined by `+`; see `harness.engine`.
-        budget: how many steps and seconds it may take.
-        progress: called with (done, planned) now and then.
-        stop_after: how many violations are looked for.
+        budget: the limits in steps and seconds.
+        progress: called regularly with (done, planned).
+        stop_after: the number of violations to find.
 
     Raises:
-        HarnessError: the question cannot be asked (unknown strategy, no fingerprint).
+        HarnessError: the scenario cannot be explored (strategy, fingerprint).
         ScenarioSkipped: a step or another function of it skipped it.
     """
     dispatcher = dispatcher_of(scenario) if scenario.create is None else None
@@ -148,37 +148,39 @@ def explore(
             )
         )
 
-    # A thread keeps what it is in when its system is forgotten.
+    # A thread keeps its modes when its system is dropped.
     with closing(system):
         exploration = exploration_within(budget, progress)
         if dispatcher is not None and not exploration.violations:
-            kept = dispatcher.remaining_leaks()
-            if kept:
+            leaks = dispatcher.remaining_leaks()
+            if leaks:
                 dispatcher.collect_always()
                 second = exploration_within(_short_budget(budget), None)
                 exploration = (
-                    second if second.violations else _with_leak(exploration, kept)
+                    second if second.violations else _with_leak(exploration, leaks)
                 )
     return replace(empty_report(scenario), exploration=exploration)
 
 
 def _short_budget(budget: Budget | None) -> Budget | None:
-    """The budget of a second exploration: the same steps, which decide the strategy, in
-    less time."""
+    """Return the budget of a second exploration: the same steps, in less time.
+
+    The steps must be the same, because they decide the strategy.
+    """
     if budget is None:
         return Budget(seconds=LEAK_SECONDS)
     return replace(budget, seconds=min(budget.seconds or LEAK_SECONDS, LEAK_SECONDS))
 
 
-def _with_leak(exploration: Exploration, kept: Sequence[Hashable]) -> Exploration:
-    """The exploration, and what was kept alive in it as a broken law."""
-    violation = Violation("law", (), (), (*kept, LEAK_WITHOUT_ORDER), ())
+def _with_leak(exploration: Exploration, leaks: Sequence[Hashable]) -> Exploration:
+    """Return the exploration with the leaks as a broken law."""
+    violation = Violation("law", (), (), (*leaks, LEAK_WITHOUT_ORDER), ())
     return replace(exploration, violations=(violation,))
 
 
 def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) -> None:
     """Serve the scenario of that digest from one of the files; never returns."""
-    # Here alone: who explores has a scenario.
+    # Imported here: a process that explores has its scenario already.
     from everyorder.harness.exploration.catalogue import imported
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -194,13 +196,13 @@ def serve_registry(files: Sequence[str], digest: str, name: str, parent: int) ->
             serve_child(entry.scenario, channel)
     with suppress(EOFError, OSError):
         channel.receive()
-        found = f"isolation='spawn' for a scenario that {' and '.join(files)} lacks"
-        wanted = "a scenario that is a variable of its module, or 'fork'"
-        channel.send(("error", NotAScenario(found=found, wanted=wanted)))
+        problem = f"isolation='spawn' for a scenario that {' and '.join(files)} lacks"
+        expected = "a scenario that is a variable of its module, or 'fork'"
+        channel.send(("error", NotAScenario(found=problem, wanted=expected)))
 
 
 def _entry_of(files: Sequence[str], digest: str, name: str) -> "Entry | None":
-    """The scenario's entry; one of that name if several have the digest."""
+    """Return the scenario's entry; that of the name if several have the digest."""
     from everyorder.harness.exploration.catalogue import (
         load_file,
         root_of,

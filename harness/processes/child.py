@@ -1,25 +1,24 @@
 """Child processes that explore, and the pipes to them.
 
-A step of a scenario is anybody's code:
-it may call `os._exit`, crash in native code, stand still, or print what it likes.
-So it runs in a child process.  Its messages and its output come through pipes, which
-the parent reads without ever waiting for them.
+A step of a scenario is arbitrary code of a user: it may call `os._exit`, crash in
+native code, hang, or print.  So it runs in a child process.  Its messages and its
+output are sent through pipes, which the parent reads without ever blocking.
 
 Rules:
-- the child is forked where that can be done (it then has everything that its parent
-  has, at the cost of a millisecond), else spawned; what it runs is the same;
-- it dies with its parent, however that ends: on Linux the kernel sees to it, elsewhere
-  a thread waits for the end of a pipe that only the parent holds open;
-- it has a process group of its own, so Ctrl-C is the parent's affair, and what the
-  steps have started is killed with it;
-- what it prints is printed by its parent, to `sys.stdout` and `sys.stderr` as they are
-  there, so a capture or a progress bar in the parent has its way;
-- the end of a pipe is no sign of death (what a step has forked may hold it open, and a
-  step may close it): a child is dead when the system says so.
+- the child is forked if possible (then it has all objects of its parent, at the cost of
+  a millisecond), else spawned; it runs the same code;
+- it dies with its parent, in whatever way the parent ends: on Linux the kernel ensures
+  that, elsewhere a thread waits for the end of a pipe that only the parent holds open;
+- it has a separate process group, so only the parent handles Ctrl-C, and processes that
+  the steps started are killed with it;
+- the parent prints the output of the child, to its own `sys.stdout` and `sys.stderr`,
+  so a capture or a progress bar in the parent works;
+- the end of a pipe does not mean death (a process that a step forked may hold it open,
+  and a step may close it): a child is dead when the system reports it.
 
-How it works: messages are pickles behind their length.  Both sides are processes of one
-user, one of which started the other, so what comes is trusted.  What was sent before
-the child died is read after it, so a result that was sent is never lost.
+How it works: messages are pickles with a length prefix.  Both sides are processes of
+one user, one of which started the other, so messages are trusted.  Messages that were
+sent before the child died are read after it, so a result that was sent is never lost.
 """
 
 import gc
@@ -39,18 +38,18 @@ from typing import IO, Any, NamedTuple, NoReturn, Protocol
 from everyorder.harness.base.errors import ProcessError
 from everyorder.harness.engine import progress
 
-# Asks a child for its stack.  Nobody else uses it: the last but one of the signals for
-# applications (valgrind takes the last one), which macOS does not have.
+# Requests the stack of a child.  It has no other use: the last but one of the signals
+# for applications (valgrind uses the last one), which macOS does not have.
 STACK_SIGNAL = (
     int(signal.SIGRTMAX) - 1
     if hasattr(signal, "SIGRTMAX")
     else int(getattr(signal, "SIGUSR2", signal.SIGTERM))
 )
 
-# A stack is written in milliseconds; a child that has no time for it has none to tell.
+# A stack is written in milliseconds; a child that takes longer will not write one.
 STACK_SECONDS = 2.0
 
-# More of a stack is not shown anyway.
+# Reports show no more of a stack.
 MOST_STACK = 1 << 20
 
 _HEAD = 8
@@ -59,56 +58,56 @@ _SET_PDEATHSIG = 1  # prctl(2)
 
 
 class Parent(Protocol):
-    """The parent as a child sees it."""
+    """The parent, in the view of a child."""
 
     cells: memoryview
 
     def send(self, message: object) -> None:
-        """Send a message.  Raises OSError where nobody is there any more."""
+        """Send a message.  Raises OSError if the parent is gone."""
         ...
 
     def receive(self) -> Any:
-        """Wait for a request.  Raises EOFError when there will be none."""
+        """Wait for a request.  Raises EOFError if there will be none."""
         ...
 
 
 class ChildProcess(Protocol):
-    """A child as its parent sees it.  `cells` is its pulse."""
+    """A child, in the view of its parent.  `cells` is its progress."""
 
     cells: memoryview
     pid: int
 
     def send(self, request: object) -> None:
-        """Send a request; to a child that has ended nothing is sent."""
+        """Send a request; a child that has ended is ignored."""
         ...
 
     def read(self) -> list[Any]:
-        """The messages that have arrived; prints what the child has printed."""
+        """Return the messages that have arrived; print the output of the child."""
         ...
 
     def termination(self) -> str | None:
-        """ "exit code 0" or "signal 9, Killed"; None while it lives."""
+        """Return "exit code 0" or "signal 9, Killed"; None while it lives."""
         ...
 
     def stack(self, *, living: bool) -> str:
-        """The stack of its death, or of now, by faulthandler; "" without one."""
+        """Return the stack of its death, or of now, by faulthandler; "" without one."""
         ...
 
     def finish(self) -> None:
-        """End it in good order: no request will follow.  Waits for it, not for ever."""
+        """End the child in order, without further requests; wait for a limited time."""
         ...
 
     def kill(self) -> None:
-        """End it now, with what it has started, and let go of everything."""
+        """Kill the child with all processes that it started, and close all handles."""
         ...
 
     def sources(self) -> Sequence[Any]:
-        """Handles that become ready when there is something to `read`."""
+        """Return handles that become ready when there is something to `read`."""
         ...
 
 
 Main = Callable[..., None]
-"""Runs in the child: (parent, *arguments).  Where it is spawned, it has a name."""
+"""Runs in the child: (parent, *arguments).  Spawning needs an importable name."""
 
 CAN_FORK = hasattr(os, "fork")
 
@@ -123,7 +122,7 @@ def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> ChildProcess:
 
 
 def wait(children: Iterable[ChildProcess], seconds: float) -> None:
-    """Wait until one of them has something to tell, but not longer than that."""
+    """Wait until one of the children has data or ends, at most this many seconds."""
     sources = [source for child in children for source in child.sources()]
     if not CAN_FORK or any(not isinstance(source, int) for source in sources):
         from multiprocessing.connection import wait as wait_for_any
@@ -160,7 +159,7 @@ class ForkedChild:
         try:
             with _blocked_signals() as mask:
                 self._fork(main, arguments, ends, mask)
-        except BaseException:  # Ctrl-C, which has waited until here
+        except BaseException:  # Ctrl-C, which was blocked until here
             if self.pid == 0:
                 _print_traceback()
                 os._exit(1)
@@ -171,13 +170,13 @@ class ForkedChild:
     def _fork(
         self, main: Main, arguments: tuple[Any, ...], ends: "_Ends", mask: set[int]
     ) -> None:
-        """Fork; returns in the parent only.  `mask` are the signals to block after."""
+        """Fork; return in the parent only.  `mask` are the signals to block later."""
         drawn = _random_state()
         parent = os.getpid()
         with without_fork_warning():
             self.pid = os.fork()
         if self.pid:
-            # Both do it, so that it is done before either goes on.
+            # Parent and child both do it, so that it is done before either continues.
             with suppress(OSError):
                 os.setpgid(self.pid, self.pid)
             for end in ends:
@@ -185,7 +184,7 @@ class ForkedChild:
             _children.add(self)
             return
         os.setpgid(0, 0)
-        # What came from the parent is nobody's garbage here.
+        # Objects of the parent are not garbage of the child.
         gc.freeze()
         for other in (self, *_children):
             other.close()
@@ -197,16 +196,16 @@ class ForkedChild:
         _run(main, _ForkedParentPipe(self.cells, ends.up, ends.down), arguments)
 
     def sources(self) -> Sequence[int]:
-        """The ends of its pipes that are open."""
+        """Return the open ends of its pipes."""
         return [each for each in (self._up, *self._printed) if each in self._open]
 
     def send(self, request: object) -> None:
-        """Send a request; to a child that has ended nothing is sent."""
+        """Send a request; a child that has ended is ignored."""
         with suppress(OSError):
             send_message(self._down, request)
 
     def read(self) -> list[Any]:
-        """The messages that have arrived; prints what the child has printed."""
+        """Return the messages that have arrived; print the output of the child."""
         for source in self._printed:
             self._print(source)
         self._frames += self._arrived(self._up)
@@ -220,19 +219,19 @@ class ForkedChild:
         return messages
 
     def termination(self) -> str | None:
-        """The exit code or signal; None while it lives."""
+        """Return the exit code or signal; None while it lives."""
         if self._termination is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:  # somebody else has waited for it
-                self._termination = "how is not known: its exit status was taken"
+            except ChildProcessError:  # another caller has waited for it
+                self._termination = "exit status unknown: another process read it"
             else:
                 if pid:
                     self._termination = _exit_text(os.waitstatus_to_exitcode(status))
         return self._termination
 
     def stack(self, *, living: bool) -> str:
-        """The stack of its death, or of now, as faulthandler writes it."""
+        """Return the stack of its death, or of now, as faulthandler writes it."""
         if living and self.termination() is None:
             with suppress(OSError):
                 os.kill(self.pid, STACK_SIGNAL)
@@ -241,7 +240,7 @@ class ForkedChild:
         return self._stack[:MOST_STACK].decode(errors="replace")
 
     def _await_stack(self) -> None:
-        """Read until it has been silent for a while, or for too long."""
+        """Read until the child is silent for a while, or until the time is over."""
         poll = select.poll()
         poll.register(self._trace, select.POLLIN)
         until = monotonic() + STACK_SECONDS
@@ -251,10 +250,10 @@ class ForkedChild:
             if not arrived:
                 break
             self._stack += arrived
-            patience = 0.1  # it is written in one go
+            patience = 0.1  # a stack is written at once
 
     def finish(self) -> None:
-        """End it in good order: no request will follow."""
+        """End the child in order, without further requests."""
         self._close(self._down)
         until = monotonic() + STACK_SECONDS
         while self.termination() is None and monotonic() < until:
@@ -263,9 +262,10 @@ class ForkedChild:
         self.kill()
 
     def kill(self) -> None:
-        """End it now, with what it has started, and let go of everything."""
+        """Kill the child with all processes that it started, and close all handles."""
         if self._termination is None:
-            # Its group has its number, which is its own until it is waited for.
+            # The number of its group is its process id, which is reserved until the
+            # wait.
             for kill in (os.killpg, os.kill):
                 with suppress(OSError):
                     kill(self.pid, signal.SIGKILL)
@@ -287,7 +287,7 @@ class ForkedChild:
             os.close(end)
 
     def _arrived(self, source: int) -> bytes:
-        """The bytes that can be read at once; the end of the pipe closes it."""
+        """Return the bytes that can be read at once; close the pipe at its end."""
         parts = []
         while source in self._open:
             try:
@@ -302,7 +302,7 @@ class ForkedChild:
     def _print(self, source: int) -> None:
         name, rest = self._printed[source]
         text = rest + self._arrived(source)
-        # A letter of several bytes may arrive in two parts.
+        # A character of several bytes may arrive in two parts.
         whole = len(text)
         if source in self._open:
             whole -= _incomplete(text)
@@ -314,7 +314,7 @@ class ForkedChild:
                 stream.flush()
 
 
-# Those whose pipes are open in this process: a new child closes them.
+# Children whose pipes are open in this process: a new child closes them.
 _children: set[ForkedChild] = set()
 
 
@@ -330,7 +330,7 @@ class _Ends(NamedTuple):
 
 
 class _ForkedParentPipe:
-    """The line of a forked child to its parent."""
+    """The pipes of a forked child to its parent."""
 
     def __init__(self, cells: memoryview, up: int, down: int) -> None:
         self.cells = cells
@@ -339,13 +339,13 @@ class _ForkedParentPipe:
         self._owner = os.getpid()
 
     def send(self, message: object) -> None:
-        """Send a message; a fork of the child has nothing to say, and ends."""
+        """Send a message; a fork of the child exits instead."""
         if os.getpid() != self._owner:
             os._exit(0)
         send_message(self._up, message)
 
     def receive(self) -> Any:
-        """Wait for a request.  Raises EOFError when there will be none."""
+        """Wait for a request.  Raises EOFError if there will be none."""
         if os.getpid() != self._owner:
             os._exit(0)
         return receive_message(self._down)
@@ -354,8 +354,9 @@ class _ForkedParentPipe:
 def send_message(end: int, message: object) -> None:
     """Write a value to a pipe or socket.
 
-    Raises OSError where the other side is gone, and what pickling raises; then nothing
-    was written.
+    Raises:
+        OSError: the other side is gone.
+        pickle.PicklingError: or another error of pickling; then nothing was written.
     """
     payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     view = memoryview(len(payload).to_bytes(_HEAD, "big") + payload)
@@ -364,7 +365,7 @@ def send_message(end: int, message: object) -> None:
 
 
 def receive_message(end: int) -> Any:
-    """Wait for the next value.  Raises EOFError where the other side is gone."""
+    """Wait for the next value.  Raises EOFError if the other side is gone."""
     size = int.from_bytes(_exactly(end, _HEAD), "big")
     return pickle.loads(_exactly(end, size))  # noqa: S301  # see the module
 
@@ -382,7 +383,7 @@ def _exactly(end: int, size: int) -> bytes:
 
 
 def _incomplete(text: bytes) -> int:
-    """The number of bytes at the end that begin a character of UTF-8."""
+    """Return the number of bytes at the end that begin a character of UTF-8."""
     for back in range(1, min(4, len(text)) + 1):
         byte = text[-back]
         if byte >= 0xC0:
@@ -401,7 +402,7 @@ def _exit_text(code: int) -> str:
 
 
 def flush_streams() -> None:
-    """Flush the streams: a child would print what is in them again, or nobody would."""
+    """Flush the streams, so that a child neither repeats nor loses their contents."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         with suppress(Exception):
             if stream is not None:
@@ -409,20 +410,23 @@ def flush_streams() -> None:
 
 
 def _random_state() -> Any:
-    """Python seeds `random` anew in a fork; steps are to draw what they would here."""
+    """Return the state of `random`, which Python reseeds in a fork, or None.
+
+    Steps must draw the same numbers in the child as in the parent.
+    """
     module = sys.modules.get("random")
     return None if module is None else module.getstate()
 
 
-# What somebody ends a command with.
+# The signals by which users end a command.
 _ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 @contextmanager
 def _blocked_signals() -> Iterator[set[int]]:
-    """Context: signals are blocked, so that no child runs its parent's handlers.
+    """Block signals in this context, so that no child runs its parent's handlers.
 
-    Gives those that were blocked before.
+    Yields the signals that were blocked before.
     """
     before: set[int] = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
@@ -433,12 +437,12 @@ def _blocked_signals() -> Iterator[set[int]]:
 
 @contextmanager
 def without_fork_warning() -> Iterator[None]:
-    """Context: no warning of a fork beside threads, as Python gives it from 3.12 on.
+    """Suppress the warning of a fork with threads, as of Python 3.12, in this context.
 
-    The warning is about locks that threads hold.  Those that matter (of imports,
-    logging, the interpreter's streams) are made anew in a child, which has streams and
-    pipes of its own; a child that waits for another lock exceeds its time limit, and is
-    reported with its stack.
+    The warning is about locks that threads hold.  The important ones (of imports,
+    logging, the interpreter's streams) are created again in a child, which has separate
+    streams and pipes; a child that waits for another lock exceeds its time limit, and
+    is reported with its stack.
     """
     import warnings
 
@@ -448,9 +452,9 @@ def without_fork_warning() -> Iterator[None]:
 
 
 def _become_process(ends: _Ends, parent: int) -> None:
-    """Give the child its own streams, signal handlers and lifeline."""
+    """Set up the child's streams, signal handlers and end with the parent."""
     signal.set_wakeup_fd(-1)
-    # What has arrived was meant for the parent: to ignore it once forgets it.
+    # Signals that have arrived were sent to the parent: ignoring them once drops them.
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -487,21 +491,21 @@ def _no_debugger(*_: object, **__: object) -> NoReturn:
 
 @cache
 def prctl() -> Callable[..., int] | None:
-    """The system call that ends a process with its parent, where there is one."""
+    """Return the system call that ends a process with its parent, or None."""
     if sys.platform == "linux":
         with suppress(ImportError, OSError, AttributeError):
             from ctypes import CDLL
 
-            found: Callable[..., int] = CDLL(None).prctl
-            return found
+            prctl: Callable[..., int] = CDLL(None).prctl
+            return prctl
     return None
 
 
 def end_with_parent(parent: int) -> bool:
-    """Have the kernel end this process with its parent; whether it can do that."""
+    """Have the kernel end this process with its parent; return True if it can."""
     call = prctl()
     ends = call is not None and not call(_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it died before
+    if os.getppid() != parent:  # it has died already
         os._exit(1)
     return ends
 
@@ -512,14 +516,14 @@ def _follow_parent(parent: int, life: int) -> None:
     from threading import Thread
 
     def end() -> None:
-        os.read(life, 1)  # nobody writes: it returns when the other end is closed
+        os.read(life, 1)  # returns when the other end is closed
         os._exit(1)
 
     Thread(target=end, name="everyorder-lifeline", daemon=True).start()
 
 
 def _run(main: Main, parent: Parent, arguments: tuple[Any, ...]) -> NoReturn:
-    """Run the child, and end it without what its parent does at its own end."""
+    """Run the child, and exit without the parent's callbacks at exit."""
     code = 0
     try:
         main(parent, *arguments)
@@ -541,7 +545,7 @@ def _print_traceback() -> None:
 
 
 def _save_coverage() -> None:
-    """Save the coverage of a child, where each process writes a file of its own.
+    """Save the coverage of a child, if each process writes a separate file.
 
     `coverage run --parallel-mode` and pytest-cov do; with `patch = _exit` it is saved
     anyway.

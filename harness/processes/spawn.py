@@ -1,8 +1,8 @@
-"""Child processes by `multiprocessing`, where the system cannot fork.
+"""Child processes by `multiprocessing`, for systems that cannot fork.
 
-`harness.processes.child` starts one.  The child is a fresh interpreter that imports
-what it runs; what it prints goes where its parent prints; the stack of one that hangs
-cannot be had, because no signal asks for it.
+`harness.processes.child` starts one.  The child is a fresh interpreter that imports its
+code; its output is written to the parent's streams; the stack of one that hangs is
+unavailable, because there is no signal that requests it.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Any
 
 from everyorder.harness.engine import progress
 
-# As for a forked child: a child that was told to end has nothing left to do.
+# As for a forked child: a child that should end has no work left.
 END_SECONDS = 2.0
 
 
@@ -37,17 +37,17 @@ class SpawnedChild:
         theirs.close()
 
     def sources(self) -> Sequence[Any]:
-        """The pipe, and the process itself."""
+        """Return the pipe, and the sentinel of the process."""
         line = () if self._closed else (self._line,)
         return (*line, self._process.sentinel)
 
     def send(self, request: object) -> None:
-        """Send a request; to a child that has ended nothing is sent."""
+        """Send a request; a child that has ended is ignored."""
         with suppress(OSError):
             self._line.send(request)
 
     def read(self) -> list[Any]:
-        """The messages that have arrived."""
+        """Return the messages that have arrived."""
         messages = []
         while not self._closed:
             try:
@@ -59,25 +59,25 @@ class SpawnedChild:
         return messages
 
     def termination(self) -> str | None:
-        """The exit code or signal; None while it lives."""
+        """Return the exit code or signal; None while it lives."""
         code = self._process.exitcode
         if code is None:
             return None
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def stack(self, *, living: bool) -> str:
-        """Always "": no signal asks a spawned child for its stack."""
+        """Return "": there is no signal that requests the stack of a spawned child."""
         return ""
 
     def finish(self) -> None:
-        """End it in good order: no request will follow."""
+        """End the child in order, without further requests."""
         self._line.close()
         self._closed = True
         self._process.join(END_SECONDS)
         self.kill()
 
     def kill(self) -> None:
-        """End it now, and let go of everything."""
+        """Kill the child, and close all handles."""
         self._process.kill()
         self._process.join()
         self._closed = True
@@ -85,25 +85,25 @@ class SpawnedChild:
 
 
 class _SpawnedParentPipe:
-    """The line of a spawned child to its parent."""
+    """The pipe of a spawned child to its parent."""
 
     def __init__(self, line: Connection, cells: memoryview) -> None:
         self.cells = cells
         self._line = line
 
     def send(self, message: object) -> None:
-        """Send a message.  Raises OSError where nobody is there any more."""
+        """Send a message.  Raises OSError if the parent is gone."""
         self._line.send(message)
 
     def receive(self) -> Any:
-        """Wait for a request.  Raises EOFError when there will be none."""
+        """Wait for a request.  Raises EOFError if there will be none."""
         return self._line.recv()
 
 
 def _run_child(
     main: Callable[..., None], line: Connection, memory: Any, arguments: tuple[Any, ...]
 ) -> None:
-    """The child's own main function."""
+    """Run the child; the main function of its process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, name="everyorder-lifeline", daemon=True).start()
     cells = memoryview(memory).cast("B").cast("Q")

@@ -1,15 +1,15 @@
 """Time limits of children, and the reports on those that crashed or hang.
 
-A child is polled every `POLL_SECONDS` for its pulse, which says what it is doing.  An
-operation or a scenario that takes longer than its limit hangs; the report has the
-operation, the history before it, and the stack.
+A child is polled every `POLL_SECONDS` for its progress, which shows the current
+operation.  An operation or a scenario that takes longer than its limit hangs; the
+report has the operation, the history before it, and the stack.
 
 Rules:
-- time in which the watcher itself stood still (Ctrl-Z, a laptop that sleeps, a machine
-  without a free core) is not held against the child: between two polls at most
+- time in which the watcher itself did not run (Ctrl-Z, a sleeping laptop, a machine
+  without a free core) does not count against the child: between two polls at most
   `MOST_BETWEEN_POLLS` seconds are counted;
-- the engine's own work between operations is no operation; only the limit of the whole
-  scenario holds there;
+- the engine's own work between operations is not an operation; only the limit of the
+  whole scenario applies to it;
 - of a stack only the frames below the harness are shown: those of the scenario.
 """
 
@@ -29,24 +29,24 @@ from everyorder.harness.report.outcome import Unexplored, operation_line
 if TYPE_CHECKING:
     from everyorder.harness.scenario.scenario import Scenario
 
-# What registers, looks something up or removes it takes milliseconds; ten seconds allow
-# for a first import or compilation on a loaded machine.
+# Registering, looking up and removing take milliseconds; ten seconds allow for a first
+# import or compilation on a loaded machine.
 OPERATION_SECONDS = 10.0
 
-# What hangs is found by its operation, so this is for what goes on and on: the 250,000
-# operations of "auto" take 42 minutes at ten milliseconds each.
+# The limit of an operation detects hangs, so this one is for endless scenarios: the
+# 250,000 operations of "auto" take 42 minutes at ten milliseconds each.
 SCENARIO_SECONDS = 3600.0
 
-# Between two looks at a child: a person takes a twentieth of a second for at once.
+# Time between two polls: a twentieth of a second appears instantaneous to a person.
 POLL_SECONDS = 0.05
 
-# Of the time between two looks so much is counted.
+# The part of the time between two polls that counts.
 MOST_BETWEEN_POLLS = 1.0
 
-# The files of the harness begin with this.
+# The path prefix of the files of the harness.
 _OWN_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
 
-# Of a stack that has no frame below the harness so many are told: the harness hangs.
+# Frames that are shown of a stack with frames of the harness only: the harness hangs.
 _MOST_OWN_FRAMES = 6
 
 _FATAL = re.compile("Fatal Python error: (.*)")
@@ -57,7 +57,7 @@ _MAIN = re.compile(r'^  File ".*child\.py", line \d+ in _run$')
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds; None means no limit."""
+    """Limits in seconds; None means no limit."""
 
     operation: float | None = OPERATION_SECONDS
     scenario: float | None = SCENARIO_SECONDS
@@ -74,14 +74,14 @@ class Subject:
     root: Path
 
     def line(self, beat: OperationMark) -> str:
-        """An operation as a runnable line."""
+        """Return an operation as a runnable line."""
         operation, undo = beat
         if operation == RESET:
             return "create()"
         return operation_line(self.steps, self.uses, operation, undo=undo)
 
     def position(self, trail: ProgressTrail) -> tuple[str, tuple[str, ...]]:
-        """The running operation, "" between two of them, and all before it."""
+        """Return the running operation, "" between two of them, and all before it."""
         lines = [self.line(beat) for beat in trail.beats]
         if lines and trail.beats[0].operation != RESET:
             lines.insert(0, "...")
@@ -90,7 +90,7 @@ class Subject:
 
 
 def subject_of(scenario: "Scenario", root: Path) -> Subject:
-    """The subject of a scenario."""
+    """Return the subject of a scenario."""
     steps = tuple(step.text for step in scenario.steps)
     uses = tuple(use.text for use in scenario.uses)
     return Subject(scenario.path, scenario.source, steps, uses, root)
@@ -108,9 +108,9 @@ class TimeWatch:
         self._whole = 0.0
 
     def failure(self, subject: Subject, how: str | None) -> Unexplored | None:
-        """The report on the child, if it has ended (`how`) or hangs.
+        """Return the report on the child, if it has ended (`how`) or hangs, else None.
 
-        To be asked at every look, when what it had sent before was read.
+        It must be called at every poll, after reading the child's messages.
         """
         if how is not None:
             return crash_of(subject, self._child, how)
@@ -120,7 +120,7 @@ class TimeWatch:
         return hang_of(subject, self._child, self._limits, exceeded_limit)
 
     def exceeded_limit(self) -> Literal["operation", "scenario"] | None:
-        """Which limit is exceeded, if one is; to be asked at every look."""
+        """Return the limit that is exceeded, or None; must be called at every poll."""
         now = monotonic()
         passed = min(now - self._looked, MOST_BETWEEN_POLLS)
         self._looked = now
@@ -141,7 +141,7 @@ class TimeWatch:
 
 
 def crash_of(subject: Subject, child: ChildProcess, how: str) -> Unexplored:
-    """The report on a child that has ended while it explored."""
+    """Return the report on a child that has ended while it explored."""
     reason = f"the process that explored it ended ({how})"
     return _unexplored(subject, child, "crashed", reason, living=False)
 
@@ -152,10 +152,10 @@ def hang_of(
     limits: Limits,
     exceeded_limit: Literal["operation", "scenario"],
 ) -> Unexplored:
-    """The report on a child that hangs; it lives, and is to be killed.
+    """Return the report on a child that hangs; it lives, and the caller kills it.
 
-    Where it turns out to be crashing all this while (the system may write its memory to
-    a file), that is told.
+    If the child proves to be crashing (the system may be writing its memory to a file),
+    it is reported as crashed.
     """
     fatal = _FATAL.match(child.stack(living=True))
     if fatal is not None:
@@ -178,7 +178,7 @@ def import_death(
     reason: str,
     verdict: Literal["crashed", "hung"],
 ) -> Unexplored:
-    """The report on a child that ended, or hangs, while it imported a file."""
+    """Return the report on a child that ended, or hangs, while it imported a file."""
     frames = _frames(child.stack(living=verdict == "hung"))
     where = _location(frames, source, file)
     name = source.removeprefix("tests/")
@@ -204,7 +204,7 @@ def _unexplored(
 
 
 def _location(frames: Sequence[tuple[str, str, str]], source: str, file: Path) -> str:
-    """FILE:LINE of the innermost frame in that file; the file alone without one."""
+    """Return FILE:LINE of the innermost frame in that file, or the file alone."""
     for name, line, _ in frames:
         if name == str(file):
             return f"{source}:{line}"
@@ -219,7 +219,7 @@ def _stack_lines(frames: Sequence[tuple[str, str, str]], root: Path) -> tuple[st
 
 
 def _frames(text: str) -> list[tuple[str, str, str]]:
-    """(file, line, function) of what was called, innermost first, without our own."""
+    """Return (file, line, function) of calls, innermost first, without the harness."""
     chosen: Sequence[str] = ()
     threads = _threads(text)
     for lines in threads:
@@ -227,7 +227,8 @@ def _frames(text: str) -> list[tuple[str, str, str]]:
             chosen = lines
             break
     else:
-        # Too deep for its beginning: the one that took the signal comes first.
+        # The stack is too deep for its beginning: the thread that took the signal is
+        # first.
         chosen = threads[0] if threads else ()
     frames = [
         (match[1], match[2], match[3])
@@ -243,7 +244,7 @@ def _frames(text: str) -> list[tuple[str, str, str]]:
 
 
 def _threads(text: str) -> list[list[str]]:
-    """The lines of each thread, the one that took the signal first."""
+    """Return the lines of each thread, the one that took the signal first."""
     threads: list[list[str]] = []
     lines: list[str] = []
     for line in text.splitlines():

@@ -1,21 +1,23 @@
-"""Children with one fresh registry each, forked or started anew, and their line.
+"""Children with one fresh registry each, forked or newly started, and their channel.
 
-The zygote is a process in which nothing has run yet.  It is forked before the first
-operation, so each child starts from the same clean process; it waits for requests on a
-socket, always has the next child ready, and reaps what ended.
+The zygote is a process in which no operation has run yet.  It is forked before the
+first operation, so each child starts from the same clean process; it waits for requests
+on a socket, always has the next child ready, and reaps children that ended.
 
-A child that is started anew has an interpreter of its own.  The scenario's functions
-cannot be sent, so the file that made it is loaded again, and the scenario is found by
-its digest; it has to be a variable of its module.  `serve_registry` of
+A newly started child has a separate interpreter.  The scenario's functions cannot be
+sent, so the file that created it is loaded again, and the scenario is found by its
+digest; it has to be a variable of its module.  `serve_registry` of
 `harness.exploration.explore_scenario` is the other side.
 
 Rules:
-- nobody traces while a process is forked, nor in the child: a tracer (coverage) has
-  locks, which another thread may hold then, and the child would wait for ever;
+- tracing is off while a process is forked, and in the child: a tracer (coverage) has
+  locks, which another thread may hold at that time, and the child would wait for ever;
 - the zygote has one thread and runs no code of a scenario;
 - it ends with its socket, or within a second of its parent, and its children with it;
-- all children that are started anew hash alike, or their states could not be compared;
-- what the scenario prints there goes to standard error: standard output is the channel.
+- all newly started children have the same hash seed, because otherwise their states
+  could not be compared;
+- the scenario's output in such a child is written to standard error: standard output is
+  the channel.
 """
 
 import gc
@@ -47,7 +49,7 @@ from everyorder.harness.scenario.scenario import Scenario
 
 
 class PipeEnd:
-    """One end; `reader` and `writer` are file descriptors, which it owns."""
+    """One end of a channel; owns the file descriptors `reader` and `writer`."""
 
     def __init__(self, reader: int, writer: int) -> None:
         self.reader = reader
@@ -58,23 +60,23 @@ class PipeEnd:
 
         Raises:
             OSError: the other side is gone.
-            pickle.PicklingError: or what pickling raises; then nothing was sent.
+            pickle.PicklingError: or another error of pickling; then nothing was sent.
         """
         send_message(self.writer, message)
 
     def receive(self) -> Any:
-        """The next value.  Raises `EOFError` when the other side is gone."""
+        """Return the next value.  Raises `EOFError` if the other side is gone."""
         return receive_message(self.reader)
 
     def close(self) -> None:
-        """Close both descriptors; the other side sees the end."""
+        """Close both descriptors; the other side receives the end."""
         for descriptor in {self.reader, self.writer}:
             if descriptor >= 0:
                 os.close(descriptor)
         self.reader = self.writer = -1
 
 
-# How long the parent may be gone unnoticed where its socket is still open elsewhere.
+# Seconds until a dead parent is detected if another process holds its socket open.
 _PATIENCE = 1.0
 # A child that closed its socket and still runs after so many seconds is killed.
 _GRACE = 2.0
@@ -82,7 +84,7 @@ _PID_BYTES = 8
 
 
 class Zygote:
-    """The parent's side: gives out children, and tells how they ended."""
+    """The parent's side: returns children, and their exit statuses."""
 
     def __init__(self, serve: Callable[[PipeEnd], None]) -> None:
         flush_streams()
@@ -97,10 +99,11 @@ class Zygote:
         self._channel = PipeEnd(ours.fileno(), ours.fileno())
 
     def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
-        """A fresh child, by process id and channel; `ended` are not needed any more.
+        """Return a fresh child: process id and channel; `ended` may be reaped.
 
         Raises:
-            OSError: or `EOFError`: the zygote is gone.
+            OSError: the zygote is gone.
+            EOFError: the zygote is gone.
         """
         self._channel.send(("fork", ended))
         data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
@@ -109,7 +112,7 @@ class Zygote:
         return int.from_bytes(data), PipeEnd(descriptors[0], descriptors[0])
 
     def status(self, pid: int) -> int:
-        """How a child ended, as `os.waitstatus_to_exitcode` says it."""
+        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does."""
         self._channel.send(("wait", pid))
         status: int = self._channel.receive()
         return status
@@ -142,7 +145,8 @@ class _ZygoteProcess:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             threading.settrace(None)
             prctl()  # loaded once, before the first fork
-            # What is here stays: a child's collector need not look at it, or copy it.
+            # Existing objects stay: a child's collector need not scan them, or copy
+            # their pages.
             gc.disable()
             gc.collect()
             gc.freeze()
@@ -155,7 +159,7 @@ class _ZygoteProcess:
             os._exit(0)
 
     def _answer_request(self) -> bool:
-        """Answer one request; whether there may be more."""
+        """Answer one request; return True if there may be more."""
         while not select.select([self._control], [], [], _PATIENCE)[0]:
             if os.getppid() != self._parent:
                 return False
@@ -177,7 +181,7 @@ class _ZygoteProcess:
         return bool(what != "end")
 
     def _fork_child(self) -> tuple[int, socket.socket]:
-        """A child that waits for its first request, and the parent's end of it."""
+        """Fork a child that waits for a request; return it with the parent's end."""
         theirs, ours = socket.socketpair()
         zygote = os.getpid()
         pid = _fork()
@@ -195,13 +199,13 @@ class _ZygoteProcess:
         return pid, theirs
 
     def _reap(self, pid: int) -> int:
-        """Wait for a child, not for ever: how it ended."""
+        """Wait for a child for a limited time, and return its exit status."""
         self._children.discard(pid)
         end = monotonic() + _GRACE
         with suppress(ChildProcessError):
             while True:
-                found, status = os.waitpid(pid, os.WNOHANG)
-                if found:
+                reaped, status = os.waitpid(pid, os.WNOHANG)
+                if reaped:
                     return os.waitstatus_to_exitcode(status)
                 if monotonic() > end:
                     os.kill(pid, signal.SIGKILL)
@@ -211,7 +215,7 @@ class _ZygoteProcess:
 
 
 def _fork() -> int:
-    """`os.fork`, untraced, in whatever process this is."""
+    """Call `os.fork` without tracing, and restore the tracer in the parent."""
     tracer, profiler = sys.gettrace(), sys.getprofile()
     sys.settrace(None)
     sys.setprofile(None)
@@ -233,7 +237,7 @@ class Spawner:
     """Starts the children of one scenario.
 
     Raises:
-        NotAScenario: no file is known that made it.
+        NotAScenario: the file that created the scenario is unknown.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -251,7 +255,7 @@ class Spawner:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
-        """A fresh child, by process id and channel; `ended` are not needed any more."""
+        """Return a fresh child: process id and channel; `ended` may be reaped."""
         for pid in ended:
             self.status(pid)
         seed = os.environ.get("PYTHONHASHSEED", "")
@@ -270,7 +274,7 @@ class Spawner:
         return child.pid, channel
 
     def status(self, pid: int) -> int:
-        """How a child ended; one that goes on without its channel is killed."""
+        """Return the exit status; kill a child that runs on without its channel."""
         child = self._children.pop(pid)
         try:
             return child.wait(timeout=2)
@@ -287,7 +291,7 @@ class Spawner:
 
 
 def _source_files(scenario: Scenario) -> list[Path]:
-    """The files that may have made it, the likeliest first."""
+    """Return the files that may have created the scenario, the likeliest first."""
     functions: list[Any] = [
         *(function for step in scenario.steps for function in step.functions),
         *(use.perform for use in scenario.uses),
@@ -296,13 +300,13 @@ def _source_files(scenario: Scenario) -> list[Path]:
         scenario.check,
     ]
     paths = (Path(name) for each in functions for name in _function_files(each))
-    found = list(dict.fromkeys(path.resolve() for path in paths if path.is_file()))
-    its_own = [path for path in found if path.as_posix().endswith(scenario.source)]
-    return its_own or found
+    files = list(dict.fromkeys(path.resolve() for path in paths if path.is_file()))
+    its_own = [path for path in files if path.as_posix().endswith(scenario.source)]
+    return its_own or files
 
 
 def _function_files(function: Any) -> Iterator[str]:
-    """The files of a function, and of those that it was made of."""
+    """Yield the files of a function, and of the functions that it wraps."""
     if isinstance(function, partial):
         for each in (function.func, *function.args):
             yield from _function_files(each)

@@ -1,26 +1,27 @@
-"""The pytest plugin at work: scenarios as tests, and the fixture `explore`.
+"""The working part of the pytest plugin: scenarios as tests, and `explore`.
 
 The hooks are in `standby.py`, which creates a `Plugin` when there is something to do.
-Every process (the only one, or each worker of pytest-xdist) has a `ExploringProcess`
-that explores, in children (`child.py`), compares, and appends to its own journal in the
-folder of the run.  The process that started the run (the controller) names that folder,
-reads all journals at the end and alone writes expect files (`session.py`), so `-n 8`
-writes what `-n 0` writes, and a killed worker loses nothing that was finished.
+Every process (the only one, or each worker of pytest-xdist) has an `ExploringProcess`
+that explores in children (`scenario_child.py`), compares, and appends to its own
+journal in the folder of the run. The process that started the run (the controller)
+names that folder, reads all journals at the end and is the only one that writes expect
+files (`session.py`), so `-n 8` writes the same files as `-n 0`, and finished results of
+a killed worker are not lost.
 
 Rules:
 - every module-level `Scenario` whose name has no leading underscore is one item, named
-  after its variable, and never one an order; a second variable for the same scenario is
-  passed over.  Ids are ASCII and in the order of the file, so that every process
-  collects the same;
+  after its variable (never one item for each order); a second variable for the same
+  scenario is skipped. Ids are ASCII and in the order of the file, so that every process
+  collects the same ids;
 - the first scenario of a test that uses the fixture is named after the test, the next
-  ones get `-2`, `-3`, or a name of their own below the test's;
+  ones have the suffix `-2`, `-3`, or an explicit name below the test's;
 - a scenario that fails its exploration is not compared and never accepted;
 - a test fails by `pytest.fail` without a traceback and without a context;
-- what the functions of a scenario raise is shown from their first frame on, unless
-  `--full-trace` asks for ours too;
-- a scenario that skips itself skips its test; nothing is expected of it meanwhile;
+- an exception of a scenario's function is shown from the first frame outside the
+  harness on, unless `--full-trace` asks for all frames;
+- a scenario that skips itself skips its test; its expect file is not checked then;
 - properties (for JUnit reports) are set before anything can fail;
-- no project file is written or created by a run that accepts nothing.
+- a run that accepts nothing does not write or create any project file.
 """
 
 import os
@@ -71,11 +72,11 @@ from everyorder.harness.report.text import (
 from everyorder.harness.scenario import Scenario, Step
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 
-# The files of the harness begin with this.
+# Prefix of the files of the harness.
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
 
 
-# A result of which nothing is known but its verdict.
+# A result without data except its verdict.
 BLANK = {
     "kind": "result",
     "states": 0,
@@ -105,9 +106,9 @@ class ExploringProcess:
         budget: Budget | None = None,
         check: bool = True,
     ) -> Report:
-        """Explore a scenario for a test; the test fails where it is not as it should.
+        """Explore a scenario for a test, and fail the test if it does not pass.
 
-        With `check=False` only the report is returned, whatever it says.
+        With `check=False` the report is returned without any check.
         """
         __tracebackhide__ = True
         failure = skipped = None
@@ -130,9 +131,9 @@ class ExploringProcess:
             if not item.config.getoption("fulltrace"):
                 _drop_our_frames(error)
             raise
-        # Not in a handler: the error is no context of what is told.
+        # Raise outside `except` so the error is not chained.
         if skipped is not None:
-            # Told as of the test: nobody looks for the reason in this file.
+            # Report the location of the test instead of this file.
             raise pytest.skip.Exception(skipped, _use_item_location=True)
         if failure is not None:
             pytest.fail(failure, pytrace=False)
@@ -150,7 +151,7 @@ class ExploringProcess:
         return explore_in_child(scenario, explored, limits, root)
 
     def _death_text(self, error: ExplorationDied, item: pytest.Item) -> str:
-        """The text of a test's failure whose child has died."""
+        """Return the failure text of a test whose child has died."""
         item.user_properties += [
             ("scenario", error.scenario),
             ("verdict", error.verdict),
@@ -163,7 +164,7 @@ class ExploringProcess:
     def _note_skip(
         self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item
     ) -> str:
-        """The reason for skipping a test whose scenario skipped itself."""
+        """Record that a scenario skipped itself; return the reason."""
         item.user_properties += [
             ("scenario", scenario.path),
             ("verdict", "skipped"),
@@ -175,7 +176,7 @@ class ExploringProcess:
     def _failure(
         self, report: Report, item: pytest.Item, *, effort: bool
     ) -> str | None:
-        """Why the test fails, if it does; what was had goes into the journal."""
+        """Return why the test fails, or None; append the result to the journal."""
         if not report.passed:
             self._record(report, item, report.verdict)
             return _violation_text(report, item)
@@ -235,54 +236,59 @@ class ExploringProcess:
         )
 
     def _append(
-        self, scenario: str, item: pytest.Item, verdict: str, **known: object
+        self, scenario: str, item: pytest.Item, verdict: str, **values: object
     ) -> None:
-        """Write down the result of a scenario."""
+        """Append the result of a scenario to the journal."""
         own = {"scenario": scenario, "node": item.nodeid, "verdict": verdict}
-        self.journal.append({**BLANK, **own, **known})
+        self.journal.append({**BLANK, **own, **values})
 
 
 def _drop_our_frames(error: BaseException) -> None:
-    """Leave the error the frames from the first on that is none of ours.
+    """Remove the leading frames of the harness from the traceback of an error.
 
-    A function without a frame (`observe=len`) leaves our last one, and a word on it.
+    If a function has no frame (`observe=len`), keep the last frame of the harness and
+    add a note.
     """
     frame = error.__traceback__
     assert frame is not None, "it was raised"
     while frame.tb_frame.f_code.co_filename.startswith(OURS):
         if frame.tb_next is None:
-            error.add_note("raised by what is called here; --full-trace shows by whom")
+            error.add_note(
+                "raised by a function called here; --full-trace shows all frames"
+            )
             break
         frame = frame.tb_next
     error.__traceback__ = frame
 
 
 def _properties(report: Report) -> list[tuple[str, object]]:
-    """The properties of an exploration in JUnit reports."""
-    found = report.exploration
+    """Return the properties of an exploration for JUnit reports."""
+    exploration = report.exploration
     properties: list[tuple[str, object]] = [
         ("scenario", report.scenario),
         ("verdict", report.verdict),
-        ("strategy", found.strategy),
-        ("guarantee", found.guarantee),
-        ("states", len(found.states)),
-        ("transitions", found.executed.transitions),
+        ("strategy", exploration.strategy),
+        ("guarantee", exploration.guarantee),
+        ("states", len(exploration.states)),
+        ("transitions", exploration.executed.transitions),
     ]
     for name, texts in (
         ("assumes", assumptions(report)),
         ("open", report.bounds),
-        ("skipped", found.skipped),
+        ("skipped", exploration.skipped),
         ("vacuous", vacuity_lines(report)),
     ):
         properties += [(name, text) for text in texts]
-    properties += [("replay id", report.replay_id(each)) for each in found.violations]
+    properties += [
+        ("replay id", report.replay_id(each)) for each in exploration.violations
+    ]
     return properties
 
 
 def _violation_text(report: Report, item: pytest.Item) -> str:
     lines = [f"{report.scenario}: {SENTENCES[report.verdict]}"]
     lines += [
-        render_violation(report, violation, found=isinstance(item, ScenarioItem))
+        render_violation(report, violation, has_replay=isinstance(item, ScenarioItem))
         for violation in report.exploration.violations
     ]
     lines += reasons(report)
@@ -294,10 +300,10 @@ class ScenarioItem(pytest.Item):
     """One scenario; it passes if every order agrees, as its expect file says."""
 
     def __init__(
-        self, *, scenario: Scenario, run: ExploringProcess, **given: Any
+        self, *, scenario: Scenario, run: ExploringProcess, **arguments: Any
     ) -> None:
-        super().__init__(**given)
-        self.variable = self.originalname = given["name"]
+        super().__init__(**arguments)
+        self.variable = self.originalname = arguments["name"]
         self.scenario = scenario
         self.run = run
 
@@ -307,16 +313,16 @@ class ScenarioItem(pytest.Item):
         self.run.verify(self.scenario, self)
 
     def repr_failure(
-        self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **given: Any
+        self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **options: Any
     ) -> Any:
-        """The failure; of a traceback only the visible frames below this item."""
+        """Return the failure with the visible frames below this item."""
         if not self.config.getoption("fulltrace"):
             below = excinfo.traceback.cut(path=__file__).filter(excinfo)
             excinfo.traceback = below or excinfo.traceback
-        return super().repr_failure(excinfo, *args, **given)
+        return super().repr_failure(excinfo, *args, **options)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """The file and the line of the variable, counted from 0."""
+        """Return the file, the line of the variable, counted from 0, and the name."""
         line = _lines(self.path).get(self.variable)
         return self.path, line and line - 1, self.name
 
@@ -324,7 +330,7 @@ class ScenarioItem(pytest.Item):
 def make_item(
     module: pytest.Module, name: str, scenario: Scenario, run: ExploringProcess
 ) -> ScenarioItem | None:
-    """The item of this variable, or None where it is none."""
+    """Return the item of this variable, or None if another one has the scenario."""
     first = next(
         variable
         for variable, value in vars(module.obj).items()
@@ -344,12 +350,12 @@ def make_item(
     return item
 
 
-# A module has several items.
+# A module has several items, which share the reading of its source.
 _lines = lru_cache(maxsize=8)(assigned_lines)
 
 
 class Explore:
-    """Explores scenarios for one test; the test fails where one does not hold."""
+    """Explores scenarios for one test; the test fails if one does not pass."""
 
     def __init__(self, run: ExploringProcess, item: pytest.Item) -> None:
         self._run = run
@@ -363,18 +369,18 @@ class Explore:
         strategy: str | None = None,
         budget: Budget | None = None,
         check: bool = True,
-        **given: Any,
+        **options: Any,
     ) -> Report:
         """Explore one scenario, or the steps of one, and return the report.
 
         Args:
-            what: a `Scenario`, or steps; then `given` is as for `Scenario`.
-            name: its name below the test's, where a test explores several.
-            strategy: as for `harness.explore`; the flag and the ini file if None.
-            budget: likewise.
-            check: whether the test fails if the scenario does not hold or is not as
-                expected; if not, whoever called looks at the report.
-            given: `uses`, `order_dependent` and so on.
+            what: a `Scenario`, or steps; then `options` is as for `Scenario`.
+            name: its name below the test's, if a test explores several scenarios.
+            strategy: as for `everyorder.explore`; None for the flag or the ini file.
+            budget: as for `everyorder.explore`; None for the flag or the ini file.
+            check: True if the test fails when the scenario does not hold or is not as
+                expected; if False, the caller checks the report.
+            options: `uses`, `order_dependent` and so on.
 
         Raises:
             NotAScenario: `what` is neither a scenario nor steps.
@@ -389,24 +395,24 @@ class Explore:
         elif self._calls > 1:
             base = f"{base}-{self._calls}"
         try:
-            scenario = _scenario(what, given).named(base, source)
+            scenario = _scenario(what, options).named(base, source)
         except HarnessError as error:
-            # Where in the harness that was seen says nothing to who called.
+            # The frames of the harness do not help the caller.
             raise error.with_traceback(None) from None
         return self._run.verify(
             scenario, self._item, strategy=strategy, budget=budget, check=check
         )
 
 
-def _scenario(what: tuple[Any, ...], given: dict[str, Any]) -> Scenario:
+def _scenario(what: tuple[Any, ...], options: dict[str, Any]) -> Scenario:
     make: Callable[..., Scenario] = Scenario
-    if len(what) == 1 and isinstance(what[0], Scenario) and not given:
+    if len(what) == 1 and isinstance(what[0], Scenario) and not options:
         return what[0]
-    return make(*what, **given)
+    return make(*what, **options)
 
 
 class Notes(Protocol):
-    """The notes on a run that `everyorder` takes before and beside the plugin."""
+    """The notes on a run that `_Standby` takes before and during the plugin's work."""
 
     input: dict[str, Any] | None
     passed: set[str]
@@ -415,7 +421,7 @@ class Notes(Protocol):
 
     @property
     def folder(self) -> Path:
-        """The folder of the run."""
+        """Return the folder of the run."""
         ...
 
 
@@ -431,25 +437,25 @@ class Plugin:
 
     @cached_property
     def journal(self) -> Journal:
-        """The journal of this process."""
-        given = self._notes.input
-        worker = "main" if given is None else str(given["workerid"])
+        """Return the journal of this process."""
+        worker_input = self._notes.input
+        worker = "main" if worker_input is None else str(worker_input["workerid"])
         return Journal(self._notes.folder, worker)
 
     @cached_property
     def run(self) -> ExploringProcess:
-        """The explorations of this process."""
+        """Return the explorations of this process."""
         return ExploringProcess(self.config.rootpath, self.options, self.journal)
 
     def item(self, collector: Any, name: str, scenario: object) -> pytest.Item | None:
-        """The item of a module's variable, if it is one."""
-        assert isinstance(scenario, Scenario), "who calls has looked"
+        """Return the item of a module's variable, or None."""
+        assert isinstance(scenario, Scenario), "the caller has checked"
         if not isinstance(collector, pytest.Module):
             return None
         return make_item(collector, name, scenario, self.run)
 
     def collected(self, items: Sequence[pytest.Item]) -> None:
-        """Note what this process may explore, and what it cannot know of."""
+        """Record the scenarios that this process may explore, and skipped modules."""
         explorers, scenarios = [], []
         for item in items:
             scenario = getattr(item, "scenario", None)
@@ -469,11 +475,11 @@ class Plugin:
         )
 
     def close(self) -> None:
-        """Nothing more is run here."""
+        """Close the journal: this process runs no further tests."""
         self.journal.close()
 
     def finish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Write what was accepted, and fail the run for what is stale."""
+        """Write the accepted documents, and fail the run if files are stale."""
         self.summary = finish(
             self.config,
             self.options,
@@ -485,7 +491,7 @@ class Plugin:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def print_summary(self, terminalreporter: Any) -> None:
-        """One line with the counts, what it cannot tell, and what stands beside."""
+        """Print the problems, one line with the counts, and the notes."""
         summary = self.summary
         if summary is None or not (summary.scenarios or summary.failed):
             return

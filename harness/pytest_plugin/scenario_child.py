@@ -1,23 +1,24 @@
 """One scenario of a test, explored in a forked child of the pytest process.
 
-Nobody is to notice the fork, so what comes back is the report, or what the scenario
-raised; what it printed (`harness.processes.child`); warnings and log records, which
-pytest collects in the process of the test; and the names of our own modules that were
-imported meanwhile, so that the next child finds them imported.  A step that ends the
-process fails this test, and no other.
+The fork must be invisible to the test. The child therefore sends back the report or the
+exception of the scenario; its output (`harness.processes.child`); warnings and log
+records, which pytest collects in the process of the test; and the names of the modules
+of `everyorder` that it imported, so that the next child has them imported already. A
+step that ends the process fails this test only.
 
-An exception crosses as data (`ErrorRecord`). Its class, arguments and attributes cross
-as far as they can be pickled; of its traceback every frame crosses as file, function
-and line, with its variables as texts. What is made of that on the other side can be
-caught by its class, and every printer of tracebacks (the interpreter's, pytest's) shows
-it as it would have shown the original. A frame cannot be made by hand, so a function of
-the same file, name and line is compiled that only raises, and its frame is taken; the
-method is that of `tblib` (https://github.com/ionelmc/python-tblib).
+An exception is transferred as data (`ErrorRecord`). Its class, arguments and attributes
+are transferred as far as they can be pickled; every frame of its traceback is
+transferred as file, function and line, with its variables as texts. The rebuilt
+exception can be caught by its class, and every printer of tracebacks (the
+interpreter's, pytest's) shows the same text as for the original. Python code cannot
+construct a frame, so a function of the same file, name and line is compiled that only
+raises, and its frame is used; the method is that of `tblib`
+(https://github.com/ionelmc/python-tblib).
 
 Rules:
-- a class that the other side cannot import is replaced by one of the same name, derived
+- a class that the parent cannot import is replaced by one of the same name, derived
   from the first base that it can import;
-- causes and contexts cross, too, and members of groups; a ring of them is cut.
+- causes, contexts and members of groups are transferred, too; a cycle of them is cut.
 """
 
 import ast
@@ -49,10 +50,10 @@ from everyorder.harness.processes.watch import (
 from everyorder.harness.report.outcome import Report
 from everyorder.harness.scenario import Scenario
 
-# Longer texts are cut by whoever prints them.
+# Printers of tracebacks cut longer texts.
 MOST_TEXT = 2_000
 
-# A frame of a test that has more is not read.
+# Limit on the variables of one frame; the others are not transferred.
 MOST_VARIABLES = 50
 
 
@@ -71,7 +72,7 @@ class FrameRecord:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRecord:
-    """An exception; `pickled` is its class and state, or "" where it has a stand-in."""
+    """An exception; `pickled` is its class and state, or empty if it has a stand-in."""
 
     name: str
     module: str
@@ -87,7 +88,7 @@ class ErrorRecord:
 
 
 def record_error(error: BaseException) -> ErrorRecord:
-    """The exception as data that can be pickled."""
+    """Return the exception as data that can be pickled."""
     return _record(error, frozenset())
 
 
@@ -119,7 +120,7 @@ def _record(error: BaseException, above: frozenset[int]) -> ErrorRecord:
 
 
 def _pickled(error: BaseException) -> bytes:
-    """Bytes that rebuild such an exception; empty where nothing does."""
+    """Return bytes that rebuild an equal exception, or empty bytes."""
     state = {
         name: value
         for name, value in vars(error).items()
@@ -132,8 +133,8 @@ def _pickled(error: BaseException) -> bytes:
     for recipe in recipes:
         with suppress(Exception):
             pickled = pickle.dumps(recipe())
-            made = _unpickled(pickled)
-            if type(made) is type(error) and str(made) == str(error):
+            rebuilt = _unpickled(pickled)
+            if type(rebuilt) is type(error) and str(rebuilt) == str(error):
                 return pickled
     return b""
 
@@ -144,16 +145,19 @@ def _unpickled(pickled: bytes) -> BaseException:
         return recipe
     (module, name), arguments, state = recipe
     kind: Any = attrgetter(name)(import_module(module))
-    made: BaseException = kind.__new__(kind, *arguments)
-    made.args = arguments
-    vars(made).update(state)
-    return made
+    error: BaseException = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(state)
+    return error
 
 
 def _import_name(kind: type) -> tuple[str, str]:
-    """Module and name of a class; pytest's outcomes say that theirs is `builtins`.
+    """Return module and name of a class.
 
-    Raises LookupError where it is not found there.
+    The classes of pytest's outcomes have `builtins` as their module, but are elsewhere.
+
+    Raises:
+        LookupError: the class is not an attribute of the module.
     """
     for module in (kind.__module__, "_pytest.outcomes"):
         with suppress(AttributeError):
@@ -171,7 +175,7 @@ def _is_picklable(value: object) -> bool:
 
 
 def _is_importable(kind: type) -> bool:
-    """Whether it is an exception that pickle finds by its name."""
+    """Return True for an exception class that pickle finds by its name."""
     return issubclass(kind, BaseException) and _is_picklable(kind)
 
 
@@ -188,14 +192,14 @@ def _frame_records(traceback: TracebackType | None) -> Iterator[FrameRecord]:
             str(frame.f_globals.get("__name__", "")),
             code.co_firstlineno,
             _position(code, traceback),
-            _variable_texts(frame, names, wanted=True),
-            _variable_texts(frame, names, wanted=False),
+            _variable_texts(frame, names, selected=True),
+            _variable_texts(frame, names, selected=False),
         )
         traceback = traceback.tb_next
 
 
 def _position(code: CodeType, traceback: TracebackType) -> tuple[int, int, int, int]:
-    """First line, last line, first column, last column of what was being done."""
+    """Return first and last line, first and last column of the current instruction."""
     line = traceback.tb_lineno
     positions = islice(code.co_positions(), traceback.tb_lasti // 2, None)
     _, last, start, end = next(positions, (None, None, None, None))
@@ -205,19 +209,19 @@ def _position(code: CodeType, traceback: TracebackType) -> tuple[int, int, int, 
 
 
 def _variable_texts(
-    frame: FrameType, names: tuple[str, ...], *, wanted: bool
+    frame: FrameType, names: tuple[str, ...], *, selected: bool
 ) -> dict[str, str]:
-    """The variables of these names, or all others, as texts."""
-    if frame.f_code.co_name == "<module>" and not wanted:
+    """Return the variables with these names, or all others, as texts."""
+    if frame.f_code.co_name == "<module>" and not selected:
         return {}
-    found = {
+    variables = {
         name: value
         for name, value in frame.f_locals.items()
-        if (name in names) is wanted and name.isidentifier() and not iskeyword(name)
+        if (name in names) is selected and name.isidentifier() and not iskeyword(name)
     }
     return {
         name: _text_of(value, repr)
-        for name, value in islice(found.items(), MOST_VARIABLES)
+        for name, value in islice(variables.items(), MOST_VARIABLES)
     }
 
 
@@ -240,9 +244,9 @@ class _RemoteValue:
 
 
 def rebuild_error(carried: ErrorRecord) -> BaseException:
-    """The exception as it was there, as far as it can be had here."""
+    """Return the original exception, as far as it can be rebuilt in this process."""
     error = _error_of(carried)
-    vars(error).pop("__notes__", None)  # pickle may have brought them
+    vars(error).pop("__notes__", None)  # Pickle may have restored the notes.
     for note in carried.notes:
         error.add_note(note)
     if carried.cause is not None:
@@ -274,12 +278,12 @@ def _error_of(carried: ErrorRecord) -> BaseException:
             "__str__": lambda self: carried.text,
         },
     )
-    made: BaseException = kind.__new__(kind)
-    return made
+    error: BaseException = kind.__new__(kind)
+    return error
 
 
 def _frame(place: FrameRecord) -> tuple[FrameType, int]:
-    """A frame at that place, and how far it has come."""
+    """Return a frame at that place, and its instruction offset."""
     lines = [f"def function({', '.join(place.arguments)}):"]
     lines += [f" {name} = __variables__[{name!r}]" for name in place.variables]
     tree = ast.parse("\n".join([*lines, " raise __raised__"]))
@@ -297,33 +301,35 @@ def _frame(place: FrameRecord) -> tuple[FrameType, int]:
         "__variables__": _remote_values(place.variables),
     }
     exec(compile(tree, place.file, "exec"), namespace)  # noqa: S102  # one `def`
-    made = namespace.pop("function")
-    made.__code__ = made.__code__.replace(co_name=place.name, co_qualname=place.name)
+    function_object = namespace.pop("function")
+    function_object.__code__ = function_object.__code__.replace(
+        co_name=place.name, co_qualname=place.name
+    )
     try:
-        made(**_remote_values(place.arguments))
+        function_object(**_remote_values(place.arguments))
     except _FrameProbe as stopped:
         reached = stopped.__traceback__
-    # The first frame is this one.
+    # The first frame is that of `_frame`.
     inside = reached and reached.tb_next
     assert inside is not None, "the function only raises"
     return inside.tb_frame, inside.tb_lasti
 
 
 class _FrameProbe(Exception):
-    """Raised to have a frame."""
+    """Raised to create a frame."""
 
 
 def _remote_values(texts: Mapping[str, str]) -> dict[str, _RemoteValue]:
     return {name: _RemoteValue(text) for name, text in texts.items()}
 
 
-# Different warnings, and records of a log, that one exploration may give; one that logs
-# at every step would give millions.
+# Limits on the warnings and log records of one exploration: one that logs at every step
+# would send millions.
 MOST_WARNINGS = 1_000
 MOST_RECORDS = 10_000
 
 Explore = Callable[[Progress | None], Report]
-"""Explores, and tells how far it is."""
+"""Explores, and reports its progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +352,11 @@ class _Result:
 def explore_in_child(
     scenario: Scenario, explore: Explore, limits: Limits, root: Path
 ) -> Report:
-    """The report of `explore`, which is called in a child.
+    """Call `explore` in a child and return its report.
 
-    Raises whatever it raises, and `ExplorationDied`.
+    Raises:
+        ExplorationDied: the child died or hung.
+        BaseException: every exception of `explore`.
     """
     subject = subject_of(scenario, root)
     child = start(_explore, explore)
@@ -367,7 +375,11 @@ def explore_in_child(
 
 
 def _result(child: ChildProcess, subject: Subject, limits: Limits) -> _Result:
-    """Wait for it, and pass on what is logged meanwhile.  Raises `ExplorationDied`."""
+    """Wait for the result, and pass on log records in the meantime.
+
+    Raises:
+        ExplorationDied: the child died or hung.
+    """
     watch = TimeWatch(child, limits)
     while True:
         wait((child,), POLL_SECONDS)
@@ -388,7 +400,7 @@ def _result(child: ChildProcess, subject: Subject, limits: Limits) -> _Result:
 
 
 def _reissue(noted: Iterable[_Warning]) -> None:
-    """Show what was shown there: whether it is to be was decided there."""
+    """Issue the warnings of the child; its filters have already been applied."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         for each in noted:
@@ -396,7 +408,7 @@ def _reissue(noted: Iterable[_Warning]) -> None:
 
 
 def _log(fields: dict[str, Any]) -> None:
-    """Hand a record of the child's loggers to the root's handlers, which are here."""
+    """Pass a record of the child's loggers to the root's handlers in this process."""
     record = logging.makeLogRecord(fields)
     for handler in logging.getLogger().handlers:
         if record.levelno >= handler.level:
@@ -404,22 +416,22 @@ def _log(fields: dict[str, Any]) -> None:
 
 
 def _explore(parent: Parent, explore: Explore) -> None:
-    """The child's main function."""
-    known = set(sys.modules)
+    """Run the exploration; the child's main function."""
+    already_imported = set(sys.modules)
     outcome: Report | ErrorRecord
     with _recorded_warnings() as noted, progress.watched(parent.cells) as beats:
         _forward_logs(parent)
         try:
             outcome = explore(beats.progress)
         except BaseException as error:
-            # Of any kind: it is raised again where the test is.
+            # Every exception is raised again in the process of the test.
             outcome = record_error(error)
         beats.rest()
-    # What is imported of ours says nothing to anybody else.
+    # Only modules of `everyorder` are useful to the next child.
     modules = tuple(
         name
         for name in sys.modules
-        if name.partition(".")[0] == "everyorder" and name not in known
+        if name.partition(".")[0] == "everyorder" and name not in already_imported
     )
     try:
         parent.send(_Result(outcome, _picklable_warnings(noted.values()), modules))
@@ -432,7 +444,7 @@ def _explore(parent: Parent, explore: Explore) -> None:
 
 @contextmanager
 def _recorded_warnings() -> Iterator[dict[tuple[str, str, int], _Warning]]:
-    """The warnings that are shown meanwhile, each once."""
+    """Context: collect the warnings that are issued inside, each once."""
     noted: dict[tuple[str, str, int], _Warning] = {}
 
     def note(
@@ -455,7 +467,7 @@ def _recorded_warnings() -> Iterator[dict[tuple[str, str, int], _Warning]]:
 
 
 def _picklable_warnings(noted: Iterable[_Warning]) -> tuple[_Warning, ...]:
-    """The warnings, as plain ones where their own class or arguments cannot cross."""
+    """Return the warnings; those that cannot be pickled become plain ones."""
     import pickle
 
     picklable = []
@@ -477,7 +489,7 @@ def _is_builtin(kind: type) -> bool:
 
 
 def _forward_logs(parent: Parent) -> None:
-    """Let the parent have what the root's handlers would have had."""
+    """Send the parent the records that the root's handlers would receive."""
     root = logging.getLogger()
     if not root.handlers:
         return
@@ -495,7 +507,7 @@ class _ForwardingHandler(logging.Handler):
         self._left = MOST_RECORDS
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one."""
+        """Send one record, unless the limit is reached."""
         if not self._left:
             return
         self._left -= 1

@@ -1,28 +1,29 @@
-"""Both ends of a pytest run: its options, and what is written and told at its end.
+"""Both ends of a pytest run: its options, and the results that are written at its end.
 
-The flags are declared by `everyorder`, which needs nothing of ours for it; a flag goes
-before the ini file, and what a test asks for itself before both.  In the end the one
-process that writes reads the journal of every process, killed ones included, writes
-what was accepted in one go, and calls expect files stale that belong to nothing.
+`standby.py` declares the flags; a flag has priority over the ini file, and an argument
+in a test over both. At the end the process that writes reads the journal of every
+process, killed ones included, writes all accepted documents at once, and reports expect
+files without a scenario as stale.
 
-A test's id has characters that no file may have on some system; in the path of a
-scenario they are written as in a URL, so that two ids never meet in one path.
+A test's id may contain characters that are invalid in file names on some system; in the
+path of a scenario they are escaped as in a URL, so that two ids never have the same
+path.
 
     tests/a/test_m.py::TestC::test_f[x/y]    a/test_m/TestC/test_f[x%2Fy]
 
 Rules:
-- a flag that changes how much is explored changes no expectation: strategy, guarantee
-  and size are not compared then, and nothing can be accepted in such a run;
-- under continuous integration accepting is refused where a flag asks for it, and
-  ignored where only the ini file does;
+- a flag that changes the amount of exploration does not change expectations: strategy,
+  guarantee and size are not compared then, and such a run cannot accept anything;
+- under continuous integration accepting is refused if a flag requests it, and ignored
+  if only the ini file does;
 - a debugger needs the scenario in its own process;
-- files are stale only where the run covered the catalogue: nothing selected, ignored,
-  interrupted or broke a part of it;
-- a test that did not pass may not have reached all of its scenarios, and a module that
-  was skipped has said nothing: their files are not called stale;
+- files are stale only if the run covered the catalogue: no part of it was deselected,
+  ignored, interrupted or broken;
+- a test that did not pass may not have reached all of its scenarios, and the scenarios
+  of a skipped module are unknown: their files are not reported as stale;
 - stale files, two tests with one scenario, and a damaged journal fail the run;
-- all is quiet but for one line with the counts, what that line cannot tell, and what
-  stands beside the verdicts: guarantees, assumptions, what was skipped.
+- the output is one line with the counts, the problems that it cannot express, and the
+  notes on verdicts: guarantees, assumptions, skipped parts.
 """
 
 from collections import Counter
@@ -48,35 +49,35 @@ from everyorder.harness.processes.watch import (
 from everyorder.harness.report import ScenarioNotes, brief_note_lines
 from everyorder.harness.report.text import plural
 
-# File systems take names of 255 bytes; suffixes and temporary names need some.
+# File systems allow names of 255 bytes; suffixes and temporary names need some.
 MOST_LETTERS = 120
 
-# Beside letters, digits and `_.-~`, what every file system takes.
+# Characters that every file system allows, except letters, digits and `_.-~`.
 _SAFE = "[]=,+@ "
 
 
 def source_and_name(node: str) -> tuple[str, str]:
-    """The file of a test's id, and a scenario's name for the rest of it."""
+    """Return the file of a test's id, and a scenario's name for the rest of it."""
     source, _, rest = node.partition("::")
     return source, "/".join(_part(part) for part in _parts(rest))
 
 
 def path_of(node: str) -> str:
-    """The path of the scenario that a test explores if it names none."""
+    """Return the path of a scenario that a test explores without an explicit name."""
     source, name = source_and_name(node)
     base = source.removesuffix(".py").removeprefix("tests/")
     return f"{base}/{name}" if name else base
 
 
 def is_below(path: str, base: str) -> bool:
-    """Whether a scenario's path is one that a test of this path may have explored."""
+    """Return True if a test with the path `base` may have explored `path`."""
     if path == base or path.startswith(f"{base}/"):
         return True
     return path.startswith(f"{base}-") and path[len(base) + 1 :].isdigit()
 
 
 def _parts(rest: str) -> list[str]:
-    """The parts of an id; a parameter in brackets may hold '::' itself."""
+    """Return the parts of an id; a parameter in brackets may contain '::' itself."""
     head, bracket, parameter = rest.partition("[")
     parts = head.split("::") if head else []
     if bracket and parts:
@@ -99,7 +100,7 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options as they hold in this process."""
+    """The options that are in effect in this process."""
 
     update: str = NONE
     strategy: str = "auto"
@@ -110,16 +111,16 @@ class Options:
 
     @property
     def in_children(self) -> bool:
-        """Whether each scenario is explored in a child of its own."""
+        """Return True if each scenario is explored in a separate child."""
         return CAN_FORK and not self.in_process
 
     @property
     def cannot_fork(self) -> bool:
-        """Whether children were wanted, and cannot be had here."""
+        """Return True if children are requested, but this system cannot fork."""
         return not CAN_FORK and not self.in_process
 
     def accepts(self, scenario: str, node: str, *, only_new: bool) -> bool:
-        """Whether a mismatch of this scenario, explored by this test, is accepted."""
+        """Return True if a mismatch of this scenario in this test is accepted."""
         if self.update in (NONE, ALL):
             return self.update == ALL
         if self.update == NEW:
@@ -131,7 +132,7 @@ def options_of(config: pytest.Config) -> Options:
     """Read and check the options.
 
     Raises:
-        pytest.UsageError: a value of no meaning, or flags that exclude each other.
+        pytest.UsageError: a value is invalid, or flags exclude each other.
     """
     update = config.getoption("everyorder_update")
     strategy = config.getoption("everyorder_strategy")
@@ -157,7 +158,7 @@ def options_of(config: pytest.Config) -> Options:
     )
 
 
-# Flags, by destination, of what has to happen in the process of pytest itself.
+# Flags, by destination, that require exploration in the process of pytest itself.
 _DEBUGGING = ("everyorder_in_process", "usepdb", "trace")
 
 
@@ -180,7 +181,7 @@ def _check_update(config: pytest.Config, update: str, is_custom: bool) -> None:
 
 
 def _forbidden() -> Exception | None:
-    # Imported late: most runs of most projects accept nothing and need no more.
+    # Imported late: most runs of most projects accept nothing and do not need it.
     from everyorder.harness.expectations.store import forbidden
 
     return forbidden()
@@ -207,7 +208,7 @@ def _ini_budget(config: pytest.Config) -> float | None:
 
 
 def _limit(config: pytest.Config, name: str, usual: float) -> float | None:
-    """A limit in seconds; None where 0 lifts it."""
+    """Return a limit in seconds; None if 0 removes it."""
     flag: float | None = config.getoption(f"everyorder_{name}")
     if flag is not None:
         return flag or None
@@ -221,7 +222,7 @@ def _limit(config: pytest.Config, name: str, usual: float) -> float | None:
 
 
 def _number(text: str) -> float:
-    """The number, NaN where it is none."""
+    """Return the number, or NaN if the text is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -240,7 +241,7 @@ def _check_strategy(strategy: str) -> None:
         raise pytest.UsageError(str(error)) from None
 
 
-# Options of pytest, by destination, that leave out a part of what there is.
+# Options of pytest, by destination, that select a part of the tests.
 _SELECTING = (
     "keyword",
     "markexpr",
@@ -289,16 +290,16 @@ class Summary:
     problems: list[str] = field(default_factory=list)
     # Steps that fail whatever is active.
     silent: list[str] = field(default_factory=list)
-    # Guarantees, assumptions, bounds, and what was skipped.
+    # Guarantees, assumptions, bounds, and skipped parts.
     notes: list[ScenarioNotes] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
-        """Whether the run fails, whatever its tests say."""
+        """Return True if the run fails independently of its tests."""
         return bool(self.stale or self.problems)
 
     def line(self) -> str:
-        """The one line with the counts."""
+        """Return the one line with the counts."""
         counts = [
             f"{self.verdicts[verdict]} {word}"
             for verdict, word in _WORDS.items()
@@ -316,19 +317,21 @@ class Summary:
         return text
 
     def silent_line(self) -> str:
-        """The number of steps that are never active, which may be a mistake."""
+        """Return the line on steps that are never active, which may be a mistake."""
         steps = plural(len(self.silent), "step")
         verb = "fails" if len(self.silent) == 1 else "fail"
-        told = "`everyorder run` says which, and how"
-        return f"{steps} {verb} whatever is active; {told}"
+        hint = "`everyorder run` says which, and how"
+        return f"{steps} {verb} whatever is active; {hint}"
 
     def note_lines(self, width: int) -> list[str]:
-        """The notes on scenarios, as lines of at most this width."""
+        """Return the notes on scenarios, as lines of at most this width."""
         return brief_note_lines(sorted(self.notes), width=width)
 
     def details(self) -> list[str]:
-        """Stale files and problems, one a line."""
-        lines = [f"stale: {name} belongs to no scenario" for name in self.stale]
+        """Return stale files and problems, one a line."""
+        lines = [
+            f"stale: {name} does not belong to any scenario" for name in self.stale
+        ]
         if lines:
             lines.append("  delete them: pytest --everyorder-update=all")
         return lines + self.problems
@@ -341,9 +344,9 @@ def finish(
     passed: Set[str],
     exitstatus: int,
 ) -> Summary:
-    """Read the journal, write what was accepted, and sum up.
+    """Read the journal, write the accepted documents, and return the summary.
 
-    `passed` are the ids of the tests that passed, in whatever process.
+    `passed` are the ids of the tests that passed, in any process.
     """
     reading = read_all(folder)
     store = Store(config.rootpath)
@@ -384,33 +387,33 @@ def finish(
         for scenario, record in results.items()
         if record["accepted"] and scenario not in claimed_twice
     }
-    gone = unknown if options.update == ALL else ()
+    obsolete = unknown if options.update == ALL else ()
     touched: tuple[str, ...] = ()
     failed = False
     try:
-        if documents or gone:
-            touched = store.apply({**documents, **dict.fromkeys(gone)})
+        if documents or obsolete:
+            touched = store.apply({**documents, **dict.fromkeys(obsolete)})
     except HarnessError as error:
         failed = True
         touched = error.done if isinstance(error, FileError) else ()
         summary.problems.append(f"not written: {error}")
-    summary.deleted = len(set(map(store.name, gone)) & set(touched))
+    summary.deleted = len(set(map(store.name, obsolete)) & set(touched))
     summary.written = len(touched) - summary.deleted
     for scenario, record in results.items():
         if record["accepted"]:
-            there = scenario in documents and not failed
-            is_done = there or store.name(scenario) in touched
+            was_written = scenario in documents and not failed
+            is_done = was_written or store.name(scenario) in touched
             summary.verdicts["accepted" if is_done else "not written"] += 1
     summary.stale = tuple(
         store.name(name)
         for name in unknown
-        if name not in gone or (failed and store.name(name) not in touched)
+        if name not in obsolete or (failed and store.name(name) not in touched)
     )
     return summary
 
 
 def _found_target(options: Options, results: dict[str, dict[str, Any]]) -> bool:
-    """Whether the one scenario that is to be accepted was among those explored."""
+    """Return True if the one scenario to accept was explored."""
     return options.update in (ALL, NEW, NONE) or any(
         options.accepts(scenario, record["node"], only_new=False)
         for scenario, record in results.items()
@@ -418,7 +421,7 @@ def _found_target(options: Options, results: dict[str, dict[str, Any]]) -> bool:
 
 
 def _is_whole(config: pytest.Config, exitstatus: int) -> bool:
-    """Whether the run was asked for everything, and came to its end."""
+    """Return True if the run selected all tests, and was not interrupted."""
     if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return False
     if any(getattr(config.option, name, None) for name in _SELECTING):
@@ -427,14 +430,17 @@ def _is_whole(config: pytest.Config, exitstatus: int) -> bool:
         return False
     start = config.invocation_params.dir
     if config.args_source is pytest.Config.ArgsSource.ARGS:
-        asked = [Path(start, arg).resolve() for arg in config.args]
+        arguments = [Path(start, arg).resolve() for arg in config.args]
     else:
-        asked = [Path(config.rootpath, arg).resolve() for arg in config.args]
+        arguments = [Path(config.rootpath, arg).resolve() for arg in config.args]
     root = config.rootpath
     patterns = config.getini("testpaths")
-    found = [path for each in patterns for path in root.glob(each)] or [root]
-    wanted = [path.resolve() for path in found]
-    return all(any(path.is_relative_to(folder) for folder in asked) for path in wanted)
+    folders = [path for each in patterns for path in root.glob(each)] or [root]
+    required = [path.resolve() for path in folders]
+    return all(
+        any(path.is_relative_to(argument) for argument in arguments)
+        for path in required
+    )
 
 
 def _stale(
@@ -443,19 +449,19 @@ def _stale(
     records: Iterable[dict[str, Any]],
     passed: Set[str],
 ) -> tuple[str, ...]:
-    known = set(results)
+    current = set(results)
     spared: set[str] = set()
     for record in records:
         if record["kind"] == "collected":
             if record["deselected"]:
                 return ()
-            known.update(record["scenarios"])
+            current.update(record["scenarios"])
             nodes = set(record["explorers"]) - passed
             spared.update(map(path_of, nodes))
         elif record["kind"] == "skipped":
             spared.add(path_of(record["node"]))
     return tuple(
         name
-        for name in store.stale(known)
+        for name in store.stale(current)
         if not any(is_below(name, base) for base in spared)
     )

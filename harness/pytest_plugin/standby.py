@@ -1,6 +1,6 @@
 """Hooks and fixture of the pytest plugin, which cost nothing until they are needed.
 
-`_Standby` records what the plugin would have to know (skipped modules, passed tests)
+`_Standby` records the facts that the plugin needs later (skipped modules, passed tests)
 until a test module holds a `Scenario`, a test requests the fixture `explore`, or the
 project has expect files; then it creates `Plugin` and forwards every hook to it.
 
@@ -57,9 +57,9 @@ def pytest_addoption(parser: "pytest.Parser") -> None:
 
 
 def pytest_configure(config: "pytest.Config") -> None:
-    """Stand by."""
+    """Register the standby plugin and its fixtures."""
     standby = _Standby(config)
-    # First the fixtures: that marks the hooks.
+    # Register the fixtures first: creating them marks the hooks.
     config.pluginmanager.register(_fixtures(standby), "everyorder-fixtures")
     config.pluginmanager.register(standby, "everyorder-run")
 
@@ -78,20 +78,20 @@ def _limit(text: str) -> float:
     return seconds
 
 
-# Argparse tells what was wanted by these names.
+# Argparse prints these names as the expected kind of value.
 _seconds.__name__ = "number of seconds above 0"
 _limit.__name__ = "number of seconds"
 
-# The key under which the controller tells a worker the folder of the run.
+# The key under which the controller sends the folder of the run to a worker.
 _FOLDER = "everyorder_folder"
 
-# The key under which a worker tells the controller what it has not collected.
+# The key under which a worker sends the scenarios that it has not collected.
 _UNCOLLECTED = "everyorder_uncollected"
 
-# Settings that are checked before anything is collected, because somebody made them.
+# Settings that are checked before the collection, because a user may have set them.
 _SETTINGS = ("update", "strategy", "budget", "operation_timeout", "timeout")
 
-# What the first line of an expect file begins with.
+# The beginning of the first line of an expect file.
 _EXPECTED = b"everyorder expect file"
 
 
@@ -106,7 +106,8 @@ class _Standby:
         self.deselected = 0
         self._folder: str | None = None
         self._plugin: Plugin | None = None
-        # Lines about scenarios that are not collected, and the modules looked through.
+        # Lines about scenarios that are not collected, and the modules that were
+        # searched.
         self._uncollected: list[str] = []
         self._modules: set[str] = set()
         if self._is_set():
@@ -116,7 +117,7 @@ class _Standby:
 
     @property
     def folder(self) -> "Path":
-        """The folder of the run; the controller makes it when it is first asked for."""
+        """Return the folder of the run; the controller creates it on first access."""
         from pathlib import Path
 
         if self._folder is None:
@@ -130,7 +131,7 @@ class _Standby:
 
     @property
     def plugin(self) -> "Plugin":
-        """The plugin itself, created on first use."""
+        """Return the plugin itself, created on first use."""
         if self._plugin is None:
             from everyorder.harness.pytest_plugin.plugin import Plugin
             from everyorder.harness.pytest_plugin.session import options_of
@@ -139,7 +140,7 @@ class _Standby:
         return self._plugin
 
     def _is_set(self) -> bool:
-        """Whether a flag or the ini file says something."""
+        """Return True if a flag or the ini file has a setting."""
         option, ini = self.config.getoption, self.config.getini
         unset = ("", "none", "auto")
         return any(
@@ -149,7 +150,7 @@ class _Standby:
         )
 
     def _has_expectations(self) -> bool:
-        """Whether the project has an expect file, so that one may be stale."""
+        """Return True if the project has an expect file, so that one may be stale."""
         for file in (self.config.rootpath / "expect").rglob("*.txt"):
             try:
                 with file.open("rb") as opened:
@@ -160,13 +161,13 @@ class _Standby:
         return False
 
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker of pytest-xdist the folder of the run."""
+        """Send the folder of the run to a worker of pytest-xdist."""
         node.workerinput[_FOLDER] = str(self.folder)
 
     def pytest_pycollect_makeitem(
         self, collector: Any, name: str, obj: object
     ) -> "pytest.Item | None":
-        """Make module-level scenarios items."""
+        """Turn module-level scenarios into items."""
         scenarios: Any = sys.modules.get("everyorder.harness.scenario")
         if scenarios is None:
             return None
@@ -178,7 +179,7 @@ class _Standby:
         return self.plugin.item(collector, name, obj)
 
     def _note_uncollected(self, collector: Any) -> None:
-        """Note the scenarios of a module that are in no public variable of it."""
+        """Record the scenarios of a module that are not in its public variables."""
         import pytest
 
         if isinstance(collector, pytest.Module):
@@ -187,33 +188,33 @@ class _Standby:
             )
 
             source = collector.nodeid.partition("::")[0]
-            found = uncollected_scenarios(collector.obj, collector.path, source)
-            if found is not None:
-                self._uncollected.append(found.render())
+            uncollected = uncollected_scenarios(collector.obj, collector.path, source)
+            if uncollected is not None:
+                self._uncollected.append(uncollected.render())
 
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker of pytest-xdist noted while it collected."""
+        """Collect the notes that a worker of pytest-xdist made while it collected."""
         output = getattr(node, "workeroutput", None) or {}
         self._uncollected += output.get(_UNCOLLECTED, ())
 
     def pytest_deselected(self, items: "Sequence[pytest.Item]") -> None:
-        """Count what was deselected, by whomever."""
+        """Count the deselected items."""
         self.deselected += len(items)
 
     def pytest_collectreport(self, report: "pytest.CollectReport") -> None:
-        """Note modules that were skipped or broken: their scenarios are not known."""
+        """Record modules that were skipped or broken: their scenarios are unknown."""
         if not report.passed:
             self.skipped.append(report.nodeid)
 
     def pytest_collection_finish(self, session: "pytest.Session") -> None:
-        """Begin where there is something to do."""
+        """Start the plugin if there is something to do."""
         asking = any("explore" in _fixtures_of(item) for item in session.items)
         if self._plugin is None and not asking and not self._has_expectations():
             return
         self.plugin.collected(session.items)
 
     def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
-        """Watch which tests pass, wherever they run."""
+        """Record the tests that pass, in every process."""
         if report.when == "call" and report.passed:
             self.passed.add(report.nodeid)
 
@@ -232,7 +233,7 @@ class _Standby:
         """Print the plugin's summary."""
         if self._plugin is not None:
             self._plugin.print_summary(terminalreporter)
-        # Every worker has noted all of them.
+        # Every worker has recorded all of them.
         for line in dict.fromkeys(self._uncollected):
             terminalreporter.write_line(f"everyorder: {line}")
 
@@ -250,7 +251,7 @@ def _fixtures_of(item: "pytest.Item") -> Sequence[str]:
 
 
 def _fixtures(standby: _Standby) -> object:
-    """The plugin's fixtures, and marks of its hooks, which need pytest itself."""
+    """Return the plugin's fixtures, and mark its hooks, which needs pytest."""
     import pytest
 
     pytest.hookimpl(optionalhook=True)(_Standby.pytest_configure_node)
@@ -263,8 +264,8 @@ def _fixtures(standby: _Standby) -> object:
         def explore(self, request: pytest.FixtureRequest) -> "Explore":
             """Explore steps in every order: `explore(define(...), impl(...), uses=[])`.
 
-            Fails the test if an order makes a difference, or if what is observed is not
-            what the test's expect file says.  Returns the report.
+            Fails the test if an order makes a difference, or if the observations differ
+            from the test's expect file. Returns the report.
             """
             from everyorder.harness.pytest_plugin.plugin import Explore
 

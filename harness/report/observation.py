@@ -1,12 +1,13 @@
 """Observations as titled texts, and the first difference of two.
 
-Our own systems return (title, text) pairs; others return what they like (a string, a
-named tuple, any hashable value), and everything below reads them through `sections`.
+The systems of this package return (title, text) pairs; other systems return any
+hashable value (a string, a named tuple), and everything below reads them through
+`sections`.
 
 Rules:
-- only `readable_lines` cuts, where texts are printed: what no person would read to its
-  end, and never the place where two lines begin to differ;
-- a law is shown by its own words where it has some (`str`), else by its value.
+- only `readable_lines` cuts text, when it is printed: it cuts unreadably long lines,
+  never the place where two lines begin to differ;
+- a law is shown by its `str`, if its class defines one, else by its value.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,31 +19,31 @@ from typing import TypeAlias
 
 Section: TypeAlias = tuple[str, str]
 
-# Lines that surround a difference; enough to see the operator's or the table's head.
+# Context lines of a diff; enough to show the head of the operator or table.
 CONTEXT = 2
 
 # A longer diff does not explain more; the rest is in the replay, and in report.json.
 MOST_LINES = 40
 
-# Five lines of a terminal: of a longer line so much is shown.
+# Five lines of a terminal: longer lines are cut to this length.
 MOST_CHARACTERS = 400
 
-# Values that are not text are laid out for a terminal of 80 columns.
+# Values that are not text are formatted for a terminal of 80 columns.
 WIDTH = 76
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first section that differs, and its unified diff, headers left out."""
+    """The first section that differs, and its unified diff without headers."""
 
     title: str
     lines: tuple[str, ...]
 
 
 def sections(value: Hashable) -> tuple[Section, ...]:
-    """The value as (title, text) pairs; the title is empty where there is none."""
+    """Return the value as (title, text) pairs; the default title is empty."""
     if isinstance(value, tuple) and len(value) == 2 and value[0] == "raised":
-        # What an exception inside of a use told of itself.
+        # The second part holds the fields of the exception that a use raised.
         return sections(value[1])
     if _is_pairs(value):
         return value  # type: ignore[return-value]  # checked on the line above
@@ -55,7 +56,7 @@ def sections(value: Hashable) -> tuple[Section, ...]:
 
 
 def whole_text(value: Hashable) -> str:
-    """The value as one text, each title before its text."""
+    """Return the value as one text, each title before its text."""
     return "\n".join(_titled(sections(value)))
 
 
@@ -63,14 +64,14 @@ def _titled(pairs: Iterable[Section]) -> list[str]:
     return [f"{title}: {text}" if title else text for title, text in pairs]
 
 
-def divergence(expected: Hashable, found: Hashable) -> Divergence | None:
-    """The first section in which two observations differ; None where texts agree."""
-    before, after = sections(expected), sections(found)
-    if before == after and expected != found:
-        # A text and a value that reads like it are told apart by their quotes.
-        before, after = sections(_quoted(expected)), sections(_quoted(found))
+def divergence(expected: Hashable, actual: Hashable) -> Divergence | None:
+    """Return the first section in which two observations differ, or None."""
+    before, after = sections(expected), sections(actual)
+    if before == after and expected != actual:
+        # Quotes distinguish a text from a value with the same `str`.
+        before, after = sections(_quoted(expected)), sections(_quoted(actual))
     if not {title for title, _ in before} & {title for title, _ in after}:
-        # An answer on one side and an error on the other have no text in common.
+        # An answer on one side and an error on the other do not share any section.
         return Divergence("", (*_marked("-", before), *_marked("+", after)))
     titles = [title for title, _ in before]
     titles += [title for title, _ in after if title not in titles]
@@ -87,14 +88,14 @@ def _quoted(value: Hashable) -> Hashable:
 
 
 def _marked(sign: str, texts: tuple[Section, ...]) -> list[str]:
-    """Every line of the texts, all of them on one side."""
+    """Return every line of the texts, all of them on one side."""
     return [
         f"{sign}{line}" for text in _titled(texts) for line in text.splitlines() or [""]
     ]
 
 
 def difference(was: str, now: str) -> tuple[str, ...]:
-    """The unified diff of two texts, file headers left out."""
+    """Return the unified diff of two texts without file headers."""
     lines = unified_diff(
         was.splitlines(), now.splitlines(), lineterm="", n=CONTEXT, fromfile="a"
     )
@@ -102,27 +103,28 @@ def difference(was: str, now: str) -> tuple[str, ...]:
 
 
 def readable_lines(lines: Sequence[str], most: int = MOST_LINES) -> list[str]:
-    """The first lines, of a diff or another text, each of a length that can be read.
+    """Return the first lines of a diff or another text, each cut to a readable length.
 
-    Of a very long one that part is shown where it begins to differ from the line that
-    stands for it on the other side, or its beginning.  What is left out is counted.
+    Of a very long line, the part is returned where it begins to differ from its
+    counterpart on the other side, or else its beginning. The omitted lines and
+    characters are counted.
     """
-    shown = list(lines[:most])
-    places = _places(shown)
-    shown = [_cut_line(line, places.get(at, 0)) for at, line in enumerate(shown)]
-    rest = len(lines) - len(shown)
-    return [*shown, f"... and {rest:,} more lines"] if rest else shown
+    excerpt = list(lines[:most])
+    places = _places(excerpt)
+    excerpt = [_cut_line(line, places.get(at, 0)) for at, line in enumerate(excerpt)]
+    rest = len(lines) - len(excerpt)
+    return [*excerpt, f"... and {rest:,} more lines"] if rest else excerpt
 
 
 def _places(lines: Sequence[str]) -> dict[int, int]:
-    """The column at which long lines of a diff begin to differ, by their number."""
+    """Return the column at which long lines of a diff begin to differ, by line."""
     places: dict[int, int] = {}
     removed: list[int] = []
     for at, line in enumerate(lines):
         if line.startswith("+") and removed:
             other = removed.pop(0)
             if max(len(line), len(lines[other])) > MOST_CHARACTERS:
-                # The first of all is the sign.
+                # The first character is the sign.
                 same = takewhile(
                     lambda two: two[0] == two[1],
                     zip(line[1:], lines[other][1:], strict=False),
@@ -138,7 +140,7 @@ def _places(lines: Sequence[str]) -> dict[int, int]:
 
 
 def _cut_line(line: str, place: int) -> str:
-    """The part of a line around a place of it; all of it where it is not long."""
+    """Return the part of a line around a column; a short line is returned whole."""
     if len(line) <= MOST_CHARACTERS:
         return line
     begin = min(place - MOST_CHARACTERS // 2, len(line) - MOST_CHARACTERS)
@@ -152,7 +154,7 @@ def _cut_line(line: str, place: int) -> str:
 
 
 def law_text(law: Hashable) -> str:
-    """One broken law as text."""
+    """Return one broken law as text."""
     if _is_pairs(law):
         pairs: tuple[Section, ...] = law  # type: ignore[assignment]  # as checked
         return "\n".join(f"{name}: {text}" for name, text in pairs)
@@ -187,6 +189,6 @@ def _text(value: object) -> str:
 
 
 def _has_own_text(value: object) -> bool:
-    """Whether the value's class says how it reads, and is not text itself."""
-    known = (object.__str__, tuple.__str__, str.__str__)
-    return type(value).__str__ not in known
+    """Return True if the value's class defines a `str` and the value is not a text."""
+    inherited = (object.__str__, tuple.__str__, str.__str__)
+    return type(value).__str__ not in inherited

@@ -1,13 +1,13 @@
 """The outcome of one scenario: a report, or the reason why there is none.
 
-The engine speaks of operations; a `Report` knows the text of each and the verdict that
-follows from the violations.
+The engine uses numbers of operations; a `Report` adds the text of each and the verdict
+that follows from the violations.
 
-Of a scenario, or a whole module, that was not explored there is an `Unexplored`: why,
-as one text, which stands in tables and pages beside the reports, so that a broken
-scenario is never mistaken for a missing one.  Where the process that explored died or
-stood still, the operation and the stack are told.  What skipped itself is no failure,
-and is told all the same.
+A scenario or module that was not explored has an `Unexplored` with the reason as one
+text, which tables and pages show together with the reports, so that a broken scenario
+is never mistaken for a missing one. If the exploring process died or hung, it also has
+the operation and the stack. A scenario that skipped itself is not a failure, and is
+also listed.
 """
 
 from collections import Counter
@@ -39,15 +39,15 @@ Verdict: TypeAlias = Literal[
     "proven",
 ]
 
-# Most severe first.  "order" covers every kind of dependence on history: a wedged
-# step, an answer that a use or a look changes, an error that varies, a leak.
+# Most severe first. "order" covers every kind of dependence on history: a wedged step,
+# a use or a look that changes an answer, an error that varies, a leak.
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
-# Kinds of violations that are verdicts of their own; all others are "order".
+# Kinds of violations that are also verdicts; all others are "order".
 _OWN: tuple[Verdict, ...] = ("not fresh", "nondeterminism", "law", "hidden")
 
 
-# What is known before anything was explored.
+# The exploration of a scenario before anything was explored.
 NO_EXPLORATION = Exploration(
     strategy="",
     guarantee="",
@@ -66,7 +66,7 @@ NO_EXPLORATION = Exploration(
 def operation_line(
     steps: Sequence[str], uses: Sequence[str], operation: int, *, undo: bool
 ) -> str:
-    """One operation as a runnable line, by the texts of the steps and of the uses."""
+    """Return one operation as a runnable line, from the texts of the steps and uses."""
     if operation < len(steps):
         name = f"step_{operation + 1}"
         return f"{name}.close()" if undo else f"{name} = {steps[operation]}"
@@ -78,7 +78,7 @@ def operation_line(
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One explored scenario."""
+    """The result of one explored scenario."""
 
     scenario: str
     steps: tuple[str, ...]
@@ -93,57 +93,58 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The most severe thing that can be said."""
-        found = self.exploration
-        kinds = {violation.kind for violation in found.violations}
+        """Return the most severe verdict that the exploration supports."""
+        exploration = self.exploration
+        kinds = {violation.kind for violation in exploration.violations}
         if len(kinds) > 1:
-            # What was refuted the same way each time is no matter of chance.
+            # A violation that was confirmed in the same way each time is not due to
+            # chance.
             kinds.discard("nondeterminism")
         for own in _OWN:
             if own in kinds:
                 return own
         if kinds:
             return "unpinned" if kinds == {"unpinned"} else "order"
-        if not found.complete:
+        if not exploration.complete:
             return "cut short"
-        if found.vacuous:
+        if exploration.vacuous:
             return "vacuous"
         if self.order_dependent is not None:
             return "pinned"
-        return "proven" if found.proven else "holds"
+        return "proven" if exploration.proven else "holds"
 
     @property
     def assumes(self) -> tuple[str, ...]:
-        """The assumptions of a proof besides those of every proof.
+        """Return the assumptions of a proof in addition to those of every proof.
 
-        Empty where nothing was proven.
+        Empty if nothing was proven.
         """
-        found = self.exploration
-        if not found.proven:
+        exploration = self.exploration
+        if not exploration.proven:
             return ()
-        closure = found.closure
+        closure = exploration.closure
         unread = () if closure is None else closure.unread
         texts = [f"the order of {path} is never read" for path in unread]
-        texts += [each.text for each in found.caveats if each.kind == "assumed"]
+        texts += [each.text for each in exploration.caveats if each.kind == "assumed"]
         return tuple(texts)
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """The caveats between the explored states and a proof."""
+        """Return the caveats between the explored states and a proof."""
         return tuple(
             each.text for each in self.exploration.caveats if each.kind != "assumed"
         )
 
     @property
     def ordering(self) -> Ordering:
-        """Which orders may show."""
+        """Return the orders that may show."""
         if self.order_dependent is not None:
             return EVERY_ORDER
         return Ordering(frozenset(self.pairs))
 
     @property
     def pinned(self) -> str | None:
-        """Which orders are meant to show, as the scenario says it; None for none."""
+        """Return the declaration of the orders that may show, or None."""
         if self.order_dependent is not None or not self.pairs:
             return self.order_dependent
         named = (f"{self.steps[one]} and {self.steps[two]}" for one, two in self.pairs)
@@ -151,53 +152,55 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether everything planned was explored and nothing was violated."""
+        """Return True if everything planned was explored and nothing was violated."""
         return self.verdict in ("pinned", "holds", "proven")
 
     def line(self, operation: int, active: bool = False) -> str:
-        """One operation as a runnable line; of an active step its undo, if any."""
+        """Return one operation as a runnable line; for an active step, its undo."""
         undo = active and operation not in self.again
         return operation_line(self.steps, self.uses, operation, undo=undo)
 
     def lines(self, history: History) -> tuple[str, ...]:
-        """A history as runnable lines; a step that fails is not undone."""
+        """Return a history as runnable lines; a step that fails is not undone."""
         ordering = self.ordering
-        found = self.exploration
+        exploration = self.exploration
         key = ordering.root
-        shown = []
+        lines = []
         for operation in history:
             active = state_of(key)
-            shown.append(self.line(operation, operation in active))
+            lines.append(self.line(operation, operation in active))
             if operation >= len(self.steps):
                 continue
             if operation in active and operation in self.again:
                 continue
-            refused = found.refusals if operation in active else found.failures
+            refused = (
+                exploration.refusals if operation in active else exploration.failures
+            )
             if (active, operation) not in refused:
                 key = ordering.toggled(key, operation)
-        return tuple(shown)
+        return tuple(lines)
 
     def state_name(self, state: State) -> str:
-        """`{1 3}`, or `3 then 1` if order counts: the active steps, counted from 1."""
+        """Return the active steps, from 1: `{1 3}`, or `3 then 1` if order counts."""
         if self.ordering.counts and len(state) > 1:
             return " then ".join(str(step + 1) for step in state)
         return "{" + " ".join(str(step + 1) for step in state) + "}"
 
     def replay_id(self, violation: Violation) -> str:
-        """At most 24 characters from which `everyorder replay` plays the history."""
+        """Return the replay id, at most 24 characters, for `everyorder replay`."""
         return self.history_id(violation.shortest or violation.history)
 
     def history_id(self, history: History) -> str:
-        """The replay id of any history."""
+        """Return the replay id of a history."""
         return encode(self.digest, self.operations, history)
 
     @property
     def operations(self) -> int:
-        """The number of operations: steps, uses, the look, and collecting garbage."""
+        """Return the number of operations: steps, uses, look, garbage collection."""
         return len(self.steps) + len(self.uses) + 2
 
     def summary(self) -> str:
-        """One line: name, verdict, how much was explored and how."""
+        """Return one line: name, verdict, how much was explored and how."""
         exploration = self.exploration
         return (
             f"{self.scenario}: {self.verdict} ({exploration.strategy}; "
@@ -209,7 +212,7 @@ class Report:
 
 Failure: TypeAlias = Literal["crashed", "hung", "failed", "skipped"]
 
-# Table cells, and the same after the name of a scenario or after a number.
+# Verdicts as table cells, and as words after the name of a scenario or a number.
 LABELS: Mapping[Failure, str] = {
     "crashed": "CRASHED",
     "hung": "HUNG",
@@ -223,18 +226,19 @@ SENTENCES: Mapping[Failure, str] = {
     "skipped": "skipped",
 }
 
-# More of a history or a stack explains no more; JSON has all of it.
+# Limit on the printed lines of a history or a stack; JSON has all of them.
 MOST_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Unexplored:
-    """`scenario` is its path, or the file's; `where` is FILE:LINE as far as known.
+    """A scenario or module that was not explored, and the reason.
 
-    `operation` is what was being done, as a runnable line, "" between two operations;
-    where something was raised it is the last one that had begun.  `history` has the
-    operations before that, from a fresh system as far as they are known.  `stack` has
-    the frames of a process that died or hung, innermost first.
+    `scenario` is its path, or the file's; `where` is FILE:LINE as far as known.
+    `operation` is the operation in progress as a runnable line, "" between two
+    operations; if something was raised, it is the last operation that had begun.
+    `history` has the operations before that, from a fresh system as far as they are
+    known. `stack` has the frames of a process that died or hung, innermost first.
     """
 
     scenario: str
@@ -247,21 +251,21 @@ class Unexplored:
 
     @property
     def failed(self) -> bool:
-        """Whether something is wrong with it; it may have skipped itself."""
+        """Return False only if the scenario skipped itself."""
         return self.verdict != "skipped"
 
     @property
     def label(self) -> str:
-        """The verdict as a table cell."""
+        """Return the verdict as a table cell."""
         return LABELS[self.verdict]
 
     @property
     def sentence(self) -> str:
-        """The verdict after the scenario's name."""
+        """Return the verdict as it follows the scenario's name."""
         return SENTENCES[self.verdict]
 
     def render(self) -> str:
-        """Place and reason, then the operation, those before it, and the stack."""
+        """Return place and reason, the operation, its predecessors, and the stack."""
         lines = [f"{self.where or self.scenario}: {self.reason}"]
         if self.operation:
             words = "in or behind" if self.verdict == "failed" else "in"
@@ -273,7 +277,7 @@ class Unexplored:
         return "\n".join(lines)
 
     def data(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """Return the fields as JSON data."""
         return {
             "scenario": self.scenario,
             "verdict": self.verdict,
@@ -286,18 +290,18 @@ class Unexplored:
 
 
 def failure_counts(unexplored: Iterable[Unexplored]) -> list[str]:
-    """`1 crashed`, `2 not explored`: one for each verdict that occurs."""
+    """Return the count of each verdict that occurs: `1 crashed`, `2 not explored`."""
     counts = Counter(each.verdict for each in unexplored)
     return [f"{counts[v]} {SENTENCES[v]}" for v in SENTENCES if counts[v]]
 
 
 def _first(lines: tuple[str, ...]) -> list[str]:
-    shown = [f"    {line}" for line in lines[:MOST_LINES]]
+    excerpt = [f"    {line}" for line in lines[:MOST_LINES]]
     rest = len(lines) - MOST_LINES
-    return [*shown, f"    ... and {rest} more"] if rest > 0 else shown
+    return [*excerpt, f"    ... and {rest} more"] if rest > 0 else excerpt
 
 
 def _last(lines: tuple[str, ...]) -> list[str]:
-    shown = [f"    {line}" for line in lines[-MOST_LINES:]]
+    excerpt = [f"    {line}" for line in lines[-MOST_LINES:]]
     rest = len(lines) - MOST_LINES
-    return [f"    ... {rest} before", *shown] if rest > 0 else shown
+    return [f"    ... {rest} before", *excerpt] if rest > 0 else excerpt

@@ -1,15 +1,15 @@
-"""All reports as one page that needs no network, and as JSON beside it.
+"""All reports as one page that needs no network, and as a JSON document.
 
-The page is one file: a style sheet and a small script stand in it, its content policy
-forbids to load anything, and it stays below ten megabytes (`states.py` says what is
-left out).  Without the script everything can be read; it adds the filter, the copy
-buttons, and that a link to a state opens what the state is folded into.  A scenario's
-facts are in the order of its text.  The JSON document, for programs, holds verdicts,
-guarantees, counts and violations; dumps are left to the expect files, which are their
-store.  Both depend on the reports only, not on time or place.
+The page is one file: it contains a style sheet and a small script, its content policy
+forbids all loading, and it stays below ten megabytes (`state_lattice.py` lists the
+omitted parts). Without the script everything can be read; the script adds the filter,
+the copy buttons, and opens the sections around the target of a link to a state. A
+scenario's facts are in the order of its text. The JSON document, for programs, holds
+verdicts, guarantees, counts and violations; dumps are stored in the expect files only.
+Both depend on the reports only, not on time or place.
 
-Rules: no address of anything outside; colours only as variables, once for light and
-once for dark; nothing that moves.
+Rules: no external addresses; colours only as variables, once for light and once for
+dark; no animation.
 
 When you change a field of the document, change `FORMAT`.
 """
@@ -223,9 +223,11 @@ def write(
 ) -> Path:
     """Write `index.html` and `report.json` into the folder; return the page's path.
 
-    Each file is replaced as a whole, and none before both are written.  What UTF-8
-    cannot say (half of a surrogate pair) is written as its escape.  Raises OSError
-    where the folder cannot be written.
+    Each file is replaced as a whole, after both are written. Text that UTF-8 cannot
+    encode (half of a surrogate pair) is written as its escape.
+
+    Raises:
+        OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
@@ -245,7 +247,7 @@ def write(
 
 
 def page(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
-    """The page as text."""
+    """Return the page as text."""
     allowance = Allowance()
     anchors = [f"s{number}" for number in range(1, len(reports) + 1)]
     sections = "".join(
@@ -339,15 +341,15 @@ def _table(reports: Sequence[Report], anchors: Sequence[str]) -> str:
             rows.append(
                 f'<tr class="group"><th scope="rowgroup" colspan="8">{text}</th></tr>'
             )
-        found = report.exploration
+        exploration = report.exploration
         cells = (
             badge(report),
             str(len(report.steps)),
-            f"{len(found.states):,}",
-            f"{found.executed.transitions:,}",
-            escape(found.strategy.replace("+", " + ")),
+            f"{len(exploration.states):,}",
+            f"{exploration.executed.transitions:,}",
+            escape(exploration.strategy.replace("+", " + ")),
             escape(short_guarantee(report)),
-            duration(found.seconds),
+            duration(exploration.seconds),
         )
         data = "".join(
             f"<td{_class(kind)}>{cell}</td>"
@@ -364,7 +366,7 @@ def _table(reports: Sequence[Report], anchors: Sequence[str]) -> str:
 
 
 def _notes(reports: Sequence[Report]) -> str:
-    """The notes below the table."""
+    """Return the notes below the table."""
     items = "".join(f"<li>{escape(text)}</li>" for text in note_texts(reports))
     return f'<ul class="plain soft">{items}</ul>' if items else ""
 
@@ -374,10 +376,11 @@ def _class(kind: str) -> str:
 
 
 def section(report: Report, anchor: str, allowance: Allowance) -> str:
-    """The scenario, folded unless something is wrong with it."""
-    found = report.exploration
+    """Return the section of a scenario, folded unless it failed."""
+    exploration = report.exploration
     facts = (
-        f"{plural(len(report.steps), 'step')}, {plural(len(found.states), 'state')}, "
+        f"{plural(len(report.steps), 'step')}, "
+        f"{plural(len(exploration.states), 'state')}, "
         f"{short_guarantee(report) if report.passed else 'no guarantee'}"
     )
     return (
@@ -386,21 +389,21 @@ def section(report: Report, anchor: str, allowance: Allowance) -> str:
         f'<summary><span class="name">{escape(report.scenario)}</span> '
         f'{badge(report)} <span class="soft">{facts}</span></summary>'
         f'<div class="body"><p>{escape(_sentence(report))}</p>'
-        f"{''.join(_violation(report, each) for each in found.violations)}"
+        f"{''.join(_violation(report, each) for each in exploration.violations)}"
         f"{_steps(report)}{_claims(report)}{_lattice(report, anchor)}"
         f"<h3>States</h3>{states_html(report, anchor, allowance)}</div></details>"
     )
 
 
 def badge(report: Report) -> str:
-    """The verdict as a coloured word."""
+    """Return the verdict as a coloured word."""
     kind = report.verdict.replace(" ", "-")
     star = "*" if report.assumes else ""
     return f'<span class="badge {kind}">{report.verdict}{star}</span>'
 
 
 def search_attributes(report: Report) -> str:
-    """The attributes that the filter searches."""
+    """Return the attributes that the filter searches."""
     text = f"{report.scenario} {report.verdict} {report.exploration.strategy}".lower()
     passed = "yes" if report.passed else "no"
     return f'data-search="{escape(text)}" data-passed="{passed}"'
@@ -420,7 +423,9 @@ def _violation(report: Report, violation: Violation) -> str:
         text = square_sentence(report, violation.square)
         square = f"<p>Failing square: {escape(text)}.</p>"
     other = other_history_lines(report, violation)
-    apart = f'<pre tabindex="0">{escape(chr(10).join(other))}</pre>' if other else ""
+    second_history = (
+        f'<pre tabindex="0">{escape(chr(10).join(other))}</pre>' if other else ""
+    )
     commands = "".join(
         f'<p class="command"><code>{escape(command)}</code>'
         f'<button type="button" data-copy="{escape(command)}">copy</button></p>'
@@ -432,12 +437,12 @@ def _violation(report: Report, violation: Violation) -> str:
         f"<p>At <code>{escape(where)}</code>, "
         f"{escape(extent(violation, len(history)))}:</p>"
         f'<pre tabindex="0">{escape(chr(10).join(report.lines(history)))}</pre>{square}'
-        f"{apart}<h4>{escape(head)}</h4>{detail}{commands}</div>"
+        f"{second_history}<h4>{escape(head)}</h4>{detail}{commands}</div>"
     )
 
 
 def _diff(lines: Iterable[str]) -> str:
-    """Lines of a diff; added and removed ones are blocks, so need no newline."""
+    """Return the lines of a diff as HTML; added and removed ones are blocks."""
     parts = []
     for line in lines:
         text = escape(line.removeprefix("    "))
@@ -474,7 +479,7 @@ def _lattice(report: Report, anchor: str) -> str:
     drawing = draw(report, lambda state: state_id(anchor, state))
     if not drawing:
         return ""
-    legend = "A line is one step; a state is a link to what was observed there."
+    legend = "A line is one step; each state links to its observation."
     if report.exploration.failures:
         legend += " A dot marks a state at which steps fail."
     if any(each.square for each in report.exploration.violations):
@@ -490,7 +495,7 @@ FORMAT = 3
 
 
 def document(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
-    """The document as text, keys in a fixed order, ending with a newline."""
+    """Return the document as text, keys in a fixed order, ending with a newline."""
     value = {
         "format": FORMAT,
         "scenarios": [_scenario_data(report) for report in reports],
@@ -500,8 +505,8 @@ def document(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -
 
 
 def _scenario_data(report: Report) -> dict[str, Any]:
-    found = report.exploration
-    executed = found.executed
+    exploration = report.exploration
+    executed = exploration.executed
     return {
         "scenario": report.scenario,
         "digest": report.digest,
@@ -513,30 +518,33 @@ def _scenario_data(report: Report) -> dict[str, Any]:
         "ordered": [
             [report.steps[one], report.steps[two]] for one, two in report.pairs
         ],
-        "strategy": found.strategy,
-        "guarantee": found.guarantee,
-        "assumptions": found.assumptions,
+        "strategy": exploration.strategy,
+        "guarantee": exploration.guarantee,
+        "assumptions": exploration.assumptions,
         "assumed": report.assumes,
         "open": report.bounds,
-        "skipped": found.skipped,
+        "skipped": exploration.skipped,
         "vacuous": vacuity_lines(report),
-        "proven": found.proven,
+        "proven": exploration.proven,
         "closure": None
-        if found.closure is None
+        if exploration.closure is None
         else {
-            name: getattr(found.closure, name) for name in type(found.closure).__slots__
+            name: getattr(exploration.closure, name)
+            for name in type(exploration.closure).__slots__
         },
-        "spent": dict(found.spent),
-        "complete": found.complete,
-        "planned": found.planned,
-        "seconds": round(found.seconds, 6),
-        "states": len(found.states),
-        "failing": len(found.failures),
-        "refused": len(found.refusals),
+        "spent": dict(exploration.spent),
+        "complete": exploration.complete,
+        "planned": exploration.planned,
+        "seconds": round(exploration.seconds, 6),
+        "states": len(exploration.states),
+        "failing": len(exploration.failures),
+        "refused": len(exploration.refusals),
         "executed": {
             name: getattr(executed, name) for name in type(executed).__slots__
         },
-        "violations": [_violation_data(report, each) for each in found.violations],
+        "violations": [
+            _violation_data(report, each) for each in exploration.violations
+        ],
     }
 
 

@@ -1,19 +1,19 @@
-"""The states of one scenario on the page: drawn as a lattice, and what each showed.
+"""The states of one scenario on the page: drawn as a lattice, and their observations.
 
 In the drawing each row holds the states of one size, the empty state on top; a line
-joins two states that one step separates.  It is inline SVG without any reference to the
-outside; its colours are classes that the page's style defines.  Below it stands what
-was observed at each state, and the ways on.
+joins two states that one step separates. It is inline SVG without any external
+reference; its colours are classes that the page's style defines. Below it each state
+has its observation and links to the neighbouring states.
 
 Rules:
-- above `MOST` states there is no drawing, and below it only the corners are shown
-  (nothing, single steps, pairs, everything);
-- every state of the drawing is a link to its dump, so the keyboard reaches what the
-  mouse reaches; the failing square's lines, and states at which a step fails, are
-  marked;
+- above `MOST` states there is no drawing, and below it only the corners are listed
+  (the empty state, single steps, pairs, all steps);
+- every state of the drawing is a link to its dump, so the keyboard reaches the same
+  places as the mouse; the failing square's lines, and states at which a step fails,
+  are marked;
 - a page stays below ten megabytes, so dumps have an `Allowance` that all scenarios
   share; equal bodies of a scenario are written once;
-- what is left out is counted, never silent.
+- omitted states are counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -27,7 +27,7 @@ from everyorder.harness.report.outcome import Report
 # Six steps that never fail: the widest row then has 20 states.
 MOST = 64
 
-# Pixels: what a row and a character of 12 px monospace need.
+# Pixels: the height of a row, and the width of a character of 12 px monospace.
 ROW = 66
 CHARACTER = 7.4
 HEIGHT = 26
@@ -48,7 +48,7 @@ class StateBox:
 
 
 def draw(report: Report, target: Callable[[State], str]) -> str:
-    """The drawing as SVG, each state a link to `target`; "" above `MOST` states."""
+    """Return the SVG drawing, each state a link to `target`; "" above `MOST` states."""
     states = tuple(report.exploration.states)
     if len(states) > MOST:
         return ""
@@ -81,7 +81,7 @@ def draw(report: Report, target: Callable[[State], str]) -> str:
 def layout(
     states: Iterable[State], name: Callable[[State], str]
 ) -> tuple[dict[State, StateBox], float, float]:
-    """The place of every state, and the size of the drawing."""
+    """Return the place of every state, and the width and height of the drawing."""
     rows: dict[int, list[State]] = {}
     for state in states:
         rows.setdefault(len(state), []).append(state)
@@ -105,7 +105,7 @@ def layout(
 
 
 def _short(name: str) -> str:
-    """`{1 3}` as `13`, `3 then 1` as `3→1`; steps above 9 keep their spaces."""
+    """Return `{1 3}` as `13`, `3 then 1` as `3→1`; steps above 9 keep their spaces."""
     numbers = name.strip("{}").replace(" then ", "→").split()
     return ("" if len(max(numbers, key=len, default="")) < 2 else " ").join(
         numbers
@@ -115,7 +115,7 @@ def _short(name: str) -> str:
 def _lines(
     report: Report, nodes: dict[State, StateBox]
 ) -> Iterable[tuple[StateBox, StateBox, int]]:
-    """Pairs of states of which the second one has one more step."""
+    """Yield pairs of states of which the second one has one more step, and the step."""
     ordering = report.ordering
     for lower in nodes.values():
         for step in lower.state:
@@ -125,7 +125,7 @@ def _lines(
 
 
 def _marked(report: Report) -> Iterable[tuple[State, State]]:
-    """The lines of the failing squares, with the second step of a pair at both ends."""
+    """Yield the lines of the failing squares as pairs of states."""
     ordering = report.ordering
 
     def plus(state: State, step: int) -> State:
@@ -169,7 +169,7 @@ def _box(node: StateBox, kind: str, target: str, failing: int) -> str:
 # Characters of dumps on one page, after escaping; the rest of a page is far smaller.
 ALLOWED = 8_000_000
 
-# Corners of a large scenario that are listed at most (n=30 has 466 pairs and singles).
+# Limit on the listed corners of a large scenario (n=30 has 466 pairs and singles).
 MOST_CORNERS = 500
 
 
@@ -182,7 +182,7 @@ class Allowance:
         self.left = left
 
     def take(self, text: str) -> bool:
-        """Whether the text still fits; it is counted if so."""
+        """Return True and count the text if it still fits."""
         if len(text) > self.left:
             return False
         self.left -= len(text)
@@ -190,19 +190,19 @@ class Allowance:
 
 
 def state_id(scenario: str, state: State) -> str:
-    """The anchor of a state: unique on the page, safe in an address."""
+    """Return the anchor of a state: unique on the page, safe in an address."""
     return f"{scenario}-{'.'.join(str(step + 1) for step in state) or '0'}"
 
 
 def states_html(report: Report, scenario: str, allowance: Allowance) -> str:
-    """Every state that is shown, each foldable; `scenario` is its anchor."""
+    """Return every listed state as a foldable element; `scenario` is its anchor."""
     states = report.exploration.states
     failing = _failing(report)
-    shown = [state for state in states if _is_shown(report, state)][:MOST_CORNERS]
+    listed = [state for state in states if _is_shown(report, state)][:MOST_CORNERS]
     bodies: dict[Hashable, State] = {}
     parts = []
-    omitted = len(states) - len(shown)
-    for state in shown:
+    omitted = len(states) - len(listed)
+    for state in listed:
         observation = states[state]
         first = bodies.get(observation)
         if first is None:
@@ -255,7 +255,7 @@ def _dump(observation: Hashable) -> str:
 
 
 def _ways(report: Report, scenario: str, state: State) -> str:
-    """Links to the states that one step leads to, or comes from."""
+    """Return links to the states that differ in one step."""
     ordering = report.ordering
     key = ordering.key(state)
     ways = []
@@ -279,12 +279,12 @@ def _failure(report: Report, state: State, step: int, fields: Hashable) -> str:
 
 
 def _failing(report: Report) -> dict[State, list[tuple[int, Hashable]]]:
-    found: dict[State, list[tuple[int, Hashable]]] = {}
+    failing_steps: dict[State, list[tuple[int, Hashable]]] = {}
     exploration = report.exploration
     for failing in (exploration.failures, exploration.refusals):
         for (state, step), fields in failing.items():
-            found.setdefault(state, []).append((step, fields))
-    return found
+            failing_steps.setdefault(state, []).append((step, fields))
+    return failing_steps
 
 
 def _steps_fail(failing: list[tuple[int, Hashable]]) -> str:

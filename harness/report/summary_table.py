@@ -1,14 +1,15 @@
-"""All reports at once: a table, a line of counts, and what stands beside verdicts.
+"""All reports at once: a table, a line of counts, and notes on the verdicts.
 
-The table has one row for each scenario below the name of its file.  Beside it stand
-guarantees, assumptions, bounds and what was skipped: a report becomes `ScenarioNotes`,
-plain data that fits into a journal; any number of these become texts, and texts lines.
+The table has one row for each scenario below the name of its file. The notes are
+guarantees, assumptions, bounds and skipped parts: a report becomes `ScenarioNotes`,
+plain data that fits into a journal; any number of these become texts, and texts become
+lines.
 
 Rules:
-- rows are in the order given; colour is a style of rich, so that a console without
-  colours prints the same words;
-- equal texts are told once, with the scenarios they are of; what every proof assumes is
-  told once for all of them.
+- rows keep the order of the reports; colour is a style of rich, so that a console
+  without colours prints the same words;
+- equal texts are printed once, with the names of their scenarios; the assumptions of
+  every proof are printed once for all of them.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ from everyorder.harness.report.text import (
     wrap_words,
 )
 
-# Green where it passed, red for a broken claim, yellow where nothing is known.
+# Green for a pass, red for a broken claim, yellow for an unknown result.
 STYLES = {
     "proven": "bold green",
     "holds": "green",
@@ -61,13 +62,13 @@ NUMBERS = frozenset({"n", "states", "transitions", "time"})
 
 FOLDED = COLUMNS.index("strategy")
 
-# Room for "graph +walk:2", so that what is usual takes two lines.
+# Room for "graph +walk:2", so that the usual strategy takes two lines.
 STRATEGY = 13
 
-# Less of a name than this says nothing any more.
+# A shorter part of a name is useless.
 NAME = 16
 
-# What most paths begin with; it is left out of the table.
+# The common prefix of most paths; the table omits it.
 COMMON = "scenarios/"
 
 
@@ -77,7 +78,7 @@ def overview(
     *,
     width: int = WIDTH,
 ) -> Table:
-    """The table with its totals line, at most `width` wide for usual sizes."""
+    """Return the table with its totals line, at most `width` wide for usual sizes."""
     usual = _usual(reports)
     rows = [_row(report, usual) for report in reports]
     rows += [_unexplored_row(other) for other in unexplored]
@@ -90,7 +91,7 @@ def overview(
     cells = (COLUMNS, totals, *rows)
     widths = [max(len(str(row[i])) for row in cells) for i in range(len(COLUMNS))]
     widths[FOLDED] = min(widths[FOLDED], STRATEGY)
-    # One blank stands between columns; the name gets what the others leave.
+    # One blank separates columns; the name uses the rest of the width.
     widths[0] = max(width - sum(widths[1:]) - (len(COLUMNS) - 1), NAME)
     for index, name in enumerate(COLUMNS):
         table.add_column(
@@ -114,7 +115,7 @@ def overview(
 
 
 def summary(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
-    """One line with the counts of everything."""
+    """Return one line with the counts of everything."""
     counts = {
         verdict: sum(report.verdict == verdict for report in reports)
         for verdict in VERDICTS
@@ -130,7 +131,7 @@ def summary(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) ->
 
 
 def duration(seconds: float) -> str:
-    """`12 ms`, `3.4 s` or `2:05`, at most six letters below ten hours."""
+    """Return `12 ms`, `3.4 s` or `2:05`, at most six letters below ten hours."""
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 99.95:
@@ -141,7 +142,7 @@ def duration(seconds: float) -> str:
 
 
 def _usual(reports: Sequence[Report]) -> str | None:
-    """The most frequent strategy, if it is shared and too long for its column."""
+    """Return the most frequent strategy if it is shared and long, else None."""
     counts = Counter(report.exploration.strategy for report in reports)
     for strategy, count in counts.most_common(1):
         if count > 1 and len(strategy) >= STRATEGY:
@@ -150,19 +151,21 @@ def _usual(reports: Sequence[Report]) -> str | None:
 
 
 def _row(report: Report, usual: str | None) -> Row:
-    found = report.exploration
+    exploration = report.exploration
     return (
         f"  {report.scenario.rpartition('/')[2]}",
         str(len(report.steps)),
-        f"{len(found.states):,}",
-        f"{found.executed.transitions:,}",
-        "usual" if found.strategy == usual else found.strategy.replace("+", " +"),
+        f"{len(exploration.states):,}",
+        f"{exploration.executed.transitions:,}",
+        "usual"
+        if exploration.strategy == usual
+        else exploration.strategy.replace("+", " +"),
         short_guarantee(report),
         Text(
             VERDICTS[report.verdict] + ("*" if report.assumes else ""),
             STYLES[report.verdict],
         ),
-        duration(found.seconds),
+        duration(exploration.seconds),
     )
 
 
@@ -188,13 +191,13 @@ def _totals(
     )
 
 
-# Scenarios named beside a text; of more only the number is told.
+# Number of scenarios that a note names; for more, it gives only their number.
 NAMED = 3
 
-# Texts that stand below a line of counts; whoever wants all of them asks for a table.
+# Number of notes below a line of counts; the table prints all of them.
 BRIEF = 12
 
-# What every proof is about, and assumes; told wherever the word "proven" stands.
+# Scope and assumptions of every proof; printed wherever the word "proven" occurs.
 LEGEND = (
     "proven: for histories of any length, in one thread and one process, if nothing "
     "tells equal states apart (ids, addresses, orders of sets, hashes that changed, "
@@ -203,7 +206,7 @@ LEGEND = (
 
 
 class ScenarioNotes(NamedTuple):
-    """The notes on one scenario: (kind of note, text), none where it failed."""
+    """The notes on one scenario: (kind of note, text); empty if it failed."""
 
     scenario: str
     proven: bool
@@ -211,70 +214,71 @@ class ScenarioNotes(NamedTuple):
 
 
 def notes_of(report: Report) -> ScenarioNotes:
-    """The notes of one report."""
+    """Return the notes of one report."""
     if not report.passed:
         return ScenarioNotes(report.scenario, False, ())
-    found = report.exploration
-    # What is proven holds for all that any strategy claims.
-    claims = () if found.proven else guarantees(report)
+    exploration = report.exploration
+    # A proof covers the claims of all strategies.
+    claims = () if exploration.proven else guarantees(report)
     kinds = (
         ("guarantee", claims),
         ("assumes", report.assumes),
         ("open", report.bounds),
-        ("skipped", found.skipped),
+        ("skipped", exploration.skipped),
     )
     return ScenarioNotes(
         report.scenario,
-        found.proven,
+        exploration.proven,
         tuple((kind, text) for kind, texts in kinds for text in texts),
     )
 
 
 def notes_by_text(every: Iterable[ScenarioNotes]) -> list[tuple[str, str]]:
-    """(kind of note, text with the scenarios' names), equal texts together."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Return (kind of note, text with the scenarios' names), equal texts merged."""
+    names_by_note: dict[tuple[str, str], list[str]] = {}
     for each in every:
         for kind, text in each.texts:
             name = each.scenario.rpartition("/")[2]
-            found.setdefault((kind, text), []).append(name)
+            names_by_note.setdefault((kind, text), []).append(name)
     return [
-        (kind, f"{text} ({_names(names)})") for (kind, text), names in found.items()
+        (kind, f"{text} ({_names(names)})")
+        for (kind, text), names in names_by_note.items()
     ]
 
 
 def note_texts(reports: Iterable[Report]) -> list[str]:
-    """The notes of a table as texts, the legend first where it is needed."""
+    """Return the notes of a table as texts, the legend first if it is needed."""
     return _texts(map(notes_of, reports), guaranteed=False)
 
 
 def note_lines(reports: Iterable[Report], *, width: int = 80) -> list[str]:
-    """The notes as wrapped lines."""
+    """Return the notes as wrapped lines."""
     return _wrapped(note_texts(reports), width)
 
 
 def brief_note_lines(every: Iterable[ScenarioNotes], *, width: int = 80) -> list[str]:
-    """The notes below a line of counts, guarantees included, as wrapped lines.
+    """Return the notes below a line of counts, guarantees included, as wrapped lines.
 
-    Of more than `BRIEF` texts the last ones are counted.
+    More than `BRIEF` texts are counted only.
     """
-    found = _texts(every, guaranteed=True)
-    rest = len(found) - BRIEF
+    texts = _texts(every, guaranteed=True)
+    rest = len(texts) - BRIEF
     if rest > 1:
-        found[BRIEF:] = [f"... and {rest} notes more; `everyorder run` tells them"]
-    return _wrapped(found, width)
+        texts[BRIEF:] = [f"... and {rest} more notes; `everyorder run` prints them"]
+    return _wrapped(texts, width)
 
 
 def _texts(every: Iterable[ScenarioNotes], *, guaranteed: bool) -> list[str]:
-    some = list(every)
-    return [LEGEND] * any(each.proven for each in some) + [
+    notes = list(every)
+    return [LEGEND] * any(each.proven for each in notes) + [
         f"{'* ' if kind == 'assumes' else ''}{kind}: {text}"
-        for kind, text in notes_by_text(some)
+        for kind, text in notes_by_text(notes)
         if guaranteed or kind != "guarantee"
     ]
 
 
-def _wrapped(some: Iterable[str], width: int) -> list[str]:
-    return [line for text in some for line in wrap_words(text, width, indent="  ")]
+def _wrapped(texts: Iterable[str], width: int) -> list[str]:
+    return [line for text in texts for line in wrap_words(text, width, indent="  ")]
 
 
 def _names(names: list[str]) -> str:

@@ -2,15 +2,15 @@
 
 The verdict; for each violation the claim, the shortest order as runnable lines, the
 failing square, the first divergence as a diff, the replay id and the command that plays
-it; then what was explored and what it shows.
+it; then the explored steps and the result.
 
 Rules:
 - every word that a report abbreviates is abbreviated by a table of this file, so that
   the terminal, the page and the tests agree on it;
 - prose is wrapped to the width; runnable lines and diffs never are;
-- nothing is printed and no colour is used here;
+- this file prints nothing and uses no colour;
 - "exhaustive" does not occur: the guarantee is printed in the engine's words, and only
-  where everything planned was executed and nothing was violated.
+  if everything planned was executed and nothing was violated.
 """
 
 import re
@@ -48,7 +48,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "proven": "proven",
 }
 
-# The same after a number, in a summary.
+# Verdicts after a number, in a summary.
 COUNTED: Mapping[Verdict, str] = {
     "not fresh": "without a fresh start",
     "nondeterminism": "flaky",
@@ -63,14 +63,14 @@ COUNTED: Mapping[Verdict, str] = {
     "proven": "proven",
 }
 
-# What each verdict says, as the first line of a scenario's text.
+# Verdicts as sentences, for the first line of a scenario's text.
 SENTENCES: Mapping[Verdict, str] = {
     "proven": "proven: no history of any length makes a difference",
     "holds": "holds: no difference within what was explored",
-    "pinned": "pinned: depends on the order, as the scenario says, and on nothing else",
+    "pinned": "pinned: depends on the declared order and on nothing else",
     "law": "a law is broken",
     "order": "depends on more than the active steps",
-    "unpinned": "the order was said to matter, and nothing that was played shows it",
+    "unpinned": "the order was declared to matter, and no history shows it",
     "not fresh": "what create makes is not fresh: nothing else can be said",
     "nondeterminism": "flaky: the same history gave two results",
     "hidden": "hidden state: equal states, the same operation, and two futures",
@@ -94,7 +94,7 @@ GUARANTEES: Mapping[str, str] = {
 
 
 def sentence(report: Report) -> str:
-    """A report's verdict as a sentence."""
+    """Return a report's verdict as a sentence."""
     text = SENTENCES[report.verdict]
     if report.pairs and report.verdict in ("proven", "holds"):
         text += ", but for the order that is pinned"
@@ -102,16 +102,18 @@ def sentence(report: Report) -> str:
 
 
 def square_sentence(report: Report, square: Square) -> str:
-    """The failing square in words; steps are counted from 1."""
+    """Return the failing square in words; steps are counted from 1."""
     start = report.state_name(square.state)
     first, second = square.first + 1, square.second + 1
     if first == second:
-        return f"from {start}, {first} and its undo do not lead back: it is no inverse"
+        return (
+            f"from {start}, {first} and its undo do not lead back: it is not an inverse"
+        )
     return f"from {start}, {first} then {second} differs from {second} then {first}"
 
 
 def short_guarantee(report: Report) -> str:
-    """The strongest guarantee of a report in two words; "none" where it failed."""
+    """Return the strongest guarantee of a report in two words; "none" if it failed."""
     if not report.passed:
         return "none"
     strategy = report.exploration.strategy
@@ -132,15 +134,15 @@ def short_guarantee(report: Report) -> str:
 # Selects the lines to show: all, or as many and as much as can be read.
 Selection: TypeAlias = Callable[[Sequence[str]], list[str]]
 
-# The width that terminals, logs and mails agree on.
+# The usual width of terminals, logs and mails.
 WIDTH = 80
 
 
 def render(report: Report, *, width: int = WIDTH) -> str:
-    """The whole outcome of one scenario, without a newline at the end."""
-    found = report.exploration
+    """Return the whole outcome of one scenario, without a newline at the end."""
+    exploration = report.exploration
     lines = wrap(f"{report.scenario}: {sentence(report)}", width)
-    for violation in found.violations:
+    for violation in exploration.violations:
         lines += (render_violation(report, violation, width=width), "")
     lines += _numbered("steps", report.steps)
     lines += _numbered("uses", report.uses)
@@ -152,54 +154,54 @@ def render(report: Report, *, width: int = WIDTH) -> str:
 
 
 def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Named texts: what was done, and what follows from it where it succeeded."""
-    found = report.exploration
+    """Return named texts: the executed operations, and the results if it passed."""
+    exploration = report.exploration
     pinned = () if report.pinned is None else (report.pinned,)
     return (
         ("pinned", pinned),
         ("fails", tuple(f"{text}, {ALWAYS}" for text in _failing_steps(report))),
-        ("strategy", (found.strategy,)),
+        ("strategy", (exploration.strategy,)),
         ("vacuous", tuple(vacuity_lines(report))),
         ("states", _closure(report)),
         ("guarantee", guarantees(report)),
         ("assumes", assumptions(report)),
         ("suspects", suspects(report)),
         ("open", report.bounds),
-        ("skipped", found.skipped),
+        ("skipped", exploration.skipped),
         ("spent", _effort_shares(report)),
     )
 
 
 def guarantees(report: Report) -> tuple[str, ...]:
-    """The guarantees, a text for each strategy; none if the scenario failed."""
+    """Return the guarantees, a text for each strategy; none if the scenario failed."""
     claims = report.exploration.guarantee.split("; ") if report.passed else []
     return tuple(_singular(claim) for claim in claims if claim)
 
 
 def assumptions(report: Report) -> tuple[str, ...]:
-    """The assumptions of the guarantees; none if the scenario failed."""
+    """Return the assumptions of the guarantees; none if the scenario failed."""
     if not report.passed:
         return ()
-    found = report.exploration
-    caveats = (each.text for each in found.caveats if each.kind == "assumed")
-    return tuple(map(_singular, (*found.assumptions, *caveats)))
+    exploration = report.exploration
+    caveats = (each.text for each in exploration.caveats if each.kind == "assumed")
+    return tuple(map(_singular, (*exploration.assumptions, *caveats)))
 
 
 def suspects(report: Report) -> tuple[str, ...]:
-    """The places where hidden state may be: those that are no part of the states."""
+    """Return the places that may hold hidden state because the states omit them."""
     if report.verdict != "hidden":
         return ()
     return tuple(dict.fromkeys(each.text for each in report.exploration.caveats))
 
 
 def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
-    """Why it did not pass although nothing was violated, as wrapped lines."""
-    named = {"vacuous": ("vacuous",), "cut short": ("strategy", "skipped")}
-    wanted = named.get(report.verdict, ())
+    """Return the reasons of a failure without a violation, as wrapped lines."""
+    facts_by_verdict = {"vacuous": ("vacuous",), "cut short": ("strategy", "skipped")}
+    names = facts_by_verdict.get(report.verdict, ())
     lines = [
         line
         for name, texts in facts(report)
-        if name in wanted
+        if name in names
         for text in texts
         for line in _prose(name, text, width)
     ]
@@ -209,7 +211,7 @@ def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
 
 
 def vacuity_lines(report: Report) -> list[str]:
-    """Operations that could not have shown a fault, and how to declare them."""
+    """Return operations that could not have shown a fault, and how to declare them."""
     texts = []
     for each in report.exploration.vacuous:
         if each.operation < len(report.steps):
@@ -230,19 +232,21 @@ def _closure(report: Report) -> tuple[str, ...]:
     closure = report.exploration.closure
     if closure is None or not closure.closed:
         return ()
-    histories = "history" if closure.histories == 1 else "different histories"
-    told = (
+    if closure.histories == 1:
+        histories = "1 history"
+    else:
+        histories = f"up to {closure.histories} different histories"
+    text = (
         f"{plural(closure.states, 'complete state')}, "
-        f"{plural(closure.transitions, 'transition')}, each taken from "
-        f"{closure.histories} {histories} where there are so many"
+        f"{plural(closure.transitions, 'transition')}, each taken from {histories}"
     )
     if closure.order_read:
-        told += "; the order of some dict is read, and is part of them"
-    return (told,)
+        text += "; the order of some dict is read, and is part of them"
+    return (text,)
 
 
 def _effort_shares(report: Report) -> tuple[str, ...]:
-    """The share of the operations that each strategy took."""
+    """Return the share of the operations that each strategy executed."""
     parts = report.exploration.spent
     total = sum(count for _, count in parts)
     if not total or len(parts) < 2:
@@ -252,7 +256,10 @@ def _effort_shares(report: Report) -> tuple[str, ...]:
 
 
 def wrap_words(text: str, width: int, head: str = "", indent: str = "") -> list[str]:
-    """The text as lines that break no name; `head` before the first, then `indent`."""
+    """Return the text as lines that do not break names.
+
+    `head` precedes the first line, `indent` the others.
+    """
     return wrap(
         text,
         width,
@@ -264,16 +271,16 @@ def wrap_words(text: str, width: int, head: str = "", indent: str = "") -> list[
 
 
 def silent_step_lines(report: Report) -> list[str]:
-    """A line for each step that failed wherever it was tried, with its first error.
+    """Return a line for each step that always failed, with its first error.
 
-    A typing error in a key makes such a step, and whatever holds of the scenario then
-    says nothing of it.
+    A typing error in a key causes such a step, and the result for the scenario then
+    does not cover it.
     """
     return [f"{report.scenario} {text}" for text in _failing_steps(report)]
 
 
 def silent_steps(reports: Iterable[Report], *, width: int = WIDTH) -> list[str]:
-    """The silent steps of passed reports, wrapped below a title; empty without any."""
+    """Return the silent steps of passed reports, wrapped below a title, or nothing."""
     return titled_silent_steps(
         (line for each in reports if each.passed for line in silent_step_lines(each)),
         width=width,
@@ -281,29 +288,31 @@ def silent_steps(reports: Iterable[Report], *, width: int = WIDTH) -> list[str]:
 
 
 def titled_silent_steps(lines: Iterable[str], *, width: int = WIDTH) -> list[str]:
-    """Lines of `silent_step_lines` below a title and wrapped; empty without any."""
-    told = [each for line in lines for each in wrap_words(line, width, "  ", "      ")]
-    title = f"steps that fail {ALWAYS}, so nothing is shown but that:"
-    return [title, *told] if told else []
+    """Return wrapped lines of `silent_step_lines` below a title, or nothing."""
+    wrapped = [
+        each for line in lines for each in wrap_words(line, width, "  ", "      ")
+    ]
+    title = f"steps that fail {ALWAYS}, so only their failure is shown:"
+    return [title, *wrapped] if wrapped else []
 
 
 def _failing_steps(report: Report) -> list[str]:
-    found = report.exploration
-    done = {step for state in found.states for step in state}
+    exploration = report.exploration
+    done = {step for state in exploration.states for step in state}
     errors: dict[int, str] = {}
-    for (_, step), fields in found.failures.items():
+    for (_, step), fields in exploration.failures.items():
         if step not in done and step not in errors:
-            told = " ".join(text for _, text in sections(fields)[:2])
-            errors[step] = f"step {step + 1}: {' '.join(told.split())}"
+            fields_text = " ".join(text for _, text in sections(fields)[:2])
+            errors[step] = f"step {step + 1}: {' '.join(fields_text.split())}"
     return [text for _, text in sorted(errors.items())]
 
 
 def render_violation(
-    report: Report, violation: Violation, *, width: int = WIDTH, found: bool = True
+    report: Report, violation: Violation, *, width: int = WIDTH, has_replay: bool = True
 ) -> str:
-    """One violation: claim, runnable order, square, divergence, replay command.
+    """Return one violation: claim, runnable order, square, divergence, replay command.
 
-    The last only if the command can find the scenario, not one within a test.
+    Pass `has_replay=False` for a scenario inside a test, which the command cannot find.
     """
     history = violation.shortest or violation.history
     lines = wrap(f"{violation.kind}: {violation.claim}", width)
@@ -316,32 +325,32 @@ def render_violation(
     lines += other_history_lines(report, violation)
     lines += explanation(violation)
     lines += recurrence_lines(violation)
-    if found:
+    if has_replay:
         lines.append(f"replay id: {report.replay_id(violation)}")
         lines += (f"    {command}" for command in replay_commands(report, violation))
     return "\n".join(lines)
 
 
 def inverse_lines(report: Report, violation: Violation) -> list[str]:
-    """The line on a step whose undo is no inverse, which no square can show."""
+    """Return the line on a step whose undo is not an inverse, which no square shows."""
     history = violation.shortest or violation.history
     if violation.kind != "use" or len(history) != 3 or history[0] != history[1]:
         return []
     step, (_, undo, _) = history[0] + 1, report.lines(history)
     if undo != f"step_{step}.close()":
         return []
-    return [f"{step} and its undo do not lead back: it is no inverse"]
+    return [f"{step} and its undo do not lead back: it is not an inverse"]
 
 
 def recurrence_lines(violation: Violation) -> list[str]:
-    """The number of longer histories with the same fault, which are not shown."""
+    """Return a line with the number of longer histories of the same fault."""
     if not violation.more:
         return []
     return [f"longer histories show it {plural(violation.more, 'time')} more"]
 
 
 def other_history_lines(report: Report, violation: Violation) -> list[str]:
-    """For hidden state: the history to the equal state, and where the two part."""
+    """Return the second history of hidden state, and the point where the two part."""
     other = violation.other
     if other is None:
         return []
@@ -360,7 +369,7 @@ def other_history_lines(report: Report, violation: Violation) -> list[str]:
 
 
 def replay_commands(report: Report, violation: Violation) -> list[str]:
-    """The exact commands; the path tells scenarios of the same steps apart."""
+    """Return the exact commands; the path distinguishes scenarios of the same steps."""
     histories = [violation.shortest or violation.history]
     if violation.other is not None:
         histories.append(violation.other)
@@ -371,27 +380,27 @@ def replay_commands(report: Report, violation: Violation) -> list[str]:
 
 
 def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
-    """The expected and the found value of a violation, as its kind has them.
+    """Return the expected and the found value of a violation, according to its kind.
 
-    `whole` is for programs: what is very long is not cut.
+    `whole` is for programs: long texts are not cut.
     """
-    shown: Selection = list if whole else readable_lines
+    select: Selection = list if whole else readable_lines
     if violation.kind == "law":
-        return _laws(violation.found, shown)
+        return _laws(violation.found, select)
     if violation.kind == "leak":
         return [f"still alive after its undo: {violation.found}"]
     if violation.kind == "undo":
-        told = _indented(law_text(violation.found), shown)
-        return ["the undo raised:", *told, *_paths(violation)]
+        details = _indented(law_text(violation.found), select)
+        return ["the undo raised:", *details, *_paths(violation)]
     if violation.kind == "error" and violation.expected is None:
-        told = _indented(law_text(violation.found), shown)
-        return ["succeeded elsewhere, here:", *told, *_paths(violation)]
+        details = _indented(law_text(violation.found), select)
+        return ["succeeded elsewhere, here:", *details, *_paths(violation)]
     if violation.kind == "error" and violation.found is None:
-        told = _indented(law_text(violation.expected), shown)
-        return ["succeeds here, elsewhere:", *told, *_paths(violation)]
+        details = _indented(law_text(violation.expected), select)
+        return ["succeeds here, elsewhere:", *details, *_paths(violation)]
     if violation.kind == "unpinned":
-        told = _indented(whole_text(violation.found), shown)
-        return [f"expected {violation.expected}; all show:", *told]
+        details = _indented(whole_text(violation.found), select)
+        return [f"expected {violation.expected}; all show:", *details]
     lines: list[str] = []
     if (violation.expected, violation.found) != (None, None):
         difference = divergence(violation.expected, violation.found)
@@ -400,41 +409,41 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
             rest = ", as far as they are" if cut else ""
             lines.append(f"expected and found are printed alike{rest}")
         else:
-            lines += diff_lines(difference, shown, hidden=violation.hidden)
+            lines += diff_lines(difference, select, hidden=violation.hidden)
     if violation.frequency is not None:
         rare, times = violation.frequency
         lines.append(f"found in {rare} of {times} replays of this history")
     lines += _paths(violation)
-    # Of two states of which nothing can be seen there is nothing to tell.
-    return lines or ["what differs cannot be seen from outside"]
+    # Two states without visible parts have no difference to print.
+    return lines or ["the difference is not visible from outside"]
 
 
 def _is_cut(value: object) -> bool:
-    """Whether an answer, or some answer in what was observed, is not shown whole."""
+    """Return True if an answer, or a part of an observation, was cut."""
     if isinstance(value, tuple):
         return any(map(_is_cut, value))
     return isinstance(value, ValueSnapshot) and value.cut
 
 
 def _paths(violation: Violation) -> list[str]:
-    """The paths at which states differ before the operation that shows it."""
+    """Return the paths at which states differ before the operation that shows it."""
     if violation.kind == "not fresh":
         head = "differs from the first fresh system (first / now):"
         advice = [
-            "make all of that anew in create=, undo it in reset= (empty caches there),",
-            'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
+            "create all of it in create=, undo it in reset= (empty caches there), or",
+            'explore with isolation="fork"; ignore= varying values, such as ids of',
             "processes and seeds of random numbers, which differ in each child",
         ]
-        shown = _indented("\n".join(violation.paths)) if violation.paths else []
-        told = [head, *shown] if shown else []
-        return told + _cache_advice(violation.paths) + advice
+        listed = _indented("\n".join(violation.paths)) if violation.paths else []
+        lines = [head, *listed] if listed else []
+        return lines + _cache_advice(violation.paths) + advice
     if not violation.paths:
         return []
     if violation.kind == "nondeterminism":
         return [
             "differs between two plays of it (one / the other):",
             *_indented("\n".join(violation.paths)),
-            "ignore= it if it is no matter: a time, a number drawn",
+            "ignore= it if it may differ: a time, a random number",
         ]
     return [
         "where the history hides (expected / found):",
@@ -443,7 +452,7 @@ def _paths(violation: Violation) -> list[str]:
 
 
 def _cache_advice(paths: Sequence[str]) -> list[str]:
-    """Which of these belong to a `functools.lru_cache`, and what empties it."""
+    """Return the advice for the paths that belong to a `functools.lru_cache`."""
     sizes = (path.partition(": ")[0] for path in paths)
     end = ".currsize"
     names = [name.removesuffix(end) for name in sizes if name.endswith(end)]
@@ -451,38 +460,42 @@ def _cache_advice(paths: Sequence[str]) -> list[str]:
         line
         for name in names
         for line in (
-            f"{name} is a functools.lru_cache, which this empties:",
+            f"{name} is a functools.lru_cache; to empty it:",
             f"    reset=lambda registry: {name}.cache_clear()",
         )
     ]
 
 
 def diff_lines(
-    difference: Divergence, shown: Selection, *, hidden: bool = False
+    difference: Divergence, select: Selection, *, hidden: bool = False
 ) -> list[str]:
-    """The first divergence as the lines of a diff, as many as are `shown`."""
+    """Return the first divergence as the lines of a diff, reduced by `select`."""
     title = " of the fingerprints" if hidden else ""
     title += f" in {difference.title!r}" if difference.title else ""
     return [f"first divergence{title} (- expected, + found):"] + [
-        f"    {line}" for line in shown(difference.lines)
+        f"    {line}" for line in select(difference.lines)
     ]
 
 
 def counts_text(report: Report) -> str:
-    """The executed operations, in words."""
-    counts, found = report.exploration.executed, report.exploration
-    planned = f" of {found.planned:,}" if found.planned != counts.transitions else ""
+    """Return the executed operations, in words."""
+    counts, exploration = report.exploration.executed, report.exploration
+    planned = (
+        f" of {exploration.planned:,}"
+        if exploration.planned != counts.transitions
+        else ""
+    )
     texts = (
-        f"{plural(len(found.states), 'state')}, "
+        f"{plural(len(exploration.states), 'state')}, "
         f"{counts.transitions:,}{planned} transitions",
         _calls(counts),
-        f"{found.seconds:.2f} s",
+        f"{exploration.seconds:.2f} s",
     )
     return "; ".join(filter(None, texts))
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 state`, `2 states`."""
+    """Return `1 state`, `2 states`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -499,7 +512,7 @@ def _calls(counts: Counts) -> str:
 
 
 def extent(violation: Violation, length: int) -> str:
-    """The length of the shown order, and whether a shorter one may exist."""
+    """Return the length of the shown order; says so if no shorter one exists."""
     operations = plural(length, "operation")
     if not length:
         return "before any operation"
@@ -510,21 +523,26 @@ def extent(violation: Violation, length: int) -> str:
     return f"after {operations}"
 
 
-def _laws(found: Hashable, shown: Selection) -> list[str]:
-    broken: Sequence[Hashable] = found if isinstance(found, tuple) else (found,)
+def _laws(violation: Hashable, select: Selection) -> list[str]:
+    broken: Sequence[Hashable] = (
+        violation if isinstance(violation, tuple) else (violation,)
+    )
     lines: list[str] = []
     for law in broken:
-        lines += _indented(law_text(law), shown)
+        lines += _indented(law_text(law), select)
     return [f"{plural(len(broken), 'broken law')}:", *lines]
 
 
 def _singular(claim: str) -> str:
-    """The claim with one operation as one; expect files have the engine's words."""
+    """Return the claim with one operation in the singular.
+
+    Expect files keep the engine's words.
+    """
     return re.sub(r"\b1 (hidden )?operations\b", r"1 \1operation", claim)
 
 
-def _indented(text: str, shown: Selection = list) -> list[str]:
-    return [f"    {line}" for line in shown(text.splitlines())]
+def _indented(text: str, select: Selection = list) -> list[str]:
+    return [f"    {line}" for line in select(text.splitlines())]
 
 
 def _numbered(title: str, texts: Sequence[str]) -> list[str]:

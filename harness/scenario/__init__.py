@@ -1,7 +1,7 @@
-"""Scenarios, and the steps and uses that they are made of.
+"""Scenarios, and the steps and uses that they consist of.
 
-Steps and uses of the dispatcher load when they are first asked for, because registries
-of others need nothing of the runtime.
+Steps and uses of the dispatcher load on first access, because scenarios of other
+registries do not need the runtime.
 """
 
 from importlib import import_module
@@ -71,7 +71,7 @@ __all__ = [
     "use",
 ]
 
-# The chapters of the names that load later.
+# The modules of the names that load later.
 _LATER = ("effects", "registrations", "uses", "extensions")
 
 

@@ -1,35 +1,36 @@
-"""Probes, which operators are called with, and effects beside the dispatcher's state.
+"""Probes, the tensors of calls, and effects outside the dispatcher's state.
 
-A call's arguments are made from the schema that is live, so that a call is possible at
-every state.  `PROBES` are the kinds of tensors that every operator of a scenario is
-called with at every step: several backends, each with its autograd keys and, as in
-inference, without.  Other kinds are asked for by name:
+The arguments of a call are built from the schema that is live, so that a call is
+possible at every state. `PROBES` are the kinds of tensors with which every operator of
+a scenario is called at every step: several backends, each with its autograd keys and,
+as in inference, without. Other kinds are used only if a scenario names them:
 
 | kind             | the tensors are                                             |
-|------------------|-------------------------------------------------------------|
-| `"CPU+Tracer"`   | plain ones with these keys                                  |
-| `"subclass"`     | of `ProbeSubclass`, around one of kind "cpu"                |
-| `"handler:NAME"` | of the class that the step `handler(NAME)` made             |
-| `"context:NAME"` | of kind "cpu", in the context that `context(NAME)` made      |
+|------------------|-------------------------------------------------------------| |
+`"CPU+Tracer"`   | plain ones with these keys                                  | |
+`"subclass"`     | of `ProbeSubclass`, around one of kind "cpu"                | |
+`"handler:NAME"` | of the class that the step `handler(NAME)` defines          | |
+`"context:NAME"` | of kind "cpu", in the context that `context(NAME)` opens    |
 
-The last three are *per system*: made by steps, or for one system; no table keeps them.
+The last three are *per system*: created by steps, or for one system; tables do not
+cache them.
 
-Effects are modes that a thread has entered, classes with handlers, contexts.  None of
-them is in a `DispatcherState`; a fresh dispatcher does not take them away.
+Effects are modes that a thread has entered, classes with handlers, contexts. They are
+not part of a `DispatcherState`; a fresh dispatcher does not remove them.
 
 Rules:
-- a step hands what ends its effect to `hold`; the handle that it gets knows no more
-  than where that is kept, so whoever drops the handle ends nothing, and a reset ends
-  what is left (`end_all`);
-- what is undone is forgotten here at once: nothing but the effect keeps it alive.
+- a step passes the function that ends its effect to `hold`; the returned handle stores
+  only the number of that function, so dropping the handle ends nothing, and a reset
+  ends the remaining effects (`end_all`);
+- an undone effect is removed from here at once: only the effect owns its objects.
 
-How complete `reading` is: modes are read from the thread's stack, keys from the thread,
-contexts from themselves; each is named by the step it came from.  The order of modes is
-in it, and of each context everything that it registered for this dispatcher.  Two
-things are left out.  Which entry of the stack brought the keys that modes include: it
-hands them on when it is left, so only their sum shows.  What objects of a scenario
-remember themselves, as a mode that counts: two modes of equal description must act
-alike.
+Completeness of `reading`: modes are read from the thread's stack, keys from the thread,
+contexts from themselves; each is named by the step that created it. The reading
+contains the order of modes, and for each context everything that it registered for this
+dispatcher. Two things are left out. First, which entry of the stack included the keys
+of a mode: an entry passes them on when it is left, so only their sum is visible.
+Second, the data in objects of a scenario, such as a mode that counts: two modes of
+equal description must act alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,11 +50,11 @@ from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.keys import HANDLED, STATE
 from everyorder.runtime.torch_dispatch import MAIN, Context, current_context
 
-# The kind that has a class of its own, and the first words of those that steps make.
+# The kind with a predefined class, and the prefixes of the kinds that steps create.
 SUBCLASS = "subclass"
 HANDLER, CONTEXT = "handler", "context"
 
-# What a tensor of each kind carries; "below" leaves out autograd, as inference does.
+# Keys of the tensors of each kind; "below" leaves out autograd, as inference does.
 PROBES: dict[str, tuple[str, ...]] = {
     "cpu": ("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"),
     "cpu below autograd": ("CPU", "AutocastCPU"),
@@ -80,31 +81,31 @@ class ProbeTensor(Tensor):
 
 @cache
 def probe_tensor(kind: str) -> ProbeTensor:
-    """The tensor of a kind in `PROBES`; any other text lists keys, as "CPU+Tracer"."""
+    """Return the tensor of a kind in `PROBES`, or of listed keys, as "CPU+Tracer"."""
     names = PROBES.get(kind) or tuple(kind.split("+"))
     return ProbeTensor(kind, KeySet(DispatchKey.parse(name) for name in names).bits)
 
 
 def is_per_system(kind: str) -> bool:
-    """Whether tensors of a kind are made for one system, or by its steps."""
+    """Return True if tensors of this kind are created for one system, or by steps."""
     return kind == SUBCLASS or kind.partition(":")[0] in (HANDLER, CONTEXT)
 
 
 def check_probe(kind: str) -> None:
-    """Whether there are tensors of a kind.  Raises `BadScenario`."""
+    """Raise `BadScenario` unless `kind` names a kind of tensors."""
     if is_per_system(kind):
         return
     try:
         probe_tensor(kind)
     except EveryorderError:
-        known = (*PROBES, SUBCLASS)
-        near = nearest(kind, known)
+        kinds = (*PROBES, SUBCLASS)
+        near = nearest(kind, kinds)
         raise BadScenario(
-            code="UnknownProbe", kind=kind, near=near, known=known
+            code="UnknownProbe", kind=kind, near=near, known=kinds
         ) from None
 
 
-# Values for the arguments of a schema that are no tensors, by the type as printed.
+# Values for the arguments of a schema that are not tensors, by the type as printed.
 _PLAIN: dict[str, object] = {
     "int": 1,
     "SymInt": 1,
@@ -117,22 +118,25 @@ _PLAIN: dict[str, object] = {
 }
 
 
-# One for each definition that is being explored.
+# One entry for each definition that is being explored.
 @lru_cache(maxsize=4096)
 def calls_for(
     definition: OperatorSpec, kinds: tuple[str, ...]
 ) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """The arguments of a call with each kind of tensors, after the kind."""
+    """Return pairs of a kind of tensors and the arguments of a call with that kind."""
     return tuple([(kind, arguments_for(definition, kind)) for kind in kinds])
 
 
 def arguments_for(definition: OperatorSpec, kind: str) -> tuple[Any, ...]:
-    """Arguments for the positional parameters without a default, all tensors alike."""
+    """Return arguments for the positional parameters without a default.
+
+    All tensors are of one kind.
+    """
     return arguments_of(definition, probe_tensor(kind))
 
 
 def arguments_of(definition: OperatorSpec, tensor: Any) -> tuple[Any, ...]:
-    """The same, all of them this tensor."""
+    """Return the same arguments with `tensor` as every tensor."""
     return tuple(
         _argument(argument, tensor)
         for argument in definition.schema.arguments
@@ -158,7 +162,7 @@ Handle = Callable[[Any, Any, Any, Any], Any]
 
 
 def unwrapped(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Call the operator with what the tensors stand around."""
+    """Call the operator with the inner tensors."""
     return func(*_plain(args), **kwargs)
 
 
@@ -200,7 +204,7 @@ def _tensors(values: Any) -> Iterator[Any]:
 
 
 def _plain(values: Any) -> Any:
-    """The same values, each tensor of a class with a handler its inner one."""
+    """Return the values with each wrapping tensor replaced by its inner one."""
     return [
         _plain(each)
         if isinstance(each, (list, tuple))
@@ -209,7 +213,7 @@ def _plain(values: Any) -> Any:
     ]
 
 
-# What an effect is, who it is of, and for a context what it holds.
+# Kind of effect, its name and owner, and the fingerprint of a context's copies.
 Row = tuple[Any, ...]
 
 
@@ -218,7 +222,7 @@ class EffectHandle:
 
     __slots__ = ("__weakref__", "_effects", "_place")
 
-    # Of the dispatcher's own registrations, none.
+    # Effects are not registrations of the dispatcher.
     tokens = ()
 
     def __init__(self, effects: "Effects", place: int) -> None:
@@ -226,16 +230,16 @@ class EffectHandle:
         self._place = place
 
     def close(self) -> None:
-        """End the effect; the second time nothing happens."""
+        """End the effect; a second call does nothing."""
         self._effects.end(self._place)
 
 
 class Effects:
-    """The effects of the active steps of one system, and what they made."""
+    """The effects of the active steps of one system, and the objects they created."""
 
     __slots__ = (
+        "_count",
         "_ends",
-        "_made",
         "_view",
         "contexts",
         "libraries",
@@ -247,21 +251,21 @@ class Effects:
     def __init__(self, recorder: LabelRecorder) -> None:
         self.recorder = recorder
         self._ends: dict[int, Callable[[], object]] = {}
-        self._made = 0
+        self._count = 0
         self._view = LOCAL.view
-        # What opens the libraries of steps; see `opening`.
+        # Opens the libraries of steps; see `opening`.
         self.opens: Callable[..., Library] = Library
-        # Libraries that steps of a group share, and the origin that they have.
+        # Libraries that the steps of a group share, and their origin.
         self.libraries: dict[object, tuple[str, dict[Any, Library]]] = {}
         self.contexts: dict[str, Context] = {}
         # A tensor of each class with a handler, by the name of the class.
         self.tensors: dict[str, Any] = {}
 
     def hold(self, end: Callable[[], object]) -> EffectHandle:
-        """Keep what ends an effect; the handle that does it."""
-        self._made += 1
-        self._ends[self._made] = end
-        return EffectHandle(self, self._made)
+        """Store the function that ends an effect; return the handle that calls it."""
+        self._count += 1
+        self._ends[self._count] = end
+        return EffectHandle(self, self._count)
 
     def end(self, place: int) -> None:
         """End one effect, once."""
@@ -270,20 +274,22 @@ class Effects:
             end()
 
     def end_all(self) -> None:
-        """End whatever is left, last first.
+        """End the remaining effects, last first.
 
-        What cannot be ended any more was told before, as a law or by its state.
+        An effect that can no longer be ended was reported before, by a law or by its
+        state.
         """
         while self._ends:
             with suppress(EveryorderError):
                 self._ends.popitem()[1]()
-        # They know the dispatcher, and would keep it alive together with this.
+        # The libraries refer to the dispatcher; with this object they would form a
+        # cycle.
         self.libraries.clear()
 
     def tensor(self, kind: str) -> Any:
-        """The tensor of a kind that is made per system (`is_per_system`).
+        """Return the tensor of a per-system kind (`is_per_system`).
 
-        None if the step that makes its class is not active.
+        Returns None if the step that defines its class is not active.
         """
         if kind == SUBCLASS:
             return ProbeSubclass(SUBCLASS, self.recorder)
@@ -291,7 +297,7 @@ class Effects:
 
     @contextmanager
     def opening(self, opens: Callable[..., Library]) -> Iterator[None]:
-        """Context: steps that are prepared have their libraries made by `opens`."""
+        """Context: steps that are prepared inside open libraries by `opens`."""
         before, self.opens = self.opens, opens
         try:
             yield
@@ -300,9 +306,10 @@ class Effects:
 
     @contextmanager
     def inside(self, name: str) -> Iterator[None]:
-        """Context: the thread is in the context of that name, if it is given.
+        """Context: the thread is in the context `name`; an empty name does nothing.
 
-        Raises `LookupError` where its step is not active.
+        Raises:
+            LookupError: the step of the context is not active.
         """
         if not name:
             yield
@@ -313,7 +320,7 @@ class Effects:
             yield
 
     def reading(self, dispatcher: Any) -> tuple[Row, ...]:
-        """All effects, as text and numbers; nothing if there are none."""
+        """Return all effects as text and numbers; empty if there are none."""
         view, stack = LOCAL.view, STATE.stack
         if view is self._view and not (stack or self._ends):
             return ()
@@ -335,7 +342,7 @@ class Effects:
 
 
 def reading_text(rows: tuple[Row, ...]) -> str:
-    """A reading as people can read it: one line an effect."""
+    """Return a reading as text: one line for each effect."""
     lines = []
     for what, *rest in rows:
         words = rest[:2] if what == CONTEXT else rest
@@ -344,25 +351,25 @@ def reading_text(rows: tuple[Row, ...]) -> str:
 
 
 def effects_of(target: Any) -> Effects:
-    """The effects of a system's dispatcher."""
-    found: Effects = target.effects
-    return found
+    """Return the effects of a system's dispatcher."""
+    effects: Effects = target.effects
+    return effects
 
 
-def _labelled(made: Any) -> str:
-    """What a mode is called, by its step where it has one."""
-    return str(getattr(made, "label", None) or getattr(made, "__name__", type(made)))
+def _labelled(mode: Any) -> str:
+    """Return the name of a mode, with its step if it has one."""
+    return str(getattr(mode, "label", None) or getattr(mode, "__name__", type(mode)))
 
 
 def _of(context: Any) -> str:
-    """Whose it is, if that is not the main context."""
+    """Return the owning context in words; empty for the main context."""
     if context is MAIN:
         return ""
     return f"of {context.name}" + ("" if context.alive else ", which is closed")
 
 
 def _changed(what: str, before: int, now: int) -> Iterator[Row]:
-    """The keys that a thread has more, or less, than at the start."""
+    """Yield the keys that the thread has gained or lost since the start."""
     for how, bits in (("also", now & ~before), ("no longer", before & ~now)):
         if bits:
             named = ", ".join(key.name for key in KeySet.from_bits(bits))

@@ -1,32 +1,33 @@
-"""Execution of a step: where its function runs, and how its result becomes the undo.
+"""Execution of a step: call its function, and turn the result into the undo handle.
 
-A step's function is called with the registry, and what it returns is
+A step's function is called with the registry. It returns one of these:
 
-- a generator, which runs to its `yield` and from there on to undo (synchronous or not);
-- a coroutine, which is awaited, and its result taken in its place;
-- an object with `close()` (or `aclose()`), the handle itself;
-- a context manager (synchronous or not), which is entered, and exited to undo;
-- a function without parameters, which undoes.
+- a generator, which runs to its `yield`; undo runs the rest (synchronous or not);
+- a coroutine, which is awaited; its result is used instead;
+- an object with `close()` (or `aclose()`), which is the handle itself;
+- a context manager (synchronous or not), which is entered; undo exits it;
+- a function without parameters, which undoes the step.
 
-With `undo=` the result goes to that function if it requires one; with `undo=None` it is
-dropped, as `registry.add(...)` alone on a line drops it.
+With `undo=` the result is passed to that function if it requires one; with `undo=None`
+it is dropped, as the statement `registry.add(...)` drops it.
 
 Each fresh system has a `contextvars.Context` and, from the first coroutine on, an event
-loop; both end with it, so what a step sets in a context variable is gone after a reset,
-and every coroutine of a system sees what the others set, as under `asyncio.Runner`.
+loop. Both end with the system, so a reset discards the context variables that a step
+set, and every coroutine of a system sees the variables that the others set, as under
+`asyncio.Runner`.
 
 Rules:
 - an object with `close()` is live already, even if it could be entered, too;
-- what is none of these is refused by name (`NotAScenario`): a step that is not undone
-  would be "proven" without ever having been;
-- a handle holds nothing but what the scenario gave it: it is part of the state;
-- nothing is awaited inside of `call`: a context cannot be entered twice;
-- what is still pending when an operation ends is state that goes on by itself: it is
-  told (`pending`), never waited for;
-- `close` ends as `asyncio.run` does: tasks are cancelled, generators closed;
-- a registry may hold the loop: of that only what a registry can have set is its state
-  (`_changes`), and nothing of the harness hangs on it;
-- `asyncio` is imported by the first coroutine: most registries have none.
+- any other result is refused by name (`NotAScenario`): otherwise a step with a broken
+  undo would be "proven" although it was never undone;
+- a handle holds only objects that the scenario returned: it is part of the state;
+- `call` awaits nothing: a context cannot be entered twice;
+- a task that is still pending when an operation ends is state that changes by itself;
+  it is reported (`pending`), never awaited;
+- `close` ends the loop as `asyncio.run` does: tasks are cancelled, generators closed;
+- a registry may hold the loop: its state then includes only the parts of the loop that
+  a registry can have set (`_changes`); no object of the harness is reachable from it;
+- the first coroutine imports `asyncio`: most registries do not need it.
 """
 
 import sys
@@ -79,16 +80,18 @@ class ScenarioLoop:
         self, importing: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         self._context = copy_context()
-        # Entered while `asyncio` is imported, which belongs to no operation.
+        # Entered while `asyncio` is imported, which is not part of any operation.
         self._importing = importing
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function where the context variables of the system are seen."""
+        """Call a function with the context variables of the system."""
         return self._context.run(function, *args, **kwargs)
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """Run the loop until the awaitable is done; its result, or its error.
+        """Run the loop until the awaitable is done; return its result.
+
+        The error of an awaitable is not caught.
 
         Raises:
             NotAScenario: a loop is running in this thread already.
@@ -115,13 +118,13 @@ class ScenarioLoop:
 
     @property
     def changed(self) -> Any:
-        """The loop, if a setting or attribute of it differs from those of a new one."""
+        """Return the loop if its settings or attributes changed since its creation."""
         loop = self._loop
         return loop if loop is not None and _changes(loop) else None
 
     @property
     def pending(self) -> tuple[Any, ...]:
-        """The coroutines of the tasks that are not done, oldest name first."""
+        """Return the coroutines of the unfinished tasks, oldest name first."""
         if self._loop is None:
             return ()
         import asyncio
@@ -132,30 +135,30 @@ class ScenarioLoop:
 
     @property
     def scheduled(self) -> int:
-        """How many callbacks the loop has yet to call, and files it watches."""
+        """Return the number of scheduled callbacks and watched files of the loop."""
         waiting = [
             *getattr(self._loop, "_ready", ()),
             *getattr(self._loop, "_scheduled", ()),
         ]
         selector = getattr(self._loop, "_selector", None)
-        # One is the loop's own, by which other threads wake it.
+        # The loop itself registers one file, by which other threads wake it.
         files = 0 if selector is None else len(selector.get_map()) - 1
         return sum(not handle.cancelled() for handle in waiting) + files
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Errors that nobody awaited, or that the loop was told of, as texts."""
+        """Return the texts of errors that were not awaited, or reported to the loop."""
         return () if self._loop is None else tuple(_BASELINES[self._loop].failures)
 
     def close(self) -> None:
-        """End whatever is pending, and the loop."""
+        """Cancel the pending tasks and close the loop."""
         loop, self._loop = self._loop, None
         if loop is None or loop.is_closed():
             return
         import asyncio
 
         try:
-            # Generators that were dropped become tasks first.
+            # Dropped generators become tasks first.
             loop.run_until_complete(asyncio.sleep(0))
             _cancel_all(loop)
             loop.run_until_complete(loop.shutdown_asyncgens())
@@ -164,20 +167,21 @@ class ScenarioLoop:
             loop.close()
 
     def __del__(self) -> None:
-        # Of a system that nobody closed; no finalizer, which would be seen at exit.
+        # For a system that was not closed; not a finalizer, which would be seen at
+        # exit.
         if self._loop is not None:
             self._loop.close()
 
 
 class NoLoop:
-    """Stands for the loop of a dispatcher, whose steps are no coroutines."""
+    """Stand-in for the loop of a dispatcher, whose steps cannot be coroutines."""
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function."""
+        """Call a function without a context."""
         return function(*args, **kwargs)
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """Refuse; raises `NotAScenario`."""
+        """Raise `NotAScenario`."""
         if iscoroutine(awaitable):
             awaitable.close()
         raise NotAScenario(
@@ -190,13 +194,13 @@ _CURRENT: ContextVar[ScenarioLoop | NoLoop] = ContextVar("everyorder_loop")
 
 
 def current_loop() -> ScenarioLoop | NoLoop:
-    """The loop in which a step that is prepared now will run."""
+    """Return the loop in which a step that is prepared now will run."""
     return _CURRENT.get(NoLoop())
 
 
 @contextmanager
 def as_current_loop(loop: ScenarioLoop) -> Iterator[None]:
-    """Context: steps that are prepared run in `loop`."""
+    """Context: steps that are prepared inside run in `loop`."""
     token = _CURRENT.set(loop)
     try:
         yield
@@ -206,10 +210,10 @@ def as_current_loop(loop: ScenarioLoop) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Baseline:
-    """A new loop, to compare it with later.
+    """The initial state of a loop, for later comparison.
 
-    `failures` are texts of errors that nobody awaited; `names` are those of the loop's
-    own attributes, and `settings` are as they were when it was made.
+    `failures` are texts of errors that were not awaited; `names` are those of the
+    loop's attributes, and `settings` are the initial values of `_SETTINGS`.
     """
 
     failures: list[str]
@@ -231,9 +235,9 @@ _SETTINGS = (
 
 
 def initialize_asyncio() -> None:
-    """Let asyncio create its state of the process before states are compared."""
+    """Create asyncio's state of the process before states are compared."""
     events = sys.modules.get("asyncio.events")
-    # From 3.14 on, asking for it by its public name warns.
+    # Python 3.14 warns when the public name is accessed.
     names = ("_get_event_loop_policy", "get_event_loop_policy")
     for name in names:
         policy = getattr(events, name, None)
@@ -243,7 +247,7 @@ def initialize_asyncio() -> None:
 
 
 def _new_loop() -> "asyncio.AbstractEventLoop":
-    """A loop of the platform's kind, which `harness.state` can read."""
+    """Return a loop of the platform's kind, which `harness.state` can read."""
     import asyncio
 
     from everyorder.harness.state.accessors import set_exact_accessor
@@ -258,20 +262,20 @@ def _new_loop() -> "asyncio.AbstractEventLoop":
     return loop
 
 
-# Sources of errors, by the name under which asyncio passes them to the handler.
+# Kinds of errors, by the key under which asyncio passes their source to the handler.
 _SOURCES = {
-    "task": "a task that nobody awaits failed",
-    "future": "a task that nobody awaits failed",
+    "task": "a task that is not awaited failed",
+    "future": "a task that is not awaited failed",
     "handle": "a callback of the event loop failed",
     "asyncgen": "an asynchronous generator failed when it was closed",
 }
-_REPORTED = "the event loop was told of an error"
+_REPORTED = "an error was reported to the event loop"
 
 
-def _record_failure(loop: "asyncio.AbstractEventLoop", told: dict[str, Any]) -> None:
-    error = told.get("exception")
-    text = told["message"] if error is None else f"{type(error).__name__}: {error}"
-    what = next((what for key, what in _SOURCES.items() if key in told), _REPORTED)
+def _record_failure(loop: "asyncio.AbstractEventLoop", context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    text = context["message"] if error is None else f"{type(error).__name__}: {error}"
+    what = next((what for key, what in _SOURCES.items() if key in context), _REPORTED)
     _BASELINES[loop].failures.append(f"{what}: {text}")
 
 
@@ -284,9 +288,12 @@ def _settings(loop: Any) -> tuple[Any, ...]:
 
 
 def _changes(loop: Any) -> list[tuple[str, Any]]:
-    """The settings and attributes of a loop that changed; tasks are `Loop.pending`.
+    """Return the settings and attributes of a loop that changed.
 
-    Raises `Unreadable` for a loop of somebody else.
+    Tasks are part of `ScenarioLoop.pending`.
+
+    Raises:
+        Unreadable: the loop was not created by `_new_loop`.
     """
     from everyorder.harness.state.layout import Unreadable
 
@@ -297,9 +304,9 @@ def _changes(loop: Any) -> list[tuple[str, Any]]:
     added = [
         pair for pair in _attributes(loop).items() if pair[0] not in baseline.names
     ]
-    return [(name, now) for name, now, made in pairs if now is not made] + sorted(
-        added, key=itemgetter(0)
-    )
+    return [
+        (name, current) for name, current, original in pairs if current is not original
+    ] + sorted(added, key=itemgetter(0))
 
 
 async def _wrap(awaitable: Awaitable[T]) -> T:
@@ -320,19 +327,19 @@ class Closable(Protocol):
     """The undo handle of a step; `close` may return an awaitable."""
 
     def close(self) -> object:
-        """End what the step did."""
+        """Undo the step."""
 
 
 Undo: TypeAlias = Callable[..., Any] | EllipsisType | None
 
-# A generator and a context manager of one are over when they raised.
+# Generators and their context managers cannot continue after they raised.
 _ONCE = "undo=..., a function that can be called again where it refused (may_refuse)"
 
 
 class UndoHandle:
     """Undoes a step by the `resource` that its function returned; once only.
 
-    Exceptions of the undo pass.
+    Exceptions of the undo are not caught.
     """
 
     __slots__ = ("__weakref__", "_done", "resource")
@@ -342,11 +349,11 @@ class UndoHandle:
         self._done = False
 
     def close(self) -> object:
-        """End what the step did."""
+        """Undo the step."""
         if self._done:
             return None
         result = self.end()
-        # An awaitable has ended nothing yet, and may refuse.
+        # An awaitable has not ended anything yet, and may refuse.
         self._done = not isawaitable(result)
         return result
 
@@ -356,7 +363,7 @@ class UndoHandle:
 
 
 class _Resumed(UndoHandle):
-    """A generator that stands at its `yield`."""
+    """A generator that is suspended at its `yield`."""
 
     __slots__ = ("text",)
 
@@ -374,7 +381,7 @@ class _Resumed(UndoHandle):
 
 
 class _ResumedAsync(UndoHandle):
-    """An asynchronous generator that stands at its `yield`."""
+    """An asynchronous generator that is suspended at its `yield`."""
 
     __slots__ = ("text",)
 
@@ -435,18 +442,18 @@ class _Second(UndoHandle):
 
 
 class Lasting:
-    """The handle of a step that stays; it keeps nothing alive."""
+    """The handle of a step that stays; it does not keep any object alive."""
 
     __slots__ = ("__weakref__",)
     resource = None
 
     def close(self) -> None:
-        """Refuse: nothing ends such a step."""
+        """Raise `AssertionError`: nothing ends such a step."""
         raise AssertionError("a step with undo=None is never undone")
 
 
 class Performance:
-    """How one step is performed, on whatever registry; `text` names it in messages."""
+    """The way in which one step is performed; `text` names the step in messages."""
 
     def __init__(
         self, text: str, do: Callable[[Any], Any], undo: Undo, *, may_refuse: bool
@@ -460,10 +467,10 @@ class Performance:
         self._checked: set[object] = set()
 
     def perform(self, loop: ScenarioLoop | NoLoop, target: Any) -> Closable:
-        """Do the step; its undo handle.  Errors of the step pass.
+        """Do the step and return its undo handle. Errors of the step are not caught.
 
         Raises:
-            NotAScenario: what was returned does not undo.
+            NotAScenario: the returned object cannot undo the step.
         """
         result = loop.call(self.do, target)
         if self.undo is ...:
@@ -471,11 +478,10 @@ class Performance:
         result = self._await_result(loop, result)
         if is_unstarted(result):
             discard(result)
-            keeps = "where it stays" if self.undo is None else "of its own"
             raise NotAScenario(
                 found=f"{kind_of(result)}, returned by {self.text!r} with undo=",
-                wanted=f"a function that does the step, or no undo= {keeps}: what "
-                "follows the yield undoes",
+                wanted="a function that does the step, or a generator without undo=: "
+                "the code after its yield undoes the step",
             )
         if self.undo is None:
             return Lasting()
@@ -488,7 +494,7 @@ class Performance:
     def _handle(
         self, loop: ScenarioLoop | NoLoop, target: Any, result: Any
     ) -> Closable:
-        """The undo handle, by the kind of object that the step's function returned."""
+        """Return the undo handle, by the kind of object that the function returned."""
         result = self._await_result(loop, result)
         kind = type(result)
         if is_unstarted(result):
@@ -500,8 +506,8 @@ class Performance:
         if result is target:
             raise NotAScenario(
                 found=f"the registry itself, returned by {self.text!r}",
-                wanted="what undoes the step: undo=..., a function of the registry, "
-                "or undo=None where it stays",
+                wanted="an undo: undo=..., a function of the registry, "
+                "or undo=None if the step stays",
             )
         if callable(getattr(result, "close", None)) and not isinstance(result, type):
             return result  # type: ignore[no-any-return]  # it has close()
@@ -538,7 +544,7 @@ class Performance:
         return _ResumedAsync(generator, self.text)
 
     def _refuse_once(self, result: Any) -> None:
-        """Refuse a generator where the undo may raise: it could not be undone later."""
+        """Refuse a generator if the undo may raise: it could not be undone later."""
         if self.may_refuse:
             discard(result)
             raise NotAScenario(
@@ -550,12 +556,12 @@ class Performance:
 def _never_yields(text: str) -> NotAScenario:
     return NotAScenario(
         found=f"a generator that does not yield, returned by {text!r}",
-        wanted="one yield: what stands before it does the step, what follows undoes it",
+        wanted="one yield: the code before it does the step, the rest undoes it",
     )
 
 
 def _yields_again(text: str) -> NotAScenario:
     return NotAScenario(
         found=f"a generator that yields twice, returned by {text!r}",
-        wanted="one yield: what stands before it does the step, what follows undoes it",
+        wanted="one yield: the code before it does the step, the rest undoes it",
     )

@@ -1,23 +1,26 @@
-"""Steps of what extends a dispatcher: contexts, modes, handlers, custom operators.
+"""Steps of dispatcher extensions: contexts, modes, handlers, custom operators.
 
-*Contexts* are several interpreters beside one dispatcher.  What the main context
-registers (`in_main`) stands for one kernel of each; another context (`context`) comes
-with its copies and goes with them, as the runtime would refuse copies of nothing.  No
-context waits: whoever registers a copy before the main one has is refused at once.
+*Contexts* are several interpreters that share one dispatcher. A registration of the
+main context (`in_main`) represents one kernel of each context; another context
+(`context`) opens together with its copies and closes together with them, because the
+runtime refuses copies without an original. No context waits: a copy that is registered
+before the main context's kernel is refused at once.
 
-*Modes*: a step enters a new mode and, undone, takes it out wherever it stands, so that
-modes go in any order.  User modes stand in the order of entering, which a scenario pins
-(`order_dependent=`); infra modes have a place each.  A mode belongs to the thread: it
-sees every dispatcher's calls that know of modes.
+*Modes*: a step enters a new mode and, undone, removes it from any position of the
+stack, so modes can be left in any order. User modes are stacked in the order of
+entering, which a scenario declares (`order_dependent=`); infra modes have one slot
+each. A mode belongs to the thread: it sees the calls of every dispatcher that supports
+modes.
 
-*Handlers*: the fallbacks at Python, classes of tensors, rules.  A dispatcher of one's
-own knows nothing of dispatch to Python until `install_fallbacks`, as on the default
-one.
+*Handlers*: the fallbacks at the Python keys, classes of tensors, rules. A user's own
+dispatcher does not dispatch to Python before `install_fallbacks`; the default one calls
+it, too.
 
-*Custom operators* are closed with all that was added to them, so their additions are
-part of their step (`adding=`); what is added to an operator of another kind has a
-library of its own, and is a step of its own.  The runtime looks at their results, so
-these steps are for real tensors: observe what they compute, and leave the probes out.
+*Custom operators* are closed together with everything that was added to them, so their
+additions are part of their step (`adding=`). An addition to another kind of operator
+has a separate library, and is a separate step. The runtime checks the results of custom
+operators, so these steps need real tensors: observe the computed values, and leave the
+probes out.
 """
 
 from collections.abc import Callable
@@ -37,7 +40,7 @@ from everyorder.harness.scenario.effects import (
 from everyorder.harness.scenario.recorder import LabelRecorder, recorded_kernel
 from everyorder.harness.scenario.registrations import opener, operator_of
 from everyorder.harness.scenario.step import Closable, Perform, Step
-from everyorder.runtime import python_dispatch
+from everyorder.runtime import torch_dispatch
 from everyorder.runtime.base.locks import load
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
@@ -50,7 +53,7 @@ from everyorder.runtime.torch_dispatch import MAIN, Context, TorchDispatchMode, 
 
 
 def in_main(step: Step) -> Step:
-    """What `step` registers is registered by the main context's library."""
+    """Return `step` with its registrations made by the main context's library."""
 
     def prepare(target: Any, origin: str) -> Perform:
         with effects_of(target).opening(MAIN.library):
@@ -61,7 +64,7 @@ def in_main(step: Step) -> Step:
 
 
 def context(name: str, *copies: Step) -> Step:
-    """A context of that name, with the copies that it registers; undone, it is closed.
+    """Return a step that opens a context and its copies; undone, it closes the context.
 
     `"context:NAME"` is the kind of calls made in it.
     """
@@ -70,22 +73,27 @@ def context(name: str, *copies: Step) -> Step:
         effects = effects_of(target)
 
         def perform() -> Closable:
-            made = Context(name, timeout=0)
+            new_context = Context(name, timeout=0)
             try:
-                held = _copied(effects, made.library, copies, target, origin)
+                resources = _copied(
+                    effects, new_context.library, copies, target, origin
+                )
             except BaseException:
-                made.close()
+                new_context.close()
                 raise
-            effects.contexts[name] = made
+            effects.contexts[name] = new_context
 
             def end() -> None:
                 del effects.contexts[name]
-                # What is still registered ends with its context.
-                made.close()
-                held.clear()
-                # The tensors that were made in it keep it.
-                if all(each._context is not made for each in effects.tensors.values()):
-                    effects.recorder.watch(f"the context {name}", made)
+                # Registrations that are still live end with their context.
+                new_context.close()
+                resources.clear()
+                # Tensors that were created in the context keep it alive.
+                if all(
+                    each._context is not new_context
+                    for each in effects.tensors.values()
+                ):
+                    effects.recorder.watch(f"the context {name}", new_context)
 
             return effects.hold(end)
 
@@ -104,17 +112,17 @@ def _copied(
     target: Any,
     origin: str,
 ) -> list[object]:
-    """The copies registered by libraries of a context; what keeps them."""
-    held: list[object] = []
+    """Register the copies by libraries of a context; return their owners."""
+    resources: list[object] = []
     with effects.opening(opens):
         for each in copies:
             perform = each.prepare(target, origin)
-            held += [perform, perform()]
-    return held
+            resources += [perform, perform()]
+    return resources
 
 
 class ProbeMode(TorchDispatchMode):
-    """A mode that notes that it was asked, and then does what `handle` does.
+    """A mode that records each call it intercepts, and then calls `handle`.
 
     `label` names the step that entered it.
     """
@@ -130,14 +138,16 @@ class ProbeMode(TorchDispatchMode):
         return self.handle(func, types, args, kwargs or {})
 
     def handle(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """What the mode does: calls the operator, for whoever comes next."""
+        """Handle the call; the default passes it to the next mode or handler."""
         return func(*args, **kwargs)
 
 
 def mode(make: Callable[[], TorchDispatchMode]) -> Step:
-    """Enter `make()`, a class of modes or what makes one; undone, leave it.
+    """Return a step that enters the mode `make()`; undone, it leaves the mode.
 
-    Entering raises as `with` does: an infra mode whose place is taken is refused.
+    `make` is a class or factory of modes.
+
+    Entering raises as `with` does: an infra mode whose slot is occupied is refused.
     """
     name = make.__name__
 
@@ -146,12 +156,12 @@ def mode(make: Callable[[], TorchDispatchMode]) -> Step:
         label = f"{name} ({origin})"
 
         def perform() -> Closable:
-            made = make()
-            if isinstance(made, ProbeMode):
-                made.label, made.recorder = label, effects.recorder
-            effects.recorder.watch(label, made)
-            made.__enter__()
-            return effects.hold(partial(leave, made))
+            entered_mode = make()
+            if isinstance(entered_mode, ProbeMode):
+                entered_mode.label, entered_mode.recorder = label, effects.recorder
+            effects.recorder.watch(label, entered_mode)
+            entered_mode.__enter__()
+            return effects.hold(partial(leave, entered_mode))
 
         return perform
 
@@ -159,28 +169,31 @@ def mode(make: Callable[[], TorchDispatchMode]) -> Step:
 
 
 class _Recording(Library):
-    """A library whose fallbacks note that they ran."""
+    """A library that records each run of its fallbacks."""
 
     __slots__ = ("recorder",)
 
     recorder: LabelRecorder
 
-    def fallback(self, kernel: Any, dispatch_key: Any = None, **named: Any) -> Any:
-        assert isinstance(kernel, Kernel), "dispatch to Python registers linked kernels"
+    def fallback(self, kernel: Any, dispatch_key: Any = None, **options: Any) -> Any:
+        assert isinstance(kernel, Kernel), "install_fallbacks registers linked kernels"
         noting = recorded_kernel(kernel, self.origin, self.recorder)
-        found: Registration = super().fallback(noting, dispatch_key, **named)
-        return found
+        registration: Registration = super().fallback(noting, dispatch_key, **options)
+        return registration
 
 
 def install_fallbacks() -> Step:
-    """`runtime.python_dispatch.install_fallbacks`: from here on handlers are asked."""
+    """Return a step that calls `runtime.torch_dispatch.install_fallbacks`.
+
+    While it is active, handlers intercept calls.
+    """
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
         def perform() -> Closable:
             library = _Recording("_", "IMPL", dispatcher=target, origin=origin)
             library.recorder = effects_of(target).recorder
             try:
-                python_dispatch.install_fallbacks(library)
+                torch_dispatch.install_fallbacks(library)
             except BaseException:
                 library.close()
                 raise
@@ -192,10 +205,13 @@ def install_fallbacks() -> Step:
 
 
 def handler(name: str, handle: Handle = unwrapped, *, context: str = "") -> Step:
-    """A class of tensors with a handler: `handle(func, types, args, kwargs)`.
+    """Return a step for a tensor class with a handler.
 
-    Its tensors are the kind `"handler:NAME"` of calls and probes; undone, the class is
-    gone.  With a `context`, of which the step must be active, they are made there.
+    The handler is called as `handle(func, types, args, kwargs)`.
+
+    The tensors of the class are the kind `"handler:NAME"` of calls and probes; undone,
+    the class no longer exists. With a `context`, whose step must be active, the tensors
+    are created in that context.
     """
     text = f'handler("{name}"'
     text += "" if handle is unwrapped else f", {handle.__name__}"
@@ -212,10 +228,10 @@ def handler(name: str, handle: Handle = unwrapped, *, context: str = "") -> Step
                 )
             cls = type(name, (ProbeSubclass,), {"handle": staticmethod(handle)})
             with effects.inside(context):
-                made = cls(label, effects.recorder)
+                instance = cls(label, effects.recorder)
             effects.recorder.watch(label, cls)
-            effects.recorder.watch(f"a tensor of {label}", made)
-            effects.tensors[name] = made
+            effects.recorder.watch(f"a tensor of {label}", instance)
+            effects.tensors[name] = instance
             return effects.hold(partial(effects.tensors.pop, name))
 
         return perform
@@ -224,7 +240,10 @@ def handler(name: str, handle: Handle = unwrapped, *, context: str = "") -> Step
 
 
 def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
-    """`Library.rule`: `fn` handles `op` for modes or tensors of exactly `cls`."""
+    """Return a step for `Library.rule`: `fn` handles `op` for instances of `cls`.
+
+    `cls` is a class of modes or tensors; its subclasses are not handled.
+    """
     namespace = parse_name(op).namespace
     if namespace is None:
         raise NotAScenario(
@@ -239,7 +258,8 @@ def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
         library = opened(namespace, "FRAGMENT", dispatcher=target, origin=origin)
 
         def perform() -> Closable:
-            # Another function each time: what is undone must die.
+            # Register a new function each time: the law about memory expects it to die
+            # on undo.
             return library.rule(op, cls, recorder.recording(fn, label), debug=label)
 
         return perform
@@ -248,26 +268,26 @@ def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
     return Step(text, prepare, (op,), owner="dispatcher")
 
 
-# What is called to add something: (the handle of the operator, its library).
+# A function that adds to an operator: (the handle of the operator, its library).
 Add = Callable[[OperatorHandle, Library], object]
 
 
 class _CustomHandle:
-    """The handle of a custom operator; ends it with all that was added to it."""
+    """The handle of a custom operator; closes it with all additions."""
 
-    __slots__ = ("__weakref__", "_made")
+    __slots__ = ("__weakref__", "_definition")
 
-    def __init__(self, made: Any) -> None:
-        self._made = made
+    def __init__(self, definition: Any) -> None:
+        self._definition = definition
 
     @property
     def tokens(self) -> tuple[RegistrationRecord, ...]:
-        """What is live by it."""
-        found: tuple[RegistrationRecord, ...] = self._made._library.tokens
-        return found
+        """Return the live registration records of the operator."""
+        records: tuple[RegistrationRecord, ...] = self._definition._library.tokens
+        return records
 
     def close(self) -> None:
-        self._made.close()
+        self._definition.close()
 
 
 def custom(
@@ -278,12 +298,11 @@ def custom(
     adding: Callable[[Any], object] | None = None,
     **options: Any,
 ) -> Step:
-    """`runtime.custom_op(name, fn, ...)`, and `adding(definition)` if that is given."""
-    named = "".join(f", {key}={value!r}" for key, value in options.items())
-    added = f", adding={adding.__name__}" if adding else ""
-    text = (
-        f'custom("{name}", {fn.__name__}, mutates_args={mutates_args!r}{named}{added})'
-    )
+    """Return a step that calls `runtime.custom_op` and then `adding(definition)`."""
+    written = "".join(f", {key}={value!r}" for key, value in options.items())
+    addition = f", adding={adding.__name__}" if adding else ""
+    arguments = f"mutates_args={mutates_args!r}{written}{addition}"
+    text = f'custom("{name}", {fn.__name__}, {arguments})'
 
     def prepare(target: Any, origin: str) -> Perform:
         recorder = effects_of(target).recorder
@@ -295,17 +314,17 @@ def custom(
             call = partial(
                 make, mutates_args=mutates_args, dispatcher=target, **options
             )
-            made = eval(  # noqa: S307  # one call, of which dumps show the place
+            definition = eval(  # noqa: S307  # its file name is the step
                 _called_at(origin), {"call": call, "name": name, "function": noting}
             )
-            recorder.watch(f"the operator {name}", made)
+            recorder.watch(f"the operator {name}", definition)
             if adding is not None:
                 try:
-                    adding(made)
+                    adding(definition)
                 except BaseException:
-                    made.close()
+                    definition.close()
                     raise
-            return _CustomHandle(made)
+            return _CustomHandle(definition)
 
         return perform
 
@@ -313,12 +332,15 @@ def custom(
 
 
 def _called_at(origin: str) -> CodeType:
-    """A call whose place is its step: dumps are to hold no path and no line."""
+    """Return the code of a call whose file name is `origin`.
+
+    Dumps must not contain paths and line numbers of this file.
+    """
     return compile("call(name, function)", origin, "eval")
 
 
 def register_kernel(op: str, device_types: Any, fn: Callable[..., Any]) -> Step:
-    """`runtime.library.register_kernel`."""
+    """Return a step for `runtime.library.register_kernel`."""
 
     def add(handle: OperatorHandle, library: Library, run: Any) -> None:
         load("everyorder.runtime.custom").register_kernel(
@@ -329,7 +351,7 @@ def register_kernel(op: str, device_types: Any, fn: Callable[..., Any]) -> Step:
 
 
 def register_fake(op: str, fn: Callable[..., Any]) -> Step:
-    """`runtime.library.register_fake`."""
+    """Return a step for `runtime.library.register_fake`."""
 
     def add(handle: OperatorHandle, library: Library, run: Any) -> None:
         load("everyorder.runtime.custom").register_fake(handle, run, lib=library)
@@ -342,7 +364,7 @@ def register_autograd(
     backward: Callable[..., Any],
     setup_context: Callable[..., Any] | None = None,
 ) -> Step:
-    """`runtime.library.register_autograd`."""
+    """Return a step for `runtime.library.register_autograd`."""
     register = partial(_autograd, setup_context)
     text = f'register_autograd("{op}"'
     return _added(text, op, backward, register, kernel=False)
@@ -366,7 +388,7 @@ def _added(
     *,
     kernel: bool = True,
 ) -> Step:
-    """A step in a library of its own, opened when it is done."""
+    """Return a step with a separate library, which is opened when the step is done."""
     name = operator_of(op)
 
     def prepare(target: Any, origin: str) -> Perform:

@@ -1,9 +1,9 @@
-"""What a step returned that cannot undo it, and what to write instead.
+"""Results of a step that cannot undo it, and the suggested corrections.
 
-A decorator returns the function that it registered; a registering method returns
-nothing, or the registry; a generator is returned where nobody runs it.  Each has a
-message of its own, because whatever can be called, or closed, would pass for an undo
-and leave the registry as it is.
+A decorator returns the function that it registered; a registering method returns None,
+or the registry; a generator is returned without being run. Each has a separate message,
+because any object that can be called, or closed, would pass for an undo and leave the
+registry unchanged.
 """
 
 import gc
@@ -28,28 +28,28 @@ from everyorder.harness.base.errors import NotAScenario
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
-# Objects of a registry that are looked through for what was just registered.
+# Limit on the objects of a registry that are searched for the registered function.
 _REACH = 10_000
 
 
 def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -> None:
-    """Check that what a step returned is a function that undoes it.
+    """Check that the result of a step is a function that undoes it.
 
     Args:
-        text: the step's.
-        do: the function that returned it.
+        text: the text of the step.
+        do: the function of the step.
         target: the registry.
-        result: what was returned.
+        result: the object that `do` returned.
 
     Raises:
-        NotAScenario: it is something else; says what, and what to write instead.
+        NotAScenario: the result cannot undo the step; the message says what can.
     """
     where = f"returned by {text!r}"
     if result is None:
         raise NotAScenario(
             found=f"None, {where}",
-            wanted="what undoes the step: return a function without parameters or "
-            "an object with close(), give undo=..., or undo=None where it stays",
+            wanted="an undo: return a function without parameters or "
+            "an object with close(), pass undo=..., or undo=None if the step stays",
         )
     if isinstance(result, type):
         raise NotAScenario(
@@ -74,50 +74,52 @@ def check_undo(text: str, do: Callable[..., Any], target: object, result: Any) -
         raise NotAScenario(
             found=f"{result.__name__}, {where}: it returned the function that "
             "was registered, as decorators do",
-            wanted="undo=..., a function of the registry that takes it away "
-            "again, or undo=None where it stays",
+            wanted="undo=..., a function of the registry that removes it, "
+            "or undo=None if the step stays",
         )
     if not free:
         raise NotAScenario(
             found=f"{name_of(result)}{signature(result)}, {where}",
-            wanted="a function without parameters; undo=... gets the registry, "
-            "and what was returned",
+            wanted="a function without parameters; undo=... receives the registry "
+            "and the result",
         )
 
 
 def check_takes(
-    where: str, function: object, counts: tuple[int, ...], wanted: str
+    where: str, function: object, counts: tuple[int, ...], expected: str
 ) -> None:
-    """Check that a function can be called with so many arguments, or so many.
+    """Check that a function can be called with one of several argument counts.
+
+    `where` and `expected` name the function and its kind in the message.
 
     Raises:
-        NotAScenario: `where` there is something else than what is `wanted`.
+        NotAScenario: the function cannot be called with any of these counts.
     """
     if not callable(function):
-        raise NotAScenario(found=f"{where}={kind_of(function)}", wanted=wanted)
+        raise NotAScenario(found=f"{where}={kind_of(function)}", wanted=expected)
     if not any(accepts(function, count) for count in counts):
-        found = f"{where}={name_of(function)}{signature(function)}"
-        raise NotAScenario(found=found, wanted=wanted)
+        actual = f"{where}={name_of(function)}{signature(function)}"
+        raise NotAScenario(found=actual, wanted=expected)
 
 
 def accepts(function: Callable[..., object], count: int) -> bool:
-    """Whether it can be called with so many arguments; yes where that is not known.
+    """Return True if `count` arguments are accepted, or if that is unknown.
 
-    Every undo that a step returns is asked: functions, methods and partials of them
-    are told by their code.
+    This runs for every undo that a step returns, so functions, methods and partials of
+    them are decided from their code, which is faster than `signature`.
     """
     inner: Any = function
-    given = count
+    total = count
     if type(inner) is partial and not inner.keywords and not _has_own_signature(inner):
-        inner, given = inner.func, given + len(inner.args)
+        inner, total = inner.func, total + len(inner.args)
     if type(inner) is MethodType:
-        inner, given = inner.__func__, given + 1
+        inner, total = inner.__func__, total + 1
     if type(inner) is FunctionType and not _has_own_signature(inner):
         code, defaults = inner.__code__, inner.__defaults__ or ()
         if code.co_kwonlyargcount > len(inner.__kwdefaults__ or ()):
             return False
-        most = given if code.co_flags & CO_VARARGS else code.co_argcount
-        return code.co_argcount - len(defaults) <= given <= most
+        most = total if code.co_flags & CO_VARARGS else code.co_argcount
+        return code.co_argcount - len(defaults) <= total <= most
     try:
         signature(function).bind(*range(count))
     except TypeError:
@@ -128,18 +130,19 @@ def accepts(function: Callable[..., object], count: int) -> bool:
 
 
 def _has_own_signature(function: object) -> bool:
-    """Whether it has a signature of its own; `__dict__` is not read, which makes one.
+    """Return True if a function has an explicit signature.
 
-    What is asked is the registry's own, whose changes are looked at.
+    `__dict__` is not read, because reading it creates one: the function belongs to the
+    registry, whose changes are observed.
     """
     return hasattr(function, "__wrapped__") or hasattr(function, "__signature__")
 
 
 def count_required(function: Callable[..., object], most: int) -> int | None:
-    """How many of so many arguments a function is to be given; None if not known.
+    """Return how many of `most` arguments to pass to a function; None if unknown.
 
-    As many as it requires: an optional one has a default, which a loop may have bound
-    (`k=k`).  `*args` are given all.
+    Only required parameters are passed: an optional one has a default, which a loop may
+    have bound (`k=k`). `*args` receive all.
     """
     try:
         parameters = signature(function).parameters.values()
@@ -156,26 +159,26 @@ def count_required(function: Callable[..., object], most: int) -> int | None:
 
 
 def is_unstarted(result: object) -> bool:
-    """Whether nothing of it ran: a generator, or the context manager of one."""
-    made = getattr(result, "gen", result)
-    if isasyncgen(made):
+    """Return True if a generator, or the context manager of one, has not started."""
+    generator = getattr(result, "gen", result)
+    if isasyncgen(generator):
         return True
-    return isgenerator(made) and getgeneratorstate(made) == GEN_CREATED
+    return isgenerator(generator) and getgeneratorstate(generator) == GEN_CREATED
 
 
 def discard(result: Any) -> None:
-    """A generator that never ran is not to be told of when it is collected."""
-    made = getattr(result, "gen", result)
-    if isgenerator(made):
-        made.close()
+    """Close a generator that never ran, so its collection is not reported."""
+    generator = getattr(result, "gen", result)
+    if isgenerator(generator):
+        generator.close()
 
 
 def _is_registered(
     do: Callable[..., Any], target: object, result: FunctionType, *, free: bool
 ) -> bool:
-    """Whether a step returned the function that it registered, or a wrapper of that.
+    """Return True if a step returned the function that it registered, or its wrapper.
 
-    `free` says that it can be called without arguments, as what undoes can.
+    `free` is True if the function can be called without arguments, as an undo can.
     """
     functions = tuple(_functions(do))
     inner: FunctionType = getattr(result, "__wrapped__", result)
@@ -185,28 +188,32 @@ def _is_registered(
     is_own = any(inner.__code__ in each.__code__.co_consts for each in functions)
     if is_named and not free:
         return True
-    # An undo is made by what registers, and knows the registry, not the reverse.
+    # The registering function creates an undo, which knows the registry, not the
+    # reverse.
     return (is_named or is_own or not free) and _holds(target, (result, inner))
 
 
-def _holds(target: object, wanted: tuple[object, ...]) -> bool:
-    """Whether one of these is found in a registry, functions not looked into."""
-    ids = set(map(id, wanted))
-    seen: set[int] = set()
+def _holds(target: object, targets: tuple[object, ...]) -> bool:
+    """Return True if one of the targets is reachable from a registry.
+
+    Functions, classes and modules are not searched.
+    """
+    ids = set(map(id, targets))
+    visited: set[int] = set()
     queue: list[Any] = [target]
     for each in queue:
         for further in gc.get_referents(each):
             if id(further) in ids:
                 return True
-            if len(seen) < _REACH and id(further) not in seen:
-                seen.add(id(further))
+            if len(visited) < _REACH and id(further) not in visited:
+                visited.add(id(further))
                 if not isinstance(further, (type, ModuleType, FunctionType)):
                     queue.append(further)
     return False
 
 
 def _bound(do: object) -> Iterator[object]:
-    """The arguments that a partial function has already."""
+    """Yield the bound arguments of a partial function."""
     if isinstance(do, partial):
         for each in (*do.args, *do.keywords.values()):
             yield each
@@ -214,7 +221,7 @@ def _bound(do: object) -> Iterator[object]:
 
 
 def _functions(do: object) -> Iterator[FunctionType]:
-    """The functions behind a step's, which may be bound or partial."""
+    """Yield the functions behind a step's, which may be bound or partial."""
     if isinstance(do, partial):
         for each in (do.func, *_bound(do)):
             yield from _functions(each)
@@ -225,7 +232,7 @@ def _functions(do: object) -> Iterator[FunctionType]:
 
 
 def _named_by(do: FunctionType) -> Iterator[object]:
-    """What a function gets at by its closure and its globals."""
+    """Yield the objects in the closure of a function and the globals that it names."""
     for cell in do.__closure__ or ():
         with suppress(ValueError):  # not filled yet
             yield cell.cell_contents
@@ -234,19 +241,19 @@ def _named_by(do: FunctionType) -> Iterator[object]:
 
 
 def kind_of(value: object) -> str:
-    """What something is, in words for messages."""
+    """Return the kind of a value, in words for messages."""
     if isgenerator(value):
         return f"the generator {value.__qualname__}"
     if isasyncgen(value):
         return f"the asynchronous generator {value.__qualname__}"
     if iscoroutine(value):
         return f"the coroutine {value.__qualname__}"
-    made = getattr(value, "gen", None)
-    if isgenerator(made) or isasyncgen(made):
-        return f"the context manager {made.__qualname__}"
+    generator = getattr(value, "gen", None)
+    if isgenerator(generator) or isasyncgen(generator):
+        return f"the context manager {generator.__qualname__}"
     return type(value).__name__
 
 
 def name_of(function: Any) -> str:
-    """What a function is called in messages."""
+    """Return the name of a function for messages."""
     return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -1,36 +1,37 @@
-"""Records what calls run, in which thread state, and what an action leaves behind.
+"""Recording of the kernels that calls run, the thread state, and leftover objects.
 
 A recorded kernel, handler or rule notes its step and then calls the real one, so the
-system sees *what* a call reached, whatever it returns.  A recorded kernel has the facts
-of the real one and the same calling convention.
+system observes *which* kernel a call reached, for every result. A recorded kernel has
+the traits and the calling convention of the real one.
 
-A *moment* is the thread as a call, a step and a look must leave it.  The attributes of
-a thread's local objects are a dict for each thread; a moment is copies of these dicts,
-and comparing two dicts looks whether their values are the same objects.  Only where
-they are not, they are spelled out for the laws: a kernel may enter a mode and leave it
-again; the stack is another object then, and the modes are the same.
+A *moment* is the state of the thread, which a call, a step and a look must not change.
+The attributes of a thread's local objects are a dict for each thread; a moment is
+copies of these dicts, and comparing two dicts checks that their values are the same
+objects. Only if they are not, they are expanded for the laws: a kernel may enter a mode
+and leave it again; the stack is another object then, and the modes are the same.
 
-`Leftovers` asks the laws about threads and memory, action by action.
+`Leftovers` checks the laws about threads and memory, action by action.
 
 | after                    | the thread             | memory                      |
-|--------------------------|------------------------|-----------------------------|
-| a call                   | is as before           |                             |
-| a registration, a look   | is as before           |                             |
-| a removal, or a refusal  | is as before           | what the step made is gone  |
-| a step beside the state  | may have other modes   | the same                    |
-| a fresh dispatcher       |                        | so is all of the old one    |
-| the end of exploring     |                        | what waits is gone, too     |
+|--------------------------|------------------------|-----------------------------| | a
+call                   | is as before           |                             | | a
+registration, a look   | is as before           |                             | | a
+removal, or a refusal  | is as before           | the step's objects are dead | | an
+effect step           | may have other modes   | the same                    | | a fresh
+dispatcher       |                        | so is all of the old one    | | the end of
+exploring     |                        | so are all waiting objects  |
 
 Rules:
-- whoever is noted also asks whether the writers' lock is free;
-- what a step made must die when it is undone; `watch` tells the laws what to look for;
-- a step makes another recorded kernel the first times it is done on a fresh system, and
-  then every so many times: making and watching them all would be dear;
-- what is dead at once costs a look at a weak reference;
-- what is alive is looked for again after the cycle collector; where that was needed, it
-  lies in a cycle, and from then on what that step made waits for others of its kind;
-- so those are judged late, and which action kept them is not known any more; whoever
-  must know explores again without patience (`hurry`).
+- each noted run also records that the writers' lock was held, if it was;
+- the objects that a step creates must die when it is undone; `watch` lists them for
+  the laws;
+- a step creates a new recorded kernel the first times it is done on a fresh system, and
+  then every so many times: creating and watching all of them is expensive;
+- an object that dies at once costs one check of a weak reference;
+- a live object is checked again after the cycle collector; if that was needed, it is
+  part of a cycle, and from then on that step's objects wait for others of their kind;
+- such objects are judged late, and the action that kept them alive is unknown by then;
+  a caller that needs it explores again with immediate checks (`hurry`).
 """
 
 import gc
@@ -46,12 +47,12 @@ from everyorder.runtime.dispatch.watch import DEPTH
 from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.tensors.keys import STATE
 
-# What a mode changes by being entered.
+# Attributes that change when a mode is entered.
 MODES = ("view", "stack")
 
 
 class Moment:
-    """A thread's keys, modes, context and nesting as they were when this was made."""
+    """A thread's keys, modes, context and nesting at the time of creation."""
 
     __slots__ = ("copies", "live")
 
@@ -62,34 +63,34 @@ class Moment:
         self.copies = keys.copy(), state.copy(), depth.copy()
 
     def is_unchanged(self) -> bool:
-        """Whether the thread that made this is as it was then."""
+        """Return True if the thread that created this has not changed since."""
         return self.live == self.copies
 
     def restore(self) -> None:
-        """Put the thread that made this back into it, whatever a fault left behind."""
+        """Restore the state of the thread that created this, after any fault."""
         for live, copied in zip(self.live, self.copies, strict=True):
             live.clear()
             live.update(copied)
 
     def is_of_this_thread(self) -> bool:
-        """Whether this thread made it."""
+        """Return True if this thread created it."""
         return self.live[0] is LOCAL.__dict__
 
     def with_lock(self, lock: Lockable, like: "Moment | None" = None) -> Surroundings:
-        """The state as laws compare it; with the modes, and their keys, of `like`."""
-        found: Any = SimpleNamespace(**self._values())
+        """Return the state for the laws; with the modes, and their keys, of `like`."""
+        values: Any = SimpleNamespace(**self._values())
         if like is not None:
             others = like._values()
-            vars(found).update({name: others[name] for name in MODES})
-        found.included, found.excluded = found.view.included, found.view.excluded
-        return surroundings(found, found, lock, found)
+            vars(values).update({name: others[name] for name in MODES})
+        values.included, values.excluded = values.view.included, values.view.excluded
+        return surroundings(values, values, lock, values)
 
     def _values(self) -> dict[str, Any]:
-        """The attributes by name; what a thread has not set, its class has."""
+        """Return the attributes by name; the class has the defaults of unset ones."""
         keys, state, depth = self.copies
-        held = {**keys, **state, **depth}
+        merged = {**keys, **state, **depth}
         return {
-            name: held[name] if name in held else getattr(kind, name)
+            name: merged[name] if name in merged else getattr(kind, name)
             for kind, names in _NAMES
             for name in names
         }
@@ -102,11 +103,11 @@ _NAMES: tuple[tuple[type, tuple[str, ...]], ...] = (
 )
 
 
-# An object that a step made, by name; it dies with the step.
+# An object that a step created, by name; it dies with the step.
 Watched = tuple[str, "ref[Any]"]
 
-# A word that a violation is shrunk to is shorter; a walk is longer, and then every
-# eighth kernel is another one: all of them would cost a walk 2 %.
+# Shrunk violations are shorter than `FIRST`. A walk is longer; from there on every
+# eighth kernel is a new one: creating all of them would slow a walk by 2 %.
 FIRST, EVERY = 16, 8
 
 
@@ -115,14 +116,14 @@ def _free() -> bool:
 
 
 class LabelRecorder:
-    """The `labels` of what ran, oldest first, since the list was last emptied.
+    """The `labels` of the functions that ran, oldest first, since the list was emptied.
 
     While `sample` is set, a function that runs also appends `sample()` to `inside`; in
     any case it appends its label to `locked` if the writers' lock `is_locked`.
-    `disturbed` are calls that changed their thread, or ran under the lock.
-    `moment` is the thread after the last action or look.
-    `objects` were made by steps since the list was last taken; where nobody asks the
-    law about memory, nothing is `watching`, and the list stays empty.
+    `disturbed` are calls that changed their thread, or ran under the lock. `moment` is
+    the thread after the last action or look. `objects` were created by steps since the
+    list was last taken; it stays empty unless `watching`, which only the law about
+    memory needs.
     """
 
     __slots__ = (
@@ -149,7 +150,7 @@ class LabelRecorder:
         self.objects: list[Watched] = []
 
     def note(self, label: str) -> None:
-        """Note that the function of this label runs."""
+        """Note that the function with this label runs."""
         self.labels.append(label)
         if self.sample is not None:
             self.inside.append(self.sample())
@@ -157,15 +158,15 @@ class LabelRecorder:
             self.locked.append(label)
 
     def recording(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
-        """A watched function that notes the label and then calls `function`."""
-        made = _recording_function(function, label, self)
-        self.watch(label, made)
-        return made
+        """Return a watched function that notes the label and then calls `function`."""
+        noting = _recording_function(function, label, self)
+        self.watch(label, noting)
+        return noting
 
-    def watch(self, label: str, made: Any) -> None:
+    def watch(self, label: str, target: Any) -> None:
         """Note an object of a step, which must die when the step is undone."""
         if self.watching:
-            self.objects.append((label, ref(made)))
+            self.objects.append((label, ref(target)))
 
 
 def recorded_kernel(
@@ -174,7 +175,7 @@ def recorded_kernel(
     recorder: LabelRecorder | None,
     debug: str | None = None,
 ) -> Kernel:
-    """`kernel`, noting its description in `recorder` whenever it runs; watched."""
+    """Return `kernel` as a watched kernel that records each run in `recorder`."""
     return kernel_maker(kernel, origin, recorder, debug)()
 
 
@@ -184,7 +185,10 @@ def kernel_maker(
     recorder: LabelRecorder | None,
     debug: str | None = None,
 ) -> Callable[[], Kernel]:
-    """A function that makes `recorded_kernel(...)` of these, another one each time."""
+    """Return a function that creates a new `recorded_kernel(...)` on each call.
+
+    To save time, it reuses one kernel for most calls after the first `FIRST`.
+    """
     function, facts, with_keyset = kernel.function, kernel.facts, kernel.with_keyset
     if function is None or recorder is None:
         return lambda: kernel
@@ -192,19 +196,19 @@ def kernel_maker(
     noting = _recording_factory if facts.kind == "linked" else _recording_function
 
     count = 0
-    kept: Kernel | None = None
+    reused: Kernel | None = None
 
     def make() -> Kernel:
-        nonlocal count, kept
+        nonlocal count, reused
         count += 1
         if count <= FIRST or not count % EVERY:
             noted = noting(function, label, recorder)
             if recorder.watching:
                 recorder.objects.append((label, ref(noted)))
             return Kernel(noted, facts, with_keyset)
-        if kept is None:
-            kept = Kernel(noting(function, label, recorder), facts, with_keyset)
-        return kept
+        if reused is None:
+            reused = Kernel(noting(function, label, recorder), facts, with_keyset)
+        return reused
 
     return make
 
@@ -212,7 +216,7 @@ def kernel_maker(
 def _recording_factory(
     factory: Callable[..., Any], label: str, recorder: LabelRecorder
 ) -> Callable[..., Any]:
-    # A factory is called once; what it makes is what runs.
+    # A factory is called once; its result is the function that runs.
     def linking(below: Any, keyset: Any) -> Callable[..., Any]:
         return _recording_function(factory(below, keyset), label, recorder)
 
@@ -224,7 +228,7 @@ def _recording_function(
 ) -> Callable[..., Any]:
     ran = recorder.labels
 
-    # As `Recorder.note`, without a call: kernels run at every step.
+    # As `LabelRecorder.note`, without a call: kernels run at every step.
     def noted(*args: Any, **kwargs: Any) -> Any:
         ran.append(label)
         if recorder.sample is not None:
@@ -236,42 +240,43 @@ def _recording_function(
     return noted
 
 
-# So many are collected together; collecting takes as long as a hundred steps.
+# Number of objects collected together: a collection takes as long as 100 steps.
 TOGETHER = 256
 
 # Generations, as the collector counts them: up to the second, and all.
 YOUNG, OLDEST = 1, 2
 
-# Stands for a step where something is given.
+# Key of the objects of `Scenario.given`, instead of a step number.
 GIVEN = -1
 
 
 class Leftovers:
-    """Asks the laws about threads and memory, action by action."""
+    """Checks the laws about threads and memory, action by action."""
 
-    __slots__ = ("_cyclic", "_made", "_recorder", "_together", "_waiting", "garbage")
+    __slots__ = ("_created", "_cyclic", "_recorder", "_together", "_waiting", "garbage")
 
     def __init__(self, recorder: LabelRecorder) -> None:
         self._recorder = recorder
-        self._made: dict[int, list[Watched]] = {}
+        self._created: dict[int, list[Watched]] = {}
         # Objects that must be dead by the next `memory_violations`.
         self.garbage: list[Watched] = []
-        # Labels of objects that only the collector frees, and the next to look for.
+        # Labels of objects that only the collector frees, and the objects to check
+        # next.
         self._cyclic: set[str] = set()
         self._waiting: list[Watched] = []
         self._together = TOGETHER
 
     def end_system(self, *watched: Watched) -> None:
-        """Note that a system is over: all that was made in it must die."""
+        """Note the end of a system: all objects created in it must die."""
         recorder = self._recorder
         self.garbage += [*watched, *recorder.objects]
-        for made in self._made.values():
-            self.garbage += made
-        self._made.clear()
+        for objects in self._created.values():
+            self.garbage += objects
+        self._created.clear()
         recorder.objects = []
 
     def begin_system(self, *, given: bool) -> None:
-        """Note a fresh system; `given` says that objects so far are its own."""
+        """Note a fresh system; if `given`, the objects belong to `Scenario.given`."""
         if given:
             self.note_done(GIVEN)
         recorder = self._recorder
@@ -281,7 +286,7 @@ class Leftovers:
     def note_done(self, step: int) -> None:
         """Note that a step was done."""
         recorder = self._recorder
-        self._made[step], recorder.objects = recorder.objects, []
+        self._created[step], recorder.objects = recorder.objects, []
 
     def note_refusal(self) -> None:
         """Note that a step was refused."""
@@ -291,18 +296,18 @@ class Leftovers:
 
     def note_undone(self, step: int) -> None:
         """Note that a step was undone."""
-        if step in self._made:
-            self.garbage += self._made.pop(step)
+        if step in self._created:
+            self.garbage += self._created.pop(step)
         recorder = self._recorder
         if recorder.objects:
-            # The step says only now what is to go with it.
+            # The undo itself has registered objects that must die with the step.
             self.garbage += recorder.objects
             recorder.objects = []
 
     def thread_violations(
         self, action: str, lock: Lockable, *, modes_may_change: bool
     ) -> list[Violation]:
-        """The broken laws about threads after an action."""
+        """Return the broken laws about threads after an action."""
         recorder = self._recorder
         calls, before = recorder.disturbed, recorder.moment
         if not calls and before.is_unchanged():
@@ -314,7 +319,7 @@ class Leftovers:
         return broken
 
     def memory_violations(self) -> list[Violation]:
-        """The broken law about memory, for what was undone since the last call."""
+        """Return violations of the law about memory since the last call."""
         alive = [each for each in self.garbage if each[1]() is not None]
         self.garbage = []
         if not alive:
@@ -330,9 +335,9 @@ class Leftovers:
         return check_memory(alive)
 
     def final_violations(self) -> list[Violation]:
-        """The broken law about memory, for whatever waits; nothing waits after that."""
+        """Check the law about memory for all waiting objects, and clear them."""
         waiting, self._waiting, self.garbage = [*self._waiting, *self.garbage], [], []
-        # Most of it is young, and collecting all takes as long as a small scenario.
+        # Most are young, and a full collection takes as long as a small scenario.
         for oldest in (YOUNG, OLDEST):
             waiting = [each for each in waiting if each[1]() is not None]
             if not waiting:
@@ -341,8 +346,8 @@ class Leftovers:
         return check_memory(waiting)
 
     def hurry(self) -> None:
-        """Let nothing wait from here on: each action is judged at once.
+        """Check each action at once from here on; no object waits.
 
-        It is dear where much lies in cycles, and meant for when something is wrong.
+        This is expensive if many objects are in cycles; use it to locate a violation.
         """
         self._together = 1

@@ -1,11 +1,11 @@
 """The dispatcher's steps, named and written as on `runtime.Library`.
 
-Operators are written with their namespace, and every step has a library of its own,
-opened for that namespace.  A library of kind DEF is part of the
-step, because it claims the namespace; the others claim nothing and stay open.
+Operators are written with their namespace, and every step has a separate library,
+opened for that namespace. A library of kind DEF is part of the step, because it claims
+the namespace; the others do not claim it and stay open.
 
-A kernel is wrapped so that the system can tell which kernels a call ran.  The wrapper
-has the facts of the kernel, so the dispatcher treats it as it treats the kernel.
+A kernel is wrapped so that the system can observe which kernels a call ran. The wrapper
+has the traits of the kernel, so the dispatcher treats both alike.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -37,7 +37,10 @@ def define(
     kind: str = "FRAGMENT",
     debug: str | None = None,
 ) -> Step:
-    """`Library.define`: `define("demo::add(Tensor x, Tensor y) -> Tensor")`."""
+    """Return a step for `Library.define`.
+
+    Example: `define("demo::add(Tensor x, Tensor y) -> Tensor")`.
+    """
     name, tags = operator_of(schema), tuple(tags)
     text = _call(
         "define",
@@ -70,7 +73,7 @@ def impl(
     kind: str = "IMPL",
     debug: str | None = None,
 ) -> Step:
-    """`Library.impl`: `impl("demo::add", cpu_add, "CPU")`."""
+    """Return a step for `Library.impl`: `impl("demo::add", cpu_add, "CPU")`."""
     named_kernel = _named(kernel)
     if not isinstance(dispatch_key, (str, type(None))):
         dispatch_key = tuple(dispatch_key)
@@ -88,18 +91,20 @@ def impl(
 
     def register(library: Library, run: Kernel | None) -> Closable:
         assert run is not None, "an impl has a kernel"
-        # `run` takes the keyset by itself, if it does.
+        # `run` accepts the keyset if the kernel does.
         return library.impl(
             op, run, dispatch_key, allow_override=allow_override, debug=debug
         )
 
     name = _with_namespace(parse_name(op))
-    made = _step(text, name, kind, library_key, kernel, with_keyset, debug, register)
+    impl_step = _step(
+        text, name, kind, library_key, kernel, with_keyset, debug, register
+    )
     if debug is None:
-        return made
+        return impl_step
     at = dispatch_key or library_key or ""
     keys = (at,) if isinstance(at, str) else at
-    return replace(made, kernels=tuple(f"{key} of {op}: {debug}" for key in keys))
+    return replace(impl_step, kernels=tuple(f"{key} of {op}: {debug}" for key in keys))
 
 
 def fallback(
@@ -109,7 +114,7 @@ def fallback(
     with_keyset: bool = False,
     debug: str | None = None,
 ) -> Step:
-    """`Library.fallback`: `fallback(runtime.fallthrough, "Tracer")`."""
+    """Return a step for `Library.fallback`, as `fallback(fallthrough, "Tracer")`."""
     text = _call(
         "fallback",
         _named(kernel),
@@ -126,7 +131,7 @@ def fallback(
 
 
 def reserve(op: str) -> Step:
-    """`Library.reserve`: keeps the name of an operator alive."""
+    """Return a step for `Library.reserve`: it keeps the name of an operator alive."""
 
     def register(library: Library, run: Kernel | None) -> Closable:
         return library.reserve(op)
@@ -145,7 +150,10 @@ def reserve(op: str) -> Step:
 
 
 def library(ns: str, kind: str = "DEF", dispatch_key: str | None = None) -> Step:
-    """`Library(ns, kind, dispatch_key)` itself: claims the namespace if it is DEF."""
+    """Return a step that opens `Library(ns, kind, dispatch_key)`.
+
+    A library of kind DEF claims the namespace.
+    """
     text = _call(
         "library", _quoted(ns), _quoted(kind), dispatch_key and _quoted(dispatch_key)
     )
@@ -159,9 +167,9 @@ def library(ns: str, kind: str = "DEF", dispatch_key: str | None = None) -> Step
 
 
 def merges_alias_kinds() -> Step:
-    """A dispatcher with the 2020 rule for second definitions; to be given.
+    """Return a step that selects the 2020 rule for second definitions; for `given=`.
 
-    It is a setting and no registration: undoing it does nothing.
+    It is a setting and not a registration: undoing it does nothing.
     """
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
@@ -174,15 +182,14 @@ def merges_alias_kinds() -> Step:
     return Step("merges_alias_kinds()", prepare, owner="dispatcher")
 
 
-class RefusingListener(Exception):
-    """A listener does not want the operator that it is told of."""
+class Refused(Exception):
+    """A listener refuses an operator that was registered."""
 
 
 class KnowingListener:
-    """A listener that knows the operators that it was told of, and not untold.
+    """A listener that lists the schemas of the live operators.
 
-    Told of one that it `refuses`, it raises `RefusingListener`, which abandons the
-    step.
+    If it `refuses` an operator, it raises `Refused`, which abandons the step.
     """
 
     def __init__(self, refuses: Collection[str] = ()) -> None:
@@ -190,34 +197,34 @@ class KnowingListener:
         self.refuses = refuses
 
     def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
-        """Remember the schema, unless it is refused."""
+        """Add the schema, or raise `Refused` if the operator is refused."""
         if str(name) in self.refuses:
-            raise RefusingListener(str(name))
+            raise Refused(str(name))
         self.names.append(str(schema))
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
-        """Forget the schema."""
+        """Remove the schema."""
         self.names.remove(str(schema))
 
     def shown(self) -> str:
-        """What it knows, sorted: which schemas are live, not how they came."""
+        """Return the live schemas, sorted: the order of registration must not show."""
         return ", ".join(sorted(self.names)) or "nothing"
 
 
 def listen(*, refuses: Collection[str] = ()) -> Step:
-    """`Dispatcher.add_listener`, with a listener that keeps a list of schemas.
+    """Return a step for `Dispatcher.add_listener` with a `KnowingListener`.
 
-    Told of an operator that it `refuses`, it raises.
+    The listener raises for an operator that it `refuses`.
     """
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
         recorder: LabelRecorder | None = getattr(target, "recorder", None)
 
         def perform() -> Closable:
-            made = KnowingListener(refuses)
+            listener = KnowingListener(refuses)
             if recorder is not None:
-                recorder.watch(f"listener ({origin})", made)
-            return target.add_listener(made, origin)
+                recorder.watch(f"listener ({origin})", listener)
+            return target.add_listener(listener, origin)
 
         return perform
 
@@ -226,44 +233,44 @@ def listen(*, refuses: Collection[str] = ()) -> Step:
 
 
 class _Several:
-    """The handles of several steps done together; ends them last first."""
+    """The handles of several steps done together; `close` ends them last first."""
 
-    __slots__ = ("__weakref__", "_held")
+    __slots__ = ("__weakref__", "_handles")
 
-    def __init__(self, held: list[Closable]) -> None:
-        self._held = held
+    def __init__(self, handles: list[Closable]) -> None:
+        self._handles = handles
 
     @property
     def tokens(self) -> tuple[RegistrationRecord, ...] | None:
-        """What is live by all of them; None if one of them does not say."""
+        """Return the live records of all handles; None if one lacks `tokens`."""
         tokens: list[RegistrationRecord] = []
-        for each in self._held:
-            held = getattr(each, "tokens", None)
-            if held is None:
+        for each in self._handles:
+            records = getattr(each, "tokens", None)
+            if records is None:
                 return None
-            tokens += held
+            tokens += records
         return tuple(tokens)
 
     def close(self) -> None:
-        while self._held:
-            self._held.pop().close()
+        while self._handles:
+            self._handles.pop().close()
 
 
 def together(*steps: Step) -> Step:
-    """Several steps as one; if one of them fails, those before it are ended."""
+    """Return one step for several; if one of them fails, those before it are ended."""
 
     def prepare(target: Any, origin: str) -> Perform:
         performs = [each.prepare(target, origin) for each in steps]
 
         def perform() -> Closable:
-            held: list[Closable] = []
+            handles: list[Closable] = []
             try:
                 for each in performs:
-                    held.append(each())  # noqa: PERF401  # what was held when one fails
+                    handles.append(each())  # noqa: PERF401  # kept if one fails
             except BaseException:
-                _Several(held).close()
+                _Several(handles).close()
                 raise
-            return _Several(held)
+            return _Several(handles)
 
         return perform
 
@@ -277,22 +284,22 @@ def together(*steps: Step) -> Step:
 
 
 def shared(*steps: Step) -> tuple[Step, ...]:
-    """The same steps, which register by one library where they ask for equal ones.
+    """Return the same steps with a common library for those that open equal ones.
 
-    It is opened for the first of them, whose name it has, and stays open, so a DEF
-    library, which its own step closes, cannot be shared.
+    The library is opened for the first of them, and its origin names that step. It
+    stays open, so a DEF library, which its own step closes, cannot be shared.
     """
     group = object()
 
     def sharing(each: Step) -> Step:
         def prepare(target: Any, origin: str) -> Perform:
             effects = effects_of(target)
-            first, held = effects.libraries.setdefault(group, (origin, {}))
+            first, libraries = effects.libraries.setdefault(group, (origin, {}))
 
-            def opens(*asked: Any, **named: Any) -> Library:
-                if asked not in held:
-                    held[asked] = Library(*asked, **named)
-                return held[asked]
+            def opens(*arguments: Any, **options: Any) -> Library:
+                if arguments not in libraries:
+                    libraries[arguments] = Library(*arguments, **options)
+                return libraries[arguments]
 
             with effects.opening(opens):
                 return each.prepare(target, first)
@@ -303,7 +310,7 @@ def shared(*steps: Step) -> tuple[Step, ...]:
 
 
 def operator_of(schema: str | Schema) -> OperatorName:
-    """The name of the operator that a schema, or a bare name, speaks of."""
+    """Return the name of the operator of a schema, or of a bare name."""
     parsed = schema if isinstance(schema, Schema) else parse_schema_or_name(schema)
     name = parsed.name if isinstance(parsed, Schema) else parsed
     return _with_namespace(name)
@@ -328,12 +335,12 @@ def _step(
     debug: str | None,
     register: Callable[[Library, Kernel | None], Closable],
 ) -> Step:
-    """A step in a library of its own; a DEF library is opened by the step itself."""
+    """Return a step with a separate library; the step itself opens a DEF library."""
     namespace = "_" if name is None else name.namespace or "_"
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
         recorder: LabelRecorder | None = getattr(target, "recorder", None)
-        made = None if kernel is None else kernel_of(kernel, with_keyset)
+        original = None if kernel is None else kernel_of(kernel, with_keyset)
         opened = partial(
             opener(target),
             namespace,
@@ -343,8 +350,8 @@ def _step(
             origin=origin,
         )
 
-        # Another kernel each time: what is undone must die.
-        run = kernel_maker(made, origin, recorder, debug) if made else _nothing
+        # Create a new kernel each time: the law about memory expects it to die on undo.
+        run = kernel_maker(original, origin, recorder, debug) if original else _nothing
         if kind != "DEF":
             library = opened()
             return lambda: register(library, run())
@@ -365,20 +372,22 @@ def _step(
 
 
 def _nothing() -> None:
-    """The kernel of a step that has none."""
+    """Return None, as the kernel of a step without one."""
 
 
 def opener(target: Any) -> Callable[..., Library]:
-    """What opens the libraries of the steps that are prepared now."""
+    """Return the function that opens the libraries of steps that are prepared now."""
     effects = getattr(target, "effects", None)
     opens: Callable[..., Library] = Library if effects is None else effects.opens
     return opens
 
 
-def _call(function: str, *positional: object, **named: object) -> str:
-    shown = [str(each) for each in positional if each]
-    shown += [f"{key}={value}" for key, value in named.items() if value is not None]
-    return f"{function}({', '.join(shown)})"
+def _call(function: str, *positional: object, **options: object) -> str:
+    arguments = [str(each) for each in positional if each]
+    arguments += [
+        f"{key}={value}" for key, value in options.items() if value is not None
+    ]
+    return f"{function}({', '.join(arguments)})"
 
 
 def _quoted(value: object) -> str:

@@ -1,10 +1,10 @@
 """Scenarios: the steps and uses whose every order is explored.
 
-A scenario is data: `harness.systems` makes a running system of it, which
-`harness.explore` explores.
+A scenario is data: `harness.systems` builds a running system from it, which
+`harness.exploration` explores.
 
-A scenario of the dispatcher lists registrations.  A scenario of any other registry
-also says how a fresh one is made (`create`), and which observations of it must depend
+A scenario of the dispatcher lists registrations. A scenario of any other registry also
+defines how a fresh one is created (`create`), and which observations of it must depend
 on the active steps only (`observe`, `uses`).
 """
 
@@ -27,7 +27,7 @@ from everyorder.harness.scenario.step import (
     relations_of,
 )
 
-# Twelve hex digits tell 10,000 scenarios apart with a chance of 2e-7 to collide.
+# With twelve hex digits, 10,000 scenarios collide with a probability of 2e-7.
 DIGEST_BYTES = 6
 
 Isolation: TypeAlias = Literal["fork", "spawn"] | None
@@ -38,42 +38,42 @@ class Scenario:
     """Steps in any order, each at most once at a time, with uses in between.
 
     Args:
-        steps: registrations that can be made, and mostly ended, in any order.
-        uses: calls and look-ups that may come anywhere between and change nothing.
-        given: steps that are made first and outlive all others.
-        order_dependent: a sentence, if what is observed is meant to depend on the
-            order of registration ("the newest kernel wins"); states are then told
-            apart by order, and it is a fault if no order makes a difference.
-        ordered: pairs of steps, by object or text, of which the order may show; all
-            other orders still must not.
-        operators: the operators that are observed; those of all steps, of what is
-            given and of the uses if None.
-        probes: the kinds of tensors that every operator is called with, at every
+        steps: registrations that can be made, and mostly undone, in any order.
+        uses: calls and look-ups, which may occur at any point and change nothing.
+        given: steps that are done first and stay active longer than all others.
+        order_dependent: a sentence, if observations may depend on the order of
+            registration ("the newest kernel wins"); states are then distinguished by
+            order, and it is a fault if no order makes a difference.
+        ordered: pairs of steps, by object or text, whose order may show; all other
+            orders still must not.
+        operators: the operators to observe; if None, those of all steps, of `given`
+            and of the uses.
+        probes: the kinds of tensors with which every operator is called at every
             step; see `harness.scenario.effects`.
-        create: makes a fresh registry; the dispatcher's own if None.
-        observe: what of a registry must depend on the active steps only, as text; of
-            the dispatcher, what is to be looked at besides.  It may be left out where
+        create: creates a fresh registry; the dispatcher's own if None.
+        observe: returns the text of a registry that must depend on the active steps
+            only; for the dispatcher, additional text to compare. It may be omitted if
             there are uses.
-        unordered: whether the order of the lines of `observe` does not count.
+        unordered: True if the order of the lines of `observe` does not count.
         check: the laws that a registry breaks, as texts.
         fingerprint: the whole state, as a function of the registry, or of the registry
-            and of the undo handles by the text of their step; if it is left out, the
+            and of the undo handles by the text of their step; if it is omitted, the
             state is read from the objects themselves.
         watch: modules, by object or name, and other objects whose state belongs to
             the registry.
-        ignore: paths of the state that nothing depends on (`registry._next_id`).
-        isolation: "fork" or "spawn" for a process of its own for each fresh registry,
-            where a registry is global to the process.
-        reset: undoes what a registry left in the process; called with the registry,
-            or without, when it is done with.
+        ignore: paths of the state that do not affect anything (`registry._next_id`).
+        isolation: "fork" or "spawn" for a separate process for each fresh registry,
+            if a registry is global to the process.
+        reset: removes the traces of a registry from the process; called with the
+            registry, or without arguments, after its last use.
         name: shown in reports; a module's scenarios are named after their variable.
 
     `create`, `observe` and `reset` may be coroutine functions, with `create` given.
 
     Raises:
-        NotAScenario: something else than steps and uses was given, or two steps that
-            describe their kernels alike (`debug=`) at one key: the proof could not
-            tell which of them is live; or steps of a registry without `create`.
+        NotAScenario: an argument is not a step or use; or two steps describe their
+            kernels alike (`debug=`) at one key, so that the proof could not
+            distinguish which of them is live; or a registry's steps lack `create`.
     """
 
     steps: tuple[Step, ...]
@@ -129,7 +129,7 @@ class Scenario:
             if not operators:
                 _check_owners((*given, *steps), uses)
             if probes:
-                # Nobody but who asks about a dispatcher needs the runtime.
+                # Only scenarios with a dispatcher need the runtime.
                 from everyorder.harness.scenario.effects import check_probe
 
                 for each in probes:
@@ -177,11 +177,11 @@ class Scenario:
         for key, value in values.items():
             object.__setattr__(self, key, value)
         object.__setattr__(self, "digest", _digest(self))
-        # Names of steps that are none are told at once.
+        # Unknown step names raise here.
         assert self.relations is not None
 
     def named(self, name: str, source: str = "") -> "Scenario":
-        """The same scenario under a name, found in the file `source`.
+        """Return a copy of the scenario with a name, defined in the file `source`.
 
         `source` is relative to the root, with forward slashes.
         """
@@ -199,38 +199,38 @@ class Scenario:
 
     @property
     def path(self) -> str:
-        """Where the scenario is filed: its source without `tests/`, then its name."""
+        """Return the source without `tests/` and suffix, then the name."""
         base = self.source.removesuffix(".py").removeprefix("tests/")
         return f"{base}/{self.name}" if base else self.name
 
     @cached_property
     def relations(self) -> Relations:
-        """What the steps have to do with each other, and what is declared of them."""
+        """Return the relations of the steps, and the operations that are declared."""
         declared = declared_of(self.steps, self.uses)
         if self.create is not None and self.observe is None:
-            # A look at nothing never varies.
+            # An empty observation never varies.
             declared |= {len(self.steps) + len(self.uses)}
-        found = relations_of(self.steps, self.given, self.ordered)
-        return replace(found, declared=declared)
+        relations = relations_of(self.steps, self.given, self.ordered)
+        return replace(relations, declared=declared)
 
 
 def _operators(
     steps: Sequence[Step],
     uses: Sequence[UseStep],
-    given: Sequence[Step],
+    initial: Sequence[Step],
     chosen: Sequence[str] | None,
 ) -> Sequence[str]:
-    """The operators to observe, each once, in order of appearance."""
+    """Return the operators to observe, each once, in order of appearance."""
     if chosen is not None:
         return chosen
-    operations: tuple[Step | UseStep, ...] = (*given, *steps, *uses)
+    operations: tuple[Step | UseStep, ...] = (*initial, *steps, *uses)
     return list(dict.fromkeys(n for each in operations for n in each.operators))
 
 
 def _pairs(
     ordered: Iterable[tuple[str | Step, str | Step]], order_dependent: str | None
 ) -> tuple[tuple[str, str], ...]:
-    """The pairs by text, each once."""
+    """Return the pairs by text, each once."""
     pairs = []
     for pair in ordered:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -240,14 +240,14 @@ def _pairs(
         pairs.append((one_line(str(pair[0])), one_line(str(pair[1]))))
     if pairs and order_dependent is not None:
         raise NotAScenario(
-            found="ordered= beside order_dependent=",
-            wanted="one of both: with order_dependent= all orders may show",
+            found="ordered= together with order_dependent=",
+            wanted="one of the two: with order_dependent= all orders may show",
         )
     return tuple(dict.fromkeys(pairs))
 
 
 def _watched(watch: Iterable[Any] | Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """What is watched, by the name that paths begin with."""
+    """Return the watched objects, with the first component of their paths."""
     if isinstance(watch, Mapping):
         return tuple(watch.items())
     if isinstance(watch, str | ModuleType):
@@ -264,10 +264,12 @@ def _watched(watch: Iterable[Any] | Mapping[str, Any]) -> tuple[tuple[str, Any],
     return tuple(named)
 
 
-def _check_operations(what: str, given: Any, kind: type) -> None:
-    if isinstance(given, (Step, UseStep)):
-        raise NotAScenario(found=f"{what}={given.text}", wanted=f"a list, {what}=[...]")
-    for each in given:
+def _check_operations(what: str, operations: Any, kind: type) -> None:
+    if isinstance(operations, (Step, UseStep)):
+        raise NotAScenario(
+            found=f"{what}={operations.text}", wanted=f"a list, {what}=[...]"
+        )
+    for each in operations:
         if isinstance(each, kind):
             continue
         if isinstance(each, Step):
@@ -297,15 +299,18 @@ def _check_operations(what: str, given: Any, kind: type) -> None:
 
 
 def _check_texts(steps: Sequence[Step]) -> None:
-    """Reports, relations and expect files know a step by its text."""
-    known: set[str] = set()
+    """Raise `NotAScenario` if two steps share a text.
+
+    Reports, relations and expect files identify a step by its text.
+    """
+    texts: set[str] = set()
     for each in steps:
-        if each.text in known:
+        if each.text in texts:
             raise NotAScenario(
                 found=f"two steps of the text {each.text!r}",
-                wanted="a text of its own for each step",
+                wanted="a different text for each step",
             )
-        known.add(each.text)
+        texts.add(each.text)
 
 
 def _check_functions(
@@ -315,7 +320,7 @@ def _check_functions(
     fingerprint: Callable[..., Any] | None,
     reset: Callable[..., Any] | None,
 ) -> None:
-    """Raises `NotAScenario` where a function takes something else than it gets."""
+    """Raise `NotAScenario` if a function has unsuitable parameters."""
     check_takes("create", create, (0,), "a function without parameters")
     one = "a function of the registry"
     if observe is not None:
@@ -323,14 +328,14 @@ def _check_functions(
     if check is not None:
         check_takes("check", check, (1,), one)
     if fingerprint is not None:
-        wanted = f"{one}, or of the registry and of the undo handles"
-        check_takes("fingerprint", fingerprint, (1, 2), wanted)
+        expected = f"{one}, or of the registry and of the undo handles"
+        check_takes("fingerprint", fingerprint, (1, 2), expected)
     if reset is not None:
         check_takes("reset", reset, (0, 1), f"{one}, or one without parameters")
 
 
 def _check_needs_create(**options: Any) -> None:
-    """Refuse options that only a registry with `create` has."""
+    """Refuse options that need a registry with `create`."""
     for name, value in options.items():
         if value:
             raise NotAScenario(
@@ -340,7 +345,10 @@ def _check_needs_create(**options: Any) -> None:
 
 
 def _check_owners(steps: Sequence[Step], uses: Sequence[UseStep]) -> None:
-    """Where a step or a use is the dispatcher's, `step()` may be meant; else not."""
+    """Refuse a scenario without `create` whose steps are all made by `step()`.
+
+    A step or use of the dispatcher shows that the registry is a dispatcher.
+    """
     if all(each.owner == "registry" for each in steps) and not any(
         each.owner == "dispatcher" or each.operators for each in uses
     ):
@@ -352,22 +360,22 @@ def _check_owners(steps: Sequence[Step], uses: Sequence[UseStep]) -> None:
 
 
 def _check_descriptions(steps: Sequence[Step]) -> None:
-    known: set[str] = set()
+    descriptions: set[str] = set()
     for step in steps:
         for kernel in step.kernels:
-            if kernel in known:
+            if kernel in descriptions:
                 raise NotAScenario(
                     found=f"a second kernel described as {kernel!r}",
-                    wanted="a description (debug=) of its own for each kernel of a key",
+                    wanted="a different description (debug=) for each kernel of a key",
                 )
-        known.update(step.kernels)
+        descriptions.update(step.kernels)
 
 
 def _digest(scenario: Scenario) -> str:
-    """A name for what the scenario consists of, the same on every machine.
+    """Return a digest of the parts of the scenario, the same on every machine.
 
-    What was added later is left out where a scenario has none of it: its replay ids
-    and expect files stay.
+    Options that were added later are omitted from the digest of a scenario that does
+    not use them, so its replay ids and expect files stay valid.
     """
     parts = [
         *(f"step {each.text}" for each in scenario.steps),
@@ -388,6 +396,6 @@ def _digest(scenario: Scenario) -> str:
     parts += [f"unordered {use.text}" for use in scenario.uses if use.unordered]
     if scenario.unordered:
         parts.append("unordered")
-    # Half of a surrogate pair is no UTF-8; its escape is.
+    # Half of a surrogate pair is not valid UTF-8; its escape is.
     text = "\n".join(parts).encode(errors="backslashreplace")
     return blake2b(text, digest_size=DIGEST_BYTES).hexdigest()

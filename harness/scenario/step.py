@@ -1,22 +1,22 @@
 """Steps and uses: the operations of a scenario, and how they depend on each other.
 
 A step is prepared once for each fresh system and then performed any number of times.
-`prepare(target, origin)` gets the system's registry and a name for the step ("step 2")
-and returns a function that performs it; what that returns ends it by `close()`, and is
-owned by the engine alone.  `harness.scenario.execution` says what the function of a
-step may be.
+`prepare(target, origin)` receives the system's registry and a name for the step ("step
+2") and returns a function that performs it. That function returns an undo handle, which
+only the engine owns and ends with `close()`. `harness.scenario.execution` lists the
+results that the function of a step may return.
 
-A scenario names steps by object or by text, and the engine counts: in `Relations` names
-have become numbers.  What is required may also be given (`Scenario.given`): that is
-always active, so nothing follows from it.
+A scenario refers to steps by object or by text; the engine uses numbers, and
+`Relations` holds numbers instead of names. A required step may also be one of
+`Scenario.given`: such a step is always active, so the requirement is always met.
 
 Rules:
 - a step may raise when it is performed: then nothing may have changed;
-- the text is one runnable line; reports print it, digests are made of it, and other
-  steps name the step by it: what is not printable in it is written as in a `repr`;
-- a use returns its answer and must not change what is registered;
-- a name that no step has is told, with the nearest ones;
-- steps that require each other could never be done, and are told.
+- the text is one runnable line; reports print it, digests are computed from it, and
+  other steps refer to the step by it: unprintable characters are escaped;
+- a use returns its answer and must not change the registrations;
+- an unknown step name is an error that lists the nearest names;
+- steps that require each other can never be done; that is an error.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -54,15 +54,15 @@ Perform = Callable[[], Closable]
 Prepare = Callable[[Any, str], Perform]
 Use = Callable[[Any], Hashable]
 
-# Whose step or use it is: the dispatcher's, of a registry with `create`, or not said.
+# Owner of a step or use: the dispatcher, a registry with `create`, or unspecified.
 Owner: TypeAlias = Literal["dispatcher", "registry", ""]
 
-# What may be declared to be raised.
+# The exceptions that a step or use declares.
 Raises: TypeAlias = type[BaseException] | tuple[type[BaseException], ...] | None
 
 
 def one_line(text: str) -> str:
-    """The text with what is not printable escaped, as in a `repr`."""
+    """Return the text with unprintable characters escaped, as in a `repr`."""
     text = str.__str__(text)
     if text.isprintable():
         return text
@@ -74,17 +74,18 @@ def one_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A registration that can be made and, mostly, ended.
+    """A registration that can be made and, mostly, undone.
 
-    `operators` are the names of the operators that it concerns, for the dispatcher;
-    `kernels` describe its kernels where the scenario says how: key, operator, words.
-    A step that `has_effects` does more than register in the dispatcher's state; see
-    `harness.scenario.effects`.  `owner` says what it can be done to, where that is
-    known.  `functions` are the scenario's own, which are part of the state.
+    `operators` are the names of the affected operators, for the dispatcher; `kernels`
+    describe the kernels of the step if the scenario describes them: key, operator,
+    words. A step with `has_effects` does more than register in the dispatcher's state;
+    see `harness.scenario.effects`. `owner` is the kind of registry that the step works
+    on, if known. `functions` are the scenario's own functions, which are part of the
+    state.
 
-    The others are as for `step`; `requires` and `after` are texts of steps.  Steps of
-    one `symmetry` are said to differ in nothing but their parameter, which may stand in
-    observations as one of the `parameter_texts`.
+    The other fields are as for `step`; `requires` and `after` are texts of steps. Steps
+    of one `symmetry` are declared to differ only in their parameter, which may appear
+    in observations as one of the `parameter_texts`.
     """
 
     text: str
@@ -148,40 +149,41 @@ def step(
     may_refuse: bool = False,
     constant: bool = False,
 ) -> Step:
-    """A step of any registry: `do(registry)` does it, and returns what undoes it.
+    """Return a step of any registry: `do(registry)` performs it and returns its undo.
 
     Args:
-        text: one line, as one would write the step; a scenario has each text once.
-            What is not printable is written as its escape, a newline as `\\n`.
-        do: a function of the registry.  It returns a function without parameters, an
+        text: one line, as one would write the step; each text is unique in a scenario.
+            Unprintable characters are escaped, a newline as `\\n`.
+        do: a function of the registry. It returns a function without parameters, an
             object with `close()`, or a context manager; or it is a generator function
-            of which undoes what follows its `yield`.  All of these may be
+            whose code after the `yield` undoes the step. All of these may be
             asynchronous; each fresh registry has one event loop.
-        undo: what undoes the step, if `do` does not say: a function of the registry,
-            or of the registry and of what `do` returned, which `*args` get, too; an
-            optional parameter keeps its default.  None if nothing undoes it: the step
-            stays, as most registrations do.
-        raises: errors with which the step is meant to be refused, wherever it is
-            tried; a step that always fails is a mistake otherwise.
+        undo: the function that undoes the step if `do` does not return one: a function
+            of the registry, or of the registry and the result of `do`, which is also
+            passed to `*args`; an optional parameter keeps its default. None if the
+            step cannot be undone: it stays active, as most registrations do.
+        raises: errors that the step must raise at every state in which it is tried;
+            without them, a step that always fails is a mistake of the scenario.
         requires: steps, by object or text, that must be active for this one to be
             done, and that cannot be undone while it is active.
-        after: steps that must be active for this one to be done, and may go then.
-        again: whether a step that stays (`undo=None`) may be done again.
-        may_refuse: whether its undo may raise; then the step stays active.
-        constant: whether the step is meant to change nothing.
+        after: steps that must be active when this one is done, and may be undone later.
+        again: True if a step that stays (`undo=None`) may be done again.
+        may_refuse: True if its undo may raise; then the step stays active.
+        constant: True if the step must not change anything.
 
     Raises:
-        NotAScenario: these do not go together, or `do` or `undo` takes something else.
+        NotAScenario: options exclude each other, or `do` or `undo` has the wrong
+            parameters.
     """
     where = f"step({text!r}, ...)"
     check_takes(f"do of {where}", do, (1,), "a function of the registry")
     if not isinstance(undo, EllipsisType | None):
-        wanted = "a function of the registry, or of it and of what the step returned"
-        check_takes(f"undo of {where}", undo, (1, 2), wanted)
+        expected = "a function of the registry, or of it and of what the step returned"
+        check_takes(f"undo of {where}", undo, (1, 2), expected)
         if isgeneratorfunction(do) or isasyncgenfunction(do):
             raise NotAScenario(
                 found=f"{where}, a generator function, with undo=",
-                wanted="one of both: what follows the yield undoes",
+                wanted="one of the two: the code after the yield undoes the step",
             )
     if again and undo is not None:
         raise NotAScenario(
@@ -218,29 +220,29 @@ def steps(
     symmetric: bool = False,
     **options: Any,
 ) -> list[Step]:
-    """Steps that differ in a parameter: `steps("add", "ab", Registry.add)`.
+    """Return steps that differ in a parameter: `steps("add", "ab", Registry.add)`.
 
     Args:
-        name: of the function; the texts are `add('a')`, `add('b')`.
-        values: the parameters, or the parameters by what is written for them.
+        name: the name of the function; the texts are `add('a')`, `add('b')`.
+        values: the parameters, or a mapping from the text of each parameter to it.
         do: a function of the registry and of a value, otherwise as for `step`.
         undo: as for `step`, but a function of the registry and of the value, or of
-            these and of what `do` returned.
-        symmetric: whether the values are told to be exchangeable.  It is checked, and
-            what differs in nothing but their names is then explored once, which stands
-            as an assumption beside the verdict.
+            these and of the result of `do`.
+        symmetric: True if the values are declared to be exchangeable. The declaration
+            is checked; orders that differ only in the names of the values are then
+            explored once, and the verdict lists this as an assumption.
         options: as for `step`.
 
     Raises:
-        NotAScenario: as for `step`; or the text of a value would change with each run.
+        NotAScenario: as for `step`; or the text of a value changes with each run.
     """
     where = f"steps({name!r}, ...)"
     check_takes(f"do of {where}", do, (2,), "a function of the registry and of a value")
     if isinstance(undo, EllipsisType | None):
         ends: Callable[[Any], Undo] = lambda _: undo  # noqa: E731  # one of two
     else:
-        wanted = "a function of the registry, a value, and what the step returned"
-        check_takes(f"undo of {where}", undo, (2, 3), wanted)
+        expected = "a function of the registry, a value, and what the step returned"
+        check_takes(f"undo of {where}", undo, (2, 3), expected)
         bind = _with_result if count_required(undo, 3) in (3, None) else _with
         ends = partial(partial, bind, undo)
     pairs = values.items() if isinstance(values, Mapping) else map(_named_value, values)
@@ -267,20 +269,20 @@ def use(
     constant: bool = False,
     unordered: bool = False,
 ) -> UseStep:
-    """A use of any registry: `perform(registry)` returns an answer to compare.
+    """Return a use of any registry: `perform(registry)` returns an answer to compare.
 
     Answers are compared by type, value and order; an error is an answer, too.
 
     Args:
         text: one line, as one would write the use.
         perform: a function of the registry, which may be a coroutine function.
-        raises: errors that the use is meant to raise, wherever it is performed.
-        constant: whether the answer is meant to be the same everywhere.
-        unordered: whether the order of what is answered does not count; the guarantee
-            then says that it was not looked at.
+        raises: errors that the use must raise at every state.
+        constant: True if the answer must be the same at every state.
+        unordered: True if the order of the items of the answer does not count; the
+            guarantee then says that the order was not compared.
 
     Raises:
-        NotAScenario: `perform` takes something else, or yields.
+        NotAScenario: `perform` has other parameters, or is a generator function.
     """
     where = f"use({text!r}, ...)"
     check_takes(f"perform of {where}", perform, (1,), "a function of the registry")
@@ -312,8 +314,8 @@ def _with_result(
     return function(target, value, result)
 
 
-def _texts(named: str | Step | Iterable[str | Step]) -> tuple[str, ...]:
-    several = (named,) if isinstance(named, str | Step) else named
+def _texts(references: str | Step | Iterable[str | Step]) -> tuple[str, ...]:
+    several = (references,) if isinstance(references, str | Step) else references
     return tuple(dict.fromkeys(str(each) for each in several))
 
 
@@ -324,35 +326,37 @@ def _classes(raises: Raises) -> tuple[type[BaseException], ...]:
 
 
 def _named_value(value: Any) -> tuple[str, Any]:
-    """How a value is written, and the value."""
+    """Return the text of a value, and the value."""
     if isinstance(value, type | FunctionType):
         return value.__name__, value
     text = repr(value)
     if " at 0x" in text:
         raise NotAScenario(
-            found=f"the value {text}, which is written with its address",
+            found=f"the value {text}, whose text contains its address",
             wanted="values by text: {'json': value, ...}",
         )
     return text, value
 
 
 def relations_of(
-    steps: Sequence[Step], given: Sequence[Step], ordered: Iterable[tuple[str, str]]
+    steps: Sequence[Step], initial: Sequence[Step], ordered: Iterable[tuple[str, str]]
 ) -> Relations:
-    """The relations of the steps, `ordered` being pairs of their texts.
+    """Return the relations of the steps; `ordered` are pairs of their texts.
+
+    `initial` are the steps of `Scenario.given`, which are always active.
 
     Raises:
-        NotAScenario: a step is named that is not there, or steps require each other.
+        NotAScenario: a step name is unknown, or steps require each other.
     """
     numbers = {each.text: number for number, each in enumerate(steps)}
-    always = {each.text for each in given}
+    always = {each.text for each in initial}
 
     def named(text: str, where: str) -> int:
         if text not in numbers:
             near = get_close_matches(text, numbers, n=3, cutoff=0.5) or list(numbers)
             raise NotAScenario(
-                found=f"{text!r} in {where}, which is no step of it",
-                wanted=f"one of its steps, such as {' or '.join(near[:3])}",
+                found=f"{text!r} in {where}, which is not a step of the scenario",
+                wanted=f"one of the steps, such as {' or '.join(near[:3])}",
             )
         return numbers[text]
 
@@ -380,9 +384,11 @@ def relations_of(
 
 
 def _symmetries(steps: Sequence[Step]) -> Iterator[Symmetry]:
-    """The classes of steps that are told to be exchangeable.
+    """Yield the classes of steps that are declared to be exchangeable.
 
-    Raises `NotAScenario` where nobody could tell two parameters apart in what is seen.
+    Raises:
+        NotAScenario: the text of one parameter occurs in that of another, so that
+            observations could not distinguish the two.
     """
     classes: dict[str, dict[int, tuple[str, ...]]] = {}
     for number, each in enumerate(steps):
@@ -398,20 +404,20 @@ def _symmetries(steps: Sequence[Step]) -> Iterator[Symmetry]:
             if any(occurs_in(text, other) for text in texts for other in others):
                 raise NotAScenario(
                     found=f"{steps[number].text} with symmetric=True, whose parameter "
-                    "stands in that of another step",
-                    wanted="parameters that can be told apart in what is seen",
+                    "occurs in that of another step",
+                    wanted="parameters that observations can distinguish",
                 )
         yield Symmetry(name, members)
 
 
 def declared_of(steps: Sequence[Step], uses: Sequence[UseStep]) -> frozenset[int]:
-    """The operations that are meant never to vary, or always to raise."""
+    """Return the operations that are declared never to vary, or always to raise."""
     operations: tuple[Step | UseStep, ...] = (*steps, *uses)
     return _numbers(each.constant or bool(each.raises) for each in operations)
 
 
-def _numbers(which: Iterable[bool]) -> frozenset[int]:
-    return frozenset(number for number, chosen in enumerate(which) if chosen)
+def _numbers(flags: Iterable[bool]) -> frozenset[int]:
+    return frozenset(number for number, chosen in enumerate(flags) if chosen)
 
 
 def _pair(one: str, other: str, named: Callable[[str, str], int]) -> tuple[int, int]:
@@ -428,18 +434,18 @@ def _check_possible(
     requires: Mapping[int, frozenset[int]],
     after: Mapping[int, frozenset[int]],
 ) -> None:
-    """Raises `NotAScenario` unless each step can be done at some time.
+    """Raise `NotAScenario` unless each step can be done at some time.
 
-    As in a topological order: what needs nothing but what is there can be done.
+    As in a topological sort: a step can be done once all steps that it needs are done.
     """
-    there: set[int] = set()
+    reachable: set[int] = set()
     left = set(range(len(steps)))
-    while found := {each for each in left if requires[each] | after[each] <= there}:
-        there |= found
-        left -= found
+    while ready := {each for each in left if requires[each] | after[each] <= reachable}:
+        reachable |= ready
+        left -= ready
     if left:
         texts = ", ".join(repr(steps[each].text) for each in sorted(left))
         raise NotAScenario(
             found=f"steps of which each waits for another ({texts})",
-            wanted="requires= and after= without a circle",
+            wanted="requires= and after= without a cycle",
         )

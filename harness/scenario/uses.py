@@ -1,10 +1,10 @@
 """Uses of the dispatcher: calls and look-ups that must not change anything.
 
-The answer of a call is the kernels and handlers that ran, or the error.  Its arguments
-are those of `harness.scenario.effects`.
+The answer of a call lists the kernels and handlers that ran, or the error. Its
+arguments are those of `harness.scenario.effects`.
 
-After every single call the thread must be as it was before; calls that change it are
-added to `Recorder.disturbed`.
+After every single call the thread must be as before; calls that change it are added to
+`LabelRecorder.disturbed`.
 """
 
 from collections.abc import Callable, Hashable
@@ -32,7 +32,7 @@ from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.schema.parser import parse_name
 from everyorder.runtime.tensors.keys import STATE
 
-# The kind of tensors that a call in a context is made with.
+# The kind of tensors for a call in a context.
 PLAIN = "cpu"
 
 
@@ -42,22 +42,22 @@ def answers(
     kinds: tuple[str, ...],
     before: Moment | None = None,
 ) -> list[tuple[str, str]]:
-    """Call an operator with each kind of tensors; what ran, or the error.
+    """Call an operator with each kind of tensors; return pairs of kind and answer.
 
-    Without a schema there are no arguments to make: one call answers for all kinds.
-    `before` is what the thread is in now, if the caller knows it.
+    Without a schema the arguments are unknown: one call answers for all kinds. `before`
+    is the current state of the thread, if the caller has it.
     """
     recorder: LabelRecorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
     ran, locked = recorder.labels, recorder.locked
     call, before = handle.call, before or Moment()
     entry = target.state.entry(handle.name)
     if entry is None or not entry.definitions:
-        found = _answer(call, (), ran)
+        shared_answer = _answer(call, (), ran)
         if locked or not before.is_unchanged():
             _note_disturbance(target, recorder, handle, before)
-        return [(kind, found) for kind in kinds]
+        return [(kind, shared_answer) for kind in kinds]
     live, copies = before.live, before.copies
-    said = []
+    pairs = []
     for kind, arguments in calls_for(entry.definitions[0].reading, kinds):
         # As `_answer` and `is_unchanged`, without calls: most of a walk is spent here.
         ran.clear()
@@ -67,17 +67,17 @@ def answers(
             ran.append(f"MissingKernel: {error.reason}")
         except Exception as error:
             ran.append(_error_answer(error))
-        said.append((kind, ran[0] if len(ran) == 1 else _joined(ran)))
+        pairs.append((kind, ran[0] if len(ran) == 1 else _joined(ran)))
         if live != copies or locked:
             before = _note_disturbance(target, recorder, handle, before)
             live, copies = before.live, before.copies
-    return said
+    return pairs
 
 
 def answer_per_system(target: Dispatcher, handle: OperatorHandle, kind: str) -> str:
-    """Call an operator with a tensor that a step made, or where a step made a context.
+    """Call an operator with a tensor of a step, or in a context of a step.
 
-    The answer says so where the step is not active.
+    If the step is not active, return the answer "no KIND".
     """
     effects = effects_of(target)
     what, _, name = kind.partition(":")
@@ -92,15 +92,15 @@ def answer_per_system(target: Dispatcher, handle: OperatorHandle, kind: str) -> 
             with context:
                 return call(*arguments)
 
-        found = _answer_with(target, inside, handle, probe_tensor(PLAIN))
+        answer = _answer_with(target, inside, handle, probe_tensor(PLAIN))
     else:
         tensor = effects.tensor(kind)
         if tensor is None:
             return f"no {kind}"
-        found = _answer_with(target, handle.call, handle, tensor)
+        answer = _answer_with(target, handle.call, handle, tensor)
     if effects.recorder.locked or not before.is_unchanged():
         _note_disturbance(target, effects.recorder, handle, before)
-    return found
+    return answer
 
 
 def _answer_with(
@@ -116,14 +116,14 @@ def _answer_with(
 def answers_and_calls(
     target: Dispatcher, handle: OperatorHandle, kinds: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], tuple[Call, ...]]:
-    """`answers`, and each call with what surrounded it, for the laws of a run."""
+    """Return `answers`, and each call with its surroundings, for the laws of a run."""
     recorder: LabelRecorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
     lock: Lockable = target.lock  # type: ignore[attr-defined]  # and this
 
     def sample() -> Surroundings:
         return surroundings(LOCAL, DEPTH, lock, STATE)
 
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     calls = []
     for kind in kinds:
         state = target.state
@@ -134,16 +134,16 @@ def answers_and_calls(
         recorder.sample = sample
         before = sample()
         try:
-            found += answers(target, handle, (kind,))
+            pairs += answers(target, handle, (kind,))
         finally:
             recorder.sample = None
         inside = tuple(recorder.inside)
         recorder.inside.clear()
         ran = recorder.labels[0] if inside else None
         calls.append(Call(str(handle.name), state, bits, before, sample(), inside, ran))
-    # They are told among these calls.
+    # These calls are reported with the calls above.
     recorder.disturbed.clear()
-    return found, tuple(calls)
+    return pairs, tuple(calls)
 
 
 def _answer(
@@ -158,7 +158,7 @@ def _answer(
 
 
 def _error_answer(error: Exception) -> str:
-    """An error as an answer; a kernel's own error is one like any other."""
+    """Return an error as an answer; errors of the runtime are shown by their code."""
     if isinstance(error, MissingKernel):
         return f"MissingKernel: {error.reason}"
     if isinstance(error, EveryorderError):
@@ -176,9 +176,9 @@ def _note_disturbance(
     handle: OperatorHandle,
     before: Moment,
 ) -> Moment:
-    """Note a call that changed its thread, or ran something under the lock.
+    """Record a call that changed its thread, or ran a function under the lock.
 
-    What the thread is in after it.
+    Returns the state of the thread after it.
     """
     lock: Lockable = target.lock  # type: ignore[attr-defined]  # the system's dispatcher has one
     after = Moment()
@@ -191,10 +191,12 @@ def _note_disturbance(
 
 
 def call(op: str, kind: str = "cpu") -> UseStep:
-    """Call an operator with tensors of a kind (`harness.scenario.effects`).
+    """Return a use that calls an operator with tensors of a kind.
+
+    The kinds are in `harness.scenario.effects`.
 
     Raises:
-        BadScenario: there is no such kind, and there are no such keys.
+        BadScenario: `kind` is unknown and does not list dispatch keys.
     """
     name = parse_name(op)
     check_probe(kind)
@@ -209,9 +211,9 @@ def call(op: str, kind: str = "cpu") -> UseStep:
 
 
 def look_up(op: str, *, constant: bool = False) -> UseStep:
-    """Find an operator's schema, as `Dispatcher.find_schema` does.
+    """Return a use that finds an operator's schema, as `Dispatcher.find_schema` does.
 
-    `constant` as for `use`.
+    `constant` is as for `use`.
     """
 
     def perform(target: Dispatcher) -> Hashable:

@@ -1,25 +1,25 @@
-"""How to read what instances of built-in types hold: the table of known types.
+"""The table of known types: accessors for the contents of built-in types' instances.
 
-The table maps a type to how its instances are read: `body` says whether they are a
-sequence, a dict, a set or none of these, and `parts` returns labelled values beside the
-body.  Subclasses are read by the table of their nearest known base, except for some
+The table maps a type to an `Accessor`: `body` is the kind of its contents (a sequence,
+a dict, a set or none of these), and `parts` returns further labelled values.
+Subclasses are read by the accessor of their nearest known base, except for some types
 that are read exactly, whose subclasses are laid out like any class.  A type that is not
-in the table, and of which something is not explained by its layout, is opaque.
+in the table, and whose layout does not explain its whole size, is opaque.
 
-- *Exceptions*: arguments, cause, context, notes, and what each class adds in C, like
-  the file name of an `OSError`; its descriptors stand in the class that adds them.
-- *Iterators*: what is left, as `__reduce__` of a built-in type tells it, which leaves
-  the iterator where it is.  Those over dicts and sets also tell which one they run
-  over, because they notice when it changes.
-- *Arrays* of numpy, without importing it: bytes, layout, whether it can be written, and
-  what it is a view of.
-- *Event loops* of asyncio: what they still have to do (callbacks, timers, asynchronous
-  generators, file descriptors that are watched).  Sockets, selector and clock are the
-  loop's own business, and nobody's state.
+- *Exceptions*: arguments, cause, context, notes, and the fields that each class adds in
+  C, like the file name of an `OSError`; the class that adds a field has its descriptor.
+- *Iterators*: the rest, as `__reduce__` of a built-in type returns it, which does not
+  advance the iterator.  Iterators over dicts and sets also refer to their container,
+  because they notice when it changes.
+- *Arrays* of numpy, without importing it: bytes, layout, whether they are writable, and
+  the base of a view.
+- *Event loops* of asyncio: their pending work (callbacks, timers, asynchronous
+  generators, watched file descriptors).  Sockets, selector and clock are internals of
+  the loop, and not part of any state.
 
 Rule: no line runs code of a user.  Types are exact or known bases, methods and
-descriptors are those of the base, never looked up on the instance, and nothing is
-compared or hashed except where built-in types alone are involved.
+descriptors are those of the base, never looked up on the instance, and values are
+compared or hashed only if they are of built-in types.
 
 Sources: the C structs and traverse functions of CPython 3.11 to 3.13.
 """
@@ -65,22 +65,22 @@ from everyorder.harness.state.layout import (
 
 
 def _exception(kind: type) -> Accessor:
-    """An exception with what its C struct adds to that of its base."""
+    """Return the accessor of an exception: the fields of its C structs, bases first."""
     fields: Parts = []
     for level in reversed(mro_of(kind)):
         if level is object:
             continue
-        for name, found in sorted(namespace_of(level).items()):
+        for name, descriptor in sorted(namespace_of(level).items()):
             kinds = (types.MemberDescriptorType, types.GetSetDescriptorType)
-            if type(found) in kinds and name != "__dict__":
-                fields.append((name, found.__get__))
+            if type(descriptor) in kinds and name != "__dict__":
+                fields.append((name, descriptor.__get__))
 
     def read(o: Any) -> Parts:
         parts: Parts = []
         for name, getter in fields:
             try:
                 value = getter(o)
-            except (AttributeError, TypeError):  # it is not set
+            except (AttributeError, TypeError):  # not set
                 value = ABSENT
             if value is not None or name == "args":
                 parts.append((name, value))
@@ -100,14 +100,14 @@ def _exceptions() -> dict[type, Accessor]:
 EXCEPTIONS = _exceptions()
 
 
-def _left(kind: type) -> Accessor:
-    """An iterator over a dict or a set: what is left, and of which one."""
+def _rest_of(kind: type) -> Accessor:
+    """Return the accessor of an iterator over a dict or a set: rest and source."""
     reduce: Any = kind.__reduce__
 
     def read(o: Any) -> Parts:
         try:
             left: Any = reduce(o)[1]
-        except RuntimeError:  # it changed size: whoever goes on is told so
+        except RuntimeError:  # the size changed: iterating raises
             left = "invalid"
         return [("left", left), *(("of", each) for each in gc.get_referents(o))]
 
@@ -115,21 +115,21 @@ def _left(kind: type) -> Accessor:
 
 
 class _Sequence:
-    """Something that `iter` takes for a sequence."""
+    """A class that `iter` accepts as a sequence."""
 
     def __getitem__(self, index: int) -> int:
         raise IndexError(index)
 
 
 def _over_tables() -> list[Any]:
-    """One iterator over a dict or a set of every kind."""
+    """Return one iterator over a dict or a set of every kind."""
     plain: dict[Any, Any] = {}
     views: list[Any] = [plain.keys(), plain.values(), plain.items()]
     return [iter(set()), *(each for v in views for each in (iter(v), reversed(v)))]
 
 
 def _others() -> list[Any]:
-    """One iterator of every other kind that has no name."""
+    """Return one iterator of every other kind that has no name."""
     deque: Any = collections.deque()
     texts: list[Any] = ["", "\u00e9\u20ac", b"", bytearray()]
     numbers: list[Any] = [range(0), range(1 << 70), array.array("b")]
@@ -145,18 +145,18 @@ def _others() -> list[Any]:
 
 
 def _table() -> dict[type, Accessor]:
-    found = {type(each): _left(type(each)) for each in _over_tables()}
+    table = {type(each): _rest_of(type(each)) for each in _over_tables()}
     for kind in [*map(type, _others()), *vars(itertools).values()]:
         if type(kind) is type and "__reduce__" in namespace_of(kind):
-            found[kind] = reduction(kind)
-    return found
+            table[kind] = reduction(kind)
+    return table
 
 
 ITERATORS = _table()
 
 
 def array_reader(kind: type) -> Accessor | None:
-    """How to read types of packages that are not imported here."""
+    """Return the accessor of a type of numpy, which is not imported here, or None."""
     if module_of(kind).partition(".")[0] != "numpy":
         return None
     numpy = sys.modules.get("numpy")
@@ -183,7 +183,7 @@ def _array(o: Any) -> Parts:
     offset = None
     if base is not None:
         offset = o.__array_interface__["data"][0] - _start(base, type(o))
-    held = o.dtype.hasobject
+    has_objects = o.dtype.hasobject
     return [
         ("dtype", o.dtype),
         ("shape", o.shape),
@@ -191,12 +191,12 @@ def _array(o: Any) -> Parts:
         ("writable", o.flags.writeable),
         ("base", base),
         ("offset", offset),
-        ("items" if held else "bytes", o.tolist() if held else o.tobytes()),
+        ("items", o.tolist()) if has_objects else ("bytes", o.tobytes()),
     ]
 
 
 def _start(base: Any, array: type) -> int:
-    """The address of the first byte of what an array is a view of."""
+    """Return the address of the first byte of the base of a view."""
     kind = type(base)
     if kind is bytes or kind is bytearray or kind is memoryview:
         base = sys.modules["numpy"].frombuffer(base, "u1")
@@ -218,12 +218,12 @@ _READ = (
     "_default_executor",
     "_signal_handlers",
 )
-# The loop watches a pipe of its own, to be woken up by.
+# The loop watches its own pipe, which wakes it up.
 _OWN_PIPES = 1
 
 
 def loop_reader(kind: type) -> Accessor | None:
-    """How to read a loop that is written in Python."""
+    """Return the accessor of an event loop that is written in Python, or None."""
     if module_of(kind).partition(".")[0] != "asyncio":
         return None
     events = sys.modules.get("asyncio.base_events")
@@ -254,7 +254,7 @@ def _attributes(o: Any) -> dict[str, Any]:
 LRU: Any = functools._lru_cache_wrapper
 
 
-# The part of a number that is not equal to itself; no attribute is called so.
+# The label of a number that is unequal to itself; no attribute has this name.
 NAN = "not a number"
 
 
@@ -263,7 +263,7 @@ def _value(label: str, convert: Callable[[Any], Any]) -> Accessor:
 
 
 def _number(value: complex) -> Parts:
-    """A number; one that is not equal to itself as text, with its bits behind it."""
+    """Return a number; one that is unequal to itself as text, followed by its bits."""
     if value == value:
         return [("value", value)]
     return [(NAN, f"{value} {marshal.dumps(value, 2)[1:].hex()}")]
@@ -278,26 +278,26 @@ def _referents(o: Any) -> Parts:
 
 
 def _ordered(o: Any) -> list[tuple[Any, Any]]:
-    """The items of an OrderedDict in its own order.
+    """Return the items of an OrderedDict in its own order.
 
-    Its iterators hash every key.  Where keys are no plain texts, the traverse function
-    tells: it ends with all keys in order, then all items of the dict.
+    Its iterators hash every key.  If keys are not plain texts, the order is taken from
+    the traverse function: it ends with all keys in order, then all items of the dict.
     """
     items = list(dict.items(o))
     values = {id(key): (key, value) for key, value in items}
     if all(type(key) is str for key, _ in items):
         keys = list(collections.OrderedDict.__iter__(o))
     else:
-        held = gc.get_referents(o)
+        referents = gc.get_referents(o)
         size = len(items)
-        keys = held[-3 * size : -2 * size]
+        keys = referents[-3 * size : -2 * size]
         if {id(key) for key in keys} != values.keys():
             raise Unreadable
     return [values[id(key)] for key in keys]
 
 
 def _cached(o: Any) -> Parts:
-    """An lru_cache: its size and all that it refers to, least recent first."""
+    """Return the size of an lru_cache and all its referents, least recent first."""
     info = LRU.cache_info(o)
     return [
         ("maxsize", info.maxsize),
@@ -311,7 +311,7 @@ def _lock(o: Any) -> Parts:
 
 
 def _rlock(o: Any) -> Parts:
-    # CPython prints both, and until 3.14 tells them in no other way.
+    # CPython prints both, and until 3.14 there is no other way to read them.
     owner, count = _HELD.findall(_RLOCK_REPR(o))[0]
     mine = "this thread" if int(owner) == threading.get_ident() else "another thread"
     return [("owner", mine if int(owner) else None), ("count", int(count))]
@@ -329,8 +329,8 @@ def _local(o: Any) -> Parts:
 
 
 def _default(variable: Any) -> Any:
-    """What a context variable answers where it was never set, or `ABSENT`."""
-    # First comes the name, which every variable has.
+    """Return the default of a context variable, or `ABSENT`."""
+    # The first referent is the name, which every variable has.
     referents = gc.get_referents(variable)
     return referents[1] if len(referents) > 1 else ABSENT
 
@@ -347,7 +347,7 @@ def _token(o: Any) -> Parts:
     default = _default(o.var)
     plain = (str, int, float, bool, type(None))
     if default is not ABSENT and not any(type(default) is each for each in plain):
-        raise Unreadable  # only the repr tells, and it asks the default for its own
+        raise Unreadable  # only a repr shows `used`, and it calls the default's repr
     used = " used " in contextvars.Token.__repr__(o).partition("var=")[0]
     old = o.old_value
     missing = old is contextvars.Token.MISSING
@@ -375,15 +375,15 @@ def _memory(o: Any) -> Parts:
         shape, strides = o.shape, o.strides
     except ValueError:
         return [("released", True)]
-    held = o.obj
-    if type(held) is bytes or type(held) is bytearray:
-        whole = o.nbytes == len(held)
+    owner = o.obj
+    if type(owner) is bytes or type(owner) is bytearray:
+        whole = o.nbytes == len(owner)
     else:
-        whole = type(held) is array.array and o.nbytes == len(held) * held.itemsize
-    if not whole or not o.contiguous:  # nothing tells where a part begins
+        whole = type(owner) is array.array and o.nbytes == len(owner) * owner.itemsize
+    if not whole or not o.contiguous:  # the offset of a part is unknown
         raise Unreadable
     return [
-        ("obj", held),
+        ("obj", owner),
         ("bytes", memoryview.tobytes(o)),
         ("format", o.format),
         ("shape", shape),
@@ -404,18 +404,18 @@ _callback_of = namespace_of(weakref.ReferenceType)["__callback__"].__get__
 
 
 def _zone(o: Any) -> Parts:
-    if o.key is None:  # read from a file that nobody knows any more
+    if o.key is None:  # read from an unknown file
         raise Unreadable
     return [("key", o.key)]
 
 
 def _stream_state(kind: Any) -> Accessor:
-    """A stream in memory: its text or bytes, where it stands, whether it is closed."""
+    """Return the accessor of a stream in memory: contents, position, or closed."""
     state = kind.__getstate__
 
     def read(o: Any) -> Parts:
         try:
-            return [("state", state(o)[:-1])]  # the last are its attributes
+            return [("state", state(o)[:-1])]  # the last item holds its attributes
         except ValueError:
             return [("closed", True)]
 
@@ -477,7 +477,7 @@ _TABLE: dict[type, Accessor] = {
         parts=members(types.GenericAlias, "__origin__", "__args__", "__unpacked__")
     ),
     types.UnionType: Accessor(parts=lambda o: [("__args__", o.__args__)]),
-    # What threads and contexts hold; the scope of a proof is one of each.
+    # State by thread and context; the scope of a proof is one of each.
     type(threading.Lock()): Accessor(parts=_lock),
     _RLock: Accessor(parts=_rlock),
     _Local: Accessor(parts=_local),
@@ -522,7 +522,7 @@ _EXACT[zoneinfo.ZoneInfo] = Accessor(parts=_zone)
 
 
 def _views() -> dict[type, Accessor]:
-    """The views of dicts, which have no names."""
+    """Return the accessors of the views of dicts, which have no names."""
     plain: dict[Any, Any] = {}
     ordered: Any = collections.OrderedDict()
     views = [
@@ -534,34 +534,34 @@ def _views() -> dict[type, Accessor]:
 
 
 def _links() -> dict[type, Accessor]:
-    """What links the entries of a cache; the cache itself tells what is in them."""
+    """Return accessors of cache links; the cache itself has the entries."""
     cache = functools.lru_cache(1)(_nothing)
     cache(None)
     links: list[type] = [
         type(each)
-        for held in gc.get_referents(cache)
-        if type(held) is dict
-        for each in held.values()
+        for entries in gc.get_referents(cache)
+        if type(entries) is dict
+        for each in entries.values()
         if type(each).__name__ == "_lru_list_elem"
     ]
     return dict.fromkeys(links, Accessor(parts=_nothing))
 
 
 def _type_parameters() -> dict[type, Accessor]:
-    """Type variables and their like, which C makes from Python 3.12 on.
+    """Return accessors of type variables and the like, C types from Python 3.12 on.
 
-    They have attributes without showing the dict of them; their referents do.
+    They have attributes but do not show the dict of them; the referents include it.
     """
-    found = {}
+    table = {}
     for name in ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType"):
         kind = getattr(typing, name, None)
         if kind is not None and "__name__" in namespace_of(kind):
-            told = (types.MemberDescriptorType, types.GetSetDescriptorType)
+            descriptors = (types.MemberDescriptorType, types.GetSetDescriptorType)
             flags = ("__covariant__", "__contravariant__", "__infer_variance__")
             names = ("__name__", *(each for each in flags if hasattr(kind, each)))
-            if type(namespace_of(kind)["__name__"]) in told:
-                found[kind] = Accessor(parts=_parameter(members(kind, *names)))
-    return found
+            if type(namespace_of(kind)["__name__"]) in descriptors:
+                table[kind] = Accessor(parts=_parameter(members(kind, *names)))
+    return table
 
 
 def _parameter(flags: Callable[[Any], Parts]) -> Callable[[Any], Parts]:
@@ -577,22 +577,22 @@ _TABLE[_field] = reduction(_field)
 _EXACT |= _type_parameters()
 
 
-# By id: a metaclass may say how its classes are hashed.
+# By id: a metaclass may define how its classes are hashed.
 _BY_ID = {id(kind): accessor for kind, accessor in _TABLE.items()}
 _EXACT_BY_ID = {id(kind): accessor for kind, accessor in _EXACT.items()}
 add_readable(_BY_ID.keys())
 
 
 def accessor_of(kind: type) -> Accessor | None:
-    """How to read the base of an instance whose chain of classes ends at a type."""
+    """Return the accessor of the last type in an instance's chain of classes."""
     return None if kind is object else _BY_ID.get(id(kind))
 
 
 def exact_accessor(kind: type) -> Accessor | None:
-    """How to read instances of exactly this type, if that is special."""
+    """Return the accessor for instances of exactly this type, if there is one."""
     return _EXACT_BY_ID.get(id(kind)) or array_reader(kind) or loop_reader(kind)
 
 
 def set_exact_accessor(kind: type, accessor: Accessor) -> None:
-    """Read instances of exactly this type by that accessor from here on."""
+    """Read instances of exactly this type by `accessor` from now on."""
     _EXACT_BY_ID[id(kind)] = accessor

@@ -1,26 +1,27 @@
-"""Which C functions operations call, and which of them may hide state.
+"""The C functions that operations call, and those among them that may hide state.
 
-A C function can keep state where no object shows it: `_codecs.register` appends to a
-list of the interpreter, `time.time` reads a clock, `id` tells an address.  No canonical
-form sees that.  So one pass over the operations is played under a profiler, which lists
-the C functions called; one that is not known to be pure is an assumption of any proof.
+A C function can keep state in a place that no object shows: `_codecs.register` appends
+to a list of the interpreter, `time.time` reads a clock, `id` returns an address.  The
+canonical form does not contain such state.  So one pass over the operations is played
+under a profiler, which lists the called C functions; a function that is not known to be
+pure is an assumption of any proof.
 
 Rules:
-- *pure* means: keeps and reads nothing but objects that the canonical form sees.  A
-  `dict.pop` is pure, though it changes the dict;
-- PURE is the whole knowledge; what it does not name is impure;
-- calls made by the harness's own frames, by pytest's and by an event loop's are not the
-  operations' business;
-- a profiler that is there already is left alone, and then nothing is known.
+- *pure* means: keeps and reads only objects that the canonical form sees.  A `dict.pop`
+  is pure, though it changes the dict;
+- PURE lists all pure functions; every other one is impure;
+- calls from frames of the harness, of pytest and of an event loop are not calls of the
+  operations;
+- an installed profiler is left alone, and then the calls are unknown.
 
-How it works: `sys.setprofile` tells each call of a C function with the frame that makes
-it.  C code that calls C code is not told (`map(time.time, ...)`), so each Python
-function that runs is read once as well: a C function that it loads without calling it
-itself is taken for called.  One that it gets from objects (`map(TABLE["now"], ...)`) is
-met by the canonical form, and `names_of` says which of those hide state.  Types that
-are called (`count()`) are not told either; what they keep is in their instances, which
-the canonical form shows or calls opaque.  A `methodcaller` calls what it is asked to by
-name: it is taken for a C function that hides state.
+How it works: `sys.setprofile` reports each call of a C function with the calling frame.
+Calls from C to C are not reported (`map(time.time, ...)`), so each Python function that
+runs is read once as well: a C function that it loads without calling it itself counts
+as called.  A C function that is read from an object (`map(TABLE["now"], ...)`) is in
+the canonical form, and `names_of` returns those that hide state.  Calls of types
+(`count()`) are not reported either; their state is in their instances, which the
+canonical form shows or reports as opaque.  A `methodcaller` calls a method by name: it
+counts as a C function that hides state.
 """
 
 import dis
@@ -53,9 +54,9 @@ from everyorder.harness.state.layout import (
 from everyorder.harness.state.scope import package_of
 
 # By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
-# functions and methods.  Not here, because they lie: `id` and `hash` (addresses, the
-# hash seed), `print`, `open`, `input` (streams), `__sizeof__` of anything (capacity),
-# and whatever the interpreter keeps for itself.
+# functions and methods.  Left out, because they depend on hidden state: `id` and `hash`
+# (addresses, the hash seed), `print`, `open`, `input` (streams), `__sizeof__` of any
+# object (capacity), and all state of the interpreter itself.
 PURE: Mapping[str, str] = {
     "builtins": """
         __build_class__ __import__ abs aiter all anext any ascii bin callable chr
@@ -75,14 +76,14 @@ PURE: Mapping[str, str] = {
         range_iterator.* reversed.* set.* set_iterator.* slice.* staticmethod.* str.*
         str_iterator.* super.* traceback.* tuple.* tuple_iterator.* type.* zip.*
     """,
-    # What they cache is a function of classes, unless a hook decides: see `_has_hook`.
+    # They cache functions of classes, unless a hook decides: see `_has_hook`.
     "_abc": "_abc_init _abc_instancecheck _abc_subclasscheck _get_dump",
-    # Each fresh system has a loop of its own; the tasks that are left are state.
+    # Each fresh system has its own loop; pending tasks are state.
     "_asyncio": "*",
     "_bisect": "*",
-    # Not what writes into a hash or goes on with a stream: it shows in no object.
+    # Without updates of a hash or continued streams: their state shows in no object.
     "_blake2": "blake2b.digest blake2b.hexdigest blake2s.digest blake2s.hexdigest",
-    # Look-ups; `register` and its like, which write what they read, are not here.
+    # Look-ups, without `register` and the like, which write what they read.
     "_codecs": """
         ascii_decode ascii_encode charmap_build charmap_decode charmap_encode decode
         encode escape_decode escape_encode latin_1_decode latin_1_encode lookup
@@ -126,7 +127,7 @@ PURE: Mapping[str, str] = {
     "binascii": "*",
     "cmath": "*",
     "collections": "*",
-    # Not `now`, `today`, `timestamp` and their like, which read clock or time zone.
+    # Without `now`, `today`, `timestamp` and the like, which read clock or time zone.
     "datetime": """
         date.__format__ date.__reduce__ date.ctime date.fromisocalendar
         date.fromisoformat date.fromordinal date.isocalendar date.isoformat
@@ -164,30 +165,29 @@ PURE: Mapping[str, str] = {
 }
 _KNOWN = {module: frozenset(names.split()) for module, names in PURE.items()}
 
-# What some functions of the standard library call soundly, with the reason.
+# Impure functions that some modules of the standard library call soundly, with reasons.
 SOUND: Mapping[str, frozenset[str]] = {
-    # an object met before is known by its id, which goes no further
+    # the id identifies an object met before, and is used for nothing else
     "copy": frozenset({"id"}),
     "dataclasses": frozenset({"id"}),
     "inspect": frozenset({"id", "sys.getrecursionlimit"}),
     "json.encoder": frozenset({"id"}),
     "pprint": frozenset({"id"}),
     "reprlib": frozenset({"id"}),
-    # a dispatcher forgets its cache when the counter of registrations moved
+    # a dispatcher clears its cache when the counter of registrations changed
     "functools": frozenset({"_abc.get_cache_token"}),
-    # the counter moves with `warnings.filters`, which is a list in plain sight
+    # the counter changes with `warnings.filters`, which is a visible list
     "warnings": frozenset({"_warnings._filters_mutated"}),
 }
-# A hash ends in a hash table, whose order is assumed unread in every proof.
+# A hash is used in a hash table, whose order is assumed unread in every proof.
 SOUND_IN_HASH = frozenset({"hash", "id"})
 
-# What no state decides, so that nothing is proven of who calls it.  The functions of
-# `random` are not among it: they have a state, which is read.
+# Random results, which no state determines: nothing is proven of their callers.  The
+# functions of `random` are not listed: they have a state, which is read.
 CHANCE = frozenset({"os.getrandom", "os.urandom", "_uuid.generate_time_safe"})
 
-# Frames that belong to whoever plays the operations: pytest's, and the event loop's,
-# which waits and reads the clock for every coroutine; and those of hypothesis, which
-# takes the time of the collector.
+# Modules that play the operations: pytest, and the event loop, which waits and reads
+# the clock for every coroutine; and hypothesis, which measures the collector.
 MACHINERY = frozenset(
     {
         "_pytest",
@@ -208,7 +208,7 @@ _LIBRARY = str(Path(dis.__file__).resolve().parent)
 _IMPORTER = ("<frozen importlib", "<frozen zipimport")
 _NOTHING = "nothing was played under the audit"
 _ABC_CHECKS = frozenset({"_abc._abc_instancecheck", "_abc._abc_subclasscheck"})
-# Modules as everybody calls them.
+# Modules by their usual names.
 _SHOWN = {"posix": "os", "nt": "os", "_io": "io"}
 _C_METHODS = (
     MethodDescriptorType,
@@ -225,8 +225,8 @@ _CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 class CallAudit:
     """Lists the C functions called while it is entered; it may be entered repeatedly.
 
-    It holds names only.  An audit that found a profiler at work, or whose profiler was
-    replaced by an operation, is not `complete`, and its caveats say so.
+    It holds names only.  An audit is not `complete` if a profiler was installed
+    already, or if an operation replaced its profiler; then its caveats report that.
     """
 
     def __init__(self) -> None:
@@ -237,11 +237,11 @@ class CallAudit:
         self._hook: Callable[[FrameType, str, Any], None] | None = None
 
     def __enter__(self) -> Self:
-        found = sys.getprofile()
-        if found is None:
+        profiler = sys.getprofile()
+        if profiler is None:
             if self._gap == _NOTHING:
                 self._gap = ""
-            # One object for both looks: each access makes another bound method.
+            # One object for both uses: each access creates another bound method.
             self._hook = self._event
             sys.setprofile(self._hook)
         else:
@@ -261,13 +261,13 @@ class CallAudit:
             else:
                 self._gap = "an operation replaced the profiler"
             self._hook = None
-        # Code of functions made by operations must not live on here.
+        # Do not keep code of functions made by operations alive.
         self._callers.clear()
 
     def count(self, function: object) -> None:
-        """Counts an operation that is a C function itself; any other is ignored.
+        """Count an operation that is a C function itself; any other is ignored.
 
-        The harness calls it, so the profiler takes it for the harness's own call.
+        The harness calls it, so the profiler attributes the call to the harness.
         """
         while type(function) is partial:
             function = function.func
@@ -279,21 +279,21 @@ class CallAudit:
 
     @property
     def complete(self) -> bool:
-        """Whether every call of the operations played was seen."""
+        """Return True if every call of the played operations was recorded."""
         return not self._gap
 
     def calls(self) -> tuple[str, ...]:
-        """The names of all C functions called, sorted."""
+        """Return the names of all called C functions, sorted."""
         return tuple(sorted(self._calls))
 
     def impure_calls(self) -> tuple[str, ...]:
-        """Those called that are not known to be pure, sorted."""
+        """Return the called functions that are not known to be pure, sorted."""
         return tuple(sorted(self._impure))
 
     def caveats(self) -> tuple[Caveat, ...]:
-        """What a proof has to assume, in one line; nothing when all calls are pure.
+        """Return the assumptions of a proof in one line; none if all calls are pure.
 
-        Nothing is proven of what is decided by chance.
+        With random results there is no proof: the caveat is `outside`.
         """
         why_not = self._gap and (
             f"C functions that hide state were not audited: {self._gap}"
@@ -301,7 +301,7 @@ class CallAudit:
         return caveats_of(self._impure, why_not)
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Takes one event of the profiler."""
+        """Handle one event of the profiler."""
         if event == "c_call":
             sound = self._caller(frame)
             if sound is not None:
@@ -313,11 +313,11 @@ class CallAudit:
                     self._record(function, sound, frame)
 
     def _caller(self, frame: FrameType) -> frozenset[str] | None:
-        """What this frame may call soundly; None if its calls do not count."""
+        """Return the impure calls allowed to a frame; None if calls do not count."""
         code = frame.f_code
-        known = self._callers.get(id(code))
-        if known is None:
-            known = self._callers[id(code)] = (code, _judge(frame))
+        caller = self._callers.get(id(code))
+        if caller is None:
+            caller = self._callers[id(code)] = (code, _judge(frame))
         if (
             code.co_name == "_find_and_load_unlocked"
             and code.co_filename.startswith(_IMPORTER)
@@ -325,7 +325,7 @@ class CallAudit:
         ):
             self._calls.add(f"__import__({name!r})")
             self._impure.add(f"__import__({name!r})")
-        return known[1]
+        return caller[1]
 
     def _record(self, function: Any, sound: frozenset[str], frame: FrameType) -> None:
         name, pure = _identify(function)
@@ -337,14 +337,14 @@ class CallAudit:
 
 
 def caveats_of(names: Iterable[str], more: str = "") -> tuple[Caveat, ...]:
-    """What calls of functions that hide state leave open, and what else is assumed."""
+    """Return caveats for calls of impure functions, and for the assumption `more`."""
     impure = set(names)
     chance = sorted(impure & CHANCE)
     hiding = sorted(impure - CHANCE)
-    told = [f"{_CALLS}{', '.join(hiding)}"] if hiding else []
+    texts = [f"{_CALLS}{', '.join(hiding)}"] if hiding else []
     if more:
-        told.append(more)
-    caveats = [Caveat("assumed", "; ".join(told))] if told else []
+        texts.append(more)
+    caveats = [Caveat("assumed", "; ".join(texts))] if texts else []
     if chance:
         text = f"{_CALLS}{', '.join(chance)}{_BY_CHANCE}"
         caveats.append(Caveat("outside", text))
@@ -352,36 +352,36 @@ def caveats_of(names: Iterable[str], more: str = "") -> tuple[Caveat, ...]:
 
 
 def merge_caveats(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
-    """Caveats without repetition, and all calls in one line of each kind.
+    """Return caveats without repetition, and all calls in one line of each kind.
 
-    They come from the audit, from the objects, and from other processes.
+    The caveats are of the audit, the objects, and other processes.
     """
-    kept: dict[Caveat, None] = {}
+    merged: dict[Caveat, None] = {}
     names: set[str] = set()
     for each in caveats:
-        told, _, more = each.text.partition("; ")
-        if not told.startswith(_CALLS):
-            kept[each] = None
+        call_list, _, more = each.text.partition("; ")
+        if not call_list.startswith(_CALLS):
+            merged[each] = None
             continue
-        told = told.removeprefix(_CALLS).removesuffix(_BY_CHANCE)
-        names.update(told.split(", "))
+        call_list = call_list.removeprefix(_CALLS).removesuffix(_BY_CHANCE)
+        names.update(call_list.split(", "))
         if more:
-            kept[Caveat(each.kind, more)] = None
-    return (*kept, *caveats_of(names))
+            merged[Caveat(each.kind, more)] = None
+    return (*merged, *caveats_of(names))
 
 
 def names_of(functions: Iterable[Any]) -> frozenset[str]:
-    """The names of those C functions that are not known to be pure."""
-    told = map(_identify, functions)
-    return frozenset([name for name, pure in told if not pure])
+    """Return the names of those C functions that are not known to be pure."""
+    identities = map(_identify, functions)
+    return frozenset([name for name, pure in identities if not pure])
 
 
 @contextmanager
 def pause_call_audit() -> Iterator[None]:
-    """Context: what the harness itself does is not listed.
+    """Do not record the calls of the harness in this context.
 
-    A profiler that is not an audit's goes on: one that is written in C could not be
-    installed again.
+    The profiler is left installed if it is not an audit's: one that is written in C
+    could not be installed again.
     """
     hook = sys.getprofile()
     if type(getattr(hook, "__self__", None)) is not CallAudit:
@@ -395,7 +395,7 @@ def pause_call_audit() -> Iterator[None]:
 
 
 def _identify(function: Any) -> tuple[str, bool]:
-    """A C function's name as told, and whether PURE knows it."""
+    """Return the name of a C function, and True if PURE lists it."""
     if function is operator.methodcaller:
         return "operator.methodcaller", False
     if type(function) in (MethodDescriptorType, ClassMethodDescriptorType):
@@ -424,12 +424,16 @@ def _of_type(kind: type, name: str) -> tuple[str, bool]:
 def _is_pure(module: str, name: str) -> bool:
     if name.endswith("__sizeof__"):
         return False
-    known = _KNOWN.get(module, frozenset())
-    return name in known or "*" in known or f"{name.rpartition('.')[0]}.*" in known
+    pure_names = _KNOWN.get(module, frozenset())
+    return (
+        name in pure_names
+        or "*" in pure_names
+        or f"{name.rpartition('.')[0]}.*" in pure_names
+    )
 
 
 def _judge(frame: FrameType) -> frozenset[str] | None:
-    """What a frame may call soundly; None for frames whose calls do not count."""
+    """Return the impure calls allowed to a frame; None if its calls do not count."""
     file = frame.f_code.co_filename
     if file.startswith((_HARNESS, *_IMPORTER)):
         return None
@@ -450,7 +454,7 @@ def _in_library(file: str) -> bool:
 
 
 def _has_hook(kind: Any) -> bool:
-    """Whether an ABC decides by a `__subclasshook__` of its own, which may change."""
+    """Return True if an ABC has a `__subclasshook__` of a user, which may change."""
     if not _is_class(kind):
         return False
     for base in mro_of(kind):
@@ -464,7 +468,7 @@ def _has_hook(kind: Any) -> bool:
 
 
 class _Load(NamedTuple):
-    """One instruction that loads a name, by what it begins or goes on with."""
+    """One instruction that loads a name, the first or a later one of a chain."""
 
     name: str
     goes_on: bool
@@ -472,23 +476,23 @@ class _Load(NamedTuple):
 
 
 def _loaded(code: CodeType) -> list[_Load]:
-    """What code loads by name."""
-    found: list[_Load] = []
+    """Return the names that code loads."""
+    loads: list[_Load] = []
     attached = False
     for instruction in dis.get_instructions(code):
         begins = instruction.opname in _CODE_GLOBAL
         goes_on = attached and instruction.opname in _CODE_ATTRIBUTE
         attached = begins or goes_on
         if attached:
-            found.append(_Load(instruction.argval, goes_on, _is_callee(instruction)))
-    return found
+            loads.append(_Load(instruction.argval, goes_on, _is_callee(instruction)))
+    return loads
 
 
 _loads_of = Memo(_loaded)
 
 
 def _passed_functions(frame: FrameType) -> list[Any]:
-    """The impure C functions that a frame's code loads and does not call itself."""
+    """Return the impure C functions that a frame's code loads but does not call."""
     code = frame.f_code
     if not any(_reach(frame, name) is not None for name in code.co_names):
         return []
@@ -507,7 +511,7 @@ def _passed_functions(frame: FrameType) -> list[Any]:
 
 
 def _reach(frame: FrameType, name: Any) -> Any:
-    """A global that is or may hold a C function."""
+    """Return a global that is or may hold a C function, or None."""
     value = dict.get(frame.f_globals, name)
     if value is None:
         value = dict.get(frame.f_builtins, name)
@@ -540,5 +544,5 @@ def _is_c_function(value: object) -> bool:
 
 
 def _is_callee(instruction: dis.Instruction) -> bool:
-    """Whether an instruction loads what is called next; NULL stands beside it."""
+    """Return True if an instruction loads the next callee; it is paired with NULL."""
     return instruction.opname == "LOAD_METHOD" or "NULL" in instruction.argrepr

@@ -1,16 +1,16 @@
-"""State that no container shows: what objects keep in C, and what the thread does.
+"""State that no container shows: state in C structs, and state of the thread.
 
-`_TOKENS` is the table of types that refer to nothing, or not to all they keep, and of
-how each is read as a value: a scan by ids cannot see that.  `thread_state` is what this
-thread and process keep, by what it is called.
+`_TOKENS` is the table of types that do not refer to all their state, with a reader for
+each: a scan by ids cannot see that state.  `thread_state` is the state of this thread
+and process, by name.
 
 Rules:
-- nothing here runs code of the program: objects are read by the descriptors and
+- no line here runs code of the program: objects are read by the descriptors and
   functions of the base types, never by attributes;
-- reading changes nothing, and what is returned keeps nothing alive.
+- reading changes nothing, and the result keeps no object alive.
 
-Not here, because nobody can read it back: the umask, the codecs and error handlers
-registered, audit hooks.  The audit of C calls tells those who write them.
+Not covered, because it cannot be read back: the umask, registered codecs and error
+handlers, audit hooks.  The audit of C calls reports their writers.
 """
 
 import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
@@ -51,12 +51,13 @@ from everyorder.harness.state.layout import (
     raw_module_of,
 )
 
-# Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
+# Size of a buffer that is kept whole; of a larger one a digest, of the largest the
+# size.
 _LARGEST, _DIGESTED = 1 << 16, 1 << 26
 
 
 class ClassToken(NamedTuple):
-    """What a class keeps in C: by ids its subclasses and whom it was told of; names."""
+    """The state of a class in C: ids of registered and derived classes, and names."""
 
     registered: frozenset[int]
     subclasses: frozenset[int]
@@ -64,12 +65,12 @@ class ClassToken(NamedTuple):
     name: str
 
 
-_NOBODY: frozenset[int] = frozenset()
+_NO_IDS: frozenset[int] = frozenset()
 _subclasses_of: Callable[[type], list[type]] = type.__subclasses__
 
 
 def class_reader(kind: type) -> Callable[[type], Hashable]:
-    """How to read what a class keeps in C, to be made a `ClassToken` of."""
+    """Return the reader of a class's state in C; its result is for `ClassToken`."""
     meta = type(kind)
     registers = (
         meta is not type
@@ -81,14 +82,14 @@ def class_reader(kind: type) -> Callable[[type], Hashable]:
 
 def _class_reader(registers: bool, standard: bool) -> Callable[[type], Hashable]:
     def read(kind: type) -> Hashable:
-        registered: frozenset[int] | None = _NOBODY
-        below = _NOBODY
+        registered: frozenset[int] | None = _NO_IDS
+        below = _NO_IDS
         if registers:
             try:
                 registered = frozenset(map(id, _abc._get_dump(kind)[0]))
-            except TypeError:  # `_abc_impl` is something else by now
+            except TypeError:  # `_abc_impl` was replaced
                 registered = None
-        # Nobody finds plugins by the subclasses of a standard class.
+        # Plugins are not found by the subclasses of a standard class.
         if not standard and (subclasses := _subclasses_of(kind)):
             below = frozenset(map(id, subclasses))
         return registered, below, qualname_of(kind), name_of(kind)
@@ -112,9 +113,9 @@ def _overrides_attributes(meta: type) -> bool:
 
 
 def decimal_token(context: Any) -> Hashable:
-    """What is set in a context of decimals.
+    """Return the settings of a context of decimals.
 
-    Not the flags: every inexact division raises one, and hardly anybody reads them.
+    Not the flags: every inexact division raises one, and they are rarely read.
     """
     return (
         context.prec,
@@ -133,16 +134,16 @@ def _weak_token(reference: Any) -> Hashable:
 
 
 def _count_token(count: Any) -> Hashable:
-    # A counter of objects of somebody's own would be asked for their repr.
+    # The repr of a counter calls the repr of its values, which may be code of a user.
     parts = gc.get_referents(count)
     if all(type(part) in (int, float) for part in parts):
         return itertools.count.__repr__(count)
     return None
 
 
-def _buffer_token(found: Any) -> Hashable:
+def _buffer_token(source: Any) -> Hashable:
     try:
-        with memoryview(found) as view:
+        with memoryview(source) as view:
             if view.nbytes <= _LARGEST:
                 return view.tobytes()
             if view.nbytes > _DIGESTED:
@@ -179,11 +180,11 @@ def _remaining(iterator: Any) -> Hashable:
 
 
 def _accessor_token(accessor: Accessor) -> Callable[[Any], Hashable]:
-    """What the canonical form reads of an object, as far as that are plain values."""
+    """Return a reader by the accessor of the canonical form, for plain values only."""
 
-    def token(found: Any) -> Hashable:
-        assert accessor.parts is not None, "iterators have nothing but parts"
-        return _plain(accessor.parts(found))
+    def token(iterator: Any) -> Hashable:
+        assert accessor.parts is not None, "iterators have only parts"
+        return _plain(accessor.parts(iterator))
 
     return token
 
@@ -194,33 +195,33 @@ def _plain(value: Any) -> Hashable:
         return tuple(map(_plain, value))
     if kind in _ATOMS:
         return kind.__name__, value
-    # What `__reduce__` makes for the occasion is told by how far it is.
+    # An object made by `__reduce__` is represented by its remaining length.
     return _remaining(value) if kind in _ITERATOR_TYPES else id(kind)
 
 
 def _members_token(
     members: Sequence[tuple["weakref.ref[type]", Sequence[str]]],
 ) -> Callable[[Any], Hashable]:
-    """What C keeps as a plain value, and which members and slots are set.
+    """Return a reader of plain values of members, and of which members are set.
 
-    Those that are not have no place in a scan, where one may stand for another.  The
-    members are found by the names that their classes have for them, for a descriptor
-    that is kept would keep its class alive.
+    A member that is not set has no place in a scan, so another one could take its
+    place.  The members are looked up by name in their class, because a stored
+    descriptor would keep its class alive.
     """
 
-    def token(found: Any) -> Hashable:
+    def token(instance: Any) -> Hashable:
         here: list[Hashable] = []
         for reference, names in members:
-            owner = reference()  # None where the bases of the class are others now
+            owner = reference()  # None if the bases of the class changed
             space = {} if owner is None else namespace_of(owner)
             for name in names:
                 try:
                     member = space[name]
-                    # What stands in its place may be code of anybody's.
+                    # A replacement of the member may run code of a user.
                     if id(type(member)) not in _MEMBERS:
                         raise AttributeError(name)
-                    value = member.__get__(found)
-                except (AttributeError, KeyError):  # not set, or no member any more
+                    value = member.__get__(instance)
+                except (AttributeError, KeyError):  # not set, or not a member any more
                     here.append(_UNSET)
                 else:
                     here.append(value if type(value) in _ATOMS else _SET)
@@ -243,16 +244,16 @@ _ITERATORS: tuple[Iterator[Any], ...] = (
 _ITERATOR_TYPES = frozenset(map(type, _ITERATORS))
 _ATOMS = frozenset({int, bool, str, bytes, float, type(None)})
 _MEMBERS = frozenset(map(id, (types.MemberDescriptorType, types.GetSetDescriptorType)))
-# What stands for members that are no plain values, and for those that are not set.
+# Marks of members that are not plain values, and of those that are not set.
 _SET, _UNSET = object(), object()
-# What can be set in objects of C types and is no member.
+# Settings of objects of C types that are not members.
 _SETTINGS = {
     "_io.TextIOWrapper": "_CHUNK_SIZE",
     "builtins.OSError": "characters_written",
     "pyexpat.xmlparser": "buffer_size buffer_text namespace_prefixes "
     "ordered_attributes specified_attributes",
 }
-# Types of which a scan sees all references, and which keep nothing else.
+# Types whose whole state a scan sees as references.
 _TRAVERSED = frozenset(
     map(
         id,
@@ -272,8 +273,8 @@ _TRAVERSED = frozenset(
 # How to read the state that objects of a C type (and of its subclasses) keep in C.
 _TOKENS: dict[type, Callable[[Any], Hashable]] = {
     weakref.ReferenceType: _weak_token,
-    OrderedDict: lambda found: tuple(map(id, OrderedDict.__iter__(found))),
-    _random.Random: lambda found: hash(_random.Random.getstate(found)),
+    OrderedDict: lambda mapping: tuple(map(id, OrderedDict.__iter__(mapping))),
+    _random.Random: lambda generator: hash(_random.Random.getstate(generator)),
     _thread.LockType: _thread.LockType.locked,
     _thread.RLock: _thread.RLock.__repr__,  # owner and count
     itertools.count: _count_token,
@@ -292,7 +293,7 @@ _READERS = {id(kind): reader for kind, reader in _TOKENS.items()}
 
 
 def token_reader(kind: type) -> Callable[[Any], Hashable] | None:
-    """How to read what objects of a type keep in C, if they keep anything there."""
+    """Return the reader of state in C of a type's instances, or None."""
     if _is_buffer(kind):
         return _buffer_token
     for base in mro_of(kind):
@@ -303,24 +304,24 @@ def token_reader(kind: type) -> Callable[[Any], Hashable] | None:
 
 
 def _members_reader(kind: type) -> Callable[[Any], Hashable] | None:
-    """How to read members of C types and slots of classes, if that is needed."""
+    """Return the reader of members of C types and slots of classes, if needed."""
     members: list[tuple[weakref.ref[type], Sequence[str]]] = []
     in_c = False
     for base in mro_of(kind):
         if issubclass(base, type):
             return None
         space = namespace_of(base)
-        found = [
+        own_names = [
             name
             for name, member in space.items()
             if type(member) is types.MemberDescriptorType
         ]
         settings = _SETTINGS.get(f"{raw_module_of(base)}.{qualname_of(base)}", "")
-        found += settings.split()
-        if found:
-            members.append((weakref.ref(base), found))
-        in_c |= bool(found) and "__slots__" not in space
-    # One slot that gets set, or unset, is one reference more, or less.
+        own_names += settings.split()
+        if own_names:
+            members.append((weakref.ref(base), own_names))
+        in_c |= bool(own_names) and "__slots__" not in space
+    # A single slot needs no reader: setting it changes the number of references.
     several = sum(len(names) for _, names in members) > 1
     return _members_token(members) if in_c or several else None
 
@@ -329,10 +330,10 @@ _members_of = Memo(_members_reader)
 
 
 def _is_buffer(kind: type) -> bool:
-    """Whether its objects show all that they keep as a buffer.
+    """Return True if the instances show their whole state as a buffer.
 
-    Not those of subclasses, which may answer for their own; but what `ctypes` lays out
-    is always of one.
+    Subclasses do not count, because they may override it; but every class of `ctypes`
+    is laid out as a buffer.
     """
     if kind is bytearray or kind is array.array:
         return True
@@ -356,9 +357,9 @@ _SIGNALS = tuple(signal.valid_signals())
 
 
 def thread_state() -> dict[str, Hashable]:
-    """What containers do not show, as `{"the current directory": ...}`.
+    """Return state that containers do not show, as `{"the current directory": ...}`.
 
-    Context variables are not among it: see `variables`.
+    Context variables are separate: see `variables`.
     """
     state: dict[str, Hashable] = {
         "the recursion limit": sys.getrecursionlimit(),
@@ -374,17 +375,17 @@ def thread_state() -> dict[str, Hashable]:
     }
     for number in _SIGNALS:
         handler = signal.getsignal(number)
-        # The constants of `signal` are integers made anew at each look.
+        # The constants of `signal` are integers that are created at each access.
         state[f"the handler of {_name(number)}"] = (
             int(handler) if isinstance(handler, signal.Handlers) else id(handler)
         )
-    # A thread that never divided has no context yet; asking makes the default one.
+    # A thread that never divided has no context yet; reading creates the default one.
     state["the decimal context"] = decimal_token(getcontext())
     return state
 
 
 def variables(excluded: frozenset[int]) -> dict[int, tuple[str, Hashable]]:
-    """The context variables of this thread by id: what each is called, and its value.
+    """Return the context variables of this thread by id: name and value of each.
 
     Those with an id in `excluded` are left out.
     """
@@ -396,10 +397,10 @@ def variables(excluded: frozenset[int]) -> dict[int, tuple[str, Hashable]]:
 
 
 def context_values() -> dict[str, Any]:
-    """The values of the context variables of this thread, by the path to each.
+    """Return the values of the context variables of this thread, by the path to each.
 
-    Not the context of decimals, of which each fresh system has one of its own:
-    `thread_state` tells what is set in it.
+    Without the context of decimals, because each fresh system has its own: its settings
+    are in `thread_state`.
     """
     values: dict[str, Any] = {}
     namesakes: Counter[str] = Counter()

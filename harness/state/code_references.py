@@ -1,15 +1,15 @@
-"""What functions and modules reach: code, closures, defaults, and globals by name.
+"""The objects that functions and modules reach: code, closures, defaults, globals.
 
-A function reaches every global that its code, or code nested in it, loads or stores;
+A function reaches every global that its code, or nested code, loads or stores;
 `module.attribute` for modules that are followed, as far as an unbroken chain of
-attributes goes; and what it imports while it runs.  A module that is used in another
-way is reached as a whole, and so are all globals of a function that asks for them
+attributes reaches; and its imports at run time.  A module that is used in another way
+is reached as a whole, and so are all globals of a function that reads them as a dict
 (`globals()`, `eval`).
 
 A global is written once in a walk, by the record that reads it first, as the number of
-its module's dict, its name and its value.  Functions of one module share most of what
-they read, so this costs little.  The instructions are decoded once for each code
-object; the byte code is that of CPython 3.11 and later: `dis` would give the same at
+its module's dict, its name and its value.  Functions of one module share most of their
+globals, so this costs little.  The instructions are decoded once for each code object.
+The byte code is that of CPython 3.11 and later: `dis` would have the same result at
 fifty times the cost.
 """
 
@@ -49,19 +49,19 @@ _SKIPPED = {
     dis.opmap[name] for name in ("CACHE", "NOP", "PUSH_NULL") if name in dis.opmap
 }
 
-# Whoever loads one of these may read or write any global of the function's module.
+# A function that loads one of these may read or write any global of its module.
 _WHOLE = frozenset({"globals", "eval", "exec"})
 _WHOLE_ATTRIBUTES = frozenset({"__globals__", "f_globals"})
 
-# Constants of code that are values all through.
+# Constants of code that are values without references.
 _VALUES = (int, str, bytes, float, complex, bool, type(None), type(...))
 
 
 class Reads(NamedTuple):
-    """What a code object, with all code nested in it, may read of its surroundings.
+    """The names that a code object, with all nested code, may read.
 
-    `chains` are global names with the attributes that are taken from them at once;
-    `imports` are (level, module, names or None for the module itself); `whole` says
+    `chains` are global names with the attributes that are loaded from them at once;
+    `imports` are (level, module, names or None for the module itself); `whole` means
     that any global may be read.
     """
 
@@ -72,10 +72,10 @@ class Reads(NamedTuple):
 
 
 class CodeValue(NamedTuple):
-    """A code object as a value, apart from constants that are objects.
+    """A code object as a value, without constants that are objects.
 
-    `strange` are the places of those; `text` is what a function of this code has for
-    its documentation.
+    `strange` are the indexes of those constants; `text` is the docstring of a function
+    with this code.
     """
 
     digest: bytes
@@ -93,7 +93,7 @@ def _read_code(code: types.CodeType) -> CodeValue:
 
 
 read_code = Memo(_read_code)
-"""A code object as a value, and what it reads."""
+"""A code object as a value, with the names that it reads."""
 
 
 def _digest(code: types.CodeType, strange: list[int]) -> bytes:
@@ -120,7 +120,7 @@ def _digest(code: types.CodeType, strange: list[int]) -> bytes:
 
 
 def _constant(value: Any, place: int, strange: list[int]) -> Any:
-    """A constant in a form that `marshal` writes alike in every process."""
+    """Return a constant in a form that `marshal` writes the same in every process."""
     kind = type(value)
     if any(kind is each for each in _VALUES):
         return value
@@ -143,7 +143,7 @@ def _constant(value: Any, place: int, strange: list[int]) -> Any:
 
 
 def names_in(code: types.CodeType) -> frozenset[str]:
-    """All names in a code object and in all code nested in it, of whatever kind."""
+    """Return all names in a code object and in all nested code, of any kind."""
     inner = (each for each in code.co_consts if type(each) is types.CodeType)
     return frozenset(code.co_names).union(*map(names_in, inner))
 
@@ -200,12 +200,12 @@ def _scan(
             chains.add((written[argument], *_attributes(steps, at + 1, written)))
         elif operation == _IMPORT_NAME:
             level = _constant_of(code, steps[at - 2])
-            taken = _constant_of(code, steps[at - 1])
+            from_list = _constant_of(code, steps[at - 1])
             imports.add(
                 (
                     level if type(level) is int else 0,
                     written[argument],
-                    tuple(taken) if type(taken) is tuple else None,
+                    tuple(from_list) if type(from_list) is tuple else None,
                 )
             )
 
@@ -213,13 +213,13 @@ def _scan(
 def _attributes(
     steps: list[tuple[int, int]], at: int, written: tuple[str, ...]
 ) -> list[str]:
-    found = []
+    attributes = []
     while at < len(steps) and steps[at][0] in _ATTRIBUTES:
         operation, argument = steps[at]
         modern = _MODERN and operation == dis.opmap["LOAD_ATTR"]
-        found.append(written[argument >> 1 if modern else argument])
+        attributes.append(written[argument >> 1 if modern else argument])
         at += 1
-    return found
+    return attributes
 
 
 def _constant_of(code: types.CodeType, step: tuple[int, int]) -> Any:
@@ -237,31 +237,32 @@ _GENERIC = sys.version_info >= (3, 12)
 # From 3.14 on, reading annotations runs code.
 _EAGER = sys.version_info < (3, 14)
 
-# What the import system keeps in a module; only who names them reads them.
+# State of the import system in a module; only code that names these attributes reads
+# it.
 _OF_IMPORT = frozenset({"__builtins__", "__loader__", "__spec__"})
 
 
 def write_function(stream: Tokens, o: Any) -> None:
     """Write a function: by name if it is outside of the scope, else whole.
 
-    What its code says as well (its name, its text) is written only if it differs.
-    There are many functions in every state, so this calls as little as it can.
+    The name and the docstring are written only if they differ from those of the code.
+    There are many functions in every state, so this makes as few calls as possible.
     """
     values = o.__globals__
-    told = o.__module__
-    if type(told) is not str or not stream.inside.get(told):
+    module = o.__module__
+    if type(module) is not str or not stream.inside.get(module):
         name = _outside(stream, o)
         if name:
             stream.emit_name("function", name)
             return
-    out, seen, order = stream.out, stream.seen, stream.order
+    out, numbers, order = stream.out, stream.seen, stream.order
     code = o.__code__
-    number = seen.get(id(code))
+    number = numbers.get(id(code))
     if number is None:
-        number = seen[id(code)] = len(order)
+        number = numbers[id(code)] = len(order)
         order.append(code)
     name = o.__qualname__
-    if type(name) is not str:  # the object that it is would be left out
+    if type(name) is not str:  # else its state would be lost
         stream.opaque.append(stream.number)
         name = str.__str__(name)
     out += ("function", name, number)
@@ -271,7 +272,7 @@ def write_function(stream: Tokens, o: Any) -> None:
         or o.__kwdefaults__ is not None
         or o.__doc__ is not read.text
         or o.__name__ is not code.co_name
-        or told is not values.get("__name__", ABSENT)
+        or module is not values.get("__name__", ABSENT)
         or o.__builtins__ is not _BUILTINS
         or (_GENERIC and o.__type_params__)
     ):
@@ -283,81 +284,81 @@ def write_function(stream: Tokens, o: Any) -> None:
     else:
         out.append(None)
     cells = o.__closure__
-    if not cells:  # there may be a tuple of none
+    if not cells:  # an empty tuple is possible
         out.append(0)
     else:
         out.append(len(cells))
         if values is _FUNCTOOLS:
             _exclude(stream, o, cells)
         for cell in cells:
-            place = seen.get(id(cell))
+            place = numbers.get(id(cell))
             if place is None:
-                place = seen[id(cell)] = len(order)
+                place = numbers[id(cell)] = len(order)
                 order.append(cell)
             out.append(place)
         out.append(code.co_freevars)
     space = stream.spaces.get(id(values)) or _space(stream, values)
     out.append(space.number)
-    if number not in space.done:  # numbers of code are in there as well
+    if number not in space.done:  # `done` holds numbers of code, too
         space.done.add(number)
         _globals(stream, space, read.reads, o.__builtins__)
     out.append(None)
 
 
 def _exclude(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
-    """Have caches that a function of the library keeps stand for nothing.
+    """Exclude the caches in closures of a library function from the state.
 
-    Others refer to them as well, such as what empties them.
+    Other objects refer to them as well, such as the method that empties them.
     """
-    found = [
+    caches = [
         cell
         for name, cell in zip(o.__code__.co_freevars, cells, strict=True)
         if name in NOISE_IN_FUNCTOOLS
     ]
     emptying = dict.get(o.__dict__, "_clear_cache")
     if type(emptying) is types.MethodType:
-        found.append(emptying.__self__)
-    for each in found:
+        caches.append(emptying.__self__)
+    for each in caches:
         stream.exclude(each)
 
 
 def _outside(stream: Tokens, o: Any) -> str:
-    """The name of a function outside of the scope, if it yields this very function."""
-    told, real = function_modules(o)
+    """Return the name of a function outside of the scope if it resolves, else ""."""
+    module, real = function_modules(o)
     name = o.__qualname__
-    if type(name) is not str or stream.follows(told) or stream.follows(real):
+    if type(name) is not str or stream.follows(module) or stream.follows(real):
         return ""
-    return f"{told}.{name}" if stream.resolve(told, name) is o else ""
+    return f"{module}.{name}" if stream.resolve(module, name) is o else ""
 
 
 def _differences(stream: Tokens, o: Any, code: types.CodeType, text: Any) -> None:
-    """Write what a function has besides its code, labelled."""
+    """Write the properties of a function that differ from its code, labelled."""
     labels = ["__defaults__", "__kwdefaults__"]
     if _GENERIC and o.__type_params__:
         labels.append("__type_params__")
     read = [(label, getattr(o, label)) for label in labels]
-    found = [(label, value) for label, value in read if value is not None]
+    labelled = [(label, value) for label, value in read if value is not None]
     if o.__name__ is not code.co_name:
-        found.append(("__name__", o.__name__))
+        labelled.append(("__name__", o.__name__))
     if o.__module__ is not o.__globals__.get("__name__", ABSENT):
-        found.append(("__module__", o.__module__))
+        labelled.append(("__module__", o.__module__))
     if o.__doc__ is not text:
-        found.append(("__doc__", o.__doc__))
+        labelled.append(("__doc__", o.__doc__))
     if o.__builtins__ is not _BUILTINS:
-        found.append(("__builtins__", o.__builtins__))
-    for label, value in found:
+        labelled.append(("__builtins__", o.__builtins__))
+    for label, value in labelled:
         stream.out.append(label)
         stream.emit(value)
 
 
-def _globals(stream: Tokens, space: Space, reads: Reads, given: Any) -> None:
-    """Write the globals that code reads, as far as nobody wrote them before."""
+def _globals(stream: Tokens, space: Space, reads: Reads, builtin_space: Any) -> None:
+    """Write the globals that code reads, unless they were written before."""
     done = space.done
     if reads.whole:
         _whole(stream, space)
     for name in reads.names:
         if name not in done:
-            _global(stream, space, name, given)
+            _global(stream, space, name, builtin_space)
     for chain in reads.chains:
         if chain not in done:
             done.add(chain)
@@ -367,7 +368,7 @@ def _globals(stream: Tokens, space: Space, reads: Reads, given: Any) -> None:
 
 
 def write_code(stream: Tokens, o: types.CodeType) -> None:
-    """Write a code object: a value, apart from constants that are objects."""
+    """Write a code object: a value, followed by constants that are objects."""
     value = read_code(o)
     stream.out += ("code", o.co_qualname, value.digest, len(value.strange))
     for place in value.strange:
@@ -378,9 +379,9 @@ def write_module(stream: Tokens, o: Any) -> None:
     """Write a module: by name if it is outside of the scope, else all its globals."""
     values = module_dict(o)
     name = stream.look_up(values, "__name__")
-    told = name if type(name) is str else ""
-    if not stream.follows(told) and _loaded(stream, told) is o:
-        stream.emit_name("module", told)
+    module_name = name if type(name) is str else ""
+    if not stream.follows(module_name) and _loaded(stream, module_name) is o:
+        stream.emit_name("module", module_name)
         return
     stream.out.append("module")
     stream.emit(name)
@@ -397,7 +398,7 @@ def write_module(stream: Tokens, o: Any) -> None:
 
 
 def _space(stream: Tokens, values: dict[str, Any]) -> Space:
-    """The globals of a module; the first to ask writes their number and name."""
+    """Return the globals of a module; the first call writes their number and name."""
     space = stream.spaces.get(id(values))
     if space is None:
         space = Space(len(stream.spaces), values, set())
@@ -426,13 +427,13 @@ def _whole(stream: Tokens, space: Space) -> None:
             _global(stream, space, key, _BUILTINS)
 
 
-def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
-    """Write one global; one that is not there is looked for among the built-in ones."""
+def _global(stream: Tokens, space: Space, name: str, builtin_space: Any) -> None:
+    """Write one global; if it is missing, look it up among the built-in names."""
     space.done.add(name)
     value = stream.look_up(space.values, name)
     out = stream.out
     if value is ABSENT:
-        value = stream.look_up(given, name)
+        value = stream.look_up(builtin_space, name)
         if value is ABSENT or value is _ORIGINAL.get(name, ABSENT):
             out += (space.number, name, NOTHING)
         else:
@@ -440,35 +441,35 @@ def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
             stream.emit(value)
         return
     out += (space.number, name)
-    if stream.ignoring and stream.ignores_path(f"{_told(space)}.{name}"):
+    if stream.ignoring and stream.ignores_path(f"{_module_name(space)}.{name}"):
         out.append(IGNORED)
     elif issubclass(type(value), types.ModuleType):
         # Its attributes are written one by one; see `_chain`.
-        told = stream.look_up(module_dict(value), "__name__")
+        module_name = stream.look_up(module_dict(value), "__name__")
         plain = type(value) is types.ModuleType
-        if plain and type(told) is str and _loaded(stream, told) is value:
-            out.append(("module", told))
+        if plain and type(module_name) is str and _loaded(stream, module_name) is value:
+            out.append(("module", module_name))
         else:
             stream.emit(value)
     elif type(value) is types.BuiltinFunctionType and (
-        told := _of_library(stream, value)
+        module_name := _of_library(stream, value)
     ):
-        # No object of this walk: whoever else holds it may have C code call it, which
-        # no profiler sees.
-        out.append(("function", told))
+        # Not an object of this walk: if another object holds it, C code may call it,
+        # which no profiler sees.
+        out.append(("function", module_name))
     else:
         stream.emit(value)
 
 
 def _of_library(stream: Tokens, function: Any) -> str:
-    """The name of a C function of a module, if it yields this very function."""
+    """Return the name of a C function of a module if it resolves to it, else ""."""
     module, name = function.__module__, function.__qualname__
     if type(module) is not str or stream.resolve(module, name) is not function:
         return ""
     return f"{module}.{name}"
 
 
-def _told(space: Space) -> object:
+def _module_name(space: Space) -> object:
     return space.values.get("__name__")
 
 
@@ -491,13 +492,13 @@ def _chain(stream: Tokens, space: Space, chain: tuple[str, ...]) -> None:
 
 
 def _attribute(stream: Tokens, space: Space, name: str) -> Any:
-    """Write an attribute of a module, and its `__getattr__` where that would answer."""
+    """Write an attribute of a module, or the `__getattr__` that would compute it."""
     if name not in space.done:
         _global(stream, space, name, {})
     if name not in space.values:
         hook = "__getattr__"
-        found = stream.look_up(space.values, hook) is not ABSENT
-        if found and hook not in space.done:
+        answers = stream.look_up(space.values, hook) is not ABSENT
+        if answers and hook not in space.done:
             _global(stream, space, hook, {})
     return dict.get(space.values, name, ABSENT)
 
@@ -505,13 +506,13 @@ def _attribute(stream: Tokens, space: Space, name: str) -> Any:
 def _import(
     stream: Tokens, space: Space, level: int, name: str, names: tuple[str, ...] | None
 ) -> None:
-    """Write what an import inside of a function would find."""
+    """Write the result of an import inside of a function."""
     absolute = name
     if level:
         package = stream.look_up(space.values, "__package__")
         above = package.split(".") if type(package) is str else []
-        kept = above[: len(above) - level + 1]
-        absolute = ".".join([*kept, name] if name else kept)
+        ancestors = above[: len(above) - level + 1]
+        absolute = ".".join([*ancestors, name] if name else ancestors)
     if absolute == FACE and names:
         for each in names:
             _import(stream, space, 0, f"{FACE}.{each}", None)
@@ -552,7 +553,7 @@ def _below_face(stream: Tokens, value: Any, name: str) -> Any:
 
 
 def _followed(stream: Tokens, value: Any) -> Space | None:
-    """The globals of a module that belongs to the scope."""
+    """Return the globals of a module that belongs to the scope, or None."""
     if not issubclass(type(value), types.ModuleType):
         return None
     values = module_dict(value)
@@ -563,6 +564,6 @@ def _followed(stream: Tokens, value: Any) -> Space | None:
 
 
 def _loaded(stream: Tokens, name: str) -> Any:
-    """The module of a name, or None."""
+    """Return the imported module of a name, or None."""
     module = stream.look_up(sys.modules, name)
     return None if module is ABSENT else module

@@ -1,19 +1,19 @@
-"""What two scans met, container by container, and how one object names another.
+"""The containers of two scans, their differences, and how one object names another.
 
-A level of a scan (`scan.py`) is taken apart when one of its containers is asked for: of
-two scans most levels are the same, and are compared as a whole.
+A level of a scan (`scan.py`) is expanded when one of its containers is requested: most
+levels of two scans are equal, and are compared as a whole.
 
 Names (`.name`, `[3]`, `['key']`) are for people.  They are found by identity, by the
-descriptors of base classes and without user code; a name that cannot be had that way is
+descriptors of base classes and without user code; if there is none, the name is
 `.<Type>`.  A module, class, function or instance that refers to its own namespace names
 it "", and the namespace names its values `.name`, so that steps join to a path.  An
-instance whose attributes stand in no dict yet gets one when it is asked for a name,
-which nobody can tell.
+instance without a dict for its attributes receives one when its names are read; this is
+not observable.
 
-Of a module that only caches, like `re`, the contents are noise.  Its functions are not:
-whoever puts others in their place (`re.compile = traced`) and back again keeps a stack
-of his own, and forgets it in the wrong order.  So such modules and their classes are
-looked at by name, one level deep, by ids; what is no function or class, and begins with
+The contents of a module that only caches, like `re`, are noise.  Its functions are not:
+code that replaces them (`re.compile = traced`) and restores them keeps a stack, and may
+restore in the wrong order.  So such modules and their classes are compared by name, one
+level deep, by ids; a value that is not a function or class, and whose name begins with
 an underscore, is a cache or a flag.
 """
 
@@ -55,7 +55,7 @@ class ContainerTable:
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self.levels = levels
-        # The collector looks into every set, but not into a dict of numbers.
+        # The collector scans every set, but not a dict of numbers.
         self.places: dict[int, int] = {}
         for at, level in enumerate(levels):
             self.places.update(dict.fromkeys(level.nodes, at))
@@ -68,28 +68,28 @@ class ContainerTable:
         return self._part(self.places[owner])[owner]
 
     def kind(self, owner: int) -> int | None:
-        """The type of a container, by its id; None for what is none."""
+        """Return the id of a container's type; None for other objects."""
         place = self.places.get(owner)
         return None if place is None else self._part(place)[owner].kind
 
     def references(self, owner: int) -> _Ids:
-        """All that a container refers to."""
+        """Return the ids of all referents of a container."""
         node = self[owner]
         return node.slots + node.keys
 
     def differences(self, other: "ContainerTable") -> list[int]:
-        """The containers that both tables have and that are not the same in both."""
-        found = []
+        """Return the containers that are in both tables and differ."""
+        changed = []
         for at, level in enumerate(self.levels):
             if at < len(other.levels) and _is_same(level, other.levels[at]):
-                continue  # so none of its containers is on another level there
+                continue  # none of its containers is on another level
             for owner, node in self._part(at).items():
                 if owner in other and other[owner] != node:
-                    found.append(owner)
-        return found
+                    changed.append(owner)
+        return changed
 
     def forget(self) -> None:
-        """Put together what was taken apart, which is large."""
+        """Drop the expanded levels, which are large."""
         self._parts.clear()
 
     def _part(self, at: int) -> dict[int, ContainerNode]:
@@ -100,7 +100,7 @@ class ContainerTable:
 
 
 def _is_same(one: Level, other: Level) -> bool:
-    """Whether all is the same in two levels; a reader may be another each time."""
+    """Return True if two levels are equal, apart from their readers."""
     return one is other or (
         one.nodes == other.nodes
         and one.kinds == other.kinds
@@ -121,24 +121,24 @@ def _nodes_of(level: Level) -> dict[int, ContainerNode]:
     for owner, each in level.locals:
         inner[owner] = (*inner.get(owner, ()), each)
     keys: dict[int, _Ids] = {}
-    given, start = tuple(level.keys), 0
+    all_keys, start = tuple(level.keys), 0
     for owner, size in zip(level.keyed, level.sizes, strict=True):
-        keys[owner] = given[start : start + size]
+        keys[owner] = all_keys[start : start + size]
         start += size
-    found: dict[int, ContainerNode] = {}
+    nodes: dict[int, ContainerNode] = {}
     mark, slots, start = id(MARK), tuple(level.slots), 0
     for owner, kind in zip(level.nodes, level.kinds, strict=True):
         end = slots.index(mark, start)
         referents = slots[start:end] + inner.get(owner, ())
-        found[owner] = ContainerNode(
+        nodes[owner] = ContainerNode(
             kind, referents, keys.get(owner, ()), tokens.get(owner)
         )
         start = end + 1
-    return found
+    return nodes
 
 
 def shortest_path(levels: Sequence[Level], owner: int) -> list[int]:
-    """A shortest way to a container from a root, by what refers to the next."""
+    """Return a shortest path from a root to a container, by ids of the referrers."""
     way = [owner]
     depth = next(at for at, level in enumerate(levels) if owner in level.nodes)
     for level in reversed(levels[:depth]):
@@ -156,7 +156,7 @@ def shortest_path(levels: Sequence[Level], owner: int) -> list[int]:
     return way[::-1]
 
 
-# Attributes of C types that are no members and read without side effects.
+# Attributes of C types that are not members and that read without side effects.
 _ATTRIBUTES: Mapping[type, tuple[str, ...]] = {
     types.FunctionType: ("__closure__", "__defaults__", "__kwdefaults__"),
     types.MethodType: ("__self__", "__func__"),
@@ -170,12 +170,12 @@ _BY_ID = {id(kind): names for kind, names in _ATTRIBUTES.items()}
 _NAMESPACE_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _SHOWN_KEYS = (str, int, bytes, bool, float, type(None))
 _LONGEST_KEY = 40
-_SYSTEM = {"posix": "os", "nt": "os"}  # where everybody looks for their names
+_SYSTEM = {"posix": "os", "nt": "os"}  # the usual names
 _base_of = type.__dict__["__base__"].__get__
 
 
 def reference(owner: Any, child: Any, namespace: bool = False) -> str:
-    """How `owner` names `child`; `namespace` says that `owner` is a dict of names."""
+    """Return the name of `child` in `owner`, a dict of names if `namespace`."""
     kind = type(owner)
     if issubclass(kind, dict):
         for key, value in [*dict.items(owner)]:
@@ -219,14 +219,14 @@ def _of_class(owner: Any, child: Any) -> str:
 
 
 def _namespace(owner: Any, child: dict[Any, Any]) -> object:
-    """The namespace of an object that is no class, when `child` may be it."""
+    """Return the namespace of an object that is not a class, if it may be `child`."""
     kind = type(owner)
     if issubclass(kind, types.ModuleType):
         return module_dict(owner)
     if issubclass(kind, _thread._local):
         return thread_dict(owner, "__dict__")
     if kind is types.FunctionType:
-        # Asking a function for its annotations or attributes makes them.
+        # Reading the annotations or attributes of a function creates them.
         parameters = {"return", *owner.__code__.co_varnames}
         return None if parameters.issuperset(child) else child
     for base in mro_of(kind):
@@ -237,7 +237,7 @@ def _namespace(owner: Any, child: dict[Any, Any]) -> object:
 
 
 def _attribute(owner: Any, child: Any) -> str | None:
-    """The name of the slot or attribute of an instance that holds `child`."""
+    """Return the name of the slot or attribute of an instance that holds `child`."""
     kind = type(owner)
     for base in mro_of(kind):
         for name, slot in [*namespace_of(base).items()]:
@@ -268,11 +268,11 @@ def _short(key: Any) -> str:
         return str(type.__dict__["__name__"].__get__(key))
     if type(key) not in _SHOWN_KEYS:
         return f"<{type(key).__name__}>"
-    shown = repr(key)
-    return shown if len(shown) <= _LONGEST_KEY else f"{shown[:_LONGEST_KEY]}..."
+    text = repr(key)
+    return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}..."
 
 
-# The noise of `scope.py`, without the tools that look on.
+# The noise of `scope.py`, without the observing tools.
 _MODULES = (
     "_frozen_importlib",
     "_frozen_importlib_external",
@@ -288,7 +288,7 @@ _CALLED = (types.FunctionType, types.BuiltinFunctionType)
 
 
 class Binding(NamedTuple):
-    """The ids of a namespace and of what a name in it is bound to."""
+    """The ids of a namespace and of the value of a name in it."""
 
     space: int
     value: int
@@ -298,24 +298,24 @@ Bindings: TypeAlias = Mapping[str, Binding]
 
 
 def bindings() -> Bindings:
-    """All names, as in `{"re.compile": ...}`; nothing is kept alive."""
-    found: dict[str, Binding] = {}
+    """Return all bindings, as in `{"re.compile": ...}`; keeps no object alive."""
+    names: dict[str, Binding] = {}
     for name in _MODULES:
         module = dict.get(sys.modules, name)
         if not issubclass(type(module), types.ModuleType):
             continue
         space = module_dict(module)
         for key, value in _names_of(space):
-            found[f"{name}.{key}"] = Binding(id(space), id(value))
+            names[f"{name}.{key}"] = Binding(id(space), id(value))
             if issubclass(type(value), type) and _is_own(value, name):
                 inner = namespace_of(value)
                 for own, each in _names_of(inner):
-                    found[f"{name}.{key}.{own}"] = Binding(id(value), id(each))
-    return found
+                    names[f"{name}.{key}.{own}"] = Binding(id(value), id(each))
+    return names
 
 
 def _names_of(space: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """The names that mean something to others, with what they are bound to."""
+    """Yield public names, functions and classes of a namespace, with values."""
     for key, value in list(space.items()):
         if type(key) is str and (
             not key.startswith("_")
@@ -326,13 +326,13 @@ def _names_of(space: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_own(kind: type, module: str) -> bool:
-    """Whether a class is one of the module's own, and can be changed."""
+    """Return True if a class is defined in the module, and can be changed."""
     home = module_of(kind).replace("importlib._bootstrap", "_frozen_importlib")
     return home == module and bool(flags_of(kind) & HEAP_TYPE)
 
 
 def rebound_names(before: Bindings, now: Bindings) -> Iterator[tuple[str, int]]:
-    """The names that are bound to something else, each with the id of its namespace."""
+    """Yield the names that were rebound, each with the id of its namespace."""
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
             yield name, (now.get(name) or before[name]).space

@@ -1,14 +1,14 @@
-"""A stream of tokens read back: nodes, their edges and paths; and where two differ.
+"""A decoded stream of tokens: nodes, their edges and paths; and the differences of two.
 
-This is the inverse of `form.py`, record by record.  It sees tokens only, never an
-object.  A record becomes an `ObjectNode`: what kind of thing it is, a value that says
-all that is not an edge, and its edges, each with a label that is written behind the
-path of the node: `.name`, `['key']`, `[0]`.  A label that begins with `@` is a path of
-its own: globals are told by their module, wherever they were met first.
+This is the inverse of `encode.py` and `encoders.py`, record by record.  It sees tokens
+only, never an object.  A record becomes an `ObjectNode`: its kind, a value for all that
+is not an edge, and its edges, each with a label that is appended to the path of the
+node: `.name`, `['key']`, `[0]`.  A label that begins with `@` is a whole path: globals
+are named by their module, not by the first object that refers to them.
 
-A *portrait* is a state as it was, as a value: it can be pickled, refers to no object,
-and stays what it is when the state goes on.  Two portraits are compared by walking both
-in parallel, breadth first, so that the shortest paths come first; below a difference
+A *portrait* is a state as an immutable value: it can be pickled, refers to no object,
+and does not change with the state.  Two portraits are compared by walking both in
+parallel, breadth first, so that the shortest paths are first; below a difference
 nothing is compared.
 """
 
@@ -30,7 +30,7 @@ _NUMBERS = ("class builtins.float", "class builtins.complex")
 _INSTANCES = ("object", "opaque", "suspended")
 
 
-# The number of an object whose text stands in a label once it is known.
+# The number of an object whose text replaces it in a label once it is known.
 _KEY = re.compile("\0([0-9]+)\0")
 _PARTS = 3
 
@@ -40,7 +40,7 @@ def _marked(number: int) -> str:
 
 
 class ObjectNode(NamedTuple):
-    """One object as recorded: its kind, a text for people, a value, and edges."""
+    """One recorded object: its kind, a text for people, a value, and edges."""
 
     kind: str
     text: str
@@ -49,7 +49,7 @@ class ObjectNode(NamedTuple):
 
 
 def _nan(node: ObjectNode) -> str:
-    """Of a number that is not equal to itself: its text, and its bits; else nothing."""
+    """Return the text and the bits of a number that is unequal to itself, else ""."""
     tokens = (token for label, token in node.edges if label == _NAN)
     return next((token for token in tokens if type(token) is str), "")
 
@@ -88,7 +88,7 @@ class Records:
                 return
 
     def path(self, number: int) -> str:
-        """The shortest path to a node: `registry._cache['json']`."""
+        """Return the shortest path to a node: `registry._cache['json']`."""
         pieces: list[str] = []
         while True:
             node = self.nodes.get(number)
@@ -106,25 +106,25 @@ class Records:
         return self.label("".join(reversed(pieces)))
 
     def label(self, label: str) -> str:
-        """A label with the keys in it as people read them."""
+        """Return a label with its keys as text for people."""
         if "\0" not in label:
             return label
-        return _KEY.sub(lambda found: self._key_text(int(found.group(1)), 2), label)
+        return _KEY.sub(lambda match: self._key_text(int(match.group(1)), 2), label)
 
     def edges(self, node: ObjectNode) -> dict[str, Any]:
-        """Tokens by label; equal labels are told apart by counting."""
-        found: dict[str, Any] = {}
+        """Return tokens by label; equal labels are distinguished by a count."""
+        tokens: dict[str, Any] = {}
         for label, token in node.edges:
             text = name = self.label(label)
             place = 1
-            while name in found:
+            while name in tokens:
                 place += 1
                 name = f"{text}<{place}>"
-            found[name] = token
-        return found
+            tokens[name] = token
+        return tokens
 
     def _key_text(self, token: Any, depth: int) -> str:
-        """A key or a member of a set, told apart from others as well as may be."""
+        """Return the text of a key or a member of a set, as distinct as possible."""
         node = self.nodes.get(token) if type(token) is int else None
         if node is None or not depth:
             return self.text(token)
@@ -143,7 +143,7 @@ class Records:
         return f"{self.node_text(node)[:-1]} {', '.join(parts[:_PARTS])}".rstrip() + ">"
 
     def text(self, token: Any) -> str:
-        """A token as people read it, without what is inside."""
+        """Return a token as text for people, without its contents."""
         kind = type(token)
         if kind is int:
             node = self.nodes.get(token)
@@ -160,7 +160,7 @@ class Records:
         return repr(token)
 
     def node_text(self, node: ObjectNode) -> str:
-        """A node as people read it, without what is inside."""
+        """Return a node as text for people, without its contents."""
         if node.kind not in _INSTANCES:
             return node.text
         cls = self.nodes.get(node.edges[0][1])
@@ -186,7 +186,7 @@ class Records:
         self._begun = True
         self.roots += roots
         for name, token in roots:
-            if type(token) is int:  # by its own name, whatever met it first
+            if type(token) is int:  # a root has its own name, always
                 self._parents[token] = (-1, name)
 
     def _link(self, parent: int, label: str, token: Any) -> None:
@@ -350,7 +350,7 @@ class Records:
         return ObjectNode(kind, f"<function {name}>", name, edges)
 
     def _entries(self) -> None:
-        """Globals that this record is the first to write; their space comes first."""
+        """Read the globals that this record writes first; their space precedes them."""
         first = True
         while (entry := self._take()) is not None:
             if entry == "space":
@@ -408,7 +408,7 @@ _ABSENT = "<absent>"
 _NO_EDGE: Any = object()
 # A difference is one line for people: longer values are cut.
 _LONGEST = 120
-# So much is shown of what two long values have in common before they differ.
+# Length of the common context that is shown of two long values before they differ.
 _CONTEXT = 20
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _QUOTE = re.compile(r"""\bb?['"]|['"]""")
@@ -422,17 +422,17 @@ class Portrait:
     orders: bytes
 
     def records(self) -> Records:
-        """The nodes of this state."""
+        """Return the nodes of this state."""
         records = Records(marshal.loads(self.tokens))  # noqa: S302  # our own bytes
         records.read()
         return records
 
 
 def differences(one: Portrait, other: Portrait, most: int = 8) -> tuple[str, ...]:
-    """Where two states differ, shortest paths first, `most` of them at most.
+    """Return where two states differ, shortest paths first, at most `most` lines.
 
-    Each line is `registry._cache['json']: <absent> / <function as_json>`, first what
-    `one` has there, then the `other`.
+    Each line is `registry._cache['json']: <absent> / <function as_json>`, first the
+    value in `one`, then the value in `other`.
     """
     if one == other:
         return ()
@@ -467,7 +467,7 @@ class _FormComparison:
         return tuple(self.lines[: self.most])
 
     def _one_sided(self) -> None:
-        """Globals that only one state reaches: mostly below another difference."""
+        """Compare globals that one state reaches: mostly below another difference."""
         for label in sorted(self.one.globals.keys() ^ self.other.globals.keys()):
             left = self.one.globals.get(label, _NO_EDGE)
             self._edge(label, left, self.other.globals.get(label, _NO_EDGE))
@@ -490,7 +490,7 @@ class _FormComparison:
             one = ours.get(label, _NO_EDGE)
             other = theirs.get(label, _NO_EDGE)
             if label.startswith("<key ") and (one is _NO_EDGE or other is _NO_EDGE):
-                continue  # the value below tells it
+                continue  # the value below it is reported
             self._edge(f"{path}{label}", one, other)
 
     def _edge(self, path: str, left: Any, right: Any) -> None:
@@ -510,18 +510,18 @@ class _FormComparison:
             self._line(path, self.one.text(left), self.other.text(right))
 
     def _pair(self, path: str, left: int, right: int) -> None:
-        known = self.there.get(left)
-        if known is None and right not in self.back:
+        partner = self.there.get(left)
+        if partner is None and right not in self.back:
             self.there[left] = (right, path)
             self.back[right] = left
             self.queue.append((path, left, right))
-        elif known is None or known[0] != right:
-            # Each is an object met before, or a new one: what is shared differs.
+        elif partner is None or partner[0] != right:
+            # Each is an object met before, or a new one: the sharing differs.
             one, other = self.one.text(left), self.other.text(right)
             twin = self.back.get(right)
             is_nan = _nan(self.one.nodes[left]) and _nan(self.other.nodes[right])
             another = "another " if is_nan else ""
-            one = f"<same as {known[1]}>" if known else f"{another}{one}"
+            one = f"<same as {partner[1]}>" if partner else f"{another}{one}"
             other = (
                 f"<same as {self.there[twin][1]}>"
                 if twin is not None
@@ -535,7 +535,7 @@ class _FormComparison:
         self.lines.append(f"{path}: {one} / {other}")
 
     def _orders(self) -> None:
-        """What no form tells, or the exact one alone: orders, and what caches count."""
+        """Compare orders and hits of caches: in no form, or only in the exact one."""
         for first, second in zip(
             self.one.callbacks, self.other.callbacks, strict=False
         ):
@@ -555,8 +555,8 @@ class _FormComparison:
 
 
 def _by_number(orders: bytes) -> dict[int, dict[str, Any]]:
-    """Orders by the number of their object, and by what they are called."""
-    found: dict[int, dict[str, Any]] = {}
+    """Return orders by the number of their object, and by their kind."""
+    numbered: dict[int, dict[str, Any]] = {}
     for number, *order in marshal.loads(orders):  # noqa: S302  # our own bytes
         if type(order[0]) is int and type(order[-1]) is int:
             kind = "hits of"
@@ -564,12 +564,12 @@ def _by_number(orders: bytes) -> dict[int, dict[str, Any]]:
             kind, order = "set order of", order[0]
         else:
             kind, order = "order of", order[-1]
-        found.setdefault(number, {})[kind] = order
-    return found
+        numbered.setdefault(number, {})[kind] = order
+    return numbered
 
 
 def _order_text(kind: str, order: Any, other: Any) -> str:
-    """An order as people read it; one that is not recorded is the sorted one."""
+    """Return an order as text for people; an unrecorded one is the sorted one."""
     if kind == "hits of":
         hits, misses = order or (0, 0)
         return f"{hits} hits, {misses} misses"
@@ -579,7 +579,7 @@ def _order_text(kind: str, order: Any, other: Any) -> str:
 
 
 def _beginning(left: str, right: str) -> int:
-    """Where texts are shown from: what differs would be cut off if it stood later."""
+    """Return where to begin the text, so that the difference is not cut off."""
     pairs = zip(left, right, strict=False)
     same = sum(1 for _ in takewhile(lambda two: two[0] == two[1], pairs))
     if same < _LONGEST - 3 or left == right:
@@ -589,7 +589,7 @@ def _beginning(left: str, right: str) -> int:
 
 
 def _quote(beginning: str) -> str:
-    """The quote that is open where a beginning ends, if one is."""
+    """Return the quote that is open at the end of `beginning`, or ""."""
     quote = _QUOTE.search(_QUOTED.sub("", beginning))
     return quote[0] if quote else ""
 

@@ -1,17 +1,17 @@
 """The canonical form of an object graph: one walk from named roots.
 
-The walk is iterative, runs no code of a user, and leaves nothing behind.  Equal streams
-of tokens are isomorphic graphs: everything is written so that `records.py` can read it
-again, and sorting only chooses the order.
+The walk is iterative, runs no code of a user, and leaves no traces.  Equal streams of
+tokens are isomorphic graphs: the stream is complete, so that `decode.py` can read it
+back, and sorting only chooses the order.
 
 How it works: objects are numbered when they are first met, and described in the order
-of their numbers, each by one record that says what kind of thing it is and refers to
-others by number.  The stream of all records is serialised and digested.
+of their numbers, each by one record that holds its kind and refers to others by number.
+The stream of all records is serialised and digested.
 
-Dicts are written in an order that does not depend on theirs.  The order that they
-really have goes to a list of its own, so that one walk gives both digests: the blind
-one of the stream, the exact one of the stream and the orders.  Objects in sets have no
-order at all, so they wait until everything else is numbered.
+Dicts are written in an order that does not depend on theirs.  Their actual order is
+written to a separate list, so that one walk has both digests: the blind one of the
+stream, the exact one of the stream and the orders.  Objects in sets have no order at
+all, so they wait until all other objects are numbered.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from everyorder.harness.state.tokens import (
     write_set,
 )
 
-# All that are alive, and in which order they were made.
+# All live finalizers, in order of creation.
 _finalizers: Any = vars(weakref.finalize)["_registry"]
 
 
@@ -47,10 +47,10 @@ def _age(finalizer: Any) -> int:
     return age
 
 
-# Stands for a value that is ignored.
+# Replaces a value that is ignored.
 _IGNORED_VALUE: Any = object()
 
-# Beyond this many members that look alike, their order is left to chance.
+# With more members of equal shape than this, their order is left to chance.
 _TIED = 64
 
 
@@ -66,12 +66,12 @@ class HeapWalk(Tokens):
         self.finish()
 
     def open(self, roots: Mapping[str, object]) -> int:
-        """Describe what the first roots reach, and say where `close` goes on."""
+        """Describe all that the first roots reach; return where `close` continues."""
         self._roots(roots)
         return self._describe(0)
 
     def close(self, done: int, roots: Mapping[str, object]) -> None:
-        """Describe what more roots reach."""
+        """Describe all objects that more roots reach."""
         self.out.append("roots")
         self._roots(roots)
         self._complete(done)
@@ -92,29 +92,28 @@ class HeapWalk(Tokens):
                 break
 
     def _ends(self) -> bool:
-        """Write what will be called when objects end that were met by now.
+        """Write the finalizers of objects that were met by now; return True if any.
 
-        Nothing refers to it but the library, which calls it all the same.
+        Only the library refers to a finalizer, but it is called all the same.
         """
-        found = False
+        wrote = False
         for each in sorted(_finalizers, key=_age):
             if id(each) not in self.seen:
                 target = self.seen.get(id(_finalizers[each].weakref()))
                 if target is not None:
-                    found = True
+                    wrote = True
                     self.out += ("members", target, 1)
                     self.emit(each)
-        return found
+        return wrote
 
     def _describe(self, done: int) -> int:
-        """Write the records of all objects in the queue, those that they add included.
+        """Write the records of all objects in the queue, with those that they add.
 
         The frequent kinds are written here, all others by their handlers.  This is the
-        innermost loop: `Tokens.emit` says once more, and shorter, how a value is
-        written.
+        innermost loop, so it repeats `Tokens.emit` inline: keep both the same.
         """
-        order, seen, out = self.order, self.seen, self.out
-        append, enqueue, find, identity = out.append, order.append, seen.get, id
+        order, numbers, out = self.order, self.seen, self.out
+        append, enqueue, find, identity = out.append, order.append, numbers.get, id
         ignoring = self.ignoring
         readers: dict[int, Any] = dict(HANDLERS)
         reader_of = readers.get
@@ -143,7 +142,7 @@ class HeapWalk(Tokens):
                             if identity(t) in ATOM_IDS and value == value:
                                 append(value)
                                 continue
-                            n = seen[identity(value)] = len(order)
+                            n = numbers[identity(value)] = len(order)
                             enqueue(value)
                         append(n)
                 continue
@@ -176,7 +175,7 @@ class HeapWalk(Tokens):
                 append("opaque" if opaque else "object")
                 n = find(identity(kind))
                 if n is None:
-                    n = seen[identity(kind)] = len(order)
+                    n = numbers[identity(kind)] = len(order)
                     enqueue(kind)
                 append(n)
                 if slots:
@@ -198,7 +197,7 @@ class HeapWalk(Tokens):
                     self.emit(attributes)
                     continue
                 holder = len(order)
-                seen[identity(attributes)] = holder
+                numbers[identity(attributes)] = holder
                 enqueue(PLACEHOLDER)
                 append(True)
                 if left_out:
@@ -254,13 +253,13 @@ class HeapWalk(Tokens):
                         if value is _IGNORED_VALUE:
                             append(IGNORED)
                             continue
-                        n = seen[identity(value)] = len(order)
+                        n = numbers[identity(value)] = len(order)
                         enqueue(value)
                     append(n)
         return len(order)
 
     def _reader(self, kind: type) -> Any:
-        """How instances of a type are read: a plan, or a handler."""
+        """Return the plan or the handler that reads instances of a type."""
         if issubclass(kind, type):
             return write_class
         if issubclass(kind, types.ModuleType):
@@ -268,7 +267,7 @@ class HeapWalk(Tokens):
         return self.plan(kind)
 
     def _body(self, o: Any, accessor: Accessor) -> None:
-        """Write what an instance is besides its attributes."""
+        """Write the contents of an instance, without its attributes."""
         out = self.out
         body, items = accessor.body, accessor.items
         out.append(body)
@@ -299,14 +298,14 @@ class HeapWalk(Tokens):
     def _without(
         self, pairs: Iterable[tuple[Any, Any]], keys: bool
     ) -> list[tuple[Any, Any]]:
-        """Pairs of a dict, with a mark in place of values that are ignored."""
-        kept = []
+        """Return pairs of a dict, with a mark in place of values that are ignored."""
+        entries = []
         for key, value in pairs:
             ignored = type(key) is str and (
                 self.ignores_key(key) if keys else self.ignores(key)
             )
-            kept.append((key, _IGNORED_VALUE if ignored else value))
-        return kept
+            entries.append((key, _IGNORED_VALUE if ignored else value))
+        return entries
 
     # Sets
 
@@ -320,7 +319,7 @@ class HeapWalk(Tokens):
             self.emit(each)
 
     def _ordered(self, objects: list[Any]) -> list[Any]:
-        """Objects by number or shape; those that look alike by all that they reach."""
+        """Return objects by number or shape; ties are sorted by all that they reach."""
         ranked = [(rank(self, each), each) for each in objects]
         alike: dict[Any, int] = {}
         for place, _ in ranked:
@@ -334,7 +333,7 @@ class HeapWalk(Tokens):
         return [objects[n] for n in sorted(range(len(keys)), key=keys.__getitem__)]
 
     def _reached(self, value: Any) -> bytes:
-        """A digest of all that an object reaches, beside what is numbered already."""
+        """Return a digest of all unnumbered objects that an object reaches."""
         walk = HeapWalk(self.scope, None)
         walk._depth = self._depth + 1
         walk.order = list(self.order)

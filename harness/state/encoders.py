@@ -1,20 +1,20 @@
-"""Kinds of objects that are no plain instances, and how each is written.
+"""The kinds of objects that are not plain instances, and a writer for each.
 
 `HANDLERS` maps the id of a type to the function that writes one record for each of its
-instances.  `records.py` reads the records back: when you change one here, change it
+instances.  `decode.py` reads the records back: when you change a record here, change it
 there.
 
 *Suspended code* (generators, coroutines, the frames of tracebacks): the traverse
-function gives all that a frame refers to, in the order of its variables and its stack,
-but leaves out what is not set.  Which variables are set is asked of `f_locals`; where
-the stack stands follows from the instruction.  Nothing is left behind: until Python
-3.12 `f_locals` makes a copy of the variables that stays with the frame; it is emptied
-again, or given back what a call of `locals()` had put there before.
+function returns all referents of a frame, in the order of its variables and its stack,
+but leaves out unset variables.  `f_locals` shows which variables are set; the height of
+the stack follows from the instruction.  Reading leaves no traces: until Python 3.12
+`f_locals` makes a copy of the variables that stays with the frame; it is emptied again,
+or restored to the result of an earlier call of `locals()`.
 
-*Weak proxies*: what is done to a proxy is done to what it points at; its own is nothing
-but a repr, which tells an address.  The object there is looked for among all that the
-collector knows.  It does not list what it was told to leave alone: that is thawed, and
-whoever froze it may want to do so again (`thaws`).
+*Weak proxies*: every operation on a proxy applies to its target; only its repr is its
+own, and shows an address.  The target is searched among all objects of the collector.
+The collector does not list frozen objects: they are unfrozen, and the owner of the
+freeze may want to repeat it (`thaws`).
 """
 
 import enum
@@ -65,7 +65,7 @@ SUSPENDED: tuple[type, ...] = tuple(_PREFIXES)
 
 
 def read_suspended(o: Any) -> Parts:
-    """A generator or coroutine of any kind, by instruction and referents."""
+    """Return a generator or coroutine of any kind, by instruction and referents."""
     prefix = _PREFIXES[type(o)]
     parts: Parts = [
         ("name", o.__name__),
@@ -80,12 +80,12 @@ def read_suspended(o: Any) -> Parts:
 
 
 def read_frame(frame: types.FrameType) -> Parts:
-    """A frame that ended, or still runs, by instruction and referents."""
+    """Return a frame that ended, or still runs, by instruction and referents."""
     return [("code", frame.f_code), *_variables(frame, frame)]
 
 
 def _variables(holder: Any, frame: types.FrameType | None) -> Parts:
-    """What a frame refers to, labelled by variable where that is certain."""
+    """Return the referents of a frame, with the names of the variables that are set."""
     if frame is None:
         return [("referent", each) for each in gc.get_referents(holder)]
     code = frame.f_code
@@ -95,23 +95,24 @@ def _variables(holder: Any, frame: types.FrameType | None) -> Parts:
     local: Any = frame.f_locals
     candidates = dict.fromkeys(code.co_varnames + code.co_cellvars + code.co_freevars)
     bound = [name for name in candidates if name in local]
-    # A module or a class body has its own dict there, which is not a copy.
+    # The frame of a module or a class body has its own dict there, which is not a copy.
     optimized = code.co_flags & 1  # inspect.CO_OPTIMIZED
     copied = optimized and type(local) is dict
-    held = gc.get_referents(holder)
+    referents = gc.get_referents(holder)
     if copied:
         saved = before.get(id(local), {})
         local.clear()
         local.update(saved)
-    # Who called is no variable, and where that stands by now is nobody's business.
+    # Drop f_back: the caller is not part of this frame's state.
     for extra in (frame.f_back, frame, local if copied else None):
-        for place, each in enumerate(held):
+        for place, each in enumerate(referents):
             if each is extra and extra is not None:
-                del held[place]
+                del referents[place]
                 break
     parts: Parts = [("at", frame.f_lasti), ("bound", tuple(bound))]
-    # The referents begin with function, code and names; variables are told by place.
-    parts += [("referent", each) for each in held]
+    # The first referents are function, code and names; variables are identified by
+    # place.
+    parts += [("referent", each) for each in referents]
     return parts
 
 
@@ -119,18 +120,18 @@ PROXIES: tuple[type, ...] = (weakref.ProxyType, weakref.CallableProxyType)
 _PROXIES = frozenset(map(id, PROXIES))
 _ADDRESS = re.compile(r"0x([0-9a-fA-F]+)")
 
-# What proxies point at, by its address.
+# The targets of proxies, by address.
 _targets: dict[int, "weakref.ref[Any]"] = {}
-# Proxies, and addresses, of what the collector does not know.
+# Proxies, with addresses, of targets that the collector does not know.
 _unknown: set[tuple[int, int]] = set()
 _thaws = 0
 
 
 def proxy_target_id(o: Any) -> int | None:
-    """The id of what a weak proxy points at, or None where that is dead.
+    """Return the id of a weak proxy's target, or None if it is dead.
 
-    A proxy's repr asks nothing of the target.  That of a dead one tells its own address
-    alone, or that of None; a class may be called as it likes.
+    A proxy's repr runs no code of the target.  That of a dead one shows only its own
+    address, or that of None; the name of a class may be any text.
     """
     kind: Any = type(o)
     text: str = kind.__repr__(o)
@@ -140,39 +141,39 @@ def proxy_target_id(o: Any) -> int | None:
 
 
 def proxy_target(o: Any, address: int) -> Any:
-    """What a live proxy points at, at this address; `ABSENT` if it cannot be had."""
-    found = _target_at(address)
-    if found is None and (id(o), address) not in _unknown:
-        # It takes long where much is loaded, so that all are looked for at once.
-        _look_for_all()
-        found = _target_at(address)
-        if found is None:
+    """Return the target of a live proxy; `ABSENT` if it is unavailable."""
+    target = _target_at(address)
+    if target is None and (id(o), address) not in _unknown:
+        # The search is slow in a large process, so all targets are searched at once.
+        _find_all_targets()
+        target = _target_at(address)
+        if target is None:
             _unknown.add((id(o), address))
-    return ABSENT if found is None else found
+    return ABSENT if target is None else target
 
 
 def thaws() -> int:
-    """How often all was thawed that collections were to leave alone."""
+    """Return how often all frozen objects were unfrozen."""
     return _thaws
 
 
 def _target_at(address: int) -> Any:
-    known = _targets.get(address)
-    return None if known is None else known()
+    reference = _targets.get(address)
+    return None if reference is None else reference()
 
 
-def _look_for_all() -> None:
+def _find_all_targets() -> None:
     global _thaws
     if gc.get_freeze_count():
         _thaws += 1
         gc.unfreeze()
     every = gc.get_objects()
     proxies = (each for each in every if id(type(each)) in _PROXIES)
-    wanted = set(map(proxy_target_id, proxies))
+    addresses = set(map(proxy_target_id, proxies))
     _targets.clear()
     _unknown.clear()
     for each in every:
-        if id(each) in wanted:
+        if id(each) in addresses:
             _targets[id(each)] = weakref.ref(each)
 
 
@@ -183,23 +184,23 @@ _finalizers: Any = vars(weakref.finalize)["_registry"]
 
 _PATTERN = re.compile("")  # its methods are of a type without a name
 
-# The undo of most registries is a method of these, which hides nothing.
+# The undo of most registries is a method of these, which hides no state.
 _CONTAINERS = frozenset(map(id, (dict, list, set)))
 
-# What stands for descriptors that the class itself tells: slots and the like.
+# Replaces descriptors that follow from the class itself: slots and the like.
 _OF_LAYOUT = ("", "slot")
 _DESCRIPTORS = frozenset(
     map(id, (types.MemberDescriptorType, types.GetSetDescriptorType))
 )
-# Told beside the attributes of an abstract class.
+# Written separately from the attributes of an abstract class.
 _OF_ABC = frozenset({"_abc_impl", "__abstractmethods__"})
-# Who looks at them makes an empty dict where there were none.
+# Reading annotations creates an empty dict if there are none.
 _ANNOTATIONS = "__annotations__"
 # Python 3.13 writes it in the order of a set.
 _STATIC = "__static_attributes__"
 
 
-def _written(stream: Tokens, _o: Any) -> None:
+def _write_placeholder(stream: Tokens, _o: Any) -> None:
     stream.out.append("written")
 
 
@@ -211,11 +212,11 @@ def _set(stream: Tokens, o: Any) -> None:
 def write_class(stream: Tokens, o: type) -> None:
     """Write a class: by name if it is outside of the scope, else whole.
 
-    What C made, and Python cannot change, is no more than its name.
+    A class of C that Python cannot change is written as its name.
     """
     module = module_of(o)
     name = qualname_of(o)
-    if type(name) is not str:  # the object that it is would be left out
+    if type(name) is not str:  # else its state would be lost
         stream.opaque.append(stream.number)
         name = str.__str__(name)
     if not stream.follows(module) and (
@@ -293,36 +294,36 @@ def _attributes(stream: Tokens, o: type, path: str) -> None:
 
 
 def _permanent(stream: Tokens, kind: type) -> bool:
-    """Whether a module holds a class under its name, so that it is no garbage."""
+    """Return True if a module holds a class under its name, so it is not garbage."""
     name = qualname_of(kind)
     return type(name) is str and stream.resolve(module_of(kind), name) is kind
 
 
 def name_of(stream: Tokens, o: Any, kind: type) -> str:
-    """The name of an opaque object outside of the scope, if it yields this very object.
+    """Return the name of an opaque object outside of the scope if it resolves to it.
 
-    Functions that C libraries make (ufuncs, those of Cython) are names like all others.
+    Functions that C libraries make (ufuncs, those of Cython) are written by name, too.
     """
     if stream.follows(module_of(kind)):
         return ""
     plan = stream.plan(kind)
     own = plan.dict_of(o) if plan.dict_of is not None else {}
-    module = _told(o, kind, "__module__", own) or module_of(kind)
+    module = _text_attribute(o, kind, "__module__", own) or module_of(kind)
     for label in ("__qualname__", "__name__"):
-        name = _told(o, kind, label, own)
+        name = _text_attribute(o, kind, label, own)
         if name and not stream.follows(module) and stream.resolve(module, name) is o:
             return f"{module}.{name}"
     return ""
 
 
-def _told(o: Any, kind: type, label: str, own: dict[str, Any]) -> str:
-    """What C, or a wrapper, says of an object by an attribute."""
+def _text_attribute(o: Any, kind: type, label: str, own: dict[str, Any]) -> str:
+    """Return a text attribute of an object that C, or a wrapper, defines."""
     value = dict.get(own, label)
     for level in mro_of(kind):
-        found = namespace_of(level).get(label)
-        if id(type(found)) in _DESCRIPTORS and found.__objclass__ is level:
+        descriptor = namespace_of(level).get(label)
+        if id(type(descriptor)) in _DESCRIPTORS and descriptor.__objclass__ is level:
             try:
-                value = found.__get__(o)
+                value = descriptor.__get__(o)
             except (AttributeError, TypeError):
                 break
     return value if type(value) is str else ""
@@ -385,15 +386,15 @@ def _proxy(stream: Tokens, o: Any) -> None:
     stream.out += ("proxy", exact_name(kind))
     parts: Parts = [("callback", each) for each in gc.get_referents(o)]
     address = proxy_target_id(o)
-    found: Any = ABSENT
+    target: Any = ABSENT
     if address is not None:
         number = stream.seen.get(address)
-        found = PLACEHOLDER if number is None else stream.order[number]
-        if found is PLACEHOLDER:
-            found = proxy_target(o, address)
-        if found is ABSENT:
+        target = PLACEHOLDER if number is None else stream.order[number]
+        if target is PLACEHOLDER:
+            target = proxy_target(o, address)
+        if target is ABSENT:
             stream.opaque.append(stream.number)
-    stream.parts([*parts, ("target", found)])
+    stream.parts([*parts, ("target", target)])
 
 
 def _finalizer(stream: Tokens, o: Any) -> None:
@@ -413,7 +414,7 @@ def _finalizer(stream: Tokens, o: Any) -> None:
 
 
 def _cache(stream: Tokens, o: Any) -> None:
-    """An lru_cache; how often it was hit belongs to the exact form alone."""
+    """Write an lru_cache; its number of hits is part of the variants only."""
     stream.counters.append(stream.number)
     info = LRU.cache_info(o)
     stream.variants.append((stream.number, info.hits, info.misses))
@@ -434,7 +435,7 @@ def _table(kinds: dict[type | tuple[type, ...], Handler]) -> dict[int, Handler]:
 
 HANDLERS: dict[int, Handler] = _table(
     {
-        Placeholder: _written,
+        Placeholder: _write_placeholder,
         (set, frozenset): _set,
         type: write_class,
         types.FunctionType: write_function,

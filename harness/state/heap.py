@@ -1,23 +1,23 @@
-"""States as forms and portraits, what they leave open, and the part that stays.
+"""States as forms and portraits, their caveats, and the cached walk of constant parts.
 
-Most of what a registry reaches are classes, functions, their code and the globals that
-these read.  No operation changes them in most scenarios, so the walk through them from
-the roots that every state has is kept (`BaseForm`), and the next one goes on from where
-it ended: "base containers" are not described again as long as a scan finds the same
+Most objects that a registry reaches are classes, functions, their code and the globals
+that these read.  In most scenarios no operation changes them, so the walk through them
+from the roots that every state has is cached (`BaseForm`), and the next walk continues
+from its end: "base containers" are not described again as long as a scan finds the same
 references.
 
-That is the one place that keeps objects of a program alive between two looks.  It does
-so only while the state reaches no weak reference and no finalizer, by which somebody
-could notice, and only until a fresh system is made.  A weak reference that stands
-elsewhere could tell.
+That cache is the one place that keeps objects of a program alive between two scans.  It
+does so only while the state reaches no weak reference and no finalizer, which could
+make that observable, and only until a fresh system is made.  A weak reference outside
+of the state could still observe it.
 
 Rules:
-- a walk that goes on from a base writes the same tokens as one that begins anew
+- a walk that continues from a base writes the same tokens as one from the start
   (`tests/state/test_base.py` compares both over all registries of the zoo);
-- kinds of which the scan might miss anything are not kept: `_KEPT` and `_KEPT_BASES`
-  list the others.  Anything else in reach means that there is no base;
-- what is read by name, without a reference (globals, `sys.modules`, whether a name
-  yields this very object), is read again each time.
+- kinds of which the scan might miss state are not cached: `_KEPT` and `_KEPT_BASES`
+  list the others.  If any other kind is reachable, there is no base;
+- objects that are read by name, without a reference (globals, `sys.modules`, the
+  resolution of a name), are read again each time.
 """
 
 import gc
@@ -65,8 +65,8 @@ from everyorder.harness.state.scope import (
 from everyorder.harness.state.tokens import InstancePlan, Placeholder, Space, room_of
 from everyorder.harness.state.untracked_writes import Extent
 
-# Kinds that are written by a handler, and whose state the scan sees: all references,
-# and what classes keep in C.  Code and descriptors of C never change.
+# Kinds that are written by a handler, and whose whole state the scan sees: references,
+# and the state of classes in C.  Code and descriptors of C never change.
 _KEPT = frozenset(
     map(
         id,
@@ -92,14 +92,14 @@ _KEPT = frozenset(
         ),
     )
 )
-# Of instances that are read by their layout: what their nearest known type may be.
+# For instances that are read by their layout: their nearest known type.
 _KEPT_BASES = frozenset(
     id(accessor_of(kind))
     for kind in (
         # Values, which never change, and their subclasses.
         *(int, str, float, complex, bytes, range, slice, re.Pattern),
         *(date, datetime, time, timedelta, timezone),
-        # Nothing but references.
+        # References only.
         *(list, tuple, dict, defaultdict, deque, OrderedDict, frozenset, set),
         *(types.MappingProxyType, types.SimpleNamespace, types.MethodType),
         *(partial, property, classmethod, staticmethod),
@@ -109,7 +109,7 @@ _KEPT_BASES = frozenset(
 
 
 class BaseForm:
-    """A walk from some roots, as it stood when all that they reach was described."""
+    """A walk from some roots, as it was when all that they reach was described."""
 
     def __init__(
         self, scope: FollowedScope, roots: Mapping[str, object], walk: HeapWalk
@@ -123,7 +123,7 @@ class BaseForm:
         outside = set(walk.outside)
         inside = [o for n, o in enumerate(walk.order) if n not in outside]
         classes = [o for o in inside if issubclass(type(o), type)]
-        # Classes that are mere names as long as they have these.
+        # Classes that are written as names as long as they have these names.
         self._named = [
             (o, module_of(o), qualname_of(o))
             for o in map(walk.order.__getitem__, walk.outside)
@@ -139,7 +139,7 @@ class BaseForm:
     def build(
         cls, scope: FollowedScope, roots: Mapping[str, object], walk: HeapWalk
     ) -> "BaseForm | None":
-        """A base, if all that a walk met up to now may be kept and scanned."""
+        """Return a base, if every object that a walk met may be cached and scanned."""
         if (
             scope.ignore
             or walk.waiting
@@ -151,7 +151,7 @@ class BaseForm:
         return cls(scope, roots, walk)
 
     def is_valid(self, roots: Mapping[str, object]) -> bool:
-        """Whether a walk from these roots would be the same."""
+        """Return True if a walk from these roots would be the same."""
         return (
             list(roots) == self._names
             and all(map(operator.is_, roots.values(), self._roots))
@@ -159,7 +159,7 @@ class BaseForm:
                 dict.get(values, name, ABSENT) is value
                 for values, name, value in self._read_names
             )
-            and all(resolve(*told) is found for *told, found in self._resolved)
+            and all(resolve(*name) is target for *name, target in self._resolved)
             and not any(self._empty)
             and all(
                 module_of(kind) == module and qualname_of(kind) is name
@@ -171,11 +171,11 @@ class BaseForm:
         )
 
     def walk(self) -> HeapWalk:
-        """A walk that goes on from here, at `done`."""
+        """Return a walk that continues from here, at `done`."""
         return _copied(self._scope, self._walk)
 
     def learn(self, walk: HeapWalk) -> None:
-        """Keep how types are read that are part of this base, or never change."""
+        """Store the plans of types that are part of this base, or never change."""
         mine = self._walk
         if len(walk.plans) == self._plans:
             return
@@ -223,7 +223,7 @@ def _is_kept(walk: HeapWalk, o: Any) -> bool:
 
 
 def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
-    """Whether a slot refers to something: empty ones have no place in a scan."""
+    """Return True if a slot is set: unset ones have no place in a scan."""
     try:
         slot[1](o)
     except AttributeError:
@@ -232,25 +232,25 @@ def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
 
 
 def _attributes(walk: HeapWalk, inside: list[Any]) -> list[dict[Any, Any]]:
-    """Dicts that are written with their owners, not by themselves."""
-    found = [space.values for space in walk.spaces.values() if "*" in space.done]
+    """Return the dicts that are written with their owners, not by themselves."""
+    dicts = [space.values for space in walk.spaces.values() if "*" in space.done]
     for o in inside:
         kind = type(o)
         if issubclass(kind, type):
-            found += [each for each in gc.get_referents(o) if type(each) is dict]
+            dicts += [each for each in gc.get_referents(o) if type(each) is dict]
         elif id(kind) not in _KEPT:
             dict_of = walk.plan(kind).dict_of
             if dict_of is not None:
-                found.append(dict_of(o))
-    return found
+                dicts.append(dict_of(o))
+    return dicts
 
 
-# How many paths a caveat names before it counts the rest.
+# Number of paths that a caveat names before it counts the rest.
 _NAMED = 3
-# States whose paths are worked out, of those where the same numbers are not read:
-# it takes as long as some twenty forms.
+# Limit of states with the same unread numbers whose paths are determined: that takes as
+# long as some twenty forms.
 _NOTED_STATES = 8
-# Forms until what all states have in common is looked at once more, where it changes.
+# Longest wait, in forms, until the common part of all states is tried as a base again.
 _LONGEST_WAIT = 64
 _NO_ROOTS: Mapping[str, object] = MappingProxyType({})
 
@@ -259,12 +259,12 @@ class Heap:
     """Canonical forms of everything that some roots reach within a scope.
 
     Two states with equal forms are isomorphic: an isomorphism of their object graphs
-    fixes roots and values.  What this leaves open is told by `caveats`.
+    fixes roots and values.  `caveats` returns the limits of that.
     """
 
     def __init__(self, scope: FollowedScope, excluded: object = None) -> None:
         self.scope = scope
-        # What is met, and not described.
+        # An object that is numbered, but not described.
         self._excluded = excluded
         self._opaque: dict[str, tuple[int, str]] = {}
         self._sets: dict[str, None] = {}
@@ -273,25 +273,27 @@ class Heap:
         self._frames: dict[str, None] = {}
         self._ignored: dict[str, None] = {}
         self._impure_functions: set[str] = set()
-        # States whose paths were noted, by the numbers of what is not read there.
+        # States whose paths were noted, by the numbers of their unread objects.
         self._noted: dict[tuple[tuple[int, ...], ...], set[bytes]] = {}
-        # By their ids, the paths above to which some state may add that was not noted.
+        # Ids of the path tables above that may be incomplete: some states were not
+        # noted.
         self._uncounted: set[int] = set()
         self._abstract: dict[int, weakref.ref[type]] = {}
         self._base: BaseForm | None = None
-        # How often in a row a base did not hold, and how many forms to wait for it.
+        # How often in a row a base was invalid, and how many forms to wait for the
+        # next.
         self._missed = self._wait = 0
-        # Whether a weak reference or a finalizer was ever in reach.
+        # True if a weak reference or a finalizer was ever reachable.
         self._watched = False
 
     def form(
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
     ) -> StateForm:
-        """The state that the roots reach, as digests of 16 bytes.
+        """Return the state that the roots reach, as digests of 16 bytes.
 
         `lasting` are roots that every state has: what they reach is described first,
-        and not again as long as it stays the same.  Equal states have equal forms
-        where both were told with the same lasting ones.
+        and not again as long as it stays the same.  Equal states have equal forms if
+        both were computed with the same lasting roots.
         """
         with pause_collector():
             walk = self._walk(roots, lasting)
@@ -309,7 +311,7 @@ class Heap:
         return StateForm(blind, exact, weak, objects, variant)
 
     def portrait(self, roots: Mapping[str, object]) -> Portrait:
-        """The state that the roots reach, as a value that `differences` compares."""
+        """Return the state that the roots reach, as a value for `differences`."""
         with pause_collector():
             walk = self._walk(roots)
             tokens = marshal.dumps(walk.out, 2)
@@ -317,10 +319,11 @@ class Heap:
             return Portrait(tokens, marshal.dumps(orders, 2))
 
     def extent(self, roots: Mapping[str, object]) -> Extent:
-        """What belongs to the state that the roots reach, and where it ends.
+        """Return the members and the limits of the state that the roots reach.
 
-        A walk makes objects of its own, copies of what is left of an iterator: while
-        the first ones live, a second walk has others.
+        A walk creates objects, such as copies of the rest of an iterator: two walks at
+        the same time create different ones, so their common members are those of the
+        state.
         """
         with pause_collector():
             one, other = self._walk(roots), self._walk(roots)
@@ -343,25 +346,25 @@ class Heap:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no form made so far met something opaque."""
+        """Return True if no form made so far met an opaque object."""
         return not self._opaque
 
     @property
     def impure_functions(self) -> frozenset[str]:
-        """Names of C functions that hide state and that objects met so far hold.
+        """Return names of C functions that hide state, held by objects met so far.
 
-        C code may call them where no audit hears it: a `partial`, `map`, `reduce`.
-        What code reads by name is not among them; `CallAudit` sees that.
+        C code may call them where no audit records it: a `partial`, `map`, `reduce`.
+        Names that code reads are not included; `CallAudit` records their calls.
         """
         return frozenset(self._impure_functions)
 
     def caveats(self) -> tuple[Caveat, ...]:
-        """What the forms made so far leave open, opaque objects first.
+        """Return the limits of the forms made so far, opaque objects first.
 
-        Calls are apart (`impure_functions`): a caveat names them together with those
-        that an audit heard.
+        Calls are separate (`impure_functions`): one caveat names them together with
+        those that an audit recorded.
         """
-        found = [
+        caveats = [
             Caveat("opaque", f"what {_article(name)} holds ({path}{_more(count)})")
             for name, (count, path) in sorted(self._opaque.items())
         ]
@@ -375,24 +378,24 @@ class Heap:
         for paths, text in assumed:
             if paths:
                 listed = _listed(list(paths), exact=id(paths) not in self._uncounted)
-                found.append(Caveat("assumed", text.format(listed)))
-        return tuple(found)
+                caveats.append(Caveat("assumed", text.format(listed)))
+        return tuple(caveats)
 
     def forget(self) -> None:
-        """Keep no object of the program any longer."""
+        """Drop all objects of the program that this heap keeps alive."""
         self._base = None
 
     def empty_caches(self) -> bool:
-        """Have abstract classes that were met forget whom they took for theirs.
+        """Empty the caches of subclass answers of the abstract classes met so far.
 
-        What they answered is state within the life of one registry, and kept for
-        longer.  Whether some answer was one that does not follow from their bases.
+        The answers are state within the life of one registry, but outlive it.  Returns
+        True if some answer did not follow from the bases.
         """
-        found = [
+        kinds = [
             kind for each in self._abstract.values() if (kind := each()) is not None
         ]
-        mattered = any(any(cached_answers(kind)) for kind in found)
-        for kind in found:
+        mattered = any(any(cached_answers(kind)) for kind in kinds)
+        for kind in kinds:
             forget_answers(kind)
         return mattered
 
@@ -434,14 +437,14 @@ class Heap:
                 self._missed += 1
                 self._wait = min(self._missed**2, _LONGEST_WAIT)
         walk.close(done, roots)
-        if walk.weak:  # somebody might notice what a base keeps alive
+        if walk.weak:  # the lifetime of a base would be observable
             self._base, self._watched = None, True
         elif self._base is not None:
             self._base.learn(walk)
         return walk
 
     def _note(self, walk: HeapWalk) -> None:
-        """Remember what this walk leaves open; paths are worked out only for news."""
+        """Record the limits of this walk; paths are determined only for new ones."""
         records = Records(walk.out)
         counted: dict[str, list[int]] = {}
         for number in walk.opaque:
@@ -463,10 +466,10 @@ class Heap:
             self._ignored[path] = None
 
     def _note_unread(self, walk: HeapWalk, blind: bytes) -> None:
-        """Remember where something is that no form tells.
+        """Record the paths of objects whose properties are in no form.
 
-        One number may belong to different paths in different states, so that some of
-        the states that have the same numbers are looked at.
+        One number may belong to different paths in different states, so several of the
+        states with the same numbers are examined.
         """
         unread = walk.sets, walk.counters, walk.traces, walk.frames
         noted = self._noted.setdefault(tuple(map(tuple, unread)), set())
@@ -486,7 +489,7 @@ class Heap:
 
 @contextmanager
 def pause_collector() -> Iterator[None]:
-    """Without the cycle collector, which could run finalizers during a walk."""
+    """Disable the cycle collector, which could run finalizers during a walk."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,24 +1,24 @@
-"""What an instance consists of, and whether all of it can be seen.
+"""The layout of instances, and whether it explains their whole size.
 
-A class is asked by the descriptors of `type` itself, never by attributes, because a
-metaclass may answer attributes as it likes; methods and descriptors are those of a
-built-in type, never looked up on an instance.
+A class is read by the descriptors of `type` itself, never by attributes, because a
+metaclass may override attributes; methods and descriptors are those of a built-in type,
+never looked up on an instance.
 
 An instance is laid out by a chain of classes, each of which adds to its base what
-`__slots__`, `__dict__` and `__weakref__` say, or something that only C knows.  The
-chain is walked down to a type whose instances can be read (`accessors.py`).  If the
-sizes on the way are explained exactly, nothing is hidden; else the type is opaque.  A
-member of a C type is no slot, although its descriptor looks like one: only classes with
-`__slots__` of their own have slots.
+`__slots__`, `__dict__` and `__weakref__` declare, or fields that only C knows.  The
+chain is followed down to a type whose instances can be read (`accessors.py`).  If the
+sizes on the way are explained exactly, no state is hidden; else the type is opaque.  A
+member of a C type is not a slot, although its descriptor looks like one: only classes
+that define `__slots__` have slots.
 
-A class made by `abc.ABCMeta` keeps its virtual subclasses, and the answers that it gave
-before, where no attribute shows them.  The answers are left out as long as they follow
-from bases and registrations: then whoever asks again gets the same.  Answers that do
-not follow, or that a `__subclasshook__` gave, are state, for they can be stale.
+A class made by `abc.ABCMeta` stores its virtual subclasses, and its earlier answers, in
+a place that no attribute shows.  The answers are left out as long as they follow from
+bases and registrations: then the next check has the same answer.  Answers that do not
+follow, or that a `__subclasshook__` computed, are state, because they can be stale.
 
-A `Memo` is what was worked out once about an object, found by identity: nothing is
-hashed or compared, and nothing is kept alive, as what stands at the address of an
-object that is gone is another one.
+A `Memo` caches the result of a function for an object, found by identity: no object is
+hashed or compared, and none is kept alive, because a weak reference shows whether the
+object at an address is still the same.
 """
 
 import _abc  # type: ignore[import-not-found]  # C module without stubs; abc uses it
@@ -32,7 +32,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-# Dead entries, of generated code mostly; refilled in a moment.
+# Limit of entries, most of them dead and of generated code; refilling is fast.
 _MOST = 50_000
 
 
@@ -46,7 +46,7 @@ class Memo(Generic[K, V]):
         self._entries: dict[int, tuple[weakref.ref[K], V]] = {}
 
     def __call__(self, o: K) -> V:
-        """What the function returned of this object."""
+        """Return the result of the function for this object."""
         entry = self._entries.get(id(o))
         if entry is not None and entry[0]() is o:
             return entry[1]
@@ -79,7 +79,7 @@ _dict_at = _of("__dictoffset__")
 _weak_at = _of("__weakrefoffset__")
 module_dict: Any = namespace_of(types.ModuleType)["__dict__"].__get__
 
-# CPython, Include/object.h: what the bits of tp_flags mean.
+# CPython, Include/object.h: the meaning of the bits of tp_flags.
 _MANAGED_WEAKREF = 1 << 3
 _MANAGED_DICT = 1 << 4
 _IMMUTABLE = 1 << 8
@@ -92,11 +92,11 @@ _ABSENT: Any = object()
 
 
 class InstanceLayout(NamedTuple):
-    """What an instance of one type consists of.
+    """The layout of the instances of one type.
 
     `base` is the type that reads the base of the instance; `slots` are the names and
     getters of slots, nearest class first; `dict_of` returns the instance's dict; and
-    `opaque` says that something remains that nobody can see.
+    `opaque` means that some state remains that cannot be read.
     """
 
     base: type
@@ -106,27 +106,27 @@ class InstanceLayout(NamedTuple):
 
 
 def module_of(kind: type) -> str:
-    """The module that a class names, or nothing if it names none."""
+    """Return the module that a class names, or "" if it names none."""
     name = raw_module_of(kind)
     return name if type(name) is str else ""
 
 
 def is_standard(module: object) -> bool:
-    """Whether a module's name is one of the standard library."""
+    """Return True if a module's name is one of the standard library."""
     return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
 
 
 def short_name_of(kind: type) -> str:
-    """A class's `__name__` where it is not the end of its `__qualname__`, else nothing.
+    """Return a class's `__name__` if it is not the end of its `__qualname__`, else "".
 
-    Both are kept in C, apart, and either can be set.
+    C stores the two separately, and either can be set.
     """
     name: str = name_of(kind)
     return "" if str.__str__(qualname_of(kind)).rpartition(".")[2] == name else name
 
 
 def changeable(kind: type) -> bool:
-    """Whether attributes of the class itself can be set from Python."""
+    """Return True if attributes of the class itself can be set from Python."""
     flags = flags_of(kind)
     return bool(flags & HEAP_TYPE) and not flags & _IMMUTABLE
 
@@ -140,7 +140,7 @@ def add_readable(kinds: Iterable[int]) -> None:
 
 
 def layout_of(kind: type) -> InstanceLayout:
-    """What instances of a type consist of, down to the first type with an accessor."""
+    """Return the layout of instances, down to the first type with an accessor."""
     slots: list[tuple[str, Getter]] = []
     opaque = False
     level = kind
@@ -171,7 +171,7 @@ def _is_explained(kind: type, base: type, slots: int) -> bool:
 
 
 def _own_slots(kind: type) -> list[tuple[str, Getter]] | None:
-    """Names and getters of the slots of a class itself; None if some are lost."""
+    """Return names and getters of a class's own slots; None if some are lost."""
     namespace = namespace_of(kind)
     declared = namespace.get("__slots__", _ABSENT)
     if declared is _ABSENT:
@@ -180,7 +180,7 @@ def _own_slots(kind: type) -> list[tuple[str, Getter]] | None:
         declared = (declared,)
     if id(type(declared)) not in _LISTS:
         return None
-    found = []
+    slots = []
     for declared_name in declared:
         if type(declared_name) is not str:
             return None
@@ -192,12 +192,12 @@ def _own_slots(kind: type) -> list[tuple[str, Getter]] | None:
             return None
         if member.__objclass__ is not kind or member.__name__ != name:
             return None
-        found.append((name, member.__get__))
-    return found
+        slots.append((name, member.__get__))
+    return slots
 
 
 def _mangled(kind: type, name: str) -> str:
-    """A private name as the compiler writes it (Language Reference, 6.2.1)."""
+    """Return a private name as the compiler writes it (Language Reference, 6.2.1)."""
     if not name.startswith("__") or name.endswith("__"):
         return name
     if name in namespace_of(kind):
@@ -208,9 +208,9 @@ def _mangled(kind: type, name: str) -> str:
 
 def _dict_getter(kind: type) -> Getter | None:
     for level in mro_of(kind):
-        found = namespace_of(level).get("__dict__")
-        if id(type(found)) in _DESCRIPTORS and found.__objclass__ is level:
-            getter: Getter = found.__get__
+        descriptor = namespace_of(level).get("__dict__")
+        if id(type(descriptor)) in _DESCRIPTORS and descriptor.__objclass__ is level:
+            getter: Getter = descriptor.__get__
             return getter
     return None
 
@@ -224,17 +224,17 @@ class Absent:
 
 
 ABSENT = Absent()
-"""Stands for a slot that is not set, an empty cell, a dead target."""
+"""The value of a slot that is not set, an empty cell, a dead target."""
 
 
 class Unreadable(Exception):
-    """An instance hides what it holds, although its type has an accessor."""
+    """An instance hides its contents, although its type has an accessor."""
 
 
 class Accessor(NamedTuple):
-    """How instances of a type are read: the kind of body, and parts beside it.
+    """The reader of a type's instances: the kind of body, and labelled parts.
 
-    `ignores_attributes` says that the parts are all that counts.
+    `ignores_attributes` means that the parts are the whole state.
     """
 
     body: Body = ""
@@ -244,7 +244,7 @@ class Accessor(NamedTuple):
 
 
 def members(kind: type, *names: str) -> Callable[[Any], Parts]:
-    """Read attributes by the descriptors of a built-in type."""
+    """Return a reader of attributes by the descriptors of a built-in type."""
     getters = [(name, namespace_of(kind)[name].__get__) for name in names]
 
     def read(o: Any) -> Parts:
@@ -260,7 +260,7 @@ def members(kind: type, *names: str) -> Callable[[Any], Parts]:
 
 
 def reduction(kind: type) -> Accessor:
-    """Read by the `__reduce__` of the type itself, which copies what is left."""
+    """Return an accessor by the `__reduce__` of the type, which copies the rest."""
     reduce: Any = kind.__reduce__
 
     def read(o: Any) -> Parts:
@@ -277,7 +277,7 @@ def reduction(kind: type) -> Accessor:
 
 
 def exact_name(kind: type) -> str:
-    """A class as it is written: `collections.deque`, `dict`."""
+    """Return the name of a class as it is written: `collections.deque`, `dict`."""
     module = module_of(kind)
     name = str.__str__(qualname_of(kind))
     return name if module in ("builtins", "") else f"{module}.{name}"
@@ -288,17 +288,17 @@ _data: type = type(namespace_of(__import__("numbers").Number)["_abc_impl"])
 
 
 def is_abstract(kind: type) -> bool:
-    """Whether a class keeps registrations."""
+    """Return True if a class keeps registrations."""
     return type(namespace_of(kind).get("_abc_impl")) is _data
 
 
 def virtual_subclasses(kind: type) -> list[type]:
-    """The live virtual subclasses of an abstract class, in no particular order."""
+    """Return the live virtual subclasses of an abstract class, in any order."""
     return _live(_abc._get_dump(kind)[0])
 
 
 def cached_answers(kind: type) -> tuple[list[type], list[type]]:
-    """Cached answers that matter: classes held to be subclasses, and those not."""
+    """Return the cached answers that are state: positive, and negative ones."""
     _, yes, no, version = _abc._get_dump(kind)
     positive = _live(yes)
     negative = _live(no) if version == _abc.get_cache_token() else []
@@ -317,7 +317,7 @@ def cached_answers(kind: type) -> tuple[list[type], list[type]]:
 
 
 def forget_answers(kind: type) -> None:
-    """Have a class be asked again; `ABCMeta` does the same for tests of its own."""
+    """Empty a class's cache of answers; `ABCMeta` does the same in its own tests."""
     _abc._reset_caches(kind)
 
 
@@ -330,8 +330,8 @@ def _follows(kind: type, below: set[int]) -> bool:
 
 
 def _below(kind: type) -> set[int]:
-    """Ids of all classes that are subclasses by bases and registrations alone."""
-    found = {id(kind)}
+    """Return ids of all classes that are subclasses by bases or registrations."""
+    below = {id(kind)}
     pending = [kind]
     while pending:
         level = pending.pop()
@@ -339,7 +339,7 @@ def _below(kind: type) -> set[int]:
         if is_abstract(level):
             more += virtual_subclasses(level)
         for each in more:
-            if id(each) not in found:
-                found.add(id(each))
+            if id(each) not in below:
+                below.add(id(each))
                 pending.append(each)
-    return found
+    return below

@@ -1,23 +1,23 @@
-"""The scan: what every container refers to that modules reach, by ids alone.
+"""The scan: the referents of every container that modules reach, by ids alone.
 
-A scan looks at everything and enters no user code.  Objects are read by the descriptors
-of their base classes and by `gc.get_referents`; they are compared by identity and
-hashed by id.
+A scan reads everything and runs no user code.  Objects are read by the descriptors of
+their base classes and by `gc.get_referents`; they are compared by identity and hashed
+by id.
 
 Rules:
-- a scan returns ids, and values (texts, numbers) that nobody can notice being held; its
-  `objects` are for the caller that has to name a path, and are let go right after;
-- the collector is off meanwhile: nothing of the program runs inside a scan;
-- what an object keeps in C, where it refers to nothing, is read by `c_state.py`.
+- a scan returns ids, and values (texts, numbers) whose lifetime is not observable; its
+  `objects` are for the caller that has to name a path, and are dropped right after;
+- the collector is off meanwhile: no code of the program runs during a scan;
+- state in C that is not a reference is read by `c_state.py`.
 
-How it works: `gc.get_referents` tells what a whole level of a breadth-first scan refers
-to, in one call; a seam between any two containers keeps them apart.  Dictionaries leave
-out keys that are texts, so keys are read separately.  An integer or text that is held
-keeps its address to itself, so equal ids mean equal values.  Most of a scan's time goes
-into finding what is new among the references of a level; a second scan that meets the
-same references takes that from the first (`rescan`).  Ids are kept as machine words:
-CPython's id of an object is its address, so the items of a tuple, as they lie in
-memory, are their ids, and no integer is made of any (`_ids`).
+How it works: one call of `gc.get_referents` returns the referents of a whole level of a
+breadth-first scan; a mark between any two containers separates them.  It leaves out
+keys of dictionaries that are texts, so keys are read separately.  An integer or text
+that is kept alive is alone at its address, so equal ids mean equal values.  A scan
+spends most of its time on finding new objects among the references of a level; a second
+scan that meets the same references reuses the result of the first (`rescan`).  Ids are
+stored as machine words: CPython's id of an object is its address, so the items of a
+tuple, as they are in memory, are their ids, and no integer is created (`_ids`).
 """
 
 import _thread
@@ -48,17 +48,17 @@ from everyorder.harness.state.layout import (
 
 # Ids.
 Words: TypeAlias = "array.array[int]"
-# What reads the state that an object keeps in C.
+# A reader of the state that an object keeps in C.
 _Reader: TypeAlias = Callable[[Any], Hashable]
 
-# What the objects of a type are to a scan: bits, because they combine.
+# The kinds of objects for a scan: bits, because they combine.
 _NODE, _VALUE, _KEYED, _CLASS, _FUNCTION, _TOKEN, _MEMO, _LOCAL = (
     1 << bit for bit in range(8)
 )
-# Tables for `bytes.translate`, which picks among the bits of a whole level at once.
+# Tables for `bytes.translate`, which selects among the bits of a whole level at once.
 _PLAIN = (_VALUE, _NODE, _NODE | _KEYED, _NODE | _FUNCTION)
 _VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
-    bytes(bits == wanted for bits in range(256)) for wanted in _PLAIN
+    bytes(bits == chosen for bits in range(256)) for chosen in _PLAIN
 )
 _SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
 _MEMOS_ONLY = bytes(bool(bits & _MEMO) for bits in range(256))
@@ -68,8 +68,8 @@ def _number(value: complex) -> Hashable:
     return repr(value) if value == value else id(value)
 
 
-# Values that a scan may hold, and as what they compare: -0.0 is not 0.0, and a NaN is
-# itself only.
+# Values that a scan may hold, and the form that is compared: -0.0 differs from 0.0, and
+# a NaN equals only itself.
 _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
     int: int.__index__,
     str: str.__str__,
@@ -78,7 +78,7 @@ _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
     complex: _number,
     Decimal: Decimal.__repr__,
 }
-# Types whose objects refer to nothing that could change.
+# Types whose objects have no referents that could change.
 _LEAVES = (
     bool,
     type(None),
@@ -98,45 +98,45 @@ _VALUE_IDS, _LEAF_IDS = frozenset(map(id, _VALUES)), frozenset(map(id, _LEAVES))
 _globals_of = types.FunctionType.__dict__["__globals__"].__get__
 thread_dict = _thread._local.__getattribute__
 
-# Where the items of a tuple begin.
+# The offset of the items of a tuple.
 _ITEMS = tuple.__basicsize__
 
-# Between any two containers of a level stands the one that refers to this mark.
+# The container that refers to this mark separates any two containers of a level.
 MARK = object()
 _SEAM = [MARK]
 
 
 def _addresses(objects: Sequence[Any]) -> Words:
-    """The ids of objects, read from a tuple of them as it lies in memory."""
-    held = tuple(objects)
+    """Return the ids of objects, read from a tuple of them in memory."""
+    items = tuple(objects)
     words = array.array("Q")
-    words.frombytes(ctypes.string_at(id(held) + _ITEMS, len(held) * words.itemsize))
+    words.frombytes(ctypes.string_at(id(items) + _ITEMS, len(items) * words.itemsize))
     return words
 
 
 def _numbers(objects: Sequence[Any]) -> Words:
-    """The ids of objects, where they are no addresses, or tuples lie otherwise."""
+    """Return the ids of objects on interpreters with another layout of tuples."""
     return array.array("Q", map(id, objects))
 
 
-def _objects(words: Words, held: Sequence[Any]) -> list[Any]:
-    """The objects at these addresses: each is among those held, and so is alive."""
-    found: list[Any] = (ctypes.py_object * len(words)).from_buffer(words)[:]
-    return found
+def _objects(words: Words, owners: Sequence[Any]) -> list[Any]:
+    """Return the objects at these addresses; they are alive, as `owners` has each."""
+    objects: list[Any] = (ctypes.py_object * len(words)).from_buffer(words)[:]
+    return objects
 
 
-# Whether ids are addresses, and items of tuples are laid out in words of 64 bits.
+# True if ids are addresses, and items of tuples are words of 64 bits.
 _IN_MEMORY = sys.implementation.name == "cpython" and tuple.__itemsize__ == 8
 _ids = _addresses if _IN_MEMORY else _numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a scan, by ids: containers, their types, all that they refer to.
+    """One level of a scan, by ids: containers, their types, all their referents.
 
     The first `dicts` containers are plain dicts, and the last ones are of special
-    kinds, whose bits are `codes`, memos at the very end; `readers` read what these keep
-    in C, if anything.
+    kinds, whose bits are `codes`, memos at the very end; `readers` read their state in
+    C, if there is any.
     """
 
     dicts: int
@@ -152,16 +152,16 @@ class Level:
     locals: tuple[tuple[int, int], ...]
 
     def references(self) -> Words:
-        """All that the containers refer to, in the order in which a scan goes on."""
+        """Return all referents of the containers, in the order of the next level."""
         inner = array.array("Q", (each for _, each in self.locals))
         return self.slots + self.keys + inner
 
 
 class Scan:
-    """One scan from `roots`; `skipped` ids and what belongs to `noise` is not entered.
+    """One scan from `roots`, without `skipped` ids and objects of `noise` modules.
 
-    `levels` and `values` may be kept, and `met`, which of the skipped were met;
-    `objects` must not be.
+    `levels` and `values` may be kept, and `met`, the skipped ids that were met;
+    `objects` must not be kept.
     """
 
     __slots__ = (
@@ -207,22 +207,22 @@ class Scan:
         )
 
     def _scan(self, slots: list[Any]) -> None:
-        known, words = self.objects, _ids(slots)
+        objects, words = self.objects, _ids(slots)
         while True:
-            before = len(known)
-            known.update(zip(words, slots, strict=True))
-            # Dicts keep insertion order: what is new stands at the end.
-            new = list(islice(reversed(known.values()), len(known) - before))
+            before = len(objects)
+            objects.update(zip(words, slots, strict=True))
+            # Dicts keep insertion order: new objects are at the end.
+            new = list(islice(reversed(objects.values()), len(objects) - before))
             new.reverse()
-            found, dicts, codes = self._sift(new)
-            if not found:
+            containers, dicts, codes = self._sift(new)
+            if not containers:
                 return
-            level, slots = _read(found, dicts, codes)
+            level, slots = _read(containers, dicts, codes)
             self.levels.append(level)
             words = level.references()
 
     def _sift(self, new: list[Any]) -> tuple[list[Any], int, bytes]:
-        """The containers among new objects, as a level lists them.
+        """Return the containers among new objects, as a level lists them.
 
         This is most of a scan's time, so whole lists are filtered at once.
         """
@@ -234,13 +234,13 @@ class Scan:
             codes[kind] = self._code(by_id[kind])
         bits = bytes(map(codes.__getitem__, kinds))
         self.values += compress(new, bits.translate(_VALUES_ONLY))
-        found = list(compress(new, bits.translate(_DICTS_ONLY)))
-        dicts = len(found)
-        found += compress(new, bits.translate(_NODES_ONLY))
+        containers = list(compress(new, bits.translate(_DICTS_ONLY)))
+        dicts = len(containers)
+        containers += compress(new, bits.translate(_NODES_ONLY))
         functions = list(compress(new, bits.translate(_FUNCTIONS_ONLY)))
         named = map(id, map(_globals_of, functions))
         noisy = self._noisy_globals
-        found += [
+        containers += [
             function
             for function, space in zip(functions, named, strict=True)
             if space not in noisy
@@ -254,8 +254,8 @@ class Scan:
             if self._enters(candidate, code)
         ]
         special.sort(key=_is_memo)
-        found += [entered for entered, _ in special]
-        return found, dicts, bytes(code for _, code in special)
+        containers += [entered for entered, _ in special]
+        return containers, dicts, bytes(code for _, code in special)
 
     def _code(self, kind: type) -> int:
         module = raw_module_of(kind)
@@ -263,18 +263,18 @@ class Scan:
             return 0
         return _bits_of(kind)
 
-    def _enters(self, found: Any, code: int) -> bool:
-        """Whether one object is entered whose type alone does not tell."""
+    def _enters(self, candidate: Any, code: int) -> bool:
+        """Return True if an object is entered whose type alone does not decide that."""
         if code & _CLASS:
-            module = raw_module_of(found)
-            return bool(flags_of(found) & HEAP_TYPE) and not (
+            module = raw_module_of(candidate)
+            return bool(flags_of(candidate) & HEAP_TYPE) and not (
                 type(module) is str and self._noise(module)
             )
         if code & _MEMO:
-            # A function of the standard library that is memoised is pure.
+            # A memoised function of the standard library is pure.
             return not any(
                 is_standard(inner.__module__) or self._is_noisy(inner)
-                for inner in gc.get_referents(found)
+                for inner in gc.get_referents(candidate)
                 if type(inner) is types.FunctionType
             )
         return True
@@ -289,7 +289,7 @@ def _bits(kind: type) -> int:
     if kind is dict:
         code |= _KEYED
     elif issubclass(kind, dict):
-        code = _KEYED  # special: it may say for itself how long it is
+        code = _KEYED  # special: it may override its length
     if issubclass(kind, type):
         code |= _CLASS
     if kind is types.FunctionType:
@@ -307,10 +307,10 @@ _bits_of = Memo(_bits)
 
 
 class ChangeDetector:
-    """Some objects and all that they refer to: both are held, to be compared with.
+    """Detects changes of some objects; holds them and all their referents.
 
-    Of instances their class is one of the references.  Not for objects that keep
-    something by thread.
+    For an instance, its class is one of the referents.  Not for objects that keep state
+    by thread.
     """
 
     def __init__(self, objects: Iterable[Any]) -> None:
@@ -324,12 +324,12 @@ class ChangeDetector:
         self._keyed = _keyed(self._special)
         self._owners = [o for o, _ in coded]
         self._codes = bytes(code for _, code in coded)
-        # What is alive keeps its address.
+        # Living objects keep their addresses.
         self._held = self._references(), *_keys(self._dicts, self._keyed)
         self._before = self._now()
 
     def unchanged(self) -> bool:
-        """Whether they refer to the same objects still, and nothing changed in C."""
+        """Return True if all references are the same, and no state in C changed."""
         return self._now() == self._before
 
     def _references(self) -> list[Any]:
@@ -344,22 +344,24 @@ class ChangeDetector:
         )
 
 
-def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[Any]]:
-    """A level of containers, and all that they refer to."""
-    special = _special(found, codes)
-    # First, because a generator refers to its frame once that was looked at.
+def _read(
+    containers: Sequence[Any], dicts: int, codes: bytes
+) -> tuple[Level, list[Any]]:
+    """Return a level of containers, and all their referents."""
+    special = _special(containers, codes)
+    # Tokens first, because a generator refers to its frame once that was read.
     readers = _readers(special)
     tokens = _tokens(special, readers)
-    slots = _referents(found, codes)
-    plain, keyed = list(found[:dicts]), _keyed(special)
+    slots = _referents(containers, codes)
+    plain, keyed = list(containers[:dicts]), _keyed(special)
     sizes, keys = _keys(plain, keyed)
     threads = _thread_dicts(special)
     level = Level(
         dicts=dicts,
         codes=codes,
         readers=readers,
-        nodes=_ids(found),
-        kinds=_ids(list(map(type, found))),
+        nodes=_ids(containers),
+        kinds=_ids(list(map(type, containers))),
         slots=_ids(slots),
         keyed=_ids(plain + keyed),
         sizes=sizes,
@@ -370,18 +372,18 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     return level, _next_slots(slots, keys, threads)
 
 
-def _reread(level: Level, found: list[Any]) -> list[Any] | None:
-    """All that containers refer to, if a level of them would be the same.
+def _reread(level: Level, containers: list[Any]) -> list[Any] | None:
+    """Return all referents of the containers, if their level would be the same.
 
-    They are of the same types as in the level: readers are for one type each.
+    They are of the same types as in the level, because a reader is for one type.
     """
-    special = _special(found, level.codes)
+    special = _special(containers, level.codes)
     if _tokens(special, level.readers) != level.tokens:
         return None
-    slots = _referents(found, level.codes)
+    slots = _referents(containers, level.codes)
     if _ids(slots) != level.slots:
         return None
-    sizes, keys = _keys(found[: level.dicts], _keyed(special))
+    sizes, keys = _keys(containers[: level.dicts], _keyed(special))
     if sizes != level.sizes or _ids(keys) != level.keys:
         return None
     threads = _thread_dicts(special)
@@ -390,8 +392,8 @@ def _reread(level: Level, found: list[Any]) -> list[Any] | None:
     return _next_slots(slots, keys, threads)
 
 
-def _special(found: Sequence[Any], codes: bytes) -> list[tuple[Any, int]]:
-    return list(zip(found[len(found) - len(codes) :], codes, strict=True))
+def _special(containers: Sequence[Any], codes: bytes) -> list[tuple[Any, int]]:
+    return list(zip(containers[len(containers) - len(codes) :], codes, strict=True))
 
 
 def _keyed(special: Iterable[tuple[Any, int]]) -> list[Any]:
@@ -410,16 +412,17 @@ def _is_memo(coded: tuple[Any, int]) -> bool:
     return bool(coded[1] & _MEMO)
 
 
-def _referents(found: Sequence[Any], codes: bytes) -> list[Any]:
-    """All that some containers refer to, with a mark after what each does.
+def _referents(containers: Sequence[Any], codes: bytes) -> list[Any]:
+    """Return all referents of some containers, with a mark after those of each.
 
-    A memo refers to what it would forget first at the end: each hit changes that.
+    The last referent of a memo is its least recent entry, which each hit changes, so
+    these referents are sorted.
     """
-    ordered = len(found) - codes.translate(_MEMOS_ONLY).count(1)
+    ordered = len(containers) - codes.translate(_MEMOS_ONLY).count(1)
     spaced: list[Any] = [_SEAM] * (2 * ordered)
-    spaced[::2] = found[:ordered]
+    spaced[::2] = containers[:ordered]
     slots = gc.get_referents(*spaced)
-    for memo in found[ordered:]:
+    for memo in containers[ordered:]:
         slots += sorted(gc.get_referents(memo), key=id)
         slots.append(MARK)
     return slots
@@ -428,14 +431,14 @@ def _referents(found: Sequence[Any], codes: bytes) -> list[Any]:
 def _next_slots(
     slots: list[Any], keys: list[Any], threads: list[tuple[Any, Any]]
 ) -> list[Any]:
-    """What a scan goes on with, in the order of `Level.references`."""
+    """Return the referents of the next level, in the order of `Level.references`."""
     slots += keys
     slots += [inner for _, inner in threads]
     return slots
 
 
 def _keys(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
-    """How many keys each dict has, and the keys of all; `others` are of subclasses."""
+    """Return the size of each dict, and the keys of all; `others` are of subclasses."""
     while True:
         sizes = (*map(len, plain), *map(dict.__len__, others))
         keys: list[Any] = list(chain.from_iterable(plain))
@@ -468,11 +471,11 @@ def _tokens(
 
 @dataclass(frozen=True, slots=True)
 class Rescan:
-    """What a second scan saw, where it met the same containers as the first.
+    """The result of a second scan that met the same containers as the first.
 
-    `levels` are those of the first scan itself where nothing changed; `values` came
-    new, and so did what was `met` of the skipped.  `containers` are those of each
-    level, and must not be kept.
+    `levels` are those of the first scan itself if nothing changed; `values` are new,
+    and so are the skipped ids in `met`.  `containers` are those of each level, and must
+    not be kept.
     """
 
     levels: tuple[Level, ...]
@@ -487,13 +490,14 @@ def rescan(
     places: Mapping[int, int],
     skipped: frozenset[int],
 ) -> Rescan | None:
-    """A scan from the same roots, if it meets the same containers on each level.
+    """Scan from the same roots again, if each level has the same containers.
 
-    As long as all references are the same, so is what is new among them, which is most
-    of the work of a scan: it is alive, and where it was.  So it is where what came and
-    went are values, and containers that are referred to no later than they were.
-    Where noise begins is told by the names of modules, so these have to be the same.
-    `places` tells the level of each container.
+    As long as all references are the same, so are the new objects among them, which are
+    most of the work of a scan: they are alive, at the same place.  The same holds if
+    only values were added and removed, and containers that are not referred to later
+    than before.  The names of modules decide where noise begins, so they must be the
+    same.  `places` is the level of each container.  Returns None if a full scan is
+    needed.
     """
     if not _IN_MEMORY:
         return None
@@ -504,19 +508,19 @@ def rescan(
         now: list[Level] = []
         values: list[Any] = []
         met: set[int] = set()
-        found: list[list[Any]] = []
+        containers: list[list[Any]] = []
         for at, level in enumerate(levels):
-            found.append(_objects(level.nodes, slots))
-            if _ids(list(map(type, found[at]))) != level.kinds:
-                return None  # another one came to stand where one had been
-            same = _reread(level, found[at])
+            containers.append(_objects(level.nodes, slots))
+            if _ids(list(map(type, containers[at]))) != level.kinds:
+                return None  # another object has this address now
+            same = _reread(level, containers[at])
             if same is not None:
                 now.append(level)
                 slots = same
                 continue
             if at == 0:
                 return None
-            changed, slots = _read(found[at], level.dicts, level.codes)
+            changed, slots = _read(containers[at], level.dicts, level.codes)
             if changed.kinds != level.kinds or changed.locals != level.locals:
                 return None
             left: set[int] = set()
@@ -533,17 +537,17 @@ def rescan(
             if left and not left <= {*changed.slots, *changed.keys}:
                 return None
             now.append(changed)
-        return Rescan(tuple(now), tuple(values), frozenset(met), tuple(found))
+        return Rescan(tuple(now), tuple(values), frozenset(met), tuple(containers))
     finally:
         if collecting:
             gc.enable()
 
 
 def _changes(old: Level, new: Level) -> Iterator[tuple[Words, Words, int]]:
-    """What some containers referred to and refer to now, and where that begins.
+    """Yield old and new referents of a container, with the start of the new ones.
 
-    Of the two levels' containers, which are the same; what is the same at the beginning
-    and at the end of one's references is left out.
+    The two levels have the same containers; equal references at the beginning and at
+    the end of a container are left out.
     """
     mark, behind = id(MARK), 0
     for before, after, was, now in (
@@ -579,17 +583,17 @@ def _segment_ends(words: Words, mark: int) -> list[int]:
 
 
 def comparable(value: Any) -> Hashable:
-    """A value that a scan holds, in the form in which it compares."""
+    """Return a value that a scan holds, in the form that is compared."""
     return id(type(value)), _VALUES[type(value)](value)
 
 
 def class_name(kind: type) -> str:
-    """A class as `module.Class`."""
+    """Return the name of a class as `module.Class`."""
     return f"{raw_module_of(kind)}.{qualname_of(kind)}"
 
 
 def _is_plain_local(kind: type) -> bool:
-    """Whether a thread-local runs nothing when a thread first looks at it."""
+    """Return True if a thread-local runs no code when a thread first reads it."""
     return all(
         base in (kind, object, _thread._local) or "__init__" not in namespace_of(base)
         for base in mro_of(kind)

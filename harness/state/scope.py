@@ -1,18 +1,18 @@
-"""Which packages a state is followed into, and what of it is left out.
+"""The packages that a state is followed into, and the exceptions: ignored paths, noise.
 
 A class, function or module is written by its name alone if it belongs to a package
-outside of the scope and its name yields this very object; all others are followed.  The
-scope consists of the packages of the registry, the steps, the uses and the handles.
+outside of the scope and its name resolves to this very object; all others are followed.
+The scope is the set of packages of the registry, the steps, the uses and the handles.
 
-Left out are the paths that a user declares to be no state (`registry._next_id`,
-`*.hits`) and noise, which may change without anybody's answer changing: pure caches,
-which are filled again with the same, and the tools that look on.  Noise is data, each
-entry with its reason; the canonical form leaves out the attributes, and what lies
-outside is compared without any.
+Two kinds of state are left out.  *Ignored* paths are declared by a user
+(`registry._next_id`, `*.hits`).  *Noise* may change without a change of any answer:
+pure caches, which are filled again with the same values, and the observing tools.
+Noise is data, each entry with its reason; the canonical form leaves out the attributes,
+and the comparison of untracked state leaves out all of it.
 
-Of an ignored path the last piece is compared with every label that is written, which is
-cheap; only where it fits the path is worked out, from what has been written so far, and
-compared as a whole.
+The last piece of an ignored path is compared with every label that is written, which is
+cheap; only if it matches, the whole path is determined, from the records written so
+far, and compared.
 """
 
 import functools
@@ -35,11 +35,11 @@ from everyorder.harness.state.layout import (
     qualname_of,
 )
 
-# Their classes wrap what belongs to others, or are the language itself: an instance of
-# theirs says nothing about where the state is.
-# This package, whose parts are followed, or not, each for itself.
+# This package, whose parts are followed, or not, each by itself.
 FACE = "everyorder"
 
+# Packages whose classes wrap objects of others, or are the language itself: an instance
+# of such a class does not show the package of the state.
 _GLUE = frozenset({"", "builtins", "functools", "types", "typing", "abc", "enum"})
 
 _FUNCTION = types.FunctionType
@@ -71,14 +71,14 @@ class FollowedScope:
 
 
 def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> FollowedScope:
-    """The scope of a registry, its steps and uses: the packages they come from."""
+    """Return the scope of a registry, steps and uses: the packages that define them."""
     packages: set[str] = set()
     pending = list(things)
-    known: dict[int, object] = {}
+    visited: dict[int, object] = {}
     while pending:
         thing = pending.pop()
-        if id(thing) not in known:
-            known[id(thing)] = thing
+        if id(thing) not in visited:
+            visited[id(thing)] = thing
             names, more = _packages(thing)
             packages.update(map(package_of, names))
             pending += more
@@ -86,10 +86,10 @@ def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> FollowedSc
 
 
 def _packages(thing: Any) -> tuple[list[str], list[object]]:
-    """Modules that a thing belongs to, and things that it wraps."""
+    """Return the modules that a thing belongs to, and the things that it wraps."""
     kind = type(thing)
     if kind is _FUNCTION:
-        # Reading `__dict__` would make one: a change that is nobody's.
+        # Reading `__dict__` would create one: a change caused by the harness.
         wrapped = getattr(thing, "__wrapped__", None)
         more = [] if wrapped is None else [wrapped]
         for cell in thing.__closure__ or ():
@@ -119,8 +119,8 @@ def _packages(thing: Any) -> tuple[list[str], list[object]]:
         owner = thing.__self__
         return [], [] if type(owner) is types.ModuleType else [owner]
     if any(kind is each for each in _SUSPENDED):
-        held = gc.get_referents(thing)
-        return [], [each for each in held if type(each) is _FUNCTION]
+        referents = gc.get_referents(thing)
+        return [], [each for each in referents if type(each) is _FUNCTION]
     if kind is list or kind is tuple or kind is set or kind is frozenset:
         return [], list(thing)
     if kind is dict:
@@ -129,33 +129,33 @@ def _packages(thing: Any) -> tuple[list[str], list[object]]:
 
 
 def function_modules(function: types.FunctionType) -> tuple[str, str]:
-    """The module that a function names, and the one whose globals it reads."""
-    told = function.__module__
+    """Return the module that a function names, and the one whose globals it reads."""
+    module = function.__module__
     real = function.__globals__.get("__name__")
     return (
-        told if type(told) is str else "",
+        module if type(module) is str else "",
         real if type(real) is str else "",
     )
 
 
 def resolve(module: str, qualname: str) -> object:
-    """What a module has under a dotted name, without running any code, or None."""
-    found: Any = sys.modules.get(module)
-    if found is None or not issubclass(type(found), types.ModuleType):
+    """Return the object of a dotted name in a module, or None; runs no code."""
+    value: Any = sys.modules.get(module)
+    if value is None or not issubclass(type(value), types.ModuleType):
         return None
-    space: Any = module_dict(found)
+    space: Any = module_dict(value)
     for piece in qualname.split("."):
         if space is None or piece not in space:
             return None
-        found = space[piece]
-        space = namespace_of(found) if issubclass(type(found), type) else None
-    if type(found) is staticmethod or type(found) is classmethod:
-        return found.__func__
-    return found
+        value = space[piece]
+        space = namespace_of(value) if issubclass(type(value), type) else None
+    if type(value) is staticmethod or type(value) is classmethod:
+        return value.__func__
+    return value
 
 
 def matcher(patterns: Iterable[str]) -> re.Pattern[str] | None:
-    """A pattern for paths: `*` is any text, `?` one character, all else itself."""
+    """Return a pattern for paths: `*` is any text, `?` is one character."""
     written = [
         re.escape(each).replace(r"\*", ".*").replace(r"\?", ".") for each in patterns
     ]
@@ -181,20 +181,20 @@ class IgnorePatterns:
         self._records: Records | None = None
 
     def concerns(self, keys: Iterable[Any]) -> bool:
-        """Whether one of these attributes or keys may be the end of a pattern."""
+        """Return True if one of these attributes or keys can end an ignored path."""
         return any(type(key) is str and self.ends(key) for key in keys)
 
     def ends(self, label: str) -> bool:
-        """Whether a label, or a key in brackets, fits the end of a pattern."""
+        """Return True if a label, or a key in brackets, can end an ignored path."""
         fits = self._last.fullmatch
         return bool(fits(label) or fits(f"[{label!r}]"))
 
     def path(self, text: str) -> bool:
-        """Whether a whole path is ignored."""
+        """Return True if a whole path is ignored."""
         return bool(self._whole.fullmatch(text))
 
     def matches(self, tokens: list[Any], number: int, label: str) -> bool:
-        """Whether something in the object of a number is ignored."""
+        """Return True if a label of a numbered object is ignored."""
         if self._records is None:
             self._records = Records(tokens)
         self._records.read()
@@ -202,43 +202,43 @@ class IgnorePatterns:
 
 
 def join(path: str, label: str) -> str:
-    """A path, and what is below it."""
+    """Return a path extended by a label."""
     return path + (label if label.startswith("[") else f".{label}")
 
 
 # Packages and modules that are not entered, nor the instances of their classes.
 NOISE_MODULES: Mapping[str, str] = {
-    "everyorder.harness": "it looks on",
-    "everyorder": "it looks on",
-    "_pytest": "it looks on",
-    "pytest": "it looks on",
-    "_frozen_importlib": "an import is told by its name",
-    "_frozen_importlib_external": "an import is told by its name",
-    "importlib._bootstrap": "an import is told by its name",
-    "importlib._bootstrap_external": "an import is told by its name",
-    "zipimport": "an import is told by its name",
+    "everyorder.harness": "observing tool",
+    "everyorder": "observing tool",
+    "_pytest": "observing tool",
+    "pytest": "observing tool",
+    "_frozen_importlib": "an import is reported by its name",
+    "_frozen_importlib_external": "an import is reported by its name",
+    "importlib._bootstrap": "an import is reported by its name",
+    "importlib._bootstrap_external": "an import is reported by its name",
+    "zipimport": "an import is reported by its name",
     "tokenize": "compiled patterns",
-    "traceback": "keeps nothing of its own",
+    "traceback": "has no state",
     "re": "compiled patterns are equal whenever they are made",
     "sre_compile": "compiled patterns are equal whenever they are made",
     "sre_parse": "compiled patterns are equal whenever they are made",
 }
 
-# The same, as long as nothing that is followed speaks of them.
+# Noise as long as no followed code names them.
 NOISE_UNLESS_NAMED: Mapping[str, str] = {
-    "xdist": "it looks on",
-    "execnet": "it looks on",
-    "coverage": "it looks on",
-    "hypothesis": "it looks on",
-    "_hypothesis_pytestplugin": "it looks on",
-    "tracemalloc": "it looks on",
-    "pdb": "it looks on",
-    "bdb": "it looks on",
+    "xdist": "observing tool",
+    "execnet": "observing tool",
+    "coverage": "observing tool",
+    "hypothesis": "observing tool",
+    "_hypothesis_pytestplugin": "observing tool",
+    "tracemalloc": "observing tool",
+    "pdb": "observing tool",
+    "bdb": "observing tool",
     "linecache": "lines of files, read again when they are missing",
 }
 
-# Paths (as of fnmatch) of what may change, it and all below, without anybody's answer
-# changing: anybody's whose code does not name it, module and all.
+# Paths (as of fnmatch) that may change, with all below, without a change of any answer,
+# except for code that names the whole path.
 NOISE_PATHS: Mapping[str, str] = {
     "*.__warningregistry__": "which warnings were shown once",
     "warnings.onceregistry": "which warnings were shown once",
@@ -268,56 +268,58 @@ _PIECES = {path: frozenset(path.split(".")) for path in NOISE_PATHS}
 
 
 def paths_named(names: Iterable[frozenset[str]]) -> frozenset[str]:
-    """The paths of noise that some code names, given the names in each code."""
-    known = frozenset().union(*_PIECES.values())
-    told = {each & known for each in names}
+    """Return the noise paths that some code names, by the names in each code object."""
+    noise_names = frozenset().union(*_PIECES.values())
+    named = {each & noise_names for each in names}
     return frozenset(
-        path for path, pieces in _PIECES.items() if any(pieces <= each for each in told)
+        path
+        for path, pieces in _PIECES.items()
+        if any(pieces <= each for each in named)
     )
 
 
-# Attributes of the instances of a class that may change in the same way, by the class.
+# Attributes of instances that may change in the same way, by the class.
 NOISE_ATTRIBUTES: Mapping[str, frozenset[str]] = {
-    # Only say when members are removed.
+    # They only record when members are removed.
     "_weakrefset.WeakSet": frozenset({"_iterating", "_pending_removals"}),
     "weakref.WeakKeyDictionary": frozenset({"_iterating", "_pending_removals"}),
     "weakref.WeakValueDictionary": frozenset({"_iterating", "_pending_removals"}),
     # Levels, looked up again when any of them changes.
     "logging.Logger": frozenset({"_cache"}),
-    # Members put together are equal whenever they are made.
+    # Combined members are equal whenever they are created.
     "enum.Enum": frozenset({"_inverted_"}),
 }
 
-# The same of all classes, and of flags.  Other enumerations have all their members from
-# the beginning: who adds to the table registers something.
+# The same for all classes, and for flags.  Other enumerations have all their members
+# from the beginning: adding to the table is a registration.
 NOISE_OF_CLASSES = frozenset({"__slotnames__"})
 NOISE_OF_FLAGS = frozenset({"_value2member_map_"})
 
-# Variables of closures in `functools`: a single dispatch forgets what it found when it
+# Variables of closures in `functools`: a single dispatch empties its cache when it
 # registers, or when any ABC does.
 NOISE_IN_FUNCTOOLS = frozenset({"dispatch_cache", "cache_token"})
 
-# What they remember of a scenario, which a module may hold, is no state of it; nor is
-# what hears all that is logged, or written.
+# A module may hold records about a scenario, or handlers of logged or written output;
+# neither is state of the scenario.
 ONLOOKERS = frozenset(
     {"_pytest.capture", "_pytest.logging", "everyorder", "everyorder.harness"}
 )
 
 
 def _noise_of(kind: type) -> frozenset[str]:
-    found: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
     for base in mro_of(kind):
         module = module_of(base)
         name = f"{module}.{str.__str__(qualname_of(base))}"
-        found |= NOISE_ATTRIBUTES.get(name, frozenset())
-        if is_standard(module):  # what it is computed from does not change
-            found |= {
+        attributes |= NOISE_ATTRIBUTES.get(name, frozenset())
+        if is_standard(module):  # its sources do not change
+            attributes |= {
                 key
                 for key, value in namespace_of(base).items()
                 if type(value) is functools.cached_property
             }
-    return found
+    return attributes
 
 
 noise_of = Memo(_noise_of)
-"""The attributes of the instances of a class that are no state."""
+"""The attributes of the instances of a class that are not state."""

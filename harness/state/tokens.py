@@ -1,19 +1,19 @@
-"""The stream of tokens that describes a graph, and the order of what has none in it.
+"""The stream of tokens that describes a graph, and a canonical order for its parts.
 
 Tokens of a value: an `int` is the number of an object; `(5,)` is the integer 5; `[5]`
-is the address of object 5; a tuple of two texts is the name of something outside;
-`StopIteration` is nothing at all (an empty cell); all else stands for itself.
-`marshal` writes all of them, version 2 of it alike in every process.  A number that is
-not equal to itself (NaN) is an object: containers find it by its identity.
+is the address of object 5; a tuple of two texts is the name of an object outside;
+`StopIteration` marks a missing value (an empty cell); other tokens are plain values.
+`marshal` writes all of them, version 2 of it the same in every process.  A number that
+is unequal to itself (NaN) is an object: containers find it by its identity.
 
-Items of dicts and members of sets are sorted: values come first, by type and value;
-then objects that have a number; then the others by their shape, which is what they look
-like from near, apart from addresses and the orders of dicts.  Where shapes are equal a
-dict keeps its own order.  Sorting chooses an order and never merges anything, so a
-coarse shape can cost a proof, but never its soundness.
+Items of dicts and members of sets are sorted: values are first, by type and value; then
+objects that have a number; then the others by their shape, which summarises their
+neighbourhood without addresses and orders of dicts.  Between equal shapes the order of
+the dict is kept.  Sorting chooses an order and never merges anything, so a coarse shape
+can cost a proof, but never its soundness.
 
-Rule: types are told apart by identity.  Neither a type nor an object is hashed or
-compared, because a metaclass may say how, and that is code of a user.
+Rule: types are distinguished by identity.  Neither a type nor an object is hashed or
+compared, because a metaclass may define how, and that is code of a user.
 """
 
 import marshal
@@ -52,7 +52,7 @@ TEXT_IDS = frozenset({id(str)})
 NOTHING = StopIteration
 IGNORED = ("", "ignored")
 
-# Integers below, or not divisible by 8, are no addresses of objects.
+# Integers below, or not divisible by 8, are not addresses of objects.
 LOWEST_ADDRESS = 1 << 20
 
 
@@ -61,14 +61,14 @@ _target_of = weakref.ReferenceType.__call__
 
 
 class Placeholder:
-    """The type of what stands in the queue for what is not described by itself."""
+    """The type of the queue entries of objects that have no record."""
 
 
 PLACEHOLDER = Placeholder()
 
 
 class InstancePlan(NamedTuple):
-    """How instances of one type are read during one walk."""
+    """The plan for reading instances of one type during one walk."""
 
     kind: type
     slots: tuple[tuple[str, Getter], ...]
@@ -79,7 +79,7 @@ class InstancePlan(NamedTuple):
 
 
 class Space(NamedTuple):
-    """Globals of one module: its number, the dict, and what of it is written."""
+    """Globals of one module: its number, the dict, and the names that are written."""
 
     number: int
     values: dict[str, Any]
@@ -87,23 +87,27 @@ class Space(NamedTuple):
 
 
 class Tokens:
-    """A stream that grows, and what has to be known about it.
+    """A growing stream of tokens, and its side tables.
 
     `out` are the tokens; `order` the objects by number, and `seen` their numbers by id;
-    `orders` the orders of dicts; `variants` the orders of sets and the counters of
-    caches, which no form tells, because equal ones need not go on alike; `number`
-    is that of the object that is being written.  `opaque` are the numbers of opaque
-    objects, `sets` those of sets of two or more, `counters` those of caches that count,
-    `traces` those of tracebacks, `frames` those of frames that have a caller and are
-    not `traced`, which are the ids of those of tracebacks; `outside` those of things
-    that are mere names;
-    `functions` are the C functions that something else than code holds, which C code
-    may call; `abstract` are the classes that remember whom they took for theirs;
-    `left_out` is what was ignored.  `weak` says that a weak reference or a finalizer
-    was met.  `waiting` are objects in sets, which have no order, by the number of their
-    set; `inside` says of modules whether they are followed.
+    `number` is that of the object that is being written.
 
-    What was read by name, where no object refers to it, is listed for `base.py`:
+    Stored separately: `orders`, the orders of dicts, which only the exact form
+    contains, and `variants`, the orders of sets and the counters of caches, which no
+    form contains, because states that differ in them may have different futures.
+
+    Lists of numbers: `opaque` objects; `sets` of two or more; `counters`, caches that
+    count; `traces`, tracebacks; `frames` with a caller, without the `traced` ones,
+    which are the ids of frames of tracebacks; `outside`, objects that are written as
+    names.
+
+    `functions` are the C functions that objects other than code hold, which C code may
+    call; `abstract` are the classes that cache subclass answers; `left_out` lists
+    ignored labels.  `weak` means that a weak reference or a finalizer was met.
+    `waiting` are objects in sets, which have no order, by the number of their set;
+    `inside` records which modules are followed.
+
+    Values that were read by name, without a reference, are listed for `heap.py`:
     `read_names` by dict, key and value, `resolved` by module, dotted name and object.
     """
 
@@ -143,7 +147,7 @@ class Tokens:
     # Values
 
     def emit(self, value: Any) -> None:
-        """Write one value; an object is put into the queue."""
+        """Write one value; an object is added to the queue."""
         kind = type(value)
         if kind is int:
             if value & 7 or value < LOWEST_ADDRESS:
@@ -162,15 +166,15 @@ class Tokens:
             self.out.append(number)
 
     def address(self, value: int) -> None:
-        """Write an integer that may turn out to be the address of an object."""
+        """Write an integer that may prove to be the address of an object."""
         self.addresses.append(len(self.out))
         self.out.append((value,))
 
     def emit_rare_dict(self, value: dict[Any, Any]) -> None:
-        """Write a dict that hardly ever has something in it.
+        """Write a dict that is nearly always empty.
 
-        Without contents it is an object only if something else refers to it as well,
-        which can be known only at the end.
+        An empty one is an object only if another object refers to it as well, which is
+        known only at the end.
         """
         if type(value) is not dict or value:
             self.emit(value)
@@ -179,13 +183,13 @@ class Tokens:
             self.out.append(None)
 
     def exclude(self, value: Any) -> None:
-        """Give an object a number without ever describing it."""
+        """Reserve a number for an object without ever describing it."""
         if id(value) not in self.seen:
             self.seen[id(value)] = len(self.order)
             self.order.append(PLACEHOLDER)
 
     def emit_name(self, kind: str, name: str) -> None:
-        """Write the record of something that is told by its name alone."""
+        """Write the record of an object that is identified by its name alone."""
         self.outside.append(self.number)
         self.out += ("named", kind, name)
 
@@ -237,7 +241,7 @@ class Tokens:
                 self.emit(value)
 
     def finish(self) -> None:
-        """Write what can be known only at the end."""
+        """Write the tokens that are known only at the end."""
         find = self.seen.get
         for place in self.addresses:
             number = find(self.out[place][0])
@@ -254,7 +258,7 @@ class Tokens:
             self.out += self._callbacks()
 
     def _callbacks(self) -> list[tuple[int, ...]]:
-        """In which order references to one object will be told of its end."""
+        """Return the order in which callbacks of references to one object will run."""
         targets = [_target_of(each) for each in self._references]
         orders = []
         for target in {id(each): each for each in targets if each is not None}.values():
@@ -267,7 +271,7 @@ class Tokens:
     # Types
 
     def plan(self, kind: type) -> InstancePlan:
-        """How instances of a type are read."""
+        """Return the plan that reads instances of a type."""
         plan = self.plans.get(id(kind))
         if plan is None:
             accessor = exact_accessor(kind)
@@ -287,25 +291,25 @@ class Tokens:
         return plan
 
     def _is_onlooker(self, kind: type) -> bool:
-        """Whether instances belong to who explores, unless that is what is explored."""
+        """Return True for types of an observing tool that is not itself explored."""
         module = module_of(kind)
         package = package_of(module)
         return bool(ONLOOKERS & {module, package}) and not self.follows(package)
 
     def resolve(self, module: str, qualname: str) -> object:
-        """What a module has under a dotted name, or None."""
-        found = resolve(module, qualname)
-        self.resolved.append((module, qualname, found))
-        return found
+        """Return the object of a dotted name in a module, or None."""
+        target = resolve(module, qualname)
+        self.resolved.append((module, qualname, target))
+        return target
 
     def look_up(self, values: dict[str, Any], name: str) -> Any:
-        """What a dict has under a name, or `ABSENT`."""
+        """Return the value of a name in a dict, or `ABSENT`."""
         value = dict.get(values, name, ABSENT)
         self.read_names.append((values, name, value))
         return value
 
     def follows(self, module: str) -> bool:
-        """Whether a module belongs to the scope."""
+        """Return True if a module belongs to the scope."""
         inside = self.inside.get(module)
         if inside is None:
             inside = package_of(module) in self.scope.packages
@@ -315,7 +319,7 @@ class Tokens:
     # Ignored paths
 
     def ignores(self, label: str) -> bool:
-        """Whether an attribute of the object that is being written is ignored."""
+        """Return True if an attribute of the current object is ignored."""
         ignoring = self.ignoring
         if ignoring is None or not ignoring.ends(label):
             return False
@@ -325,11 +329,11 @@ class Tokens:
         return False
 
     def ignores_key(self, key: Any) -> bool:
-        """Whether a key of the dict that is being written is ignored."""
+        """Return True if a key of the current dict is ignored."""
         return type(key) is str and self.ignores(f"[{key!r}]")
 
     def ignores_path(self, path: str) -> bool:
-        """Whether a path that begins with a module is ignored."""
+        """Return True if a path that begins with a module is ignored."""
         if self.ignoring is None:
             return False
         if self.ignoring.path(path):
@@ -338,7 +342,7 @@ class Tokens:
         return False
 
 
-# How far, at how many neighbours of one object, and at how many in all a shape looks.
+# Limits of a shape: its depth, the neighbours of one object, and all objects.
 _DEPTH = 3
 _WIDTH = 32
 _MOST = 64
@@ -347,7 +351,7 @@ _first = operator.itemgetter(0)
 
 
 def arrange(stream: Tokens, items: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Items of a dict in an order that does not depend on that of the dict."""
+    """Return items of a dict in an order that does not depend on that of the dict."""
     pairs = list(items)
     if len(pairs) < 2:
         return pairs
@@ -367,7 +371,7 @@ def arrange(stream: Tokens, items: Iterable[tuple[Any, Any]]) -> list[tuple[Any,
 
 
 def rank(stream: Tokens, key: Any, value: Any = ABSENT) -> tuple[int, Any, Any]:
-    """Where a key belongs among others."""
+    """Return the sort key of a dict's key or a set's member."""
     kind = type(key)
     if kind is str:
         return (0, "str", key)
@@ -387,12 +391,12 @@ def rank(stream: Tokens, key: Any, value: Any = ABSENT) -> tuple[int, Any, Any]:
 
 
 def shape(stream: Tokens, value: Any) -> bytes:
-    """What a value looks like from near; equal values look alike, not only they."""
+    """Return a summary of a value's neighbourhood, the same for equal values."""
     return _Look(stream).at(value, _DEPTH)
 
 
 class _Look:
-    """One look at a value and its neighbours, as far as the budget reaches.
+    """One summary of a value and its neighbours, up to the budget.
 
     Neighbours are visited in an order that depends on neither addresses nor dicts.
     """
@@ -404,16 +408,16 @@ class _Look:
     def at(self, value: Any, depth: int) -> bytes:
         if value is ABSENT:
             return b""
-        seen = self.stream.seen
+        numbers = self.stream.seen
         kind = type(value)
         if kind is int:
             if value & 7 or value < LOWEST_ADDRESS:
                 return marshal.dumps(value, 2)
-            number = seen.get(value)
+            number = numbers.get(value)
             return marshal.dumps(("address", number), 2)
         if id(kind) in ATOM_IDS:
             return marshal.dumps((kind.__name__, value), 2)
-        number = seen.get(id(value))
+        number = numbers.get(id(value))
         if number is not None:
             return marshal.dumps(("number", number), 2)
         if issubclass(kind, type):
@@ -435,30 +439,30 @@ class _Look:
         return marshal.dumps((text, near), 2)
 
     def _near(self, value: Any, kind: type, depth: int) -> list[bytes]:
-        """Some of what an object refers to, enough to tell most objects apart."""
+        """Return summaries of some referents, enough to distinguish most objects."""
         if kind is types.CellType:
             return [self.at(_contents(value), depth)]
         plan = self.stream.plan(kind)
-        found: list[bytes] = []
+        looks: list[bytes] = []
         for name, getter in plan.slots:
             try:
-                found += [name.encode(), self.at(getter(value), depth)]
+                looks += [name.encode(), self.at(getter(value), depth)]
             except AttributeError:
                 continue
         if plan.dict_of is not None:
-            found += self._items(dict.items(plan.dict_of(value)), depth)
+            looks += self._items(dict.items(plan.dict_of(value)), depth)
         accessor = plan.accessor
         if accessor is None:
-            return found
+            return looks
         if accessor.body == "sequence" and accessor.items is not None:
             for place, each in enumerate(accessor.items(value)):
                 if place == _WIDTH:
                     break
-                found.append(self.at(each, depth))
+                looks.append(self.at(each, depth))
         elif accessor.body in ("dict", "ordered"):
-            found += self._items(dict.items(value), depth)
+            looks += self._items(dict.items(value), depth)
         elif accessor.body == "set" and accessor.items is not None:
-            found += self._items(
+            looks += self._items(
                 ((each, None) for each in accessor.items(value)), depth
             )
         if accessor.parts is not None:
@@ -466,22 +470,22 @@ class _Look:
                 parts = accessor.parts(value)
             except Unreadable:
                 parts = []
-            found += [self.at(part, depth) for _, part in parts[:_WIDTH]]
-        return found
+            looks += [self.at(part, depth) for _, part in parts[:_WIDTH]]
+        return looks
 
     def _items(self, items: Iterable[tuple[Any, Any]], depth: int) -> list[bytes]:
-        """Items with keys that are values, by key; the others are counted."""
+        """Return items with keys that are values, by key; the others are counted."""
         plain = []
         count = 0
         for key, value in items:
             count += 1
             if type(key) is str or id(type(key)) in ATOM_IDS:
                 plain.append((rank(self.stream, key), value))
-        found = [marshal.dumps(count, 2)]
+        looks = [marshal.dumps(count, 2)]
         plain.sort(key=_first)
         for (_, kind, key), value in plain[:_WIDTH]:
-            found += [marshal.dumps((kind, key), 2), self.at(value, depth)]
-        return found
+            looks += [marshal.dumps((kind, key), 2), self.at(value, depth)]
+        return looks
 
 
 def _contents(cell: types.CellType) -> Any:
@@ -509,7 +513,7 @@ def write_set(stream: Tokens, values: list[Any], o: Any) -> None:
     if len(values) > 1:
         stream.sets.append(stream.number)
         if len(atoms) == len(values):
-            # Order of iteration and capacity: what `pop` and `for` would show.
+            # Order of iteration and capacity: `pop` and `for` depend on them.
             plain = tuple(marshal.dumps(each, 2) for each in atoms)
             stream.variants.append((stream.number, plain, room_of(o)))
     if len(atoms) > 1:
@@ -527,6 +531,6 @@ def write_set(stream: Tokens, values: list[Any], o: Any) -> None:
 
 
 def room_of(o: Any) -> int:
-    """How large the table of a set is, which decides about the order of what comes."""
+    """Return the size of a set's table, which decides the order of later members."""
     changeable = any(each is set for each in mro_of(type(o)))
     return (set if changeable else frozenset).__sizeof__(o)

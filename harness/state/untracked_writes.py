@@ -1,28 +1,29 @@
-"""Which state changed that nobody follows, named by the shortest path to it.
+"""Detect writes outside the tracked state; report the shortest path to each.
 
-The canonical form follows the packages of a registry.  Whether an operation also wrote
-somewhere else (a table of another package, the environment) is checked from outside:
-every container that `sys.modules` reaches is fingerprinted before and after, and so is
-what this thread keeps where no container shows it.
+The canonical form follows the packages of a registry.  An operation may also write in
+other places (a table of another package, the environment).  That is checked from
+outside: every container that `sys.modules` reaches is fingerprinted before and after,
+and so is the state of this thread that no container shows.
 
 Rules:
-- a scan runs no user code, and a snapshot keeps nothing alive that anybody could miss;
-- members of the followed state are not entered: what changes in them is seen there;
-- noise is data, each entry with its reason: pure caches, and the tools that look on,
-  unless operations name them; what is put in the place of a function there is told all
-  the same (`containers.py`);
-- what cannot be told to be the same is told as changed.
+- a scan runs no user code, and a snapshot keeps no object alive whose lifetime is
+  observable;
+- members of the followed state are not entered: their changes are seen there;
+- noise is data, each entry with its reason: pure caches, and the observing tools,
+  unless operations name them; a replaced function of a noise module is reported all the
+  same (`container_changes.py`);
+- if equality cannot be established, a change is reported.
 
-How it works: as long as a scan meets the same references as the one before, it knows
-where the next containers stand (`scan.py`); that nothing changed, the usual case, is
-found that way.  Otherwise the levels of a new scan are taken apart and compared from
-the root, only along references that both scans know: an object that came to stand at
-the address of another is a change of what refers to it, and of nothing else.  Rebinding
-a name to an equal value, or to an equal tuple of the same members, is no change.
+How it works: as long as a scan meets the same references as the one before, it reuses
+the places of the next containers (`scan.py`); the usual case, that nothing changed, is
+detected that way.  Otherwise the levels of a new scan are expanded and compared from
+the root, only along references that are in both scans: a new object at the address of
+another one is a change of its referrer, and of nothing else.  Rebinding a name to an
+equal value, or to an equal tuple of the same members, is not a change.
 
-What it does not see: an attribute that moved to another name of the same object with
-the same value (a slot that did is seen); buffers of more than 64 MB; C objects that
-refer to nothing and have no accessor, whose methods `calls` tells.
+Not detected: an attribute that moved to another name of the same object with the same
+value (a moved slot is detected); buffers of more than 64 MB; C objects without
+referents and accessor, whose methods `c_call_audit.py` reports.
 """
 
 import enum
@@ -72,17 +73,17 @@ from everyorder.harness.state.scope import (
     package_of,
 )
 
-# How many changes are told one by one.
+# The number of changes that are reported one by one.
 _MOST_CAVEATS = 20
-# Up to how many differences the way to each is looked for by itself.
+# Up to this many differences, the path to each is searched by itself.
 _FEW = 40
 
-# What refers to its members in no order, or in one that only says what to forget first.
+# Containers without an order, or with one that only decides which entry to drop first.
 _UNORDERED = frozenset(map(id, (set, frozenset, functools._lru_cache_wrapper)))
-# What nobody can tell from an equal one.
+# Containers that are indistinguishable from equal ones.
 _IMMUTABLE = frozenset(map(id, (tuple, types.MethodType)))
 _DICT, _FUNCTION = id(dict), id(types.FunctionType)
-# Annotations, before and after somebody looked at them.
+# Annotations, before and after they were read.
 _LOOKED_AT = (id(tuple), _DICT)
 
 _Ids: TypeAlias = tuple[int, ...]
@@ -91,7 +92,7 @@ _Pair: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a scan saw; it keeps nothing alive that anybody could miss."""
+    """The result of a scan; it keeps no object alive whose lifetime is observable."""
 
     roots: tuple[int, ...]
     levels: tuple[Level, ...]
@@ -103,7 +104,7 @@ class Snapshot:
     onlookers: frozenset[str]
 
     def rescan(self, roots: list[Any], extent: "Extent") -> Rescan | None:
-        """What a scan from these roots would see, if that can be had without one."""
+        """Return the cached scan of these roots, or None."""
         excluded = extent.members
         if (
             self.roots == tuple(map(id, roots))
@@ -116,26 +117,26 @@ class Snapshot:
 
     @functools.cached_property
     def table(self) -> ContainerTable:
-        """The containers by their ids."""
+        """Return the containers by their ids."""
         return ContainerTable(self.levels)
 
     @functools.cached_property
     def by_id(self) -> dict[int, Any]:
-        """The values by their ids."""
+        """Return the values by their ids."""
         return {id(value): value for value in self.values}
 
     @property
     def containers(self) -> int:
-        """How many containers were seen."""
+        """Return the number of containers."""
         return sum(len(level.nodes) for level in self.levels)
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far the followed state goes.
+    """The limits of the followed state.
 
     `members` are the ids of its objects; `names` are the single names that are followed
-    of a namespace which is not, as (id of the dict, name); `modules` are those that it
+    in a namespace that is not, as (id of the dict, name); `modules` are those that it
     names without following them, and `noise` the paths of noise that its code names.
     """
 
@@ -145,16 +146,16 @@ class Extent:
     noise: frozenset[str] = frozenset()
 
     def includes(self, space: int, name: str) -> bool:
-        """Whether a name of a namespace, or of a class, is followed."""
+        """Return True if a name of a namespace, or of a class, is followed."""
         return space in self.members or (space, name) in self.names
 
     @property
     def onlookers(self) -> frozenset[str]:
-        """What only looks on, as long as nobody names it."""
+        """Return the observing modules that the followed state does not name."""
         return frozenset(filter(self.ignores, NOISE_UNLESS_NAMED))
 
     def ignores(self, module: str) -> bool:
-        """Whether what belongs to a module may change unseen."""
+        """Return True if changes of objects of a module are not reported."""
         if _is_noise(module):
             return True
         package = package_of(module)
@@ -165,30 +166,30 @@ class Extent:
 
 
 class Boundary:
-    """Tells changes of what modules reach and nobody follows.
+    """Reports changes of objects that modules reach and that are not followed.
 
-    `extent` is asked at every scan how far the followed state goes.
+    `extent` is called at every scan for the limits of the followed state.
     """
 
     def __init__(self, extent: Callable[[], Extent]) -> None:
         self._extent = extent
 
     def snapshot(self) -> Snapshot:
-        """All containers outside of the followed state, as they are now."""
+        """Return all containers outside of the followed state, as they are now."""
         values, extent = context_values(), self._extent()
         return _snapshot(_roots(values), _scan(values, extent), extent)
 
     def changes(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """The paths of what changed since, shortest first; `imports NAME` for modules.
+        """Return paths of later changes, shortest first; `imports NAME` for modules.
 
-        What this thread keeps outside of containers is told in words.
+        State of this thread outside of containers is reported in words.
         """
         return self.compare(snapshot)[0]
 
     def compare(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
-        """What changed since, as `changes` tells it, and how everything is now."""
+        """Return the changes, as `changes` does, and a new snapshot."""
         collecting = gc.isenabled()
-        gc.disable()  # finalizers would run in the middle of it
+        gc.disable()  # finalizers would run during the scan
         try:
             return self._compare(snapshot)
         finally:
@@ -198,33 +199,35 @@ class Boundary:
     def _compare(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
         values, extent = context_values(), self._extent()
         roots = _roots(values)
-        seen = snapshot.rescan(roots, extent)
-        if seen is None:
+        second = snapshot.rescan(roots, extent)
+        if second is None:
             scan = _scan(values, extent)
             now, objects = _snapshot(roots, scan, extent), scan.objects
         else:
             now = replace(
                 snapshot,
-                levels=seen.levels,
-                values=snapshot.values + seen.values,
+                levels=second.levels,
+                values=snapshot.values + second.values,
                 thread=thread_state(),
                 variables=variables(extent.members),
                 bindings=bindings(),
-                met=snapshot.met | seen.met,
+                met=snapshot.met | second.met,
             )
             objects = {}
-        told = _other_changes(snapshot, now, extent)
-        if seen is not None and all(map(operator.is_, seen.levels, snapshot.levels)):
-            # Without news it is the one which knows its containers.
-            return tuple(dict.fromkeys(told)), now if told else snapshot
-        if seen is not None:
-            nodes = chain.from_iterable(each.nodes for each in seen.levels)
+        changes = _other_changes(snapshot, now, extent)
+        if second is not None and all(
+            map(operator.is_, second.levels, snapshot.levels)
+        ):
+            # Without changes, the old snapshot has its table already.
+            return tuple(dict.fromkeys(changes)), now if changes else snapshot
+        if second is not None:
+            nodes = chain.from_iterable(each.nodes for each in second.levels)
             objects = dict(
-                zip(nodes, chain.from_iterable(seen.containers), strict=True)
+                zip(nodes, chain.from_iterable(second.containers), strict=True)
             )
-        told += _ScanComparison(snapshot, now, objects, values, extent).changes()
+        changes += _ScanComparison(snapshot, now, objects, values, extent).changes()
         now.table.forget()
-        return tuple(dict.fromkeys(told)), now
+        return tuple(dict.fromkeys(changes)), now
 
 
 def _roots(values: Mapping[str, Any]) -> list[Any]:
@@ -249,19 +252,19 @@ def _snapshot(roots: list[Any], scan: Scan, extent: Extent) -> Snapshot:
 
 
 def _other_changes(before: Snapshot, now: Snapshot, extent: Extent) -> list[str]:
-    """What changed that no container shows: words for it, or paths."""
-    told = [
+    """Return the changes that no container shows, in words or as paths."""
+    changes = [
         what
         for what in sorted(now.thread.keys() | before.thread.keys())
         if now.thread.get(what) != before.thread.get(what)
     ]
     was, new = before.variables, now.variables
-    told += [
+    changes += [
         (new.get(each) or was[each])[0]
         for each in {**was, **new}
         if each not in extent.members and new.get(each) != was.get(each)
     ]
-    return told + [
+    return changes + [
         path
         for path, space in rebound_names(before.bindings, now.bindings)
         if not extent.includes(space, path.rpartition(".")[2])
@@ -269,23 +272,26 @@ def _other_changes(before: Snapshot, now: Snapshot, extent: Extent) -> list[str]
 
 
 def caveats(changes: tuple[str, ...]) -> tuple[Caveat, ...]:
-    """What stands between the states and a proof, for each of some changes."""
-    told = [Caveat("outside", _sentence(change)) for change in changes[:_MOST_CAVEATS]]
+    """Return a caveat for each of some changes."""
+    caveats = [
+        Caveat("outside", _sentence(change)) for change in changes[:_MOST_CAVEATS]
+    ]
     if len(changes) > _MOST_CAVEATS:
         more = len(changes) - _MOST_CAVEATS
-        told.append(
-            Caveat("outside", f"{more} more changed outside of what is followed")
+        caveats.append(
+            Caveat("outside", f"{more} more changed outside of the followed state")
         )
-    return tuple(told)
+    return tuple(caveats)
 
 
 def _sentence(change: str) -> str:
     if change.startswith("imports "):
         return f"an operation {change}; import it before the registry is created"
     if change.startswith("the "):
-        # A process for each fresh system would not help: it is as unseen there.
+        # A process for each fresh system would not help: the state is not visible
+        # there.
         return f"{change} changed, which no object shows; let each operation restore it"
-    return f"{change} changed outside of what is followed; name it in watch="
+    return f"{change} changed outside of the followed state; name it in watch="
 
 
 def _is_at_or_below(path: str, place: str) -> bool:
@@ -297,7 +303,7 @@ def _is_noise(module: str) -> bool:
 
 
 class _ScanComparison:
-    """Two scans taken apart and compared from the roots; see the module's docstring."""
+    """Two scans expanded and compared from the roots; see the module's docstring."""
 
     def __init__(
         self,
@@ -314,12 +320,12 @@ class _ScanComparison:
         self._extent = extent
         self._names = {id(value): path for path, value in roots.items()}
         self._names[id(sys.modules)] = ""
-        # What each container was reached from.
+        # The referrer by which each container was reached.
         self._parents: dict[int, int | None] = dict.fromkeys(self._names)
         self._imported: set[int] = set()
 
     def changes(self) -> Iterator[str]:
-        """The paths of what changed and is no noise."""
+        """Yield the paths of changes that are not noise."""
         different = self._new.differences(self._old)
         if len(different) <= _FEW and all(map(self._reach, different)):
             for now in different:
@@ -338,7 +344,7 @@ class _ScanComparison:
                 self._enter(now, self._common(old, new), pairs)
 
     def _reach(self, now: int) -> bool:
-        """Whether a shortest way to a container is one that both scans know."""
+        """Return True if a shortest path to a container is one that both scans have."""
         way = shortest_path(self._levels, now)
         for owner, child in pairwise(way):
             if owner not in self._old or child not in self._old.references(owner):
@@ -355,7 +361,7 @@ class _ScanComparison:
                 pairs.append((before, now))
 
     def _common(self, old: ContainerNode, new: ContainerNode) -> Iterator[_Pair]:
-        """What two states of a container both refer to."""
+        """Yield the common referents of two states of a container."""
         yield from self._pairs(old.slots, new.slots)
         yield from self._pairs(old.keys, new.keys)
         expanded = self._expanded(old, new)
@@ -370,7 +376,7 @@ class _ScanComparison:
                 yield before, now
 
     def _same(self, before: int, now: int) -> bool:
-        """Whether two references are to the same object, or to equal constants."""
+        """Return True if two references have the same object, or equal constants."""
         if before == now:
             return True
         if before in self._old_values and now in self._new_values:
@@ -388,7 +394,7 @@ class _ScanComparison:
         return len(old) == len(new) and all(map(self._same, old, new))
 
     def _equal(self, old: ContainerNode, new: ContainerNode) -> bool:
-        """Whether a container is what it was, as far as an answer could tell."""
+        """Return True if a container is unchanged, as far as an answer could show."""
         if old.kind != new.kind or old.token != new.token:
             return False
         if old.kind in _UNORDERED:
@@ -403,10 +409,10 @@ class _ScanComparison:
         return expanded is not None and self._all_same(old.slots, expanded)
 
     def _expanded(self, old: ContainerNode, new: ContainerNode) -> _Ids | None:
-        """The references of an instance whose attributes became a dict meanwhile.
+        """Return the references of an instance whose attributes are now a dict.
 
-        Somebody looked at its `__dict__`, which changes nothing but where they stand.
-        Likewise the annotations of a function are a tuple until somebody looks.
+        Reading `__dict__` creates the dict, which only moves the references.  In the
+        same way the annotations of a function are a tuple until they are read.
         """
         if old.kind == _FUNCTION:
             return self._annotated(old, new)
@@ -418,7 +424,7 @@ class _ScanComparison:
 
     def _annotated(self, old: ContainerNode, new: ContainerNode) -> _Ids | None:
         if len(new.slots) == len(old.slots) + 1:
-            # Where there are none an empty dict is made for whoever looks.
+            # If there are none, reading them creates an empty dict.
             for at, slot in enumerate(new.slots):
                 if self._new.kind(slot) == _DICT and not self._new[slot].keys:
                     return new.slots[:at] + new.slots[at + 1 :]
@@ -427,7 +433,7 @@ class _ScanComparison:
             if (self._old.kind(before), self._new.kind(now)) == _LOOKED_AT:
                 items = zip(self._new[now].keys, self._new[now].slots, strict=False)
                 flat = tuple(chain.from_iterable(items))
-                # The collector looks at a tuple from its end.
+                # The collector reads a tuple from its end.
                 if self._old[before].slots in (flat, flat[::-1]):
                     return (*new.slots[:at], before, *new.slots[at + 1 :])
         return None
@@ -441,7 +447,7 @@ class _ScanComparison:
     def _differences(
         self, now: int, old: ContainerNode, new: ContainerNode
     ) -> Iterator[str]:
-        """The paths of what changed in one container and is no noise."""
+        """Yield the paths of changes in one container that are not noise."""
         if self._equal(old, new) or self._is_noise_attribute(now):
             return
         if now == id(sys.modules):
@@ -476,7 +482,7 @@ class _ScanComparison:
     def _attributes(
         self, now: int, old: ContainerNode, new: ContainerNode
     ) -> Iterator[str]:
-        """The names of a namespace that were bound, bound anew or deleted."""
+        """Yield the names of a namespace that were bound, rebound or deleted."""
         owner = self._path(now)
         before, after = (
             self._items(old, self._old_values),
@@ -509,13 +515,13 @@ class _ScanComparison:
 
     @staticmethod
     def _items(node: ContainerNode, values: Mapping[int, Any]) -> dict[Any, int]:
-        """The items of a dict: keys (names as texts), ids of values."""
+        """Return the items of a dict: keys (names as texts), ids of values."""
         keys = node.keys
         slots = node.slots
         if len(slots) == 2 * len(keys):
             # Not all keys are texts, so they are among the references.
             slots = slots[::2] if slots[1::2] == keys else slots[1::2]
-        # Not strict: another thread may have written between one look and the next.
+        # Not strict: another thread may have written between reading keys and values.
         return {
             values.get(key, key): slot for key, slot in zip(keys, slots, strict=False)
         }
@@ -535,16 +541,16 @@ class _ScanComparison:
         name = reference(self._objects[owner], self._objects[now], namespace)
         holder = self._parents[owner] if namespace else owner
         assert holder is not None, "what refers to a namespace has been entered"
-        found = self._objects[holder]
-        names = NOISE_ATTRIBUTES.get(class_name(type(found)), frozenset())
-        if issubclass(type(found), type) and any(
-            each is enum.Flag for each in mro_of(found)
+        owned = self._objects[holder]
+        names = NOISE_ATTRIBUTES.get(class_name(type(owned)), frozenset())
+        if issubclass(type(owned), type) and any(
+            each is enum.Flag for each in mro_of(owned)
         ):
             names |= NOISE_OF_FLAGS
         return name.removeprefix(".") in names
 
     def _path(self, now: int) -> str:
-        """The shortest path that names a container."""
+        """Return the shortest path that names a container."""
         way = [now]
         while (owner := self._parents[way[-1]]) is not None:
             way.append(owner)

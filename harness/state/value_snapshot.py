@@ -1,17 +1,17 @@
-"""Answers as values, and as people read them: never `==`, never by reference.
+"""Answers as values, and as text for people: without `==`, without references.
 
-An answer is recorded at once, because it may be a live object that goes on changing.
+An answer is recorded at once, because it may be a live object that changes later.
 `True`, `1` and `1.0` are three answers, and so are dicts of different order.
 
-Lists, tuples, dicts and sets are values all through, compared by what is in them, not
-by which are the same object, and so are objects that nobody can change (numbers, dates,
-paths, members of enumerations, frozen data).  Whatever else is in them is told by its
-canonical form and by which ones are the same.  The registry itself, to which an answer
-may lead back, is no more than that: what is in it is its state, not its answer.
+Lists, tuples, dicts and sets are compared by their contents, without the identity of
+objects in them, and so are immutable objects (numbers, dates, paths, members of
+enumerations, frozen data).  Every other object in them is compared by its canonical
+form and by identity.  An answer may lead back to the registry; the contents of the
+registry are its state, not its answer, and are not compared.
 
 The digest is compared, the text is for people: short, and without addresses.  No
-`__repr__` of a user runs for it: of an object its class and attributes are shown, of a
-class or a function its name; built-in values are shown as Python does.
+`__repr__` of a user runs for it: an object is shown by its class and attributes, a
+class or a function by its name; built-in values are shown as Python does.
 """
 
 import datetime
@@ -53,7 +53,7 @@ from everyorder.harness.state.tokens import ATOM_IDS
 _LONGEST = 4_000
 _DEEPEST = 5
 _MOST = 200
-# What stands for more than is shown, until the text is complete: no repr writes it.
+# A placeholder for hidden contents until the text is complete: no repr writes it.
 _LEFT_OUT = "\0..."
 
 _PLAIN = frozenset(
@@ -75,7 +75,7 @@ _SHOWN_VALUES = frozenset(map(id, (int, str, bytes, bytearray, float, complex)))
 def text_of(
     value: object, unordered: bool = False, registry: object = None
 ) -> tuple[str, bool]:
-    """A value as people read it, without what is in the registry; whether it is cut."""
+    """Return a value as text, without the registry's contents; True if it is cut."""
     text = _text(value, 0, unordered, set() if registry is None else {id(registry)})
     whole = text.replace(_LEFT_OUT, "...")
     if len(whole) <= _LONGEST:
@@ -149,13 +149,13 @@ def _sequence(values: Any, kind: type, inner: Any, unordered: bool) -> str:
 
 
 def _first(values: Any) -> tuple[list[Any], list[str]]:
-    """As many of these as are shown, and what stands for others if there are any."""
-    found: list[Any] = []
+    """Return as many values as are shown, and a placeholder if there are more."""
+    first: list[Any] = []
     for each in values:
-        if len(found) == _MOST:
-            return found, [_LEFT_OUT]
-        found.append(each)
-    return found, []
+        if len(first) == _MOST:
+            return first, [_LEFT_OUT]
+        first.append(each)
+    return first, []
 
 
 def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
@@ -212,7 +212,7 @@ def _parts(accessor: Accessor, value: Any, inner: Any) -> list[str]:
 
 
 def _fields(value: Any, kind: type, inner: Any) -> list[str]:
-    """The fields of a named tuple by name."""
+    """Return the fields of a named tuple by name."""
     names = namespace_of(kind).get("_fields")
     if type(names) is not tuple or len(names) != tuple.__len__(value):
         return []
@@ -222,7 +222,7 @@ def _fields(value: Any, kind: type, inner: Any) -> list[str]:
 
 _SETS = frozenset({id(set), id(frozenset)})
 _CONTAINERS = _SETS | {id(list), id(tuple), id(dict)}
-# They and what is derived from them.
+# These types and their subclasses.
 _VALUES = frozenset(
     map(
         id,
@@ -240,7 +240,7 @@ _ATOMS = ATOM_IDS | {id(int)}
 class ValueSnapshot:
     """An answer as a value: a text for people, and a digest of its exact form.
 
-    `cut` says that the text leaves something out.
+    `cut` means that the text leaves something out.
     """
 
     text: str
@@ -258,10 +258,10 @@ def canonical(
     scope: FollowedScope | None = None,
     registry: object = None,
 ) -> Hashable:
-    """An answer that can be kept and compared; a plain text is its own.
+    """Return an answer that can be stored and compared; a plain text is returned as is.
 
-    With `unordered`, the order of dicts, lists and tuples does not count.  What is in
-    `registry` does not, either.
+    With `unordered`, the order of dicts, lists and tuples does not count.  The contents
+    of `registry` do not count, either.
     """
     if type(value) is str:
         return value
@@ -276,7 +276,7 @@ class _Cycle(Exception):
 
 
 class _Digest:
-    """Digests of values, bottom up; one for each answer."""
+    """Digests of values, bottom up; one instance for each answer."""
 
     def __init__(self, unordered: bool, heap: Heap) -> None:
         self.unordered = unordered
@@ -292,7 +292,7 @@ class _Digest:
             return form.blind if self.unordered else form.exact
 
     def _of(self, root: Any) -> bytes:
-        """Iterative: a container is pushed twice, before and after its contents."""
+        """Return the token of a value; visit containers before and after contents."""
         numbered = not self.unordered
         pending: list[tuple[Any, bool, bool]] = [(root, numbered, False)]
         open_: set[tuple[int, bool]] = set()
@@ -346,7 +346,7 @@ class _Digest:
 
 
 def _is_value(kind: type) -> bool:
-    """Whether nobody can tell instances from equal ones, but by `is`."""
+    """Return True if instances are distinguishable from equal ones only by `is`."""
     bases = mro_of(kind)
     if any(id(base) in _VALUES for base in bases):
         return True

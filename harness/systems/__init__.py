@@ -1,1 +1,1 @@
-"""Registries as the engine sees them."""
+"""Registries in the form that the engine explores."""

@@ -1,22 +1,22 @@
-"""The dispatcher as a system: what is observed of it, and when laws are checked.
+"""The dispatcher as a system: its observations, and the times when laws are checked.
 
-At every step: the dumped state, the live table and the rules of each operator, what
-listeners know, what stands beside the state (modes, contexts, classes with handlers),
-and real calls with tensors of several backends (`Scenario.probes`), of which the
-kernels and handlers that ran are noted.  After every action: the laws of the state and
-of the step, and those about the thread and about memory (`Leftovers`), which speak of
-every single call, too.  Only texts and laws of a value are remembered, by that value;
-every transition goes through public calls.
+At every step these are observed: the dumped state, the live table and the rules of each
+operator, the knowledge of listeners, effects outside of the state (modes, contexts,
+classes with handlers), and real calls with tensors of several backends
+(`Scenario.probes`), with the kernels and handlers that ran.  After every action these
+laws are checked: those of the state and of the step, and those about the thread and
+about memory (`Leftovers`), which also hold for every single call.  Only texts and laws
+of a value are cached, by that value; every transition uses public calls.
 
-The fingerprint is that of the state and of all that stands beside it; why it is
-complete is said in `runtime.dispatch.state` and `harness.scenario.effects`.
+The fingerprint covers the state and all effects outside of it; the reason why it is
+complete is in `runtime.dispatch.state` and `harness.scenario.effects`.
 
 A table is shown condensed: it names every slot whose content differs from the same slot
 of an operator with no kernels under the built-in fallbacks, `missing` slots included;
 neighbours with the same content are one line, `FIRST .. LAST (count)`.  The form loses
-nothing: the empty table is always the same.
+no information: the empty table is always the same.
 
-`view="upstream"` observes what upstream's own harness observes: `dump_state` and
+`view="upstream"` observes the same as upstream's own harness: `dump_state` and
 `dump_table`, whole, of one operator.
 """
 
@@ -75,24 +75,24 @@ from everyorder.runtime.schema.parser import parse_name
 
 @lru_cache(maxsize=REMEMBERED)
 def condensed_table(reading: TableReading) -> str:
-    """The lines of a table (`runtime.dispatch.state.table_reading`), condensed."""
-    held = contents(reading)
+    """Return the lines of a table (`dispatch.state.table_reading`), condensed."""
+    slots = contents(reading)
     empty = contents((recipe_of(()), (), BUILTIN.fallbacks.texts))
     lines: list[str] = []
     number = 0
     while number < len(SLOTS):
         last = number
-        if held[number] != empty[number]:
+        if slots[number] != empty[number]:
             while (
                 last + 1 < len(SLOTS)
-                and held[last + 1] == held[number]
-                and empty[last + 1] != held[number]
+                and slots[last + 1] == slots[number]
+                and empty[last + 1] != slots[number]
             ):
                 last += 1
             span = SLOTS[number].name
             if last > number:
                 span += f" .. {SLOTS[last].name} ({last - number + 1})"
-            lines.append(f"{span}: {held[number] or 'missing'}\n")
+            lines.append(f"{span}: {slots[number] or 'missing'}\n")
         number = last + 1
     return "".join(lines)
 
@@ -101,7 +101,7 @@ Observation = tuple[tuple[str, str], ...]
 
 
 class RecordingDispatcher(Dispatcher):
-    """A dispatcher whose recorded kernels note that they ran, and what is beside it."""
+    """A dispatcher that records runs of its kernels, and effects outside of it."""
 
     __slots__ = ("effects", "recorder")
 
@@ -112,12 +112,12 @@ class RecordingDispatcher(Dispatcher):
 
     @property
     def lock(self) -> Lockable:
-        """The writers' lock, for the law that kernels run without it."""
+        """Return the writers' lock, for the law that kernels run without it."""
         return self._lock
 
 
 class DispatcherSystem(ScenarioSystem):
-    """A scenario of registrations, as the engine sees it."""
+    """A scenario of registrations, in the form that the engine explores."""
 
     settled = True
 
@@ -129,7 +129,7 @@ class DispatcherSystem(ScenarioSystem):
         laws: bool = True,
     ) -> None:
         super().__init__(scenario)
-        # Operations that came to an end: one that skips now was not meant to.
+        # Operations that ended once without skipping: a later skip is an outcome.
         self._performed: set[tuple[str, int]] = set()
         self._names = [parse_name(name) for name in scenario.operators]
         probes = tuple(PROBES) if scenario.probes is None else scenario.probes
@@ -141,18 +141,20 @@ class DispatcherSystem(ScenarioSystem):
         self._upstream = view == "upstream"
         self._checks = laws
         self._performs: list[Perform] = []
-        self._given: list[Perform] = []
-        self._held: list[Closable] = []
+        self._setup: list[Perform] = []
+        self._setup_handles: list[Closable] = []
         self._recorder = LabelRecorder(watching=laws)
-        self._left = Leftovers(self._recorder)
-        # What the thread is in where nothing is active.
+        self._leftovers = Leftovers(self._recorder)
+        # The state of the thread while no step is active.
         self._thread: Moment | None = None
-        # The steps that do something beside the state; what is given there is given
-        # anew with each fresh dispatcher.
+        # The steps with effects outside of the state; such effects of the setup are
+        # repeated for each fresh dispatcher.
         steps = enumerate(scenario.steps)
-        self._others = frozenset(number for number, step in steps if step.has_effects)
-        self._anew = any(step.has_effects for step in scenario.given)
-        self._affects = self._anew or bool(self._others)
+        self._effect_steps = frozenset(
+            number for number, step in steps if step.has_effects
+        )
+        self._repeats_setup = any(step.has_effects for step in scenario.given)
+        self._affects = self._repeats_setup or bool(self._effect_steps)
         self._base: DispatcherState | None = None
         self.dispatcher = RecordingDispatcher(self._recorder)
         self._lock = self.dispatcher.lock
@@ -161,33 +163,33 @@ class DispatcherSystem(ScenarioSystem):
         self._change: Change | None = None
         # The step that was done or undone last, if that was the last action.
         self._stepped: int | None = None
-        # What each active step holds live, and what the last change was about.
+        # The live registrations of each active step, and those of the last change.
         self._open: dict[int, tuple[RegistrationRecord, ...]] = {}
         self._tokens: tuple[RegistrationRecord, ...] | None = None
-        # Broken laws of calls, told after the look that saw them.
+        # Broken laws of calls, reported after the look that found them.
         self._start = self._before
         self._broken: list[Hashable] = []
         self._again: list[Hashable] = []
-        # The fingerprint of a state, which is asked for before and after a look.
+        # The fingerprint of a state, which is read before and after a look.
         self._printed: tuple[DispatcherState | None, Hashable] = (None, None)
         self._looked = False
         self._read: set[Hashable] = set()
 
     def reset(self) -> None:
-        """A fresh dispatcher, with what the scenario gives; nothing is left beside."""
+        """Create a fresh dispatcher with the scenario's setup; end other effects."""
         self.close()
         if self._thread is None or not self._thread.is_of_this_thread():
             self._thread = Moment()
         if self._checks:
-            self._left.end_system(("the dispatcher", ref(self.dispatcher)))
+            self._leftovers.end_system(("the dispatcher", ref(self.dispatcher)))
         self.dispatcher = dispatcher = RecordingDispatcher(self._recorder)
         self._lock = dispatcher.lock
         self._recorder.is_locked = self._lock.locked
-        if self._anew:
-            self._give(dispatcher)
+        if self._repeats_setup:
+            self._apply_setup(dispatcher)
         else:
             if self._base is None or self._base.subscriptions:
-                self._base = self._give(RecordingDispatcher(self._recorder))
+                self._base = self._apply_setup(RecordingDispatcher(self._recorder))
             dispatcher.state = self._cold(self._base)
         self._handles = [OperatorHandle(dispatcher, name) for name in self._names]
         self._performs = [
@@ -197,31 +199,31 @@ class DispatcherSystem(ScenarioSystem):
         self._note(None)
         self._start = dispatcher.state
         self._open.clear()
-        self._left.begin_system(given=self._anew)
+        self._leftovers.begin_system(given=self._repeats_setup)
 
     def close(self) -> None:
-        """End what is left beside the state, as a reset does."""
+        """End the effects outside of the state, as a reset does."""
         self.dispatcher.effects.end_all()
         if self._thread is not None and self._thread.is_of_this_thread():
             self._thread.restore()
 
-    def _give(self, giver: RecordingDispatcher) -> DispatcherState:
-        """The state that every fresh dispatcher starts from.
+    def _apply_setup(self, giver: RecordingDispatcher) -> DispatcherState:
+        """Return the state that every fresh dispatcher starts from.
 
-        It is a value, so it is made once, but see `_cold`; and a listener that is
-        given is told things, and is made anew each time.
+        It is a value, so it is computed once, but see `_cold`; a listener of the setup
+        receives events, so it is created for each dispatcher.
         """
-        # A library ends with its last reference, so what is given keeps its own.
-        self._given = [
-            given.prepare(giver, f"given {number}")
-            for number, given in enumerate(self.scenario.given, 1)
+        # A library ends with its last reference, so the setup must be kept alive.
+        self._setup = [
+            setup.prepare(giver, f"given {number}")
+            for number, setup in enumerate(self.scenario.given, 1)
         ]
-        self._held = [perform() for perform in self._given]
+        self._setup_handles = [perform() for perform in self._setup]
         return giver.state
 
     def _cold(self, base: DispatcherState) -> DispatcherState:
-        """The state that is given, without what earlier runs remembered for calling."""
-        if not self._given:
+        """Return the setup's state, without what earlier runs cached for calls."""
+        if not self._setup:
             return base
         namespaces = {**base.namespaces}
         for namespace, text in self._places:
@@ -233,18 +235,18 @@ class DispatcherSystem(ScenarioSystem):
         return base._replace(namespaces=namespaces)
 
     def do(self, step: int) -> Closable:
-        """Register, through the step's own library."""
+        """Register by the step's own library."""
         self._before, self._change = self.dispatcher.state, "fail"
         self._tokens, self._stepped = None, step
         try:
             handle: Closable = self._call(("do", step), self._performs[step])
         except BaseException:
-            self._left.note_refusal()
+            self._leftovers.note_refusal()
             raise
         self._change = "add"
         if self._checks:
             if self._recorder.objects:
-                self._left.note_done(step)
+                self._leftovers.note_done(step)
             tokens = getattr(handle, "tokens", None)
             if tokens is not None:
                 self._open[step] = self._tokens = tokens
@@ -262,27 +264,27 @@ class DispatcherSystem(ScenarioSystem):
             if self.dispatcher.state is not after:
                 now = self.dispatcher.state
                 self._again += check_step(after, now, "again", ())
-            self._left.note_undone(step)
+            self._leftovers.note_undone(step)
 
     def use(self, use: int) -> Hashable:
-        """A call or a look-up."""
+        """Perform a use, a call or a look-up, and return its answer."""
         self._note("use")
-        asked = self.scenario.uses[use]
+        use_step = self.scenario.uses[use]
         try:
-            answer = self._call(("use", use), asked.perform, self.dispatcher)
+            answer = self._call(("use", use), use_step.perform, self.dispatcher)
         except ScenarioSkipped:
             raise
         except Exception as error:
             return self.failure(error)
-        return answer if type(answer) is str else check_answer(asked, answer)
+        return answer if type(answer) is str else check_answer(use_step, answer)
 
     def _call(
         self, operation: tuple[str, int], function: Callable[..., Any], *args: Any
     ) -> Any:
-        """Call a function that performs an operation; what it raises is an outcome.
+        """Call a function that performs an operation; its exceptions are outcomes.
 
         Raises:
-            ScenarioSkipped: it skipped the scenario, and was never performed before.
+            ScenarioSkipped: it skipped the scenario at its first performance.
         """
         performed = self._performed
         result = call_without_skips(lambda: operation not in performed, function, *args)
@@ -290,7 +292,7 @@ class DispatcherSystem(ScenarioSystem):
         return result
 
     def observe(self) -> Observation:
-        """Titled texts; see the module."""
+        """Return the observation as titled texts; see the module."""
         state = self.dispatcher.state
         self._looked = True
         if self._upstream:
@@ -302,32 +304,32 @@ class DispatcherSystem(ScenarioSystem):
         for place in self._places:
             entry = state.find(*place)
             texts.append("" if entry is None else dump_state(entry))
-            # As dumps do, which know of no operator with rules alone.
-            known = None if entry is None or not entry.total else entry
+            # As dumps do, which do not show an operator with rules alone.
+            dumped = None if entry is None or not entry.total else entry
             texts.append(
-                "" if known is None else condensed_table(table_reading(known.table))
+                "" if dumped is None else condensed_table(table_reading(dumped.table))
             )
             if entry is not None and entry.rules:
                 rules += _rules(entry)
-        beside = reading_text(self._beside_the_state()) if self._affects else ""
+        effects = reading_text(self._outside_effects()) if self._affects else ""
         titled = list(zip(self._titles, texts, strict=False))
         if rules:
             titled.append(("rules", rules))
         if (self._probes or self._system_probes) and self._handles:
-            titled.append(("calls", self._call_all(state, (*texts, rules, beside))))
+            titled.append(("calls", self._call_all(state, (*texts, rules, effects))))
         if self.scenario.observe is not None:
             titled.append(("observed", self.scenario.observe(self.dispatcher)))
         if state.subscriptions or state.claims:
             titled.append(("holders", _holders(state)))
-        if beside:
-            titled.append(("beside", beside))
+        if effects:
+            titled.append(("beside", effects))
         return tuple(titled)
 
     def _call_all(self, state: DispatcherState, texts: tuple[str, ...]) -> str:
-        """The answers of all operators to all kinds of tensors.
+        """Return the answers of all operators to all kinds of tensors.
 
         The laws of a run are checked around the calls at the first look at a state;
-        later looks must give the same answers, which the engine checks.
+        later looks must have the same answers, which the engine checks.
         """
         dispatcher = self.dispatcher
         several = len(self._handles) > 1
@@ -336,23 +338,25 @@ class DispatcherSystem(ScenarioSystem):
         for handle in self._handles:
             prefix = f"{handle.name} " if several else ""
             if judged:
-                # What the thread is in is known, and looking again would be dear.
-                found = answers(dispatcher, handle, self._probes, self._recorder.moment)
+                # The state of the thread is known, and reading it again is expensive.
+                results = answers(
+                    dispatcher, handle, self._probes, self._recorder.moment
+                )
             else:
-                found, calls = answers_and_calls(dispatcher, handle, self._probes)
-                tokens = tuple(t for held in self._open.values() for t in held)
+                results, calls = answers_and_calls(dispatcher, handle, self._probes)
+                tokens = tuple(t for records in self._open.values() for t in records)
                 broken = check_run(Run(self._start, state, tokens, calls))
                 if broken:
-                    # Told at every look, also when a history is replayed.
+                    # Report them at every look, also when a history is replayed.
                     self._read.discard(texts)
                     self._broken += broken
             for kind in self._system_probes:
-                found.append((kind, answer_per_system(dispatcher, handle, kind)))
-            lines += [f"{prefix}{kind}: {said}\n" for kind, said in found]
+                results.append((kind, answer_per_system(dispatcher, handle, kind)))
+            lines += [f"{prefix}{kind}: {answer}\n" for kind, answer in results]
         return "".join(lines)
 
     def _is_judged(self, texts: tuple[str, ...]) -> bool:
-        """Whether calls were judged at a state that reads the same."""
+        """Return True if calls were checked at a state with the same texts."""
         if texts in self._read:
             return True
         if len(self._read) >= REMEMBERED:
@@ -361,16 +365,16 @@ class DispatcherSystem(ScenarioSystem):
         return False
 
     def laws(self) -> Sequence[Hashable]:
-        """The laws that the last action, or the last look, broke."""
+        """Return the laws that the last action, or the last look, broke."""
         if not self._checks:
             return ()
-        left, recorder = self._left, self._recorder
+        left, recorder = self._leftovers, self._recorder
         if self._looked:
-            told, self._broken, self._looked = self._broken, [], False
-            # Calls were judged one by one; who observes may do anything.
+            violations, self._broken, self._looked = self._broken, [], False
+            # Calls were checked one by one; `observe` may have any effect.
             if self.scenario.observe is None and not recorder.disturbed:
-                return told
-            return told + left.thread_violations(
+                return violations
+            return violations + left.thread_violations(
                 "look", self._lock, modes_may_change=False
             )
         state = self.dispatcher.state
@@ -381,12 +385,12 @@ class DispatcherSystem(ScenarioSystem):
             broken += check_step(self._before, state, self._change, self._tokens)
         if self._again:
             broken, self._again = [*broken, *self._again], []
-        # No moment is to stay in a local of ours: it holds the modes of its time.
+        # Keep no moment in a local variable: it holds the modes of its time.
         if recorder.moment.live != recorder.moment.copies or recorder.disturbed:
             broken += left.thread_violations(
                 self._change or "reset",
                 self._lock,
-                modes_may_change=self._stepped in self._others,
+                modes_may_change=self._stepped in self._effect_steps,
             )
         if left.garbage and not broken:
             self._forget()
@@ -394,24 +398,24 @@ class DispatcherSystem(ScenarioSystem):
         return broken
 
     def remaining_leaks(self) -> Sequence[Hashable]:
-        """The law about memory, for what was undone but not looked for yet.
+        """Return broken laws about memory of undone steps that were not checked yet.
 
-        To be asked when exploring is over; see `leftovers`.
+        To be called when the exploration is over; see `recorder.Leftovers`.
         """
         self._forget()
-        return self._left.final_violations()
+        return self._leftovers.final_violations()
 
     def collect_always(self) -> None:
-        """From here on `laws` tells of whatever is kept alive; see `leftovers`."""
-        self._left.hurry()
+        """Let `laws` report every leak from now on; see `recorder.Leftovers`."""
+        self._leftovers.hurry()
 
     def _forget(self) -> None:
-        """Let go of what we remember: it keeps kernels alive."""
+        """Drop the cached states and records: they keep kernels alive."""
         self._before, self._tokens = self.dispatcher.state, None
         self._printed = (None, None)
 
     def failure(self, error: Exception) -> Hashable:
-        """The fields of an error as text, its class first; long tables left out."""
+        """Return the fields of an error as text, class first, without long tables."""
         name, text = name_and_text(error)
         named = (("error", name),)
         if isinstance(error, EveryorderError):
@@ -423,17 +427,17 @@ class DispatcherSystem(ScenarioSystem):
         return (*named, ("text", text))
 
     def state(self, handles: Sequence[object] = ()) -> Hashable:
-        """The whole state, listeners' knowledge and what stands beside it included."""
+        """Return the whole state, with listeners' knowledge and outside effects."""
         state = self.dispatcher.state
-        beside = self._beside_the_state() if self._affects else ()
-        if state.subscriptions or beside:
-            return (fingerprint(state), _holders(state), beside)
+        effects = self._outside_effects() if self._affects else ()
+        if state.subscriptions or effects:
+            return (fingerprint(state), _holders(state), effects)
         if self._printed[0] is not state:
             self._printed = (state, fingerprint(state))
         return self._printed[1]
 
-    def _beside_the_state(self) -> tuple[Row, ...]:
-        """What steps did beside the state; the thread has a law of its own."""
+    def _outside_effects(self) -> tuple[Row, ...]:
+        """Return effects of steps outside of the state; the thread has its own law."""
         return self.dispatcher.effects.reading(self.dispatcher)
 
     def _note(self, change: Change | None) -> None:
@@ -453,17 +457,19 @@ def _titles(scenario: Scenario) -> list[str]:
 
 
 def _rules(entry: OperatorEntry) -> str:
-    """The rules of an operator, which dumps do not show: whose, and what they are."""
+    """Return the rules of an operator, which dumps do not show, with their classes."""
     return "".join(
         f"{entry.name}, {rule.cls.__name__}: {rule.debug}\n" for rule in entry.rules
     )
 
 
 def _holders(state: DispatcherState) -> str:
-    """Who holds a namespace, and who listens and knows what, in order."""
+    """Return the holders of namespaces and the knowledge of listeners, in order."""
     lines = [f"namespace {claim.namespace}: {claim.debug}" for claim in state.claims]
-    for held in state.subscriptions:
-        listener = held.listener
-        known = listener.shown() if isinstance(listener, KnowingListener) else "unknown"
-        lines.append(f"listener {held.debug} knows {known}")
+    for subscription in state.subscriptions:
+        listener = subscription.listener
+        knowledge = (
+            listener.shown() if isinstance(listener, KnowingListener) else "unknown"
+        )
+        lines.append(f"listener {subscription.debug} knows {knowledge}")
     return "\n".join(lines) + "\n"

@@ -1,21 +1,22 @@
-"""Isolation: each fresh system of a registry has a process of its own.
+"""Isolation: a separate process for each fresh system of a registry.
 
 State that a registry keeps in the process (module globals, tables of C libraries,
-patched classes) is fresh after each reset because the process is: forked from one in
-which nothing has run (`isolation="fork"`, POSIX), or started anew ("spawn").  The child
-makes the system, keeps the undo handles by number, performs one request after the
-other, and ends with its channel.
+patched classes) is fresh after each reset because the process is: it is forked from a
+process in which no operation has run (`isolation="fork"`, POSIX), or started as a new
+interpreter ("spawn").  The child creates the system, stores the undo handles by number,
+performs one request after the other, and ends with its channel.
 
 Rules:
-- answers, observations, states and portraits are values and cross as such; undo handles
-  stay in the child, and the engine holds a token for each;
-- an exception that is an outcome crosses as its name and text; errors of the harness
-  cross whole; anything else crosses as a traceback, for it is somebody's mistake;
-- a child that ends by itself is an error (`ProcessError`) that names what it was doing;
-- `kill` ends a child that hangs, from any thread; `close` ends everything;
-- Ctrl-C is the parent's affair;
-- a child leaves by `os._exit`, because callbacks at exit are the parent's; its streams
-  are flushed before.
+- answers, observations, states and portraits are values and are sent as such; undo
+  handles stay in the child, and the engine holds a token for each;
+- an exception that is an outcome is sent as its name and text; errors of the harness
+  are sent whole; any other exception is sent as a traceback, because it is a mistake in
+  a scenario or in the harness;
+- a child that ends by itself is an error (`ProcessError`) that names its operation;
+- `kill` ends a child that hangs, from any thread; `close` ends all children;
+- only the parent handles Ctrl-C;
+- a child exits by `os._exit`, because callbacks at exit belong to the parent; its
+  streams are flushed before.
 """
 
 import gc
@@ -72,8 +73,8 @@ class ChildServer:
                 except OSError:
                     raise
                 except Exception as error:  # a value that cannot be pickled
-                    told = ("mistake", (*name_and_text(error), format_exc()))
-                    self._channel.send(told)
+                    mistake = ("mistake", (*name_and_text(error), format_exc()))
+                    self._channel.send(mistake)
                 if name == "end":
                     return
 
@@ -83,7 +84,7 @@ class ChildServer:
         except HarnessError as error:
             return "error", error
         except BaseException as error:
-            # Of what makes a registry as well, where no exception is an outcome.
+            # This includes `create`, for which no exception is an outcome.
             reason = skip_reason(error)
             if reason is not None:
                 return "error", ScenarioSkipped(reason=reason)
@@ -94,12 +95,12 @@ class ChildServer:
             return "mistake", (*name_and_text(error), format_exc())
 
     def reset(self, memory: LearnedState) -> None:
-        """Make the system; `memory` is what others like it have learnt."""
+        """Create the system; `memory` is the learned state of earlier ones."""
         self._system.remember(memory)
         self._system.reset()
 
     def do(self, step: int) -> tuple[int, str]:
-        """Do a step: the number of its handle, and the name of its type."""
+        """Do a step; return the number of its handle, and the name of its type."""
         handle = self._system.do(step)
         self._last_number += 1
         self._handles[self._last_number] = handle
@@ -107,7 +108,7 @@ class ChildServer:
         return self._last_number, type(handle).__qualname__
 
     def undo(self, step: int, number: int) -> bool:
-        """Undo a step; whether its handle is gone."""
+        """Undo a step; return True if its handle was freed."""
         handle = self._handles[number]
         watch = ref(handle) if type(handle).__weakrefoffset__ else None
         self._system.undo(step, handle)
@@ -118,21 +119,21 @@ class ChildServer:
         return not outlives(watch)
 
     def state(self, numbers: list[int | None]) -> Any:
-        """The complete state, with the handles of these numbers."""
+        """Return the complete state, with the handles of these numbers."""
         return self._system.state(self._handles_of(numbers))
 
     def portrait(self, numbers: list[int | None]) -> Any:
-        """The state in a form that can be compared."""
+        """Return the state in a form that can be compared."""
         return self._system.portrait(self._handles_of(numbers))
 
     def memory(self) -> LearnedState:
-        """What was learnt that outlives the system."""
-        with suppress(ExplorationRestart):  # the memory tells it
+        """Return the learned state, which outlives the system."""
+        with suppress(ExplorationRestart):  # the memory reports it
             self._system.check_garbage()
         return self._system.memory()
 
     def end(self) -> LearnedState:
-        """End what the system keeps; what was learnt."""
+        """Close the system, and return its learned state."""
         self._system.check_outside(self._active())
         memory = self.memory()
         self._handles.clear()
@@ -140,11 +141,11 @@ class ChildServer:
         return memory
 
     def _active(self) -> list[Any]:
-        """The handles by step, the newest of each."""
-        found: list[Any] = [None] * self._system.steps
+        """Return the handles by step, the newest of each."""
+        handles: list[Any] = [None] * self._system.steps
         for number, step in self._steps.items():
-            found[step] = self._handles[number]
-        return found
+            handles[step] = self._handles[number]
+        return handles
 
     def _handles_of(self, numbers: list[int | None]) -> list[Any]:
         return [None if each is None else self._handles[each] for each in numbers]
@@ -169,14 +170,14 @@ def serve_child(scenario: Scenario, channel: PipeEnd) -> None:
         os._exit(status)
 
 
-# Children that look at what lies outside of the state, when they begin and when they
-# end: in a forked process that copies most of the memory.  The first one often does
-# nothing.
+# Children that check the untracked state, at their beginning and at their end: in a
+# forked process that copies most of the memory.  The first child often has no
+# operations.
 CHECKING_CHILDREN = frozenset(2 * 8**n for n in range(12))
 
 
 class RemoteHandle:
-    """Stands for an undo handle that is in the child, by number."""
+    """The token of an undo handle that is in the child, by number."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -185,14 +186,14 @@ class RemoteHandle:
 
 
 class ChildSource(Protocol):
-    """Where children come from."""
+    """Creates children."""
 
     def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
-        """A fresh child, by process id and channel; `ended` are not needed any more."""
+        """Return a fresh child: process id and channel; `ended` may be reaped."""
         ...
 
     def status(self, pid: int) -> int:
-        """How a child ended, as `os.waitstatus_to_exitcode` says it."""
+        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does."""
         ...
 
     def close(self) -> None:
@@ -201,7 +202,7 @@ class ChildSource(Protocol):
 
 
 class IsolatedSystem(ScenarioSystem):
-    """A scenario with `create` and `isolation`, as the engine sees it."""
+    """A scenario with `create` and `isolation`, as the engine explores it."""
 
     isolated = True
 
@@ -214,23 +215,23 @@ class IsolatedSystem(ScenarioSystem):
         self._channel: PipeEnd | None = None
         self._ended: list[int] = []
         self._kinds: dict[str, type[RemoteHandle]] = {}
-        # Tokens of handles that did not go: the engine is to find them.
-        self._kept: list[object] = []
+        # Tokens of handles that were not freed: the engine must find them alive.
+        self._leaked: list[object] = []
         self._children = 0
-        # A look may break a law, even where no check does.
+        # A look may break a law, even without a `check`.
         self._looked = False
 
     def reset(self) -> None:
-        """Have a fresh process make a fresh registry.
+        """Create a fresh registry in a fresh process.
 
         Raises:
-            ExplorationRestart: an operation on the last one made it.
+            ExplorationRestart: an operation on the last registry requires it.
         """
         thorough = self._memory.thorough
         self._end_child()
         if self._memory.thorough > thorough:
             raise ExplorationRestart(code="OlderGarbage")
-        self._kept.clear()
+        self._leaked.clear()
         if self._source is None:
             spawns = self.scenario.isolation == "spawn"
             self._source = source = (
@@ -243,15 +244,15 @@ class IsolatedSystem(ScenarioSystem):
         self._ended = []
         self._children += 1
         looks = self._children in CHECKING_CHILDREN
-        self._ask("reset", "reset", replace(self._memory, checks_outside=looks))
+        self._request("reset", "reset", replace(self._memory, checks_outside=looks))
 
     def do(self, step: int) -> RemoteHandle:
         """Do a step in the child."""
         text = self.scenario.steps[step].text
-        number, name = self._ask(text, "do", step)
+        number, name = self._request(text, "do", step)
         kind = self._kinds.get(name)
         if kind is None:
-            # The engine tells what is kept alive by the name of its type.
+            # The engine reports leaks by the name of the handle's type.
             kind = type(name, (RemoteHandle,), {"__slots__": ()})
             self._kinds[name] = kind
         return kind(number)
@@ -259,72 +260,72 @@ class IsolatedSystem(ScenarioSystem):
     def undo(self, step: int, handle: Any) -> None:
         """Undo a step in the child."""
         text = f"the undo of {self.scenario.steps[step].text}"
-        if not self._ask(text, "undo", step, handle.number):
-            self._kept.append(handle)
+        if not self._request(text, "undo", step, handle.number):
+            self._leaked.append(handle)
 
     def use(self, use: int) -> Hashable:
         """Perform a use in the child; an exception is an answer."""
-        answer: Hashable = self._ask(self.scenario.uses[use].text, "use", use)
+        answer: Hashable = self._request(self.scenario.uses[use].text, "use", use)
         return answer
 
     def observe(self) -> Hashable:
-        """What the child observes."""
+        """Return the observation of the child."""
         self._looked = True
-        seen: Hashable = self._ask("observe", "observe")
-        return seen
+        observation: Hashable = self._request("observe", "observe")
+        return observation
 
     def laws(self) -> Sequence[Hashable]:
-        """The laws that the child's registry breaks."""
+        """Return the laws that the child's registry breaks."""
         looked, self._looked = self._looked, False
         if self.scenario.check is None and not looked:
             return ()
-        broken: Sequence[Hashable] = self._ask("check", "laws")
+        broken: Sequence[Hashable] = self._request("check", "laws")
         return broken
 
     def collect(self) -> None:
         """Collect the child's garbage."""
-        self._ask("a collection of garbage", "collect")
+        self._request("a collection of garbage", "collect")
 
     def state(self, handles: Sequence[object]) -> Hashable | None:
-        """The complete state of the child's registry."""
+        """Return the complete state of the child's registry."""
         state: Hashable | None
-        state = self._ask("reading the state", "state", _numbers(handles))
+        state = self._request("reading the state", "state", _numbers(handles))
         return state
 
     def portrait(self, handles: Sequence[object]) -> object | None:
-        """The state in a form that `paths` can compare."""
+        """Return the state in a form that `paths` can compare."""
         portrait: object
-        portrait = self._ask("reading the state", "portrait", _numbers(handles))
+        portrait = self._request("reading the state", "portrait", _numbers(handles))
         return portrait
 
     def caveats(self) -> Sequence[Caveat]:
-        """What stands between the states seen so far and a proof.
+        """Return the limits of a proof by the states seen so far.
 
         Raises:
-            ExplorationRestart: an operation made it.
+            ExplorationRestart: an operation requires it.
         """
         thorough = self._memory.thorough
         if self._channel is not None:
-            self._learn(self._ask("reading the state", "memory"))
+            self._learn(self._request("reading the state", "memory"))
         if self._memory.thorough > thorough:
             raise ExplorationRestart(code="OlderGarbage")
         return self._memory.caveats
 
     def kill(self) -> None:
-        """End the child at once; what waits for it raises `ProcessError`."""
+        """Kill the child; the waiting request raises `ProcessError`."""
         if self._pid:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End the child, and where children come from."""
+        """End the child, and the source of children."""
         self._end_child()
         if self._source is not None:
             self._closing()
             self._source = None
 
-    def _ask(self, operation: str, name: str, *arguments: Any) -> Any:
-        """Have the child do something; what it answers, or raises."""
+    def _request(self, operation: str, name: str, *arguments: Any) -> Any:
+        """Send a request to the child; return its answer, or raise its error."""
         assert self._channel is not None, "a system is reset before it is asked"
         try:
             self._channel.send((name, *arguments))
@@ -366,13 +367,13 @@ class IsolatedSystem(ScenarioSystem):
         )
 
     def _end_child(self) -> None:
-        """Part with the child, which tells what it learnt."""
+        """End the child, after it has sent its learned state."""
         if self._channel is None:
             return
         pid = self._pid
-        # A child that cannot end properly was no use any more.
+        # A child that cannot end in order has nothing to report.
         with suppress(HarnessError):
-            self._learn(self._ask("the end", "end"))
+            self._learn(self._request("the end", "end"))
         if self._channel is not None:
             self._ended.append(pid)
         self._forget()

@@ -1,20 +1,21 @@
-"""What a scenario's own functions raised, answered and observed, as values to compare.
+"""Outcomes of a scenario's own functions: errors, answers, observations, as values.
 
-An `Exception` is an outcome, and so are those that are none by descent but mean the
-same: `pytest.fail`, a cancelled task, what other frameworks raise.  `pytest.skip` skips
-the scenario (`ScenarioSkipped`).  Whoever wants to end the process or the session
-(`KeyboardInterrupt`, `SystemExit`, `pytest.exit`) is let through.
+An `Exception` is an outcome, and so are other exceptions with the same meaning:
+`pytest.fail`, a cancelled task, those of other frameworks.  `pytest.skip` skips the
+scenario (`ScenarioSkipped`).  Requests to end the process or the session
+(`KeyboardInterrupt`, `SystemExit`, `pytest.exit`) are passed on.
 
-An answer is kept and compared with later ones, so it is written down at once in its
+An answer is stored and compared with later ones, so it is recorded at once in its
 canonical form, by exact types: a list that the registry still holds would change with
-it and be equal to itself for ever, and `True` would be equal to `1`.
+it and stay equal to itself, and `True` would be equal to `1`.
 
 Rules:
-- an outcome is a name and a text; addresses in it are left out, because they differ
-  from run to run;
-- nothing here keeps an exception: its frames hold registries and handles;
-- what has not run yet is no answer (a generator, a coroutine): it is refused;
-- what is observed is text: it goes into expect files and reports as it is.
+- an outcome is a name and a text without addresses, because they differ from run to
+  run;
+- no exception is kept: its frames hold registries and handles;
+- an object that has not run yet is not an answer (a generator, a coroutine): it is
+  refused;
+- an observation is text: it is written to expect files and reports as it is.
 """
 
 import re
@@ -40,9 +41,9 @@ from everyorder.harness.state import canonical
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# Their texts tell where the machine gave up, not what the registry did.
+# Their texts depend on the limits of the machine, not on the registry.
 _MACHINE_ERRORS = (RecursionError, MemoryError)
-# Whoever raises these wants to end the process, or what runs.
+# Requests to end the process, or the running task.
 _ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
 
@@ -50,7 +51,7 @@ _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
 class ScenarioSkipped(HarnessError, SkipTest):
     """A step, a use or another function of a scenario skipped it.
 
-    Test runners skip the test out of which it comes.
+    Test runners skip the test that raises it.
     """
 
     reason: str
@@ -73,12 +74,12 @@ class ErrorOutcome(Exception):
 def call_with_outcomes(
     function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function whose exceptions are outcomes; they are `Exception` then.
+    """Call a function whose exceptions are outcomes; convert others to `Exception`.
 
     Raises:
-        ScenarioSkipped: it skipped the scenario.
+        ScenarioSkipped: the function skipped the scenario.
     """
-    told: Exception
+    outcome: Exception
     try:
         return function(*args, **kwargs)
     except _ENDING:
@@ -86,13 +87,13 @@ def call_with_outcomes(
     except BaseException as error:
         reason = skip_reason(error)
         if reason is not None:
-            told = ScenarioSkipped(reason=reason)
+            outcome = ScenarioSkipped(reason=reason)
         elif isinstance(error, Exception) or _is(error, "Exit"):
             raise
         else:
-            told = ErrorOutcome(*name_and_text(error), type(error))
-    # Raised here: the error is no context of what stands for it.
-    raise told
+            outcome = ErrorOutcome(*name_and_text(error), type(error))
+    # Raise outside of `except`, so that the error is not chained.
+    raise outcome
 
 
 def call_without_skips(
@@ -101,27 +102,27 @@ def call_without_skips(
     *args: P.args,
     **kw: P.kwargs,
 ) -> T:
-    """The same, where skipping is an outcome like others unless it `may_skip`.
+    """Call as `call_with_outcomes`; a skip is an outcome unless `may_skip`.
 
-    What is skipped is not for the history to decide: who skips the scenario does so
-    when it is first asked.
+    The history must not decide about skipping: a function may skip the scenario only at
+    its first call.
 
     Raises:
-        ScenarioSkipped: it skipped the scenario, and may.
+        ScenarioSkipped: the function skipped the scenario, and may do so.
     """
-    told: ErrorOutcome
+    outcome: ErrorOutcome
     try:
         return call_with_outcomes(function, *args, **kw)
     except ScenarioSkipped as skipped:
         if may_skip():
             raise
-        told = ErrorOutcome("Skipped", skipped.reason)
-    # Raised here: what skipped it is no context.
-    raise told
+        outcome = ErrorOutcome("Skipped", skipped.reason)
+    # Raise outside of `except`, so that the skip is not chained.
+    raise outcome
 
 
 def skip_reason(error: BaseException) -> str | None:
-    """Why the scenario is skipped, if this says that it is; else None."""
+    """Return the reason if the error skips the scenario, else None."""
     if isinstance(error, ScenarioSkipped):
         return error.reason
     if isinstance(error, SkipTest) or _is(error, "Skipped"):
@@ -130,7 +131,7 @@ def skip_reason(error: BaseException) -> str | None:
 
 
 def name_and_text(error: BaseException) -> tuple[str, str]:
-    """The name of an error's class and its text, without addresses."""
+    """Return the name of an error's class and its text, without addresses."""
     if isinstance(error, ErrorOutcome):
         return error.name, error.text
     if type(error) in _MACHINE_ERRORS:
@@ -139,7 +140,7 @@ def name_and_text(error: BaseException) -> tuple[str, str]:
 
 
 def _text(error: BaseException) -> str:
-    """What an error says of itself, or what it raised when it was asked."""
+    """Return the text of an error, or the name of the error that `str` raised."""
     try:
         return str.__str__(str(error))
     except _ENDING:
@@ -151,26 +152,26 @@ def _text(error: BaseException) -> str:
 
 
 def is_one_of(error: Exception, kinds: tuple[type[BaseException], ...]) -> bool:
-    """Whether it is, or stands for, an error of one of these classes."""
+    """Return True if the error is, or represents, an error of one of these classes."""
     kind = error.kind if isinstance(error, ErrorOutcome) else type(error)
     return issubclass(kind, kinds)
 
 
 def is_failed_check(error: BaseException) -> bool:
-    """Whether an `assert` or a `pytest.fail` said it: something does not hold."""
+    """Return True if an `assert` or a `pytest.fail` raised the error."""
     if isinstance(error, ErrorOutcome):
         return error.name == "Failed"
     return isinstance(error, AssertionError)
 
 
 def _is(error: BaseException, name: str) -> bool:
-    """Whether it is that outcome of pytest, which need not be imported."""
+    """Return True if it is that outcome of pytest, which need not be imported."""
     outcomes = sys.modules.get("_pytest.outcomes")
     kind = getattr(outcomes, name, None)
     return kind is not None and isinstance(error, kind)
 
 
-# What to write in place of what `observe` must not return.
+# The advice for each wrong type of an observation.
 _REPLACEMENTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (type(None), "text; does it lack a return?"),
     ((bytes, bytearray), "text: repr(...), or .decode() if it is one"),
@@ -181,12 +182,13 @@ _REPLACEMENTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def check_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable:
-    """The answer of a use as a value; text stays the text it is.
+    """Return the answer of a use as a value; a text is returned unchanged.
 
-    What is in the registry, where the answer leads back to it, is no part of that.
+    If the answer leads back to the registry, the registry's contents are not part of
+    it.
 
     Raises:
-        NotAScenario: it has not run yet, so that it cannot be compared.
+        NotAScenario: the answer has not run yet, so it cannot be compared.
     """
     if type(answer) is str:
         return answer
@@ -195,45 +197,47 @@ def check_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable
     if isinstance(answer, (Iterator, AsyncIterator)) or isawaitable(answer):
         raise NotAScenario(
             found=f"{kind_of(answer)}, returned by the use {use.text!r}",
-            wanted="what it gives: list(...), or the result that is awaited",
+            wanted="its items: list(...), or the awaited result",
         )
     return canonical(answer, unordered=use.unordered, registry=registry)
 
 
-def check_observation(seen: Any, *, unordered: bool) -> str:
-    """What was observed; lines are sorted if their order does not count.
+def check_observation(observation: Any, *, unordered: bool) -> str:
+    """Return the observation; lines are sorted if their order does not count.
 
     Raises:
-        NotAScenario: it is no text.
+        NotAScenario: the observation is not a text.
     """
-    if isinstance(seen, str):
-        # Not by its class, which may say otherwise of equality, or of itself.
-        text = str.__str__(seen)
+    if isinstance(observation, str):
+        # A plain text: a subclass may override equality and conversion.
+        text = str.__str__(observation)
         return "\n".join(sorted(text.splitlines())) if unordered else text
     instead = "text: str(...)"
     for kinds, words in _REPLACEMENTS:
-        if isinstance(seen, kinds):
+        if isinstance(observation, kinds):
             instead = words
             break
-    raise NotAScenario(found=f"{kind_of(seen)}, returned by observe", wanted=instead)
+    raise NotAScenario(
+        found=f"{kind_of(observation)}, returned by observe", wanted=instead
+    )
 
 
-def check_laws(told: Any) -> tuple[str, ...]:
-    """What a check reported, one text for each broken law.
+def check_laws(report: Any) -> tuple[str, ...]:
+    """Return the report of a check, one text for each broken law.
 
     Raises:
-        NotAScenario: it is no list of texts.
+        NotAScenario: the report is not a list of texts.
     """
-    if not told:
+    if not report:
         return ()
-    if isinstance(told, str):
-        return (str.__str__(told),)
+    if isinstance(report, str):
+        return (str.__str__(report),)
     try:
         return tuple(
-            str.__str__(each if isinstance(each, str) else str(each)) for each in told
+            str.__str__(each if isinstance(each, str) else str(each)) for each in report
         )
     except TypeError:
         raise NotAScenario(
-            found=f"{type(told).__name__}, returned by check",
+            found=f"{type(report).__name__}, returned by check",
             wanted="a list of texts, one for each broken law, or an empty one",
         ) from None

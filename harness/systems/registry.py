@@ -1,17 +1,18 @@
-"""Anybody's registry as a system.
+"""A user's registry as a system.
 
-Of a registry that knows nothing of this package the scenario says how a fresh one is
-made, and what of it must depend on the active steps only; its steps return what undoes
-them.  Everything the engine checks follows from that.
+The registry need not know this package.  The scenario defines how a fresh registry is
+created, and which observations must depend on the active steps only; its steps return
+their undo.  All checks of the engine follow from that.
 
 Rules:
-- `harness.systems.state_reader` decides what is state, and what of it cannot be seen;
+- `harness.systems.state_reader` decides which objects are state, and reports what
+  cannot be read;
 - exceptions are outcomes (`harness.systems.outcomes`), those of `observe` as well: a
   look that fails after one history alone is a fault of that history;
 - all functions of the scenario run in the context and on the loop of their system.
 
-Steps and uses of the dispatcher are refused unless `create` makes one: elsewhere they
-fail at every set, of which nothing follows.
+Steps and uses of the dispatcher are refused unless `create` makes a dispatcher: on
+other registries they fail at every set, which shows nothing.
 """
 
 from collections.abc import Callable, Hashable, Sequence, Set
@@ -52,7 +53,7 @@ from everyorder.harness.systems.state_reader import (
 
 
 class ScenarioSystem(SystemBase):
-    """What systems of scenarios have in common."""
+    """Base class of the systems of scenarios."""
 
     settled = False
 
@@ -63,32 +64,32 @@ class ScenarioSystem(SystemBase):
         self.relations = scenario.relations
 
     def retract(self, operations: Set[int]) -> None:
-        """Take these for not declared: they raised something else."""
+        """Withdraw the declarations of these operations: they raised another error."""
         declared = self.relations.declared - operations
         self.relations = replace(self.relations, declared=declared)
 
     def failure(self, error: Exception) -> Hashable:
-        """The type of an error and its text."""
+        """Return the type of an error and its text."""
         name, text = name_and_text(error)
         return (("error", name), ("text", text))
 
     def paths(self, one: object, other: object) -> tuple[str, ...]:
-        """Where two portraits differ, in words of the scenario."""
+        """Return where two portraits differ, in words of the scenario."""
         assert isinstance(one, Portrait), "it is compared with its like"
         assert isinstance(other, Portrait), "it is compared with its like"
         return differences(one, other)
 
 
 class RegistrySystem(ScenarioSystem):
-    """A scenario with `create`, as the engine sees it."""
+    """A scenario with `create`, in the form that the engine explores."""
 
     def __init__(self, scenario: Scenario) -> None:
-        assert scenario.create is not None, "the dispatcher has a system of its own"
+        assert scenario.create is not None, "the dispatcher has another system"
         super().__init__(scenario)
         self._create = scenario.create
         self._performs: list[Perform] = []
-        self._given: list[Perform] = []
-        self._given_handles: list[Closable] = []
+        self._setup: list[Perform] = []
+        self._setup_handles: list[Closable] = []
         self._target: Any = None
         self._loop = ScenarioLoop()
         self._started = False
@@ -96,7 +97,7 @@ class RegistrySystem(ScenarioSystem):
         self._active = 0
         # Laws that a look broke.
         self._broken: list[str] = []
-        # What only a dispatcher can be asked for, if there is such a thing.
+        # The text of an operation that only a dispatcher supports, if there is one.
         operations: tuple[Step | UseStep, ...] = (
             *scenario.given,
             *scenario.steps,
@@ -106,10 +107,10 @@ class RegistrySystem(ScenarioSystem):
         self._foreign = next(texts, None)
 
     def reset(self) -> None:
-        """Make a fresh registry; what was given is made again in it.
+        """Create a fresh registry, and repeat the setup on it.
 
         Raises:
-            ExplorationRestart: an operation on the last one made it.
+            ExplorationRestart: an operation on the last registry requires it.
         """
         self.check_garbage()
         self._end()
@@ -128,32 +129,32 @@ class RegistrySystem(ScenarioSystem):
                 "them, or no create",
             )
         with as_current_loop(self._loop):
-            self._given = [
-                given.prepare(self._target, f"given {number}")
-                for number, given in enumerate(self.scenario.given, 1)
+            self._setup = [
+                setup.prepare(self._target, f"given {number}")
+                for number, setup in enumerate(self.scenario.given, 1)
             ]
-            self._given_handles = [perform() for perform in self._given]
+            self._setup_handles = [perform() for perform in self._setup]
             self._performs = [
                 step.prepare(self._target, f"step {number}")
                 for number, step in enumerate(self.scenario.steps, 1)
             ]
-        self._complete.begin(self._target, self._loop, self._performs, self._given)
+        self._complete.begin(self._target, self._loop, self._performs, self._setup)
 
     def close(self) -> None:
-        """End what was given, the loop, and what the registry left in the process."""
+        """End the setup, the loop, and the registry's leftovers in the process."""
         self._end()
         self._complete.forget()
 
     def _end(self) -> None:
         self._broken.clear()
-        while self._given_handles:
-            # The steps above it may still be active, and in its way.
+        while self._setup_handles:
+            # The steps after it may still be active, and make it fail.
             with suppress(Exception):
-                self._end_handle(self._given_handles.pop())
+                self._end_handle(self._setup_handles.pop())
         self._complete.end()
         self._loop.close()
         self._performs.clear()
-        self._given.clear()
+        self._setup.clear()
         target, self._target = self._target, None
         reset = self.scenario.reset
         if reset is not None and self._started:
@@ -190,28 +191,30 @@ class RegistrySystem(ScenarioSystem):
 
     def use(self, use: int) -> Hashable:
         """Perform a use; an exception is an answer."""
-        asked = self.scenario.uses[use]
+        use_step = self.scenario.uses[use]
         try:
-            asking = ("use", use), self._call, asked.perform
+            asking = ("use", use), self._call, use_step.perform
             answer = self._perform(*asking, self._target)
-            found: Hashable = check_answer(asked, answer, self._target)
+            result: Hashable = check_answer(use_step, answer, self._target)
         except HarnessError:
             raise
         except Exception as error:
-            self._expect(self.steps + use, asked.raises, error)
-            found = self.failure(error)
-        # What ends the process is no answer, and nothing more is asked.
+            self._expect(self.steps + use, use_step.raises, error)
+            result = self.failure(error)
+        # An exception that ends the process is not an answer, and ends the checks.
         self._check_after("use", use)
-        return found
+        return result
 
     def observe(self) -> Hashable:
-        """What the scenario observes, as one titled text; nothing if it has no such."""
+        """Return the observation as one titled text; () if the scenario has none."""
         observe = self.scenario.observe
         if observe is None:
             return ()
         try:
-            seen = self._perform(("observe", 0), self._call, observe, self._target)
-            text = check_observation(seen, unordered=self.scenario.unordered)
+            observation = self._perform(
+                ("observe", 0), self._call, observe, self._target
+            )
+            text = check_observation(observation, unordered=self.scenario.unordered)
         except HarnessError:
             raise
         except Exception as error:
@@ -221,32 +224,32 @@ class RegistrySystem(ScenarioSystem):
         return (("state", text),)
 
     def laws(self) -> Sequence[Hashable]:
-        """What the scenario's own check reports, and what the last look broke."""
+        """Return the report of the scenario's check, and the laws that a look broke."""
         broken, self._broken = self._broken, []
         check = self.scenario.check
         if check is None:
             return broken
         try:
-            asked = ("check", 0), self._call, check
-            told = check_laws(self._perform(*asked, self._target))
+            call = ("check", 0), self._call, check
+            reported = check_laws(self._perform(*call, self._target))
         except HarnessError:
             raise
         except Exception as error:
             name, text = name_and_text(error)
-            told = (text if is_failed_check(error) and text else f"{name}: {text}",)
-        return (*broken, *told)
+            reported = (text if is_failed_check(error) and text else f"{name}: {text}",)
+        return (*broken, *reported)
 
     def _perform(
         self, operation: tuple[str, int], function: Callable[..., Any], *args: Any
     ) -> Any:
         """Call a function that performs an operation.
 
-        It is audited anew for each number of active steps: with none most code of a
-        registry is not even reached.
+        Its calls are audited for each number of active steps: without active steps most
+        code of a registry is not reached.
 
         Raises:
-            ScenarioSkipped: it was performed for the first time.  Later it is an
-                outcome like others: what is skipped is not for the history to decide.
+            ScenarioSkipped: at the first performance.  Later it is an outcome, as
+                the history must not decide about skipping.
         """
         complete = self._complete
         complete.collector.note(operation)
@@ -260,71 +263,75 @@ class RegistrySystem(ScenarioSystem):
             complete.note_loop()
 
     def _check_after(self, kind: str, number: int) -> None:
-        """Look outside after an operation, the first time and beside one step."""
+        """Check the untracked state after first performances of an operation."""
         self._complete.check_after((kind, number), min(self._active, self.steps))
 
     def _clean(self) -> None:
-        """Take away the garbage of others, whose finalizers are nobody's here."""
+        """Collect older garbage, whose finalizers do not belong to this system."""
         if self._complete.collector.must_clean:
             with self._complete.pause_audit():
                 self._complete.collector.clean()
 
     def collect(self) -> None:
-        """Collect garbage, in the context of the system: finalizers are its own."""
+        """Collect garbage in the context of the system, which owns the finalizers."""
         self._complete.collector.matters = True
         self._clean()
         collect = self._complete.collector.collect
         self._perform(("collect", 0), self._loop.call, collect)
 
     def check_garbage(self) -> None:
-        """See whether operations made garbage that no collection has found.
+        """Check whether operations made garbage that no collection has found.
 
         Raises:
-            ExplorationRestart: one did.
+            ExplorationRestart: an operation did.
         """
         if self._loop.call(self._complete.collector.check):
             raise ExplorationRestart(code="OlderGarbage")
 
     def state(self, handles: Sequence[object]) -> StateForm | None:
-        """The complete state: as the scenario tells it, else read from the objects."""
+        """Return the complete state: by the scenario's fingerprint, or by objects."""
         tells = self.scenario.fingerprint
         if tells is None:
             return self._complete.form(handles)
         arguments: tuple[Any, ...] = (self._target,)
         if argument_count(tells) == 2:
             arguments += (self._complete.undo_handles(handles),)
-        told = self._call(tells, *arguments)
-        return None if told is None else self._complete.fingerprint_form(told)
+        fingerprint = self._call(tells, *arguments)
+        return (
+            None
+            if fingerprint is None
+            else self._complete.fingerprint_form(fingerprint)
+        )
 
     def portrait(self, handles: Sequence[object]) -> object | None:
-        """The state in a form that `paths` can compare."""
+        """Return the state in a form that `paths` can compare."""
         return self._complete.portrait(handles)
 
     def caveats(self) -> Sequence[Caveat]:
-        """What stands between the states seen so far and a proof.
+        """Return the limits of a proof by the states seen so far.
 
         Raises:
-            ExplorationRestart: an operation made it.
+            ExplorationRestart: an operation requires it.
         """
         self.check_garbage()
         return self._complete.caveats()
 
     def check_outside(self, handles: Sequence[object]) -> None:
-        """Look at what lies outside of the state, for `caveats`, a last time."""
+        """Check the untracked state a last time, for `caveats`."""
         self._complete.check_outside(handles)
 
     def memory(self) -> LearnedState:
-        """What this system learnt."""
+        """Return the learned state of this system."""
         declared = self.scenario.relations.declared
         return self._complete.memory(declared - self.relations.declared)
 
     def remember(self, memory: LearnedState) -> None:
-        """Go on from what another system learnt; before the first reset."""
+        """Start from another system's learned state; call it before the first reset."""
         self._complete.remember(memory)
         self.retract(memory.undeclared)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the scenario; what it returns, awaited if it must be."""
+        """Call a function of the scenario; return its result, awaited if necessary."""
         result = self._loop.call(function, *arguments)
         return self._loop.wait(result) if iscoroutine(result) else result
 
@@ -336,14 +343,14 @@ class RegistrySystem(ScenarioSystem):
     def _expect(
         self, operation: int, raises: tuple[type[BaseException], ...], error: Exception
     ) -> None:
-        """Note an error that is not the one that was declared."""
+        """Withdraw the declaration of an operation that raised another error."""
         if raises and not is_one_of(error, raises):
             self.retract({operation})
 
 
 def _is_dispatcher(target: Any) -> bool:
-    """Whether it is a dispatcher, or stands for one."""
-    # Only where steps speak of one, and have loaded it.
+    """Return True if the target is a dispatcher, or a stand-in for one."""
+    # Imported here: only steps of a dispatcher need it, and have loaded it.
     from everyorder.runtime.dispatch.dispatcher import Dispatcher
 
     return isinstance(target, Dispatcher) or hasattr(target, "keyring")

@@ -1,31 +1,31 @@
-"""The complete state of a registry, and what stands between it and a proof.
+"""The complete state of a registry, and the limits of its proofs.
 
-`StateReader` decides what belongs to the state.  The registry, what the scenario gave
-to undo each active step, tasks of the event loop, the scenario's own functions with
-their closures, and what `watch=` names are its roots; `harness.state` reads everything
-that they reach within the scope.  Names of the roots are words of the scenario: paths
-that differ begin with them.
+`StateReader` decides what belongs to the state.  Its roots are the registry, the undo
+resource of each active step, tasks of the event loop, the scenario's own functions with
+their closures, and the objects named by `watch=`; `harness.state` reads everything that
+they reach within the scope.  The roots are named in words of the scenario: paths that
+differ begin with them.
 
-Three things happen where no state shows them:
+Three effects show in no state:
 
 - `Audit` lists C functions during the first performances of each operation;
-- it compares what lies outside of the followed state right after the very first
-  performance of an operation and its first beside one active step, and at a few states,
-  ever further apart.  Both are far too dear for every operation, and what an operation
-  does, it mostly does the first time;
-- `GarbageCollector` finds garbage of older objects.  What is in the process when an
-  exploration begins is frozen, because looking through all of it takes longer than most
-  operations, and copies it in a forked process.  A step may make garbage of it all the
-  same, which weak references would still show.  So everything is looked through where a
-  history ends that first performed an operation; if that finds something, each
-  collection does so from then on, and the exploration begins again.
+- it compares the untracked state right after the very first performance of an operation
+  and its first with one active step, and at a few states, at growing distances.  Both
+  are too expensive for every operation, and most effects of an operation occur the
+  first time;
+- `GarbageCollector` finds garbage of older objects.  Objects that exist when an
+  exploration begins are frozen, because scanning them takes longer than most
+  operations, and copies them in a forked process.  A step may make garbage of them all
+  the same, which weak references would still show.  So everything is scanned at the end
+  of a history that first performed an operation; if that finds garbage, each later
+  collection scans everything, and the exploration restarts.
 
 Rules:
-- undo handles come with each call and are not kept;
-- followed are the packages of the registry, the steps, the uses and the undo handles,
+- undo handles are passed to each call and are not stored;
+- the packages of the registry, the steps, the uses and the undo handles are followed,
   never those of the harness or of pytest;
-- what was found outside, opaque or assumed stays as a caveat until the end, and what
-  was performed as a count; nothing of the system is kept.
+- untracked changes, opaque objects and assumptions stay as caveats until the end, and
+  performances as counts; no object of the system is stored.
 """
 
 import gc
@@ -71,23 +71,24 @@ from everyorder.harness.state.untracked_writes import (
     caveats,
 )
 
-# An operation that makes garbage of older objects may do so the second time only, when
-# what the first one left is replaced.
+# An operation may make garbage of older objects only the second time, when it replaces
+# the result of the first.
 PERFORMANCES = 2
 
 
 class GarbageCollector:
-    """Collects garbage for one system, whatever it is reset to.
+    """Collects garbage for one system, across its resets.
 
-    `thorough` says whether each collection looks through everything, and `checks` after
-    how many performances of each operation that was done once; `matters` is set where
-    garbage is collected on purpose.
+    `thorough` means that each collection scans everything; `checks` counts the full
+    scans after performances of each operation; `matters` is set if garbage is collected
+    on purpose.
     """
 
     def __init__(self) -> None:
         self.thorough = False
         self.checks: dict[Hashable, int] = {}
-        # Whether what is frozen has no garbage; it is collected first if it matters.
+        # True if frozen objects contain no garbage; it is collected first if it
+        # matters.
         self._clean = False
         self.matters = False
         self._touched = False
@@ -95,24 +96,25 @@ class GarbageCollector:
         self._collected: set[Hashable] = set()
         self._thawed = False
         self._thaws = thaws()
-        # Whether garbage can be seen; not known until a state was read.
+        # True if garbage affects the state; None until a state was read.
         self._visible: bool | None = None
 
     def state(self, *, weak: bool, whole: bool) -> None:
-        """A state was read: `weak` references reach things, and nothing is hidden."""
+        """Record that a state has `weak` references, or no opaque parts (`whole`)."""
         if weak or not whole:
             self._visible = True
         elif self._visible is None:
             self._visible = False
 
     def begin(self) -> None:
-        """Begin with a fresh registry; what is there now is frozen again if it was."""
+        """Begin with a fresh registry; freeze objects again if they were frozen."""
         self._touched = False
         self._played.clear()
         self._collected.clear()
         if not gc.isenabled():
-            # Whoever switched it off wants nothing of the last system in the next one.
-            # What came after the last collection is enough where nobody sees the rest.
+            # A disabled collector means that no garbage of the last system may reach
+            # the next one.  Collecting the youngest generation is enough if garbage is
+            # not visible.
             gc.collect(0 if self._visible is False else 2)
         if self._thawed or self._thaws != thaws():
             self._thawed, self._thaws = False, thaws()
@@ -120,22 +122,22 @@ class GarbageCollector:
 
     @property
     def must_clean(self) -> bool:
-        """Whether garbage of others may be among what is frozen, and matters.
+        """Return True if frozen objects may contain garbage that affects the state.
 
-        It is collected while nothing has been done to a registry.
+        It is collected before the first operation on a registry.
         """
-        asked = self.matters and not self._clean and not self._touched
-        # Counting looks at all of it.
-        return asked and bool(gc.get_freeze_count())
+        needed = self.matters and not self._clean and not self._touched
+        # Counting scans all frozen objects.
+        return needed and bool(gc.get_freeze_count())
 
     def clean(self) -> None:
-        """Collect what others left."""
+        """Collect the garbage of earlier systems and of the program."""
         self._thaw()
         gc.collect()
         self._clean = True
 
     def note(self, operation: Hashable) -> None:
-        """Note that an operation was performed on the registry."""
+        """Record that an operation was performed on the registry."""
         self._touched = True
         if self.checks.get(operation, 0) < PERFORMANCES:
             self._played.add(operation)
@@ -148,10 +150,10 @@ class GarbageCollector:
         gc.collect()
 
     def check(self) -> bool:
-        """Whether older garbage is there that no collection so far has found.
+        """Return True if there is older garbage that no collection so far has found.
 
-        It is asked at the end of a history: what is there now is looked through as well
-        by all collections until the next registry.
+        It is called at the end of a history: from then on the collections scan all
+        present objects until the next registry.
         """
         if not self._collected or self.thorough or not self._clean:
             return False
@@ -164,7 +166,7 @@ class GarbageCollector:
         return self.thorough
 
     def learn(self, checks: Mapping[Hashable, int], *, thorough: bool) -> None:
-        """Go on from what another one learnt, in a process that left no garbage."""
+        """Start from another collector's results, in a process without garbage."""
         self._clean = True
         self.checks.update(checks)
         self.thorough = thorough
@@ -179,28 +181,29 @@ P = ParamSpec("P")
 
 Roots: TypeAlias = Mapping[str, object]
 
-# A cache is cold the first time and warm the second.
+# Performances that are listed: a cache is cold the first time and warm the second.
 LISTED = 2
 
-# States 4, 16, 64, ...: a look takes as long as a thousand operations, and what is
-# registered outside mostly stays there until it is seen.
+# States 4, 16, 64, ...: a check takes as long as a thousand operations, and untracked
+# registrations mostly stay until they are found.
 FIRST_LOOK = 4
 EVERY = 4
 
 
 class Audit:
-    """Watches the operations of one system, whatever it is reset to.
+    """Watches the operations of one system, across its resets.
 
-    `extent` says of some roots what belongs to the followed state.
+    `extent` returns the limits of the followed state for some roots.
     """
 
     def __init__(self, extent: Callable[[Roots], Extent]) -> None:
         self.performances: dict[Hashable, int] = {}
-        # Whether what lies outside is looked at.
+        # True if the untracked state is checked.
         self.checks_outside = True
         self._calls = CallAudit()
         self._listed = False
-        # Not in a circle with this object: a snapshot is large, and to go with it.
+        # Not in a cycle with this object: a snapshot is large, and must be freed with
+        # it.
         self._roots = roots = dict[str, object]()
         self._boundary = Boundary(lambda: extent(roots))
         self._before: Snapshot | None = None
@@ -225,16 +228,16 @@ class Audit:
             return function(*args, **kwargs)
 
     def begin(self, roots: Roots) -> None:
-        """Compare what lies outside of the followed state with what is there now."""
+        """Take the snapshot of the untracked state, unless there is one."""
         if self.checks_outside and self._before is None:
             self._before = self._snapshot(roots)
 
     def forget(self) -> None:
-        """Keep nothing of what lies outside, until the next fresh registry."""
+        """Drop the snapshot until the next fresh registry."""
         self._before = None
 
     def check_if_due(self, roots: Roots) -> None:
-        """Count a state, and check what lies outside at some of them."""
+        """Count a state, and check the untracked state at some of them."""
         self._states += 1
         if self._states == self._next:
             self._next *= EVERY
@@ -242,7 +245,7 @@ class Audit:
 
     @contextmanager
     def pause(self, roots: Roots) -> Iterator[None]:
-        """Context: what changes outside is the harness's own doing."""
+        """Attribute untracked changes in this context to the harness."""
         with pause_call_audit():
             self.check(roots)
             yield
@@ -250,7 +253,7 @@ class Audit:
                 self._before = self._snapshot(roots)
 
     def caveats(self) -> Sequence[Caveat]:
-        """What the calls and the checks up to now leave open."""
+        """Return the limits found by the calls and the checks so far."""
         called = self._calls.caveats() if self._listed else ()
         return (*called, *caveats(tuple(self._outside)))
 
@@ -260,9 +263,9 @@ class Audit:
 
     @contextmanager
     def _of(self, roots: Roots) -> Iterator[None]:
-        """Context: what the boundary is about; nothing of it is kept.
+        """Set the roots of the boundary in this context; nothing is stored.
 
-        What is looked at takes its time, and is no operation that stands still.
+        Scanning is slow; do not count it towards the hang timeout.
         """
         beats = progress.current()
         if beats is not None:
@@ -274,29 +277,29 @@ class Audit:
             self._roots.clear()
 
     def check(self, roots: Roots) -> None:
-        """Note what has changed outside since it was last checked."""
+        """Record the untracked changes since the last check."""
         if self._before is None:
             return
         with self._of(roots):
-            # A change is reported once, and costs time where it is found.
+            # A change is reported once, because comparing it costs time.
             changed, self._before = self._boundary.compare(self._before)
         self._outside.update(dict.fromkeys(changed))
 
 
-# Packages of the harness and of pytest are no part of any registry; undo handles from
-# the standard library say nothing about where the state of theirs is.
+# Packages of the harness and of pytest do not belong to any registry; undo handles of
+# the standard library do not show the package of the state.
 _NEVER_FOLLOWED = frozenset({"_pytest", "everyorder", "everyorder.harness", "pytest"})
 _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedState:
-    """What a system learnt that the next one, in another process, need not learn.
+    """The knowledge of a system, for the next one in another process.
 
     `performances` counts how often operations were audited; `packages` are followed;
-    `undeclared` are operations that raised what was not declared; `checks_outside` says
-    whether what lies outside of the state is checked; `garbage_checks` and `thorough`
-    are those of its collector.
+    `undeclared` are operations that raised an undeclared error; `checks_outside` means
+    that the untracked state is checked; `garbage_checks` and `thorough` are those of
+    its collector.
     """
 
     performances: Mapping[Hashable, int] = field(default_factory=dict)
@@ -319,19 +322,19 @@ class StateReader:
         self._watch_roots: dict[str, object] | None = None
         self._packages: frozenset[str] = frozenset()
         self._heap: Heap | None = None
-        # Whether abstract classes were asked to forget what they answered before.
+        # True if the cached answers of abstract classes were emptied once.
         self._cold = False
         # Types of undo handles whose packages are followed.
         self._followed: set[type] = set()
         self._seen: dict[Caveat, None] = {}
         self.collector = GarbageCollector()
-        # Not in a circle: what the audit keeps is large, and goes with this object.
+        # Not in a cycle: the audit is large, and must be freed with this object.
         me = weakref.ref(self)
         self.audit = Audit(lambda roots: _alive(me).heap.extent(roots))
 
     @property
     def heap(self) -> Heap:
-        """What reads objects; a system is reset before it is looked at."""
+        """Return the reader of objects; a system is reset before it is read."""
         assert self._heap is not None, "a system is reset before it is looked at"
         return self._heap
 
@@ -340,9 +343,9 @@ class StateReader:
         target: object,
         loop: ScenarioLoop,
         performs: Sequence[Perform],
-        given: Sequence[Perform],
+        setup: Sequence[Perform],
     ) -> None:
-        """Read a fresh registry from here on, whose steps were prepared."""
+        """Read a fresh registry from now on, whose steps were prepared."""
         self._target = target
         self._loop = loop
         scenario = self._scenario
@@ -351,19 +354,19 @@ class StateReader:
                 name: import_module(each) if isinstance(each, str) else each
                 for name, each in scenario.watch
             }
-        self._fixed = self._fixed_roots(performs, given) | self._watch_roots
+        self._fixed = self._fixed_roots(performs, setup) | self._watch_roots
         self._fixed["class of the registry"] = type(target)
         if self._heap is None:
-            found = scope_of([target, *self._fixed.values()], scenario.ignore)
-            self._packages |= found.packages - _NEVER_FOLLOWED
-            self._heap = Heap(replace(found, packages=self._packages))
+            scope = scope_of([target, *self._fixed.values()], scenario.ignore)
+            self._packages |= scope.packages - _NEVER_FOLLOWED
+            self._heap = Heap(replace(scope, packages=self._packages))
             self._begin_cold()
         initialize_asyncio()
         loop.call(self.audit.begin, self._all_roots(()))
         self.note_loop()
 
     def end(self) -> None:
-        """Let go of the registry."""
+        """Drop the registry."""
         self._target = None
         self._fixed = {}
         if self._heap is not None:
@@ -372,11 +375,11 @@ class StateReader:
                 self._heap.empty_caches()
 
     def _begin_cold(self) -> None:
-        """Have the first registry find abstract classes as the next ones will.
+        """Empty caches of abstract classes for the first registry, as for later ones.
 
         Raises:
-            ExplorationRestart: they remembered answers, and the registry was made with
-                these.
+            ExplorationRestart: there were cached answers, and the registry was
+                made with them.
         """
         if self._scenario.isolation is None and not self._cold:
             self._cold = True
@@ -385,48 +388,51 @@ class StateReader:
                 raise ExplorationRestart(code="CachesWarm")
 
     def forget(self) -> None:
-        """Keep nothing of what lies outside, which is large, but the caveats."""
+        """Drop the snapshot of the untracked state, which is large; keep caveats."""
         self.audit.forget()
 
     def follow(self, handle: object) -> None:
-        """Have the package of an undo handle followed, too.
+        """Follow the package of an undo handle, too.
 
         Raises:
-            ExplorationRestart: it was not until now.
+            ExplorationRestart: it was not followed until now.
         """
         if type(handle) in self._followed:
             return
-        found = scope_of([_resource_of(handle)]).packages - self._packages - _NO_HOME
-        if found:
-            self._packages |= found
+        packages = scope_of([_resource_of(handle)]).packages - self._packages - _NO_HOME
+        if packages:
+            self._packages |= packages
             self._heap = None
-            raise ExplorationRestart(code="ScopeGrown", packages=tuple(sorted(found)))
+            raise ExplorationRestart(
+                code="ScopeGrown", packages=tuple(sorted(packages))
+            )
         if not isinstance(handle, UndoHandle):
             self._followed.add(type(handle))
 
     def form(self, handles: Sequence[object]) -> StateForm:
-        """The state as a value, read from the objects."""
+        """Return the state as a value, read from the objects."""
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
         form = self._loop.call(self.heap.form, passing, self._fixed)
         self.collector.state(weak=form.weak, whole=self.heap.is_complete)
         return form
 
-    def fingerprint_form(self, told: object) -> StateForm:
-        """The state as a value, as the scenario's fingerprint told it."""
-        return self._loop.call(self.heap.form, {"fingerprint": told})
+    def fingerprint_form(self, fingerprint: object) -> StateForm:
+        """Return the state as a value, from the scenario's fingerprint."""
+        return self._loop.call(self.heap.form, {"fingerprint": fingerprint})
 
     def check_outside(self, handles: Sequence[object]) -> None:
-        """Check what lies outside of the state, whenever that was done before."""
+        """Check the untracked state, whenever that was done before."""
         if self._heap is None:  # more is followed after the next reset
             return
         self._loop.call(self.audit.check, self._all_roots(handles))
 
     def check_after(self, operation: tuple[str, int], active: int) -> None:
-        """Check what lies outside, right after a first performance of an operation.
+        """Check the untracked state right after a first performance of an operation.
 
-        That is its very first, and its first beside one active step: a use may take
-        back what a step did outside, and beside others an operation does little more.
+        That is its very first, and its first with one active step: a use may undo
+        untracked effects of a step, and with more active steps an operation has few
+        further effects.
         """
         if self._heap is None or self.audit.performances.get((*operation, active)) != 1:
             return
@@ -434,11 +440,11 @@ class StateReader:
             self._loop.call(self.audit.check, self._all_roots(()))
 
     def portrait(self, handles: Sequence[object]) -> Portrait:
-        """The state as it is, to be compared with others."""
+        """Return the state as it is, for comparison with others."""
         return self._loop.call(self.heap.portrait, self._all_roots(handles))
 
     def undo_handles(self, handles: Sequence[object]) -> dict[str, object]:
-        """What the scenario gave to undo each active step, by the step's text."""
+        """Return the undo resource of each active step, by the step's text."""
         return {
             step.text: _resource_of(handle)
             for step, handle in zip(self._scenario.steps, handles, strict=False)
@@ -446,7 +452,7 @@ class StateReader:
         }
 
     def is_repeated(self, operation: tuple[str, int]) -> bool:
-        """Whether an operation that is performed now was so before, on any registry."""
+        """Return True if the current operation was performed before on any registry."""
         performed = self.audit.performances.items()
         times = [
             n for of, n in performed if isinstance(of, tuple) and of[:2] == operation
@@ -454,37 +460,39 @@ class StateReader:
         return sum(times) > 1
 
     def pause_audit(self) -> AbstractContextManager[None]:
-        """Context: the harness itself imports something, or collects garbage."""
-        if self._heap is None:  # nothing is watched yet
+        """Pause the audit in this context: the harness imports, or collects garbage."""
+        if self._heap is None:  # nothing is tracked yet
             return nullcontext()
         return self.audit.pause(self._all_roots(()))
 
     def caveats(self) -> tuple[Caveat, ...]:
-        """What stands between the states seen so far and a proof."""
+        """Return the limits of a proof by the states seen so far."""
         scenario = self._scenario
-        told = [
+        caveats = [
             Caveat("assumed", f"the order of what {use.text} answers does not count")
             for use in scenario.uses
             if use.unordered
         ]
         if scenario.unordered:
-            told.append(Caveat("assumed", "the order of observed lines does not count"))
+            caveats.append(
+                Caveat("assumed", "the order of observed lines does not count")
+            )
         if scenario.fingerprint is not None:
-            told.append(Caveat("assumed", "fingerprint= tells the whole state"))
+            caveats.append(Caveat("assumed", "fingerprint= returns the whole state"))
             if argument_count(scenario.fingerprint) == 1:
-                text = "the undo handles hold no state of their own"
-                told.append(Caveat("assumed", text))
+                text = "the undo handles have no state"
+                caveats.append(Caveat("assumed", text))
         elif self._heap is not None:
-            told += self._heap.caveats()
-        # Whatever is told by a fingerprint: C code may call what the registry holds.
+            caveats += self._heap.caveats()
+        # With a fingerprint as well: C code may call functions that the registry holds.
         called = self._heap.impure_functions if self._heap is not None else ()
-        found = (*told, *self.audit.caveats(), *self._seen, *caveats_of(called))
-        return merge_caveats(found)
+        every = (*caveats, *self.audit.caveats(), *self._seen, *caveats_of(called))
+        return merge_caveats(every)
 
     def note_loop(self) -> None:
-        """Note what the event loop goes on with after an operation.
+        """Record the pending work of the event loop after an operation.
 
-        Not at the end: what is dropped there is what the harness drops.
+        Not at the end: work that is dropped there is dropped by the harness.
         """
         loop = self._loop
         for each in loop.pending:
@@ -497,7 +505,7 @@ class StateReader:
             self._seen[Caveat("outside", failure)] = None
 
     def memory(self, undeclared: Iterable[int]) -> LearnedState:
-        """What was learnt, with the operations that raised something undeclared."""
+        """Return the learned state, with the operations of undeclared errors."""
         return LearnedState(
             performances=dict(self.audit.performances),
             packages=self._packages,
@@ -509,7 +517,7 @@ class StateReader:
         )
 
     def remember(self, memory: LearnedState) -> None:
-        """Go on from what another one learnt."""
+        """Start from another reader's learned state."""
         self.audit.performances.update(memory.performances)
         self.audit.checks_outside = memory.checks_outside
         self.collector.learn(memory.garbage_checks, thorough=memory.thorough)
@@ -517,17 +525,17 @@ class StateReader:
         self._seen.update(dict.fromkeys(memory.caveats))
 
     def _fixed_roots(
-        self, performs: Sequence[Perform], given: Sequence[Perform]
+        self, performs: Sequence[Perform], setup: Sequence[Perform]
     ) -> dict[str, object]:
-        """The scenario's own functions: what they hold is state."""
+        """Return the scenario's own functions, whose closures are state."""
         scenario = self._scenario
         roots: dict[str, object] = {}
         for kind, steps, prepared in (
             ("step", scenario.steps, performs),
-            ("given", scenario.given, given),
+            ("given", scenario.given, setup),
         ):
             for step, perform in zip(steps, prepared, strict=True):
-                # Of a step made by hand nothing is known but what performs it.
+                # A step without known functions is represented by its performer.
                 own = step.functions or (perform,)
                 for part, function in zip(("", ", undo="), own, strict=False):
                     roots[f"{kind} {step.text}{part}"] = function
@@ -539,14 +547,14 @@ class StateReader:
         return roots
 
     def _all_roots(self, handles: Sequence[object]) -> dict[str, object]:
-        """Everything that is state, by the names that paths begin with."""
+        """Return all roots of the state, by the names that paths begin with."""
         return self._fresh_roots(handles) | self._fixed
 
     def _fresh_roots(self, handles: Sequence[object]) -> dict[str, object]:
-        """What is state and another one on each fresh system."""
+        """Return the roots that differ on each fresh system."""
         roots: dict[str, object] = {"registry": self._target}
-        for text, held in self.undo_handles(handles).items():
-            roots[f"undo of {text}"] = held
+        for text, resource in self.undo_handles(handles).items():
+            roots[f"undo of {text}"] = resource
         for number, coroutine in enumerate(self._loop.pending, 1):
             roots[f"pending task {number}"] = coroutine
         changed = self._loop.changed
@@ -562,9 +570,10 @@ def _alive(reference: "weakref.ref[StateReader]") -> StateReader:
 
 
 def argument_count(function: Callable[..., Any], least: int = 1) -> int:
-    """How many arguments a function is given, `least` at least and two at most.
+    """Return how many arguments to pass, at least `least` and at most two.
 
-    Where Python cannot tell, a builtin type gets one, and a bound method none.
+    If Python does not know, a builtin type is called with one, and a bound method with
+    none.
     """
     count = count_required(function, 2)
     if count is None:
@@ -574,10 +583,10 @@ def argument_count(function: Callable[..., Any], least: int = 1) -> int:
 
 
 def _resource_of(handle: Any) -> Any:
-    """What the scenario gave: of the context manager of a generator, the generator."""
+    """Return the resource of an undo handle; for a generator's, the generator."""
     resource = handle.resource if isinstance(handle, UndoHandle) else handle
-    # Not by isinstance: an abstract class remembers whom it was asked about.
-    made = (_GeneratorContextManager, _AsyncGeneratorContextManager)
-    if any(each is one for each in type(resource).__mro__ for one in made):
+    # Not by isinstance: an abstract class caches its answers.
+    managers = (_GeneratorContextManager, _AsyncGeneratorContextManager)
+    if any(each is one for each in type(resource).__mro__ for one in managers):
         return resource.gen
     return resource

@@ -1,17 +1,17 @@
 """The real torch as a registry: its shortest known dependence on order.
 
-Two kernels of one operator and a call with a tensor that requires grad: where autograd
-looks, torch runs the kernel that was registered first.  The registry is state of C++
-that the whole process shares, and can neither be copied nor read completely, so there
-is no fingerprint: strategies with a bound run on it, as on any opaque system.  torch is
-imported when it is explored, never before.
+Two kernels of one operator and a call with a tensor that requires grad: when autograd
+looks up the kernel, torch runs the one that was registered first.  The registry is
+state of C++ that the whole process shares, and can neither be copied nor read
+completely, so there is no fingerprint: strategies with a bound run on it, as on any
+opaque system.  torch is imported when it is explored, never before.
 
 Rules:
 - each step owns its library object, and undoing the step is `reset()` of that object;
 - the system holds these by weak reference only, so that the engine stays the one owner
   of its handles, and `reset()` still ends what an abandoned run left behind;
-- the kernels note that they ran: a call names the kernel that torch really took, which
-  no dump of torch shows.
+- the kernels record that they ran: a call names the kernel that torch actually ran,
+  which no dump of torch shows.
 """
 
 import weakref
@@ -25,14 +25,14 @@ from everyorder.harness.base.errors import NotInstalled
 from everyorder.harness.engine import Budget, SystemBase, explore
 from everyorder.harness.report.outcome import NO_EXPLORATION, Report
 
-# Its own namespace: nothing that torch or an extension registers can meet it.
+# A separate namespace: no registration of torch or an extension can collide with it.
 NAMESPACE = "everyorder_t"
 OPERATOR = f"{NAMESPACE}::foo"
 SCHEMA = "foo(Tensor x) -> Tensor"
 # The keys of the kernels, one for each step.
 KEYS = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
 
-# From here on, an error's text repeats dumps, C++ frames or links: never compared.
+# From these on, an error's text has dumps, C++ frames or links, which are not compared.
 _TAILS = (
     "Canonical state\n",
     "\nException raised from",
@@ -44,24 +44,24 @@ _ASSERTION = " INTERNAL ASSERT FAILED at "
 
 
 class CallResult(NamedTuple):
-    """Which kernels ran, in order, and how the call ended."""
+    """The kernels that ran, in order, and the outcome of the call."""
 
     ran: tuple[str, ...]
     outcome: str
 
     def __str__(self) -> str:
-        """`kernel_1 (CPU)` for the kernel of the first step, and how it ended."""
+        """Return `kernel_1 (CPU)` for the kernel of the first step, and the outcome."""
         named = [label.partition(": ") for label in self.ran]
-        shown = [
+        texts = [
             f"kernel_{int(number) + 1} ({key})" if number.isdecimal() else number + key
             for number, _, key in named
         ]
-        ran = f"the call ran {' > '.join(shown) or 'no kernel'}"
+        ran = f"the call ran {' > '.join(texts) or 'no kernel'}"
         return ran if self.outcome == "returned" else f"{ran}, {self.outcome}"
 
 
 class TorchObservation(NamedTuple):
-    """What is seen of the operator: torch's dumps, and real calls."""
+    """The observation of the operator: torch's dumps, and real calls."""
 
     state: str
     table: str
@@ -69,7 +69,7 @@ class TorchObservation(NamedTuple):
 
 
 class TorchSystem(SystemBase):
-    """The dispatcher of torch, as the engine sees it.
+    """The dispatcher of torch, in the form that the engine explores.
 
     Raises ImportError without torch.
     """
@@ -89,7 +89,7 @@ class TorchSystem(SystemBase):
         self._argument = torch.ones(2, 2).requires_grad_(True)
 
     def reset(self) -> None:
-        """Drop everything of this system, and define the operator anew."""
+        """Drop everything of this system, and define the operator again."""
         self.close()
         self._definition = self._library("FRAGMENT")
         self._definition.def_(SCHEMA, "")
@@ -116,11 +116,11 @@ class TorchSystem(SystemBase):
         handle.reset()
 
     def use(self, use: int) -> NoReturn:
-        """There is none."""
+        """Raise AssertionError: the system has no uses."""
         raise AssertionError("it has no uses")
 
     def observe(self) -> TorchObservation:
-        """Both dumps, and a call, made anew."""
+        """Return both dumps, and a new call."""
         c = self._torch._C
         dumps = c._dispatch_dump(OPERATOR), c._dispatch_dump_table(OPERATOR)
         return TorchObservation(*dumps, (self._called(),))
@@ -142,7 +142,7 @@ class TorchSystem(SystemBase):
     def _kernel(self, label: str) -> Callable[..., object]:
         ran, empty = self._ran, self._torch.empty
 
-        # A new tensor each time: torch writes autograd history onto what is returned.
+        # A new tensor each time: torch writes autograd history to the returned tensor.
         def kernel(*_args: object, **_kwargs: object) -> object:
             ran.append(label)
             result: object = empty(0)
@@ -152,7 +152,7 @@ class TorchSystem(SystemBase):
 
 
 def error_text(error: Exception) -> tuple[str, str]:
-    """The error's type and its text without dumps, C++ frames and source lines."""
+    """Return the error's type and text without dumps, C++ frames and source lines."""
     text = str(error)
     for tail in _TAILS:
         text = text.partition(tail)[0]
@@ -163,9 +163,9 @@ def error_text(error: Exception) -> tuple[str, str]:
 
 
 def _texts() -> Report:
-    """The steps as a scenario of ours would write them; the operator is defined before.
+    """Return the steps as a scenario would write them; the operator is defined before.
 
-    By the digest `everyorder replay` knows an id of it.
+    `everyorder replay` recognises its ids by the digest.
     """
     path = "torch/order_dependence"
     steps = tuple(
@@ -179,13 +179,13 @@ TEXTS = _texts()
 
 
 def check_installed() -> None:
-    """Whether there is a torch.  Raises `NotInstalled`."""
+    """Raise `NotInstalled` if torch is not installed."""
     if find_spec("torch") is None:
         raise NotInstalled(code="NoTorch")
 
 
 def explore_torch(strategy: str, budget: Budget | None) -> Report:
-    """Explore it."""
+    """Explore torch, and return the report."""
     system = TorchSystem()
     try:
         return replace(TEXTS, exploration=explore(system, strategy, budget=budget))

@@ -1,22 +1,24 @@
-"""Autocast: the dtype that suits an operator, chosen at the keys AutocastCPU and -CUDA.
+"""Autocast: run an operator in the dtype that suits it, at the keys AutocastCPU and
+AutocastCUDA.
 
-True only here: which operators run in which dtype.
+This module decides which operators run in which dtype.
 
 | family  | operators                  | floating-point tensors become               |
 |---------|----------------------------|---------------------------------------------|
 | low     | matrix products, linear,   | the fast dtype: bfloat16 on CPU, float16 on |
-|         | convolutions               | CUDA, or the one asked for                  |
+|         | convolutions               | CUDA, or the requested one                  |
 | float32 | sums, norms, losses, exp,  | float32, if they are 16-bit floats          |
 |         | log, pow and the like      |                                             |
 | widest  | cat, stack, where, ...     | the widest floating dtype among them        |
 
 Rules:
 - an operator's declaration names its family (`runtime.operators.declare.structured`);
-- an operator of no family runs in the dtype of its arguments;
-- float64, integers and tensors of other devices stay as they are;
-- a leaf that requires grad (a weight) is cast once: the copy is kept, in the thread,
-  until the outermost autocast is left, with its history, so that its gradient flows;
-- inside a kernel here, the autocast keys are excluded: what it calls runs as it is.
+- an operator without a family runs in the dtype of its arguments;
+- float64, integers and tensors of other devices are not cast;
+- a leaf that requires grad (a weight) is cast once: the thread caches the copy, with
+  its history so that its gradient flows, until it leaves the outermost autocast;
+- an autocast kernel excludes the autocast keys, so the operators that it calls are not
+  cast again.
 
 Source of the families: the lists of upstream 2.13.
 """
@@ -52,7 +54,9 @@ DEVICES = {
 
 
 class _AutocastState(threading.local):
-    """Of one thread: how deep, which dtype on each device, whether weights are kept."""
+    """The autocast state of one thread: depth, dtype per device, cache of cast
+    weights.
+    """
 
     depth: int = 0
     caches: bool = True
@@ -70,12 +74,12 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
 
     Args:
         device_type: `"cpu"` or `"cuda"`.
-        dtype: float16 or bfloat16; None for the one that is fast there.
-        enabled: False for the ordinary world, inside of another autocast.
-        cache_enabled: keep the casts of weights until the outermost one is left.
+        dtype: float16 or bfloat16; None for the fast dtype of the device.
+        enabled: False disables autocast inside the block.
+        cache_enabled: cache the casts of weights until the outermost block is left.
 
     Raises:
-        AutogradMisuse: the device or the dtype is not served.
+        AutogradMisuse: the device or the dtype is not supported.
     """
 
     __slots__ = ("_caches", "_device", "_dtype", "_enabled")
@@ -88,9 +92,9 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
         cache_enabled: bool = True,
     ) -> None:
         super().__init__()
-        asked = dtype_served(device_type, dtype, _HALVES, " and ")
+        requested = dtype_served(device_type, dtype, _HALVES, " and ")
         self._device = device_type
-        self._dtype = DEVICES[device_type][1] if asked is None else asked
+        self._dtype = DEVICES[device_type][1] if requested is None else requested
         self._enabled = enabled
         self._caches = cache_enabled
 
@@ -120,9 +124,10 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
 
 
 def is_autocast_enabled(device_type: str) -> bool:
-    """Whether the thread runs operators on a type of device in suiting dtypes.
+    """Return True if the thread runs operators on `device_type` in autocast dtypes.
 
-    Raises `AutogradMisuse` for a device that is not served.
+    Raises:
+        AutogradMisuse: the device is not supported.
     """
     dtype_served(device_type, None, (), "")
     return not LOCAL.excluded & DEVICES[device_type][0].bits
@@ -136,30 +141,32 @@ def dtype_served(
     *,
     optional: bool = True,
 ) -> DType | None:
-    """A dtype that autocast is asked for on a type of device, None for none.
+    """Return the autocast dtype requested for a type of device, None for the default.
 
-    Raises `AutogradMisuse` for another device or dtype than those that are served, and
-    for none unless it is `optional`; its words join the names of the dtypes by `joint`.
+    Raises:
+        AutogradMisuse: the device or the dtype is not supported, or `dtype` is None
+            although `optional` is False. The message joins the names of the supported
+            dtypes by `joint`.
     """
     name = dtype.name if isinstance(dtype, DType) else dtype
     name = DType.SYNONYMS.get(name, name) if name is not None else None
     names = [each.name for each in among]
     served = (None, *names) if optional else names
     if device not in DEVICES or name not in served:
-        known = " and ".join(DEVICES), *([joint.join(names)] if names else [])
+        supported = " and ".join(DEVICES), *([joint.join(names)] if names else [])
         raise AutogradMisuse(
-            code="AutocastRefused", device=device, dtype=str(name), known=known
+            code="AutocastRefused", device=device, dtype=str(name), known=supported
         )
     return None if name is None else DType.named(name)
 
 
 def clear_autocast_cache() -> None:
-    """Forget the casts of weights that the thread keeps."""
+    """Drop the casts of weights that the thread has cached."""
     STATE.kept = {}
 
 
 def families() -> Iterator[tuple[str, str]]:
-    """The operators that are cast for, each with its family."""
+    """Yield each operator that autocast handles, with its family."""
     for declarations in FAMILIES:
         for each in declarations:
             if each.autocast:
@@ -175,14 +182,14 @@ def install_autocast(dispatcher: Dispatcher, origin: str) -> tuple[Library, ...]
         for name, family in families():
             if not is_defined(dispatcher.state, OperatorName(f"{NAMESPACE}::{name}")):
                 continue
-            shown = f"{name}_autocast"
-            kernel = linked(casting(partial(_CASTS[family], device)), shown)
-            library.impl(name, kernel, debug=shown)
+            label = f"{name}_autocast"
+            kernel = linked(casting(partial(_CASTS[family], device)), label)
+            library.impl(name, kernel, debug=label)
     return tuple(libraries)
 
 
 def casting(cast: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
-    """The factory of a kernel that casts its arguments; see `linked`."""
+    """Return the factory of a kernel that casts its arguments; see `linked`."""
 
     def factory(below: Any, keyset: Any) -> Callable[..., Any]:
         run = below.run
@@ -219,7 +226,7 @@ def _to_widest(device: str, arguments: tuple[Any, ...]) -> list[Any]:
     return [*arguments] if len(dtypes) < 2 else _to_float32(device, arguments)
 
 
-# Family -> what casts the arguments for a type of device.
+# Family -> the function that casts the arguments for a type of device.
 _CASTS = {"low": _to_low, "float32": _to_float32, "widest": _to_widest}
 
 
@@ -230,9 +237,9 @@ def cast_to(
     from_: tuple[DType, ...] = CASTABLE,
     keeps: bool = True,
 ) -> Any:
-    """A value with its tensors of that device cast, in lists too.
+    """Return `value` with the tensors on `device` cast to `dtype`, also inside lists.
 
-    `keeps`: that of a weight may be kept.
+    `keeps` allows the cast of a weight to be cached.
     """
     if isinstance(value, (list, tuple)):
         return [cast_to(each, dtype, device, from_, keeps) for each in value]
@@ -242,16 +249,18 @@ def cast_to(
         return value
     if not keeps or not _is_weight(value):
         return core._to_copy(value, dtype=dtype)
-    known = STATE.kept.get(id(value))
-    if known is not None and known[0] is value and known[1] is dtype:
-        return known[2]
-    made = core._to_copy(value, dtype=dtype)
-    STATE.kept = {**STATE.kept, id(value): (value, dtype, made)}
-    return made
+    cached = STATE.kept.get(id(value))
+    if cached is not None and cached[0] is value and cached[1] is dtype:
+        return cached[2]
+    copy = core._to_copy(value, dtype=dtype)
+    STATE.kept = {**STATE.kept, id(value): (value, dtype, copy)}
+    return copy
 
 
 def _is_weight(tensor: Tensor) -> bool:
-    """Whether the cast of a tensor is worth keeping: a leaf that is trained."""
+    """Return True if the cast of `tensor` should be cached: a trainable float32
+    leaf.
+    """
     if not (STATE.caches and GRAD.enabled and tensor._requires_grad):
         return False
     return tensor.dtype is FLOAT32 and tensor.is_leaf

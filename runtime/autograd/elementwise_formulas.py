@@ -1,19 +1,21 @@
-"""Formulas of functions of one, two or three tensors, element by element.
+"""Gradient formulas of elementwise functions of one, two or three tensors.
 
-Each is the derivative times the gradient; of complex functions its conjugate, so that
-the gradient is the direction of steepest ascent of a real result (Wirtinger calculus;
-Kreutz-Delgado, "The Complex Gradient Operator and the CR-Calculus", 2009).
+Each formula multiplies the derivative by the gradient. For complex functions it uses
+the conjugate of the derivative, so that the gradient is the direction of steepest
+ascent of a real result (Wirtinger calculus; Kreutz-Delgado, "The Complex Gradient
+Operator and the CR-Calculus", 2009).
 
-An operator `f_backward(grad, x)` is a gradient itself, and linear in `grad`, so that
-its gradient by `grad` is the operator again; by `x` it takes the second derivative of
-`f`. Of complex numbers it is `grad` by the conjugate of the slope, so that the
-conjugates change sides: the slope itself comes back by `grad`.
+An operator `f_backward(grad, x)` is a gradient itself, and linear in `grad`. Its
+gradient by `grad` is therefore the operator again; its gradient by `x` needs the second
+derivative of `f`. For complex numbers `f_backward` multiplies `grad` by the conjugate
+of the slope, so the conjugates change sides: the gradient by `grad` contains the slope
+itself.
 
 Rules:
 - a formula uses the result where that is cheaper than the argument; a function that is
   constant between its steps has the gradient zero;
-- nothing is broadcast back: the engine sums what was broadcast; Python numbers among
-  the arguments are tensors of one element, and never require grad;
+- formulas do not undo broadcasting: the engine sums the broadcast dimensions; Python
+  numbers among the arguments are tensors of one element, and never require grad;
 - where two arguments are equal, `maximum` and `minimum` give each half of the gradient.
 """
 
@@ -26,24 +28,25 @@ from everyorder.runtime.operators.declare.handles import core
 
 
 def conj(tensor: Any) -> Any:
-    """The conjugate of a complex tensor; a real one as it is."""
+    """Return the conjugate of a complex tensor; return a real tensor unchanged."""
     return core.conj(tensor) if tensor.dtype.is_complex else tensor
 
 
 def nothing(grad: Any) -> Any:
-    """The gradient of what does not change: zero."""
+    """Return zero, the gradient of a piecewise constant function."""
     return core.zeros_like(grad)
 
 
 def nothing_of(grad0: Any) -> Any:
-    """As `nothing`, of an operator that has an argument `grad`."""
+    """Return zero, like `nothing`, for an operator that has an argument `grad`."""
     return core.zeros_like(grad0)
 
 
 def _abs(grad: Any, self: Any) -> Any:
     if not self.dtype.is_complex:
         return core.mul(grad, core.sign(self))
-    # The direction of each number; 0 has none: its gradients are 0, to any order.
+    # The slope is the direction of each number. 0 has no direction: its gradients are
+    # 0, to any order.
     length = core.abs(self)
     length = core.masked_fill(length, core.eq(length, 0), inf)
     return core.mul(grad, core.div(self, length))
@@ -60,7 +63,9 @@ def _erf(grad: Any, self: Any) -> Any:
 
 
 def _square_and(self: Any, number: int, sign: int = 1) -> Any:
-    """The number with the square of each element added, or taken away."""
+    """Return `number` plus (or, for a negative `sign`, minus) the square of each
+    element.
+    """
     square = core.mul(self, self)
     return core.add(square if sign > 0 else core.neg(square), number)
 
@@ -68,7 +73,7 @@ def _square_and(self: Any, number: int, sign: int = 1) -> Any:
 def _acosh(grad: Any, self: Any) -> Any:
     if not self.dtype.is_complex:
         return core.mul(grad, core.rsqrt(_square_and(self, -1)))
-    # The root of a product is on another side of the cut than the product of roots.
+    # rsqrt of the product lies on the other side of the branch cut than this product.
     slope = core.mul(core.rsqrt(core.sub(self, 1)), core.rsqrt(core.add(self, 1)))
     return core.mul(grad, conj(slope))
 
@@ -169,7 +174,7 @@ def _pow_self(grad: Any, self: Any, other: Any) -> Any:
 
 
 def _pow_exponent(grad: Any, self: Any, other: Any, result: Any) -> Any:
-    # The logarithm of an integer, by itself, would be one of single precision.
+    # xlogy keeps the dtype: `log` of an integer alone would be of single precision.
     slope = core.xlogy(result, self)
     # 0 to a power that is not negative stays 0, though log(0) has no value.
     stays = core.eq(self, 0)
@@ -189,7 +194,10 @@ def _smaller(grad: Any, self: Any, other: Any) -> Any:
 
 
 def _share(grad: Any, self: Any, other: Any, scale: float = 1.0) -> Any:
-    """That of the logarithm of a sum; of equal infinities each has half."""
+    """Return the gradient of the logarithm of a sum of exponentials.
+
+    Two equal infinities get half of the gradient each.
+    """
     same = core.logical_and(core.eq(self, other), core.isinf(self))
     apart = core.masked_fill(core.sub(self, other), same, 0)
     apart = apart if scale == 1 else core.mul(apart, scale)
@@ -197,18 +205,21 @@ def _share(grad: Any, self: Any, other: Any, scale: float = 1.0) -> Any:
 
 
 def _square(value: Any) -> Any:
-    # Numbers, by themselves, are of single precision.
+    # Python numbers would become tensors of single precision.
     return core.mul(value, value) if value.number is None else value.number**2
 
 
 def _over_square(grad: Any, self: Any, other: Any) -> Any:
     length = core.add(_square(self), _square(other))
-    # The origin has no angle; by any other length both gradients are 0 there.
+    # The origin has no angle. Any other length will do: both gradients are 0 there.
     return core.div(grad, core.masked_fill(length, core.eq(length, 0), 1))
 
 
 def _clamp(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
-    """That of what lies within the bounds, which NaN does not."""
+    """Return the gradient of the elements within the bounds, and 0 for the others.
+
+    NaN is not within any bounds.
+    """
     if min_ is None:
         inside = core.le(self, max_)
     elif max_ is None:
@@ -219,17 +230,17 @@ def _clamp(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
 
 
 def _clamp_min(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
-    held = core.lt(self, min_)
+    clamped = core.lt(self, min_)
     if max_ is not None:
-        held = core.logical_and(held, core.lt(min_, max_))
-    return core.masked_fill(grad, core.logical_not(held), 0)
+        clamped = core.logical_and(clamped, core.lt(min_, max_))
+    return core.masked_fill(grad, core.logical_not(clamped), 0)
 
 
 def _clamp_max(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
-    held = core.gt(self, max_)
+    clamped = core.gt(self, max_)
     if min_ is not None:
-        held = core.logical_or(held, core.lt(max_, min_))
-    return core.masked_fill(grad, core.logical_not(held), 0)
+        clamped = core.logical_or(clamped, core.lt(max_, min_))
+    return core.masked_fill(grad, core.logical_not(clamped), 0)
 
 
 BINARY: dict[str, Formulas] = {
@@ -309,7 +320,7 @@ BINARY: dict[str, Formulas] = {
 
 
 def conj_number(number: Any) -> Any:
-    """The conjugate of a Python number."""
+    """Return the conjugate of a Python number."""
     return number.conjugate()
 
 
@@ -319,7 +330,9 @@ _SLOPE, _CUBIC = sqrt(2 / pi), 0.044715
 
 
 def _bent(grad0: Any, grad: Any, bend: Any) -> Any:
-    """The gradient by `x`, given the second derivative of `f` at `x`."""
+    """Return the gradient by `x`, where `bend` is the second derivative of `f` at
+    `x`.
+    """
     return core.mul(core.mul(conj(grad0), grad), conj(bend))
 
 
@@ -355,7 +368,7 @@ def _gelu_second(grad0: Any, grad: Any, self: Any, approximate: str) -> Any:
 
 
 OF_GRADIENTS: dict[str, Formulas] = {
-    # The slope of relu does not change where it has one.
+    # The slope of relu is constant wherever it is defined.
     "relu_backward": {
         "grad": lambda grad0, result: core.relu_backward(grad0, result),
         "result": nothing_of,

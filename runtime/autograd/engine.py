@@ -1,21 +1,21 @@
 """The engine: runs a graph backwards, for `backward` and `grad`.
 
-Nodes that a gradient has reached wait in a heap, the latest made first.  Every edge
-leads to an earlier node, so when a node is taken, all that it will ever get has come:
-no counting of dependencies is needed, and no recursion.  Gradients that meet are added,
-in place where nobody else has the first.  Between two nodes a gradient is made to fit:
-broadcast dimensions are summed away, the imaginary part of the gradient of a real
-number is dropped, the dtype is that of the value.
+Nodes that a gradient has reached wait in a heap, the most recent node first. Every edge
+leads to an earlier node, so when a node leaves the heap, all of its gradients have
+arrived: the engine needs neither dependency counts nor recursion. Gradients that meet
+are added, in place where nothing else refers to the first. Between two nodes the engine
+fits a gradient to its value: it sums broadcast dimensions, drops the imaginary part of
+the gradient of a real number, and converts to the dtype of the value.
 
 Rules:
-- an output of one element has the gradient 1 if none is given; others must be given
-  one of their shape (a broadcast one is summed by nobody: it is refused);
-- `backward` accumulates in `leaf.grad`, `grad` returns gradients and touches nothing;
-- `retain_graph` is `create_graph` unless it is said;
-- the engine holds nothing between two runs, and no lock while a node runs: several
-  threads, and runs inside of nodes, do not know of each other;
-- a node lets go of what it saved right after it ran, unless the graph is retained;
-- with `request`, only nodes on the way to what is wanted are run.
+- an output of one element has the gradient 1 by default; other outputs need a gradient
+  of their shape (a gradient that would have to be broadcast is refused);
+- `backward` accumulates in `leaf.grad`; `grad` returns gradients and changes no tensor;
+- `retain_graph` defaults to `create_graph`;
+- the engine has no state between two runs, and holds no lock while a node runs: several
+  threads, and runs inside of nodes, do not affect each other;
+- a node releases its saved tensors right after it ran, unless the graph is retained;
+- with `request`, only nodes on the way to a requested edge run.
 
 Source of the accumulation order: reverse mode over a tape; Griewank and Walther,
 "Evaluating Derivatives", 2nd edition, chapter 3.
@@ -48,9 +48,10 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 
 class GradientRequest:
-    """What is wanted of a run: gradients at some edges, and which nodes lead there.
+    """The gradients requested from a run: some edges, and the nodes that lead to them.
 
-    `captured` maps edges to the gradients found; a node of `stops` is not run.
+    `captured` maps each edge to its gradient. A node of `nodes` that is not in `needed`
+    does not run.
     """
 
     __slots__ = ("captured", "edges", "needed", "nodes")
@@ -65,9 +66,9 @@ class GradientRequest:
 
 
 def leading(roots: Collection[Node], targets: Collection[Node]) -> set[Node]:
-    """The nodes reached from `roots` from which some target is reached by an edge."""
+    """Return the nodes reachable from `roots` that have an edge towards some target."""
     before: dict[Node, list[Node]] = {}
-    seen = {*roots}
+    visited = {*roots}
     waiting = [*roots]
     while waiting:
         node = waiting.pop()
@@ -75,17 +76,17 @@ def leading(roots: Collection[Node], targets: Collection[Node]) -> set[Node]:
             if edge is not None:
                 after = edge[0]
                 before.setdefault(after, []).append(node)
-                if after not in seen:
-                    seen.add(after)
+                if after not in visited:
+                    visited.add(after)
                     waiting.append(after)
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     waiting = [*targets]
     while waiting:
         for node in before.get(waiting.pop(), ()):
-            if node not in found:
-                found.add(node)
+            if node not in nodes:
+                nodes.add(node)
                 waiting.append(node)
-    return found
+    return nodes
 
 
 def run(
@@ -97,7 +98,7 @@ def run(
 ) -> None:
     """Run the graph from `roots`, each with its gradient.
 
-    Raises whatever a node raises; what was accumulated until then stays.
+    Exceptions of nodes propagate; gradients accumulated until then stay.
     """
     before = GRAD.enabled, GRAD.follows
     GRAD.enabled = GRAD.follows = create_graph
@@ -124,7 +125,7 @@ def _run(
         if node.hooks is not None:
             gradients = node.hooks.run_before(gradients)
             if all(each is None for each in gradients):
-                # Hooks took the gradient away: nothing goes on from here.
+                # Hooks removed every gradient: stop at this node.
                 continue
         if type(node) is AccumulateGrad and node.extra.hooks:
             gradients[0] = run_hooks(node.extra.hooks, gradients[0])
@@ -138,7 +139,7 @@ def _run(
             results = node.hooks.run_after(results, gradients)
         if not retain_graph:
             node.release()
-        # Nobody but its buffer may hold a gradient when it reaches a leaf.
+        # Drop our references: a leaf steals a gradient that only its buffer refers to.
         gradients = []
         edges = node.next_edges
         if len(results) != len(edges):
@@ -194,9 +195,10 @@ def _capture(request: GradientRequest, node: Node, gradients: list[Any]) -> None
 
 
 def fit_gradient(gradient: Any, meta: Meta, node: Node) -> Any:
-    """A gradient made to fit what it is the gradient of.
+    """Return `gradient` fitted to the shape, dtype and device of its value.
 
-    Raises `AutogradMisuse` where that cannot be.
+    Raises:
+        AutogradMisuse: the shapes or devices do not fit.
     """
     shape, dtype, device = meta
     if gradient.shape != shape:
@@ -212,10 +214,10 @@ def fit_gradient(gradient: Any, meta: Meta, node: Node) -> Any:
     return gradient
 
 
-def _sums_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    added = len(shape) - len(wanted)
+def _sums_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    added = len(shape) - len(target)
     return added >= 0 and all(
-        size in (1, have) for size, have in zip(wanted, shape[added:], strict=True)
+        size in (1, have) for size, have in zip(target, shape[added:], strict=True)
     )
 
 
@@ -243,17 +245,21 @@ def backward(
     Args:
         tensors: one tensor or several, the roots.
         grad_tensors: a gradient for each root, converted to its dtype; None for 1.
-        retain_graph: keep what was saved, so that the graph can be run again.
+        retain_graph: keep the saved tensors, so that the graph can run again.
         create_graph: record the gradients, so that they can be differentiated.
-        inputs: accumulate in these tensors only, which need not be leaves.
+        inputs: accumulate in these tensors only; they need not be leaves.
 
     Raises:
-        BackwardRefused, AutogradMisuse: a root has no gradient.
-        BackwardRefused: one of `inputs` requires none, or there is none of them.
-        BackwardRefused, NotImplementedFormula: as the graph says.
+        AutogradMisuse: the gradients do not fit the roots in number, type, shape,
+            dtype or device.
+        BackwardRefused: a root does not require grad, or needs a gradient argument; one
+            of `inputs` does not require grad, or `inputs` is empty; a node of the graph
+            cannot run.
+        NotImplementedFormula: an operator of the graph has no gradient formula.
     """
     if grad_tensors is None and isinstance(tensors, Tensor):
-        # One root, as nearly always: what `_roots` does, without lists.
+        # Fast path for one root, nearly every call: the same as `_roots`, without
+        # lists.
         edge = _root_edge("backward", 0, tensors)
         roots = [(edge, _root_gradient("backward", 0, tensors, None))]
     else:
@@ -262,12 +268,12 @@ def backward(
     if inputs is None:
         run(roots, retain_graph=retain, create_graph=create_graph)
         return
-    wanted, edges = _inputs("backward", inputs)
+    targets, edges = _inputs("backward", inputs)
     leaves = [node for node, _ in edges if isinstance(node, AccumulateGrad)]
     others = [edge for edge in edges if not isinstance(edge[0], AccumulateGrad)]
     request = GradientRequest([edge[0] for edge, _ in roots], others, leaves)
     run(roots, retain_graph=retain, create_graph=create_graph, request=request)
-    for tensor, edge in zip(wanted, edges, strict=True):
+    for tensor, edge in zip(targets, edges, strict=True):
         gradient = request.captured.pop(edge, None)
         if gradient is not None:
             accumulate(tensor, gradient, create_graph)
@@ -282,120 +288,125 @@ def grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` by each of `inputs`; nothing is accumulated.
+    """Return the gradients of `outputs` by each of `inputs` without accumulating them.
 
     Args:
         outputs: the roots, as for `backward`.
         inputs: any tensors that require grad.
         grad_outputs: a gradient for each root; None for 1.
         retain_graph, create_graph: as for `backward`.
-        allow_unused: None for an input that the outputs do not depend on.
-        materialize_grads: zeros for such an input.
+        allow_unused: return None for an input that the outputs do not depend on.
+        materialize_grads: return zeros for such an input.
 
     Raises:
-        BackwardRefused: the outputs do not depend on an input, and that is not allowed.
-        and what `backward` raises.
+        BackwardRefused: the outputs do not depend on an input, and `allow_unused` is
+            false; or an error of `backward`.
+        AutogradMisuse, NotImplementedFormula: as for `backward`.
     """
     roots = _roots("grad", _several(outputs), grad_outputs)
-    wanted, edges = _inputs("grad", inputs)
+    targets, edges = _inputs("grad", inputs)
     request = GradientRequest([edge[0] for edge, _ in roots], edges, ())
     retain = create_graph if retain_graph is None else retain_graph
     run(roots, retain_graph=retain, create_graph=create_graph, request=request)
-    found: list[Tensor | None] = []
+    gradients: list[Tensor | None] = []
     allowed = materialize_grads if allow_unused is None else allow_unused
-    for index, (tensor, edge) in enumerate(zip(wanted, edges, strict=True)):
+    for index, (tensor, edge) in enumerate(zip(targets, edges, strict=True)):
         gradient = request.captured.get(edge)
         if gradient is None and not allowed:
             raise BackwardRefused(code="UnusedInput", index=index, shape=tensor.shape)
         if gradient is None and materialize_grads:
             gradient = core.zeros_like(tensor)
-        found.append(gradient)
-    return tuple(found)
+        gradients.append(gradient)
+    return tuple(gradients)
 
 
 def _several(tensors: Tensors) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else [*tensors]
 
 
-def _inputs(asked: str, inputs: Tensors) -> tuple[list[Tensor], list[Edge]]:
-    """The tensors whose gradients are wanted, and where these arrive."""
-    wanted = _several(inputs)
-    if not wanted:
-        raise BackwardRefused(code="NoInputs", asked=asked)
-    return wanted, [_input_edge(index, each) for index, each in enumerate(wanted)]
+def _inputs(call: str, inputs: Tensors) -> tuple[list[Tensor], list[Edge]]:
+    """Return the input tensors, and the edges where their gradients arrive."""
+    tensors = _several(inputs)
+    if not tensors:
+        raise BackwardRefused(code="NoInputs", asked=call)
+    return tensors, [_input_edge(index, each) for index, each in enumerate(tensors)]
 
 
 def _roots(
-    asked: str,
+    call: str,
     outputs: list[Tensor],
-    given: Tensor | Sequence[Tensor | None] | None,
+    grad_outputs: Tensor | Sequence[Tensor | None] | None,
 ) -> list[tuple[Edge, Any]]:
-    if given is None:
+    if grad_outputs is None:
         gradients: list[Tensor | None] = [None] * len(outputs)
     else:
-        listed = isinstance(given, Sequence) and not isinstance(given, str)
-        gradients = [*given] if listed else [given]  # type: ignore[list-item]  # `_root_gradient` looks at it
+        listed = isinstance(grad_outputs, Sequence) and not isinstance(
+            grad_outputs, str
+        )
+        gradients = [*grad_outputs] if listed else [grad_outputs]  # type: ignore[list-item]  # `_root_gradient` looks at it
     if len(gradients) != len(outputs):
         raise mismatch(
-            f"The call of `{asked}`",
+            f"The call of `{call}`",
             "number",
             f"{len(outputs)} gradients",
             f"{len(gradients)} gradients",
         )
     return [
-        (_root_edge(asked, index, output), _root_gradient(asked, index, output, one))
+        (_root_edge(call, index, output), _root_gradient(call, index, output, one))
         for index, (output, one) in enumerate(zip(outputs, gradients, strict=True))
     ]
 
 
-def _root_edge(asked: str, index: int, output: Tensor) -> Edge:
+def _root_edge(call: str, index: int, output: Tensor) -> Edge:
     if not output._requires_grad:
         raise BackwardRefused(
-            code="NoGradientToCompute", asked=asked, index=index, shape=output.shape
+            code="NoGradientToCompute", asked=call, index=index, shape=output.shape
         )
     return edge_of(output)
 
 
 def _root_gradient(
-    asked: str, index: int, output: Tensor, gradient: Tensor | None
+    call: str, index: int, output: Tensor, gradient: Tensor | None
 ) -> Tensor:
     if gradient is None:
         if (output.shape and output.numel() != 1) or output.dtype.is_complex:
             raise BackwardRefused(
-                code="GradientNeeded", asked=asked, index=index, shape=output.shape
+                code="GradientNeeded", asked=call, index=index, shape=output.shape
             )
         return _one(output)
     if not isinstance(gradient, Tensor):
         raise mismatch(
-            f"The call of `{asked}`, for output {index},",
+            f"The call of `{call}`, for output {index},",
             "type",
             "Tensor",
             type(gradient).__name__,
         )
-    # Of another width, or a number of another device, the engine converts it.
+    # The engine converts another width, and a number of another device.
     same_kind = output.dtype.is_complex == gradient.dtype.is_complex
     same_device = output.device == gradient.device or not gradient.shape
-    for what, fits, expected, found in (
+    for what, fits, expected, actual in (
         ("shape", output.shape == gradient.shape, output.shape, gradient.shape),
         ("dtype", same_kind, output.dtype, gradient.dtype),
         ("device", same_device, output.device, gradient.device),
     ):
         if not fits:
             raise mismatch(
-                f"The call of `{asked}`, for output {index},", what, expected, found
+                f"The call of `{call}`, for output {index},", what, expected, actual
             )
     return gradient
 
 
 def _one(output: Tensor) -> Tensor:
-    """The number 1 in the form of an output of one element."""
+    """Return the number 1 with the shape, dtype and device of an output of one
+    element.
+    """
     if output.device.type == "cpu" and not is_handled(output):
         dtype, bits = output.dtype, fresh_key_bits("cpu")
         flat = ones(1, numpy_dtype(dtype))
         return Tensor(flat, output.shape, dtype, output.device, bits)
     with no_grad():
-        made: Tensor = core.ones_like(output)
-    return made
+        unit: Tensor = core.ones_like(output)
+    return unit
 
 
 def _input_edge(index: int, tensor: Tensor) -> Edge:

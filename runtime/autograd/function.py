@@ -14,25 +14,25 @@
 
     y = Exp.apply(x)
 
-`forward` runs without recording; its outputs get a node whose gradients `backward`
-computes, which is recorded itself where the backward pass is.  A class that defines
-`setup_context(ctx, inputs, output)` has a `forward` without `ctx`.  Custom operators
-have the same context and node.
+`forward` runs without recording.  Its outputs get a node whose gradients `backward`
+computes; `backward` is recorded if the backward pass is.  If a class defines
+`setup_context(ctx, inputs, output)`, its `forward` has no parameter `ctx`.  Custom
+operators use the same context and node.
 
-Rules, of the tensors that `forward` returns:
-- one that is an input is returned as another tensor on the same elements, unless
-  `ctx.mark_dirty` said that it was written to in place: then it stays itself;
-- one that is not of floating point, or that `ctx.mark_non_differentiable` names, gets
-  no history;
-- a view of an input must not be written to afterwards: nothing could follow.
+Rules for the tensors that `forward` returns:
+- an input is returned as a new tensor on the same elements, unless `ctx.mark_dirty`
+  declared it as written in place: then the same tensor is returned;
+- a tensor that is not of floating point, or that `ctx.mark_non_differentiable` lists,
+  does not get a history;
+- a view of an input must not be written to afterwards: its history could not follow.
 
-Rules, of what is saved and returned:
-- `save_for_backward` takes inputs, outputs, and other tensors; an output is kept as by
-  any node (`runtime.autograd.gradient_plan`), others as they are, with a version;
-- anything else is set as an attribute of `ctx`, at the writer's own risk: an output
-  kept that way is a circle, which the garbage collector has to end;
-- `backward` returns a gradient for each argument of `forward`, None where there is
-  none.
+Rules for saved tensors and returned gradients:
+- `save_for_backward` accepts inputs, outputs, and other tensors; an output is saved as
+  by any node (`runtime.autograd.gradient_plan`), others unchanged, with a version;
+- other values are set as attributes of `ctx`; an output stored that way is a reference
+  cycle, which only the garbage collector can free;
+- `backward` returns a gradient for each argument of `forward`, or None where the
+  argument does not have one.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 
 def function_misuse(function: str, fault: str, remedy: str) -> AutogradMisuse:
-    """The error of a function that is not written, or does not do, as it has to."""
+    """Return the error for a function that is written, or behaves, incorrectly."""
     return AutogradMisuse(
         code="FunctionMisuse", function=function, fault=fault, remedy=remedy
     )
@@ -90,25 +90,26 @@ def function_misuse(function: str, fault: str, remedy: str) -> AutogradMisuse:
 class FunctionCtx:
     """The `ctx` of one call of a `Function`; attributes may be set on it.
 
-    The text of a custom operator makes one without `__init__`.
+    The generated code of a custom operator creates one without `__init__`.
     """
 
     dirty: tuple[Tensor, ...] = ()
     constant: tuple[Tensor, ...] = ()
     materializes = True
     to_save: tuple[Tensor | None, ...] = ()
-    # Gives what was saved, while `backward` runs.
+    # Returns the saved tensors while `backward` runs.
     _restore: Callable[[], tuple[Tensor | None, ...]] | None = None
 
     def __init__(self, function: str, needs_input_grad: tuple[bool, ...]) -> None:
         self.function = function
-        # Which arguments of `forward` require grad.
+        # For each argument of `forward`: True if it requires grad.
         self.needs_input_grad = needs_input_grad
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`, which finds them in `saved_tensors`.
+        """Save tensors for `backward`, which reads them from `saved_tensors`.
 
-        Raises `AutogradMisuse` for what is no tensor.
+        Raises:
+            AutogradMisuse: an argument is neither a tensor nor None.
         """
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
@@ -121,19 +122,28 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What was saved.  Raises `BackwardRefused`."""
+        """Return the saved tensors.
+
+        Raises:
+            BackwardRefused: the graph was freed, or one was modified in place.
+        """
         return self.to_save if self._restore is None else self._restore()
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say that these inputs were written to; each must be returned."""
+        """Declare inputs that `forward` wrote to in place; it must return each of
+        them.
+        """
         self.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say that these outputs have no gradient."""
+        """Declare outputs that do not have a gradient."""
         self.constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (the default) or None where no gradient is."""
+        """Choose the value that `backward` receives for a missing gradient.
+
+        True (the default) means zeros, False means None.
+        """
         self.materializes = value
 
 
@@ -153,29 +163,33 @@ class FunctionNode(Node):
         super().__init__(edges, ())
         self.function = function
         self.context = context
-        # Which arguments are tensors, and how many there are.
+        # The positions of the tensors among the arguments, and the number of arguments.
         self._places = places
         self._arguments = arguments
         self._saved: list[Any] | None = []
 
     @property
     def operator(self) -> str:
-        """The name of the class."""
+        """Return the name of the class."""
         return self.context.function
 
     def keep(self, outputs: Sequence[Any], recorded: bool) -> None:
-        """Take over what `forward` saved, now that its outputs have their history."""
+        """Save the tensors of `forward`, now that its outputs have their history."""
         context, tensors = self.context, self.context.to_save
         context.dirty = context.constant = context.to_save = ()
         if not recorded:
             return
-        known = {id(t): n for n, t in enumerate(outputs) if isinstance(t, Tensor)}
-        self._saved = [self._kept(each, known.get(id(each))) for each in tensors]
+        output_numbers = {
+            id(t): n for n, t in enumerate(outputs) if isinstance(t, Tensor)
+        }
+        self._saved = [
+            self._saved_form(each, output_numbers.get(id(each))) for each in tensors
+        ]
 
-    def _kept(
+    def _saved_form(
         self, tensor: Tensor | None, number: int | None
     ) -> SavedInput | SavedOutput | None:
-        """A tensor as it is saved; `number` is that of an output."""
+        """Return the saved form of a tensor; `number` is that of an output."""
         if tensor is None:
             return None
         if number is None:
@@ -183,7 +197,11 @@ class FunctionNode(Node):
         return save_output(tensor, number if tensor._requires_grad else None)
 
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What was saved.  Raises `BackwardRefused`."""
+        """Return the saved tensors.
+
+        Raises:
+            BackwardRefused: the graph was freed, or a tensor was modified in place.
+        """
         if self._saved is None:
             raise BackwardRefused(code="GraphFreed", operator=self.operator)
         tensors: list[Tensor | None] = []
@@ -198,12 +216,14 @@ class FunctionNode(Node):
         return tuple(tensors)
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """Call `backward`.
+        """Call `backward` and return a gradient for each tensor argument.
 
         Raises:
-            AutogradMisuse: another number of gradients than arguments, or one that
-                is neither a tensor nor None.
-            Exception: whatever `backward` raises.
+            AutogradMisuse: `backward` returns another number of gradients than
+                `forward` has arguments, or a value that is neither a tensor nor None.
+            BackwardRefused: the graph was freed.
+
+        Exceptions of `backward` propagate.
         """
         if self._saved is None:
             raise BackwardRefused(code="GraphFreed", operator=self.operator)
@@ -222,7 +242,7 @@ class FunctionNode(Node):
             context._restore = None
         several = isinstance(returned, (tuple, list))
         results = [*returned] if several else [returned]
-        # More are allowed where they are None: arguments with defaults.
+        # Surplus results are allowed if they are None: arguments with defaults.
         while len(results) > self._arguments and results[-1] is None:
             results.pop()
         if len(results) != self._arguments:
@@ -232,54 +252,59 @@ class FunctionNode(Node):
                 f"{self._arguments}, one for each argument of forward",
                 len(results),
             )
-        wanted = [results[place] for place in self._places]
-        for place, each in zip(self._places, wanted, strict=True):
+        tensor_gradients = [results[place] for place in self._places]
+        for place, each in zip(self._places, tensor_gradients, strict=True):
             if each is not None and not isinstance(each, Tensor):
                 kind = type(each).__name__
                 raise AutogradMisuse(
                     code="NotAGradient", node=self.operator, position=place, type=kind
                 )
-        return wanted
+        return tensor_gradients
 
     def release(self) -> None:
-        """Let go of what was saved, if anything was."""
+        """Release the saved tensors."""
         if self._saved:
             self._saved = None
 
 
 class Function:
-    """The base of functions with a gradient of their own; see the module."""
+    """The base class of user-defined functions with a gradient; see the module."""
 
     @classmethod
     def forward(cls, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs; `ctx` comes first unless there is `setup_context`."""
+        """Compute the outputs; the first parameter is `ctx` unless there is
+        `setup_context`.
+        """
         raise function_misuse(
             cls.__name__,
-            "has no forward of its own",
+            "does not define forward",
             "define forward as a static method",
         )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Save what `backward` needs, where `forward` takes no `ctx`."""
+        """Save the values that `backward` needs, if `forward` has no parameter
+        `ctx`.
+        """
         raise NotImplementedError("only called where a class defines it")
 
     @classmethod
     def backward(cls, ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments of `forward`."""
+        """Return the gradients of the arguments of `forward`."""
         raise function_misuse(
             cls.__name__,
-            "has no backward of its own",
+            "does not define backward",
             "define backward as a static method",
         )
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Run `forward`, and record the call where an argument requires grad.
+        """Run `forward`, and record the call if an argument requires grad.
 
         Raises:
-            AutogradMisuse: the class, or what it said of its arguments, makes no sense.
-            WriteRefused: `mark_dirty` of what must not be written to.
+            AutogradMisuse: the class is not written correctly, or its declarations
+                about its arguments contradict its outputs.
+            WriteRefused: `mark_dirty` of a tensor that must not be written to.
         """
         observer = trace_observer()
         if observer is None:
@@ -322,7 +347,7 @@ class Function:
 
 
 class _Outputs:
-    """Gives the outputs of one call their history."""
+    """The step that gives the outputs of one call their history."""
 
     def __init__(
         self, name: str, node: FunctionNode, args: Sequence[Any], recorded: bool
@@ -342,7 +367,9 @@ class _Outputs:
         }
 
     def wrapped(self, outputs: list[Any]) -> list[Any]:
-        """The outputs as the caller sees them; `outputs` too is changed to them."""
+        """Return the outputs for the caller; also replace them in the list
+        `outputs`.
+        """
         if self._dirty - {id(output) for output in outputs}:
             raise function_misuse(
                 self._name,
@@ -358,10 +385,10 @@ class _Outputs:
     def _one(self, number: int, output: Tensor) -> Tensor:
         if id(output) in self._dirty:
             return self._written(number, output)
-        known = id(output) in self._inputs
+        is_input = id(output) in self._inputs
         fresh = output
-        if known or output._history is not None or output._requires_grad:
-            # The tensor belongs to somebody; the output is another one on its elements.
+        if is_input or output._history is not None or output._requires_grad:
+            # The caller or another node owns this tensor: return an alias instead.
             fresh = detached_alias(output)
         if not self._recorded or id(output) in self._constant:
             return fresh
@@ -378,7 +405,7 @@ class _Outputs:
         if id(output) not in self._inputs:
             raise function_misuse(
                 self._name,
-                "marked a tensor as dirty that is none of its inputs",
+                "marked a tensor as dirty that is not one of its inputs",
                 "call mark_dirty with inputs that were written to in place",
             )
         if not self._recorded:
@@ -398,7 +425,7 @@ class _Outputs:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a `backward` that is not made of differentiable operators.
+    """Mark a `backward` that does not consist of differentiable operators.
 
     It runs without recording; differentiating its result raises
     `NotImplementedFormula`.
@@ -417,8 +444,8 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         edges = [edge for edge in edges_of(gradients) if edge is not None]
         name = ctx.function
         single = not isinstance(results, (tuple, list))
-        given = [results] if single else [*results]
-        for place, result in enumerate(given):
+        outputs = [results] if single else [*results]
+        for place, result in enumerate(outputs):
             if isinstance(result, Tensor):
                 node = Failing(
                     name,
@@ -428,7 +455,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
                         code="DifferentiatedOnce", function=name
                     ),
                 )
-                given[place] = with_history(detached_alias(result), node)
-        return given[0] if single else tuple(given)
+                outputs[place] = with_history(detached_alias(result), node)
+        return outputs[0] if single else tuple(outputs)
 
     return wrapped

@@ -1,34 +1,34 @@
-"""History: how a call that is recorded is bound to the tensors that it takes and gives.
+"""Graph edges: how a recorded call connects to the tensors that it reads and returns.
 
-Two rules, each one function, are used by all that records:
+Two rules, each one function, serve every recording kernel:
 
 | rule                                      | function       | its plain case as text |
 |-------------------------------------------|----------------|------------------------|
-| where the gradient of an argument goes    | `edge_of`      | `edge_text`            |
+| find the edge for an argument's gradient  | `edge_of`      | `edge_text`            |
 | a result becomes an output of a node      | `with_history` | `result_text`          |
 
-The kernels in the path of every call have the plain cases in their own text, which
-calls the function in every other case.  What a call wrote to is an output of its node
-too, and its views follow: `runtime.autograd.inplace`.
+Kernels on the path of every call contain the plain cases in their generated text, which
+calls the function in every other case. A tensor that a call wrote to is an output of
+its node too, and its views follow: `runtime.autograd.inplace`.
 
-Views show a part of another tensor, and follow when that is modified.  Every view keeps
-the tensor that it is a view of in the end (a view of a view has the same base).
-Modified in place, a view changes the history of its base, and with it that of all other
-views.  A view looks at the version of its elements whenever its history is asked for:
-if it is another one than when it looked last, the view becomes `as_strided` of its
-base, recorded now.  A tensor that Python handles may know nothing of strides: its views
-are made again by the operators that made them (`Replay`).
+A view shows a part of another tensor, and follows when that tensor is modified. Every
+view refers to its final base (a view of a view has the same base). Modifying a view in
+place changes the history of its base, and with it the history of all other views. A
+view compares the version of its elements whenever its history is read: if the version
+changed since the last comparison, the view becomes `as_strided` of its base, recorded
+now. A tensor that Python handles may not have strides: its views are created again by
+the operators that created them (`Replay`).
 
 Rules:
-- a result that cannot have a gradient gets no history; one that has a history, or
-  requires grad, is an argument or belongs to somebody: the output is another tensor on
-  its elements;
+- a result that cannot have a gradient does not get a history; a result that has a
+  history, or requires grad, is an argument or has another owner: the output is then a
+  new tensor on its elements;
 - only views of tensors that can have gradients are followed;
-- a view can be followed if it was made where its base was recorded, alone, by an
-  operator: `made` says otherwise, and modifying such a view is refused;
-- a base that is written to and requires grad since tells its views so at once
-  (`requires_grad` is read by every call, and never computed); one that a user asks to
-  require grad is another leaf than its views, which stay as they are.
+- a view can be followed if one operator created it, as its only result, while its base
+  was recorded: otherwise `made` holds the reason, and modifying the view is refused;
+- when a write makes a base require grad, its views are marked at once (every call
+  reads `requires_grad`, which is never computed); when a user sets `requires_grad` on a
+  base, the base becomes a separate leaf and its views do not change.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -70,7 +70,7 @@ TRACKED = DispatchKey.ADInplaceOrView.bits
 # Without the keys that would note a detached tensor as a view.
 _BELOW_RECORDING = Excluding(AUTOGRAD_KEYS.bits | TRACKED)
 
-# How views are made that cannot follow; "" is made as any.
+# Reasons why a view cannot follow its base; "" if it can.
 SEVERAL = "it was made together with others by one call"
 NO_GRAD = "it was made in no_grad()"
 BY_FUNCTION = "it was made by a Function"
@@ -79,14 +79,15 @@ TURNED = "it shows another dtype, and was turned in place"
 # Operators whose views have another dtype.
 TURNING = frozenset({"core::view_as_real", "core::view_as_complex", "core::view.dtype"})
 
-# Views of one base are counted only when there are this many: most have few.
+# Dead views of a base are removed only from this number on: most bases have few.
 _PRUNED_AT = 16
 
 
 def edge_of(tensor: Tensor) -> Edge:
-    """Where the gradient of a tensor that requires grad goes.
+    """Return the edge that receives the gradient of a tensor that requires grad.
 
-    Raises `WriteRefused` for a view that cannot follow its base.
+    Raises:
+        WriteRefused: the tensor is a view that cannot follow its base.
     """
     history = tensor._history
     if history is not None:
@@ -98,9 +99,10 @@ def edge_of(tensor: Tensor) -> Edge:
 
 
 def edges_of(values: Iterable[Any]) -> list[Edge | None]:
-    """An edge for each value that requires grad, None for any other.
+    """Return an edge for each value that requires grad, None for any other.
 
-    Raises as `edge_of`.
+    Raises:
+        WriteRefused: as for `edge_of`.
     """
     return [
         edge_of(value) if getattr(value, "_requires_grad", False) else None
@@ -108,15 +110,15 @@ def edges_of(values: Iterable[Any]) -> list[Edge | None]:
     ]
 
 
-def edge_text(place: int, bit: int, asked: str) -> list[str]:
-    """The lines that take the edge of argument `a0`, ... as `e0`, where `asked` is so.
+def edge_text(place: int, bit: int, condition: str) -> list[str]:
+    """Return the lines that compute the edge of argument `a{place}` if `condition`.
 
     They add the bit to `mask`, and call `edge_of` for a view only.
     """
     a, e = f"a{place}", f"e{place}"
     return [
         f"{e} = None",
-        f"if {asked}:",
+        f"if {condition}:",
         f"    mask += {1 << bit}; history = {a}._history",
         f"    if history is None: {e} = accumulator_of({a}), 0",
         f"    elif history.view is not None: {e} = edge_of({a})",
@@ -126,10 +128,12 @@ def edge_text(place: int, bit: int, asked: str) -> list[str]:
 
 
 def with_history(result: Tensor, node: Node, number: int = 0) -> Tensor:
-    """The result of a call as output `number` of `node`.
+    """Return the result of a call as output `number` of `node`.
 
-    As it is if it cannot have a gradient.  Raises `HandlerError` for one that belongs
-    to somebody, and that Python handles.
+    A result that cannot have a gradient is returned unchanged.
+
+    Raises:
+        HandlerError: the result has another owner, and its handler cannot detach it.
     """
     if result._dtype not in DIFFERENTIABLE:
         return result
@@ -145,10 +149,10 @@ def with_history(result: Tensor, node: Node, number: int = 0) -> Tensor:
 
 
 def result_text() -> list[str]:
-    """The lines that make `result`, of some `dtype`, the one output of `node`.
+    """Return the lines that make `result`, of type `dtype`, the one output of `node`.
 
-    They call `with_history` only for one that is not new, and say what the gradient of
-    the output must look like.
+    They call `with_history` only for a result that is not new, and store the shape,
+    dtype and device that the gradient of the output must have.
     """
     return [
         "if dtype in DIFFERENTIABLE:",
@@ -160,7 +164,7 @@ def result_text() -> list[str]:
     ]
 
 
-# What these lines name.
+# The names that these lines refer to.
 HISTORY_NAMES: dict[str, Any] = {
     "DIFFERENTIABLE": DIFFERENTIABLE,
     "History": History,
@@ -174,9 +178,10 @@ HISTORY_NAMES: dict[str, Any] = {
 def with_histories(
     results: Iterable[Any], node: Node, constant: Collection[int] = ()
 ) -> list[Any]:
-    """The results of a call as the outputs of `node`, which is told how they look.
+    """Return the results of a call as the outputs of `node`, and set its `metas`.
 
-    What is no tensor, and what is in `constant` by its number, stays as it is.
+    Results that are not tensors, and those whose number is in `constant`, stay
+    unchanged.
     """
     outputs: list[Any] = []
     metas: list[Any] = []
@@ -186,7 +191,7 @@ def with_histories(
                 result = with_history(result, node, number)
             metas.append((result.shape, result.dtype, result.device))
         else:
-            # No edge leads to what is no tensor.
+            # Only tensors have edges.
             metas.append(None)
         outputs.append(result)
     node.metas = tuple(metas)
@@ -194,7 +199,7 @@ def with_histories(
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
-    """The tensors among values, and inside of lists of them."""
+    """Yield the tensors among values, also inside lists."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -203,22 +208,25 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def meta_of(tensor: Tensor) -> Meta:
-    """Shape, dtype and device."""
+    """Return shape, dtype and device of a tensor."""
     return tensor.shape, tensor.dtype, tensor.device
 
 
 def metas_of(outputs: Sequence[Any]) -> tuple[Meta, ...]:
-    """Shape, dtype and device of the gradients of outputs.
+    """Return shape, dtype and device of the gradient of each output.
 
-    None for what is no tensor: no edge leads to it.
+    The entry is None for an output that is not a tensor: it has no edge.
     """
     return tuple([meta_of(t) if isinstance(t, Tensor) else None for t in outputs])  # type: ignore[misc]  # as said above
 
 
 def detached_alias(tensor: Tensor) -> Tensor:
-    """Another tensor on the same elements, without history.
+    """Return a new tensor on the same elements, without history.
 
-    One that is handled is detached by that.  Raises `HandlerError`.
+    A handled tensor is detached by its handler.
+
+    Raises:
+        HandlerError: the handler does not return a valid result.
     """
     if tensor.key_bits & PYTHON or (MODED and is_handled(tensor)):
         return _detached(tensor)
@@ -226,7 +234,7 @@ def detached_alias(tensor: Tensor) -> Tensor:
 
 
 def _detached(tensor: Tensor) -> Tensor:
-    """The result of `detach` by the handler, or of a plain tensor if it is off."""
+    """Return `detach` by the handler, or an alias of a plain tensor if it is off."""
     view = LOCAL.view
     if not is_handled(tensor):
         return alias_of(tensor, tensor.key_bits & UNHANDLED)
@@ -248,7 +256,7 @@ def _detached(tensor: Tensor) -> Tensor:
 
 
 def is_inference(tensor: Tensor) -> bool:
-    """Whether the tensor was made in inference mode, so that it is not tracked."""
+    """Return True if the tensor was created in inference mode and is not tracked."""
     return tensor.key_bits & TRACKED != TRACKED
 
 
@@ -259,22 +267,24 @@ def follow(
     operator: str,
     replay: Replay | None = None,
 ) -> None:
-    """Note that `view`, which is new, shows a part of `origin`.
+    """Register `view`, a new tensor, as a view of `origin`.
 
-    A handler in Python may give None for it.  `replay` makes the view of what stands
-    for `origin`, where Python handles it.
+    A Python handler may return None for the view. `replay` creates the view again from
+    the replacement of `origin`, where Python handles it.
     """
     if view is None or view._dtype not in DIFFERENTIABLE:
         return
     if INFERRING and inference.active:
         return
-    known = origin._history
+    origin_history = origin._history
     base = origin
-    if known is not None and known.view is not None:
-        base = known.view.base
-        made = made or known.view.made
+    if origin_history is not None and origin_history.view is not None:
+        base = origin_history.view.base
+        made = made or origin_history.view.made
         if replay is not None:
-            replay = partial(_replayed, known.view.replay, layout_of(origin), replay)
+            replay = partial(
+                _replayed, origin_history.view.replay, layout_of(origin), replay
+            )
     if not GRAD.enabled:
         made = made or NO_GRAD
     history = view._history = History()
@@ -290,19 +300,19 @@ def follow(
 def _replayed(
     first: Replay | None, layout: Layout, second: Replay, base: Tensor
 ) -> Tensor:
-    """The view of a view of a base."""
+    """Return the view of a view of a base."""
     origin = core.as_strided(base, *layout) if first is None else first(base)
     return second(origin)
 
 
 def _list(base: Tensor, view: Tensor) -> None:
-    """Note a view of a base; without a lock, as each change of the dict is one step."""
+    """Add a view to its base; without a lock, as each change of the dict is atomic."""
     history = base._history or history_of(base)
     views = history.views
     if views is None:
         views = listed_views(history)
     listed = ref(view)
-    # No other reference has this number as long as this one is kept.
+    # The id is unique as long as the dict holds this reference.
     views[id(listed)] = listed
     count = len(views)
     if count >= _PRUNED_AT and not count & (count - 1):
@@ -310,12 +320,13 @@ def _list(base: Tensor, view: Tensor) -> None:
             if each() is None:
                 views.pop(number, None)
     if base._requires_grad:
-        # It requires grad since it was asked above, and this view may have been missed.
+        # A concurrent write may have set the flag after the test above and missed this
+        # view.
         view._requires_grad = True
 
 
 def is_replayed(tensor: Tensor) -> bool:
-    """Whether a tensor is a view that is made again by operators."""
+    """Return True if a tensor is a view that operators create again (`Replay`)."""
     history = tensor._history
     return history is not None and (
         history.view is not None and history.view.replay is not None
@@ -323,7 +334,7 @@ def is_replayed(tensor: Tensor) -> bool:
 
 
 def require_grad_of_views(base: Tensor) -> None:
-    """Tell the views of a base that it requires grad now."""
+    """Mark the views of a base, which now requires grad, as requiring grad."""
     views = base._history.views
     if views:
         for each in views.copy().values():
@@ -333,9 +344,10 @@ def require_grad_of_views(base: Tensor) -> None:
 
 
 def refresh(tensor: Tensor) -> None:
-    """Make sure that the history of a view is that of its base as it is now.
+    """Update the history of a view to the current history of its base.
 
-    Raises `WriteRefused` for a view that cannot follow.
+    Raises:
+        WriteRefused: the view cannot follow.
     """
     history = tensor._history
     view = None if history is None else history.view
@@ -353,9 +365,9 @@ def refresh(tensor: Tensor) -> None:
             )
         with enable_grad():
             if view.replay is None:
-                shown = core.as_strided(base, *layout_of(tensor))
+                current = core.as_strided(base, *layout_of(tensor))
             else:
-                shown = view.replay(base)
-        replace_node(history, shown._history.node, shown._history.number)
+                current = view.replay(base)
+        replace_node(history, current._history.node, current._history.number)
         tensor._requires_grad = True
     view.version = version

@@ -1,27 +1,27 @@
-"""Modes: whether the current thread records, and what kind of tensors it makes.
+"""Modes: switch the recording of the current thread, and the kind of its new tensors.
 
-True only here: the one flag that every recording kernel reads, `GRAD.enabled`, one for
-each thread; a new thread starts with recording on.
+Every recording kernel reads one flag, `GRAD.enabled`, of its thread; a new thread
+starts with recording on.
 
 | mode                | records | new tensors        | keys                           |
 |---------------------|---------|--------------------|--------------------------------|
-| (none), enable_grad | yes     | ordinary           | as they are                    |
-| no_grad             | no      | ordinary           | as they are                    |
-| inference_mode      | no      | tracked by nobody  | ADInplaceOrView not included,  |
+| (none), enable_grad | yes     | ordinary           | unchanged                      |
+| no_grad             | no      | ordinary           | unchanged                      |
+| inference_mode      | no      | not tracked        | ADInplaceOrView not included,  |
 |                     |         |                    | autograd keys excluded         |
 
 Rules:
 - every mode is a context manager and a decorator; as a decorator of a generator
-  function it holds while the generator runs, not while it waits;
-- an instance can be entered again, also inside of itself, by the thread that made it;
-- leaving restores what was there before, whatever happened inside;
-- what a mode remembers and what the thread has change together, with no call in
-  between, so that neither a signal nor the end of recursion finds one without the other
-  (one that CPython handles before the first instruction of `__exit__` finds the mode
-  entered: the next one outside takes its change back);
-- a mode is left by the thread that entered it, as the guards of `runtime.keys.local`;
-- modes belong to threads and not to tasks: other coroutines run while one awaits, so
-  nothing may be awaited inside of a mode, and coroutine functions are refused.
+  function it is active while the generator runs, not while it waits;
+- the thread that created an instance can enter it again, also inside of itself;
+- leaving restores the previous state, also after an exception;
+- the saved state of a mode and the state of the thread change together, with no call in
+  between, so that neither a signal nor a RecursionError separates them (a signal that
+  CPython handles before the first instruction of `__exit__` leaves the mode entered:
+  the next outer mode restores the state);
+- the thread that entered a mode must leave it, like the guards of `runtime.keys.local`;
+- modes belong to threads and not to tasks: other coroutines run during an `await`, so
+  code inside a mode must not await, and coroutine functions are refused.
 """
 
 import threading
@@ -38,10 +38,10 @@ from everyorder.runtime.tensors.keys import INFERRING, Presence, inference
 
 
 class _Grad(threading.local):
-    """Whether the thread records, and whether it notes what new views show.
+    """The flags of a thread: `enabled` (it records) and `follows` (it registers views).
 
-    The second is off while the engine computes gradients that nobody differentiates:
-    their views are many, and gone at once.
+    `follows` is off while the engine computes gradients that are not differentiated:
+    their views are many and short-lived.
     """
 
     enabled: bool = True
@@ -53,48 +53,51 @@ RECORDS.set(lambda: GRAD.enabled)
 
 
 class Excluding(dict[View, View]):
-    """A thread's view of the keys -> the same with more keys excluded."""
+    """A map from a thread's view of the keys to the same view with more keys
+    excluded.
+    """
 
     def __init__(self, bits: int) -> None:
         self._bits = bits
 
     def __missing__(self, view: View) -> View:
-        found = self[view] = view_of(view.included, view.excluded | self._bits)
-        return found
+        narrowed = self[view] = view_of(view.included, view.excluded | self._bits)
+        return narrowed
 
 
-# What is decorated.
+# The type of the decorated function.
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mode:
-    """A context manager that is a decorator too; leaves define how it is entered.
+    """A context manager and decorator; subclasses define how the mode is entered.
 
-    Leaving raises `KeyMisuse`.
+    Leaving it in another thread, or without entering it, raises `KeyMisuse`.
     """
 
     __slots__ = ("_entry",)
 
     def __init__(self) -> None:
-        # The thread, what it had, and the entry before.
+        # The thread, its previous state, and the previous entry.
         self._entry: Any = None
 
     def __enter__(self) -> Self:
-        """Change the thread."""
+        """Change the state of the thread."""
         raise NotImplementedError("every mode defines how it is entered")
 
     def __exit__(self, *_exception: object) -> None:
-        """Change the thread back."""
+        """Restore the state of the thread."""
         raise NotImplementedError("every mode defines how it is left")
 
     def _fresh(self) -> "Mode":
-        """Another mode like this one, for one call of a decorated function."""
+        """Return a copy of this mode, for one call of a decorated function."""
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        """The function, always run inside of this mode.
+        """Return `function` wrapped so that it always runs inside this mode.
 
-        Raises `AutogradMisuse` for a coroutine function.
+        Raises:
+            AutogradMisuse: `function` is a coroutine function.
         """
         from inspect import isasyncgenfunction, iscoroutinefunction
 
@@ -117,7 +120,7 @@ class Mode:
 def _driven(
     mode: Callable[[], Mode], generator: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    """The generator, each of its steps inside of the mode."""
+    """Return a generator that runs each step of `generator` inside the mode."""
     step: Callable[[], Any] = partial(next, generator)
     while True:
         try:
@@ -138,7 +141,7 @@ def _driven(
 
 
 class _Records(Mode):
-    """Whether the thread records."""
+    """A mode that only switches recording."""
 
     __slots__ = ()
 
@@ -157,21 +160,21 @@ class _Records(Mode):
 
 
 class no_grad(_Records):  # noqa: N801  # used as a verb: `with no_grad():`
-    """Nothing is recorded inside; its results do not require grad."""
+    """Disable recording inside the block; its results do not require grad."""
 
     __slots__ = ()
     _inside = False
 
 
 class enable_grad(_Records):  # noqa: N801  # used as a verb
-    """Inside of `no_grad`, records again."""
+    """Enable recording again inside of `no_grad`."""
 
     __slots__ = ()
     _inside = True
 
 
 class set_grad_enabled(_Records):  # noqa: N801  # used as a verb
-    """Records or not, as said: from the call on, or inside of `with`, or decorated."""
+    """Switch recording from the call on, inside of `with`, or as a decorator."""
 
     __slots__ = ("_before", "_inside")
 
@@ -192,17 +195,19 @@ class set_grad_enabled(_Records):  # noqa: N801  # used as a verb
         return self
 
     def __call__(self, function: F) -> F:
-        """The function, always run so; the thread is as before the mode was made."""
+        """Wrap `function`; the thread returns to its state before the mode was
+        created.
+        """
         if self._before is not None:
             GRAD.enabled, self._before = self._before, None
         return super().__call__(function)
 
 
 class inference_mode(Mode):  # noqa: N801  # used as a verb
-    """No recording, and tensors made inside are not tracked at all.
+    """Disable recording and tracking: tensors created inside are inference tensors.
 
-    They can be read anywhere, but outside they cannot be written to or saved for a
-    gradient.  `inference_mode(False)` inside of it is the ordinary world again.
+    They can be read anywhere, but outside the block they cannot be written to or saved
+    for a gradient. `inference_mode(False)` inside of it restores the ordinary behavior.
     """
 
     __slots__ = ("_mode",)
@@ -220,7 +225,8 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
             inside = view_of(view.included & ~_TRACKING, view.excluded | _AUTOGRAD)
         else:
             inside = view_of(view.included | _TRACKING, view.excluded & ~_AUTOGRAD)
-        # Before the thread is in the mode: `INFERRING` is never empty while one is.
+        # Before the thread enters the mode: `INFERRING` is not empty while a thread is
+        # in it.
         presence = Presence(INFERRING) if self._mode else None
         keys = view, LOCAL.switched_in, LOCAL.switched_out
         saved = presence, keys, GRAD.enabled, inference.active
@@ -241,10 +247,10 @@ _TRACKING = DispatchKey.ADInplaceOrView.bits
 
 
 def is_grad_enabled() -> bool:
-    """Whether the current thread records."""
+    """Return True if the current thread records."""
     return GRAD.enabled
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether the current thread makes inference tensors."""
+    """Return True if the current thread creates inference tensors."""
     return inference.active

@@ -1,18 +1,18 @@
-"""gradcheck: whether gradients are those of the function, by finite differences.
+"""gradcheck: compare gradients with finite differences of the function.
 
 A Jacobian is an array (parts of the output, input elements, output elements), computed
-twice: by central differences and by running backwards.  A gradient is that of a real
-function, so a complex output is looked at twice: its real part (the gradient that comes
-in is 1) and its imaginary part (it is 1j).  By a complex input the entry is the
-derivative along the real axis plus 1j times that along the imaginary axis.
+twice: by central differences and by running backwards. A gradient belongs to a real
+function, so a complex output is checked twice: its real part (with the output gradient
+1) and its imaginary part (with 1j). For a complex input the entry is the derivative
+along the real axis plus 1j times the derivative along the imaginary axis.
 
 Rules:
 - inputs whose gradients are checked are float64 or complex128 and require grad: finite
-  differences of narrower numbers say nothing;
-- outputs that do not require grad are not compared, unless none does: then nothing may
-  depend on the inputs;
-- the function is run again with one element changed at a time; it must be a function of
-  its inputs alone, which is checked by running it backwards twice;
+  differences of narrower numbers are too inaccurate;
+- outputs that do not require grad are not compared, unless no output requires grad:
+  then the outputs must not depend on the inputs;
+- the function runs again with one element changed at a time; it must depend on its
+  inputs only, which is checked by running it backwards twice;
 - a failure is an error with the entry of the greatest difference, or False where
   `raise_exception` is off.
 
@@ -37,30 +37,30 @@ Outputs = Callable[[], Sequence[Tensor]]
 
 
 def parts_of(output: Tensor) -> tuple[complex, ...]:
-    """The gradients that the parts of an output are looked at with."""
+    """Return the output gradients with which the parts of an output are checked."""
     return (1, 1j) if output.dtype.is_complex else (1,)
 
 
 def numerical(
     outputs: Outputs, point: Tensor, eps: float
 ) -> list[np.ndarray[Any, Any]]:
-    """The Jacobian of each output by the elements of `point`, by central differences.
+    """Return the Jacobian of each output by the elements of `point`.
 
-    `outputs` computes them from `point`, whose elements are changed for a moment; its
-    version is not.
+    `outputs` computes the outputs from `point`. The central differences change the
+    elements of `point` temporarily, but not its version.
     """
     elements = core.detach(point).numpy()
-    found: list[list[Any]] = []
+    jacobian_rows: list[list[Any]] = []
     steps = (eps, 1j * eps) if point.dtype.is_complex else (eps,)
     for place in np.ndindex(point.shape):
         columns = []
-        kept = elements[place]
+        original = elements[place]
         for step in steps:
-            elements[place] = kept + step
+            elements[place] = original + step
             after = _arrays(outputs())
-            elements[place] = kept - step
+            elements[place] = original - step
             before = _arrays(outputs())
-            elements[place] = kept
+            elements[place] = original
             turn = 1j if isinstance(step, complex) else 1
             columns.append(
                 [
@@ -68,21 +68,21 @@ def numerical(
                     for high, low in zip(after, before, strict=True)
                 ]
             )
-        found.append([sum(each) for each in zip(*columns, strict=True)])
-    if not found:
+        jacobian_rows.append([sum(each) for each in zip(*columns, strict=True)])
+    if not jacobian_rows:
         return [_empty(output, 0) for output in outputs()]
-    return [np.stack(rows, axis=1) for rows in zip(*found, strict=True)]
+    return [np.stack(rows, axis=1) for rows in zip(*jacobian_rows, strict=True)]
 
 
 def analytical(output: Tensor, points: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
-    """The Jacobian of one output by each of `points`, by running backwards."""
+    """Return the Jacobian of one output by each of `points`, by running backwards."""
     count = output.numel()
     parts = parts_of(output)
-    found = [
+    jacobians = [
         np.zeros((len(parts), point.numel(), count), np.complex128) for point in points
     ]
     if not output._requires_grad:
-        return found
+        return jacobians
     form = output.detach().numpy().dtype
     for which, part in enumerate(parts):
         for element in range(count):
@@ -95,11 +95,11 @@ def analytical(output: Tensor, points: Sequence[Tensor]) -> list[np.ndarray[Any,
                 retain_graph=True,
                 allow_unused=True,
             )
-            for jacobian, gradient in zip(found, gradients, strict=True):
+            for jacobian, gradient in zip(jacobians, gradients, strict=True):
                 if gradient is not None:
                     values = core.detach(gradient).numpy()
                     jacobian[which, :, element] = values.reshape(-1)
-    return found
+    return jacobians
 
 
 def _arrays(outputs: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
@@ -107,7 +107,7 @@ def _arrays(outputs: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
 
 
 def _split(difference: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The difference as its parts, each a row."""
+    """Return the real and imaginary parts of the difference, each as a row."""
     if np.iscomplexobj(difference):
         return np.stack([difference.real, difference.imag]).astype(np.complex128)
     return difference[None].astype(np.complex128)
@@ -134,24 +134,25 @@ def gradcheck(
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
 ) -> bool:
-    """Whether the gradients of `func` at `inputs` are those of finite differences.
+    """Return True if the gradients of `func` at `inputs` match finite differences.
 
     Args:
-        func: takes the inputs, returns a tensor or several.
+        func: accepts the inputs, returns one tensor or several.
         inputs: its arguments; tensors that require grad are checked.
         eps: the step of the differences.
-        atol, rtol: how far entries may be apart, in all and of the numerical one.
-        raise_exception: raise what is wrong, instead of returning False.
-        nondet_tol: how far two backward runs may be apart.
+        atol, rtol: the tolerated difference of entries, absolute and relative to the
+            numerical one.
+        raise_exception: raise an error for a wrong gradient, or else return False.
+        nondet_tol: the tolerated difference between two backward runs.
 
     Raises:
-        AutogradMisuse: no input can be checked, or one cannot.
+        AutogradMisuse: no input can be checked, or an input that requires grad cannot.
         GradcheckFailed: an entry differs.
     """
-    given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
-    points = _points(given)
+    arguments = [inputs] if isinstance(inputs, Tensor) else [*inputs]
+    points = _points(arguments)
     try:
-        _check(func, given, points, (eps, atol, rtol, nondet_tol))
+        _check(func, arguments, points, (eps, atol, rtol, nondet_tol))
     except GradcheckFailed:
         if raise_exception:
             raise
@@ -170,32 +171,34 @@ def gradgradcheck(
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
 ) -> bool:
-    """`gradcheck` of the gradients of `func`, by its inputs and by `grad_outputs`.
+    """Run `gradcheck` on the gradients of `func`, by its inputs and by `grad_outputs`.
 
-    Without `grad_outputs`, fixed numbers of either sign are taken.
+    Without `grad_outputs`, fixed numbers of both signs are used.
     """
-    given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
-    count = len(given)
-    wanted = [i for i, value in enumerate(given) if _is_point(value)]
+    values = [inputs] if isinstance(inputs, Tensor) else [*inputs]
+    count = len(values)
+    point_places = [i for i, value in enumerate(values) if _is_point(value)]
     if grad_outputs is None:
-        outputs = _outputs(func, given)
+        outputs = _outputs(func, values)
         grad_outputs = [fixed_numbers(output).requires_grad_() for output in outputs]
 
     def gradients(*arguments: Any) -> Any:
         own, outer = arguments[:count], arguments[count:]
         outputs = _outputs(func, own)
-        found = grad(
+        results = grad(
             outputs,
-            [own[place] for place in wanted],
+            [own[place] for place in point_places],
             outer,
             create_graph=True,
             allow_unused=True,
         )
-        return tuple(each for each in found if each is not None and each._requires_grad)
+        return tuple(
+            each for each in results if each is not None and each._requires_grad
+        )
 
     return gradcheck(
         gradients,
-        [*given, *grad_outputs],
+        [*values, *grad_outputs],
         eps=eps,
         atol=atol,
         rtol=rtol,
@@ -206,22 +209,22 @@ def gradgradcheck(
 
 def _check(
     func: Callable[..., Any],
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     points: Sequence[Tensor],
     limits: tuple[float, float, float, float],
 ) -> None:
     eps, atol, rtol, nondet = limits
-    outputs = _outputs(func, given)
+    outputs = _outputs(func, arguments)
     by_backward = [analytical(output, points) for output in outputs]
-    again = [analytical(output, points) for output in _outputs(func, given)]
+    again = [analytical(output, points) for output in _outputs(func, arguments)]
     compared = [at for at, output in enumerate(outputs) if output._requires_grad]
     for number, point in enumerate(points):
-        by_steps = numerical(lambda: _outputs(func, given), point, eps)
+        by_steps = numerical(lambda: _outputs(func, arguments), point, eps)
         for which in compared or range(len(outputs)):
-            found, expected = by_backward[which][number], by_steps[which]
+            actual, expected = by_backward[which][number], by_steps[which]
             place = which, number
-            _compare(place, found, again[which][number], nondet, 0.0, _TWICE)
-            _compare(place, found, expected, atol, rtol, _DIFFERS)
+            _compare(place, actual, again[which][number], nondet, 0.0, _TWICE)
+            _compare(place, actual, expected, atol, rtol, _DIFFERS)
 
 
 _TWICE = "the function run backwards twice gave two gradients"
@@ -230,24 +233,24 @@ _DIFFERS = "the gradient is not that of finite differences"
 
 def _compare(
     which: tuple[int, int],
-    found: np.ndarray[Any, Any],
+    actual: np.ndarray[Any, Any],
     expected: np.ndarray[Any, Any],
     atol: float,
     rtol: float,
     reason: str,
 ) -> None:
-    near = np.isclose(found, expected, rtol, atol, equal_nan=True)
+    near = np.isclose(actual, expected, rtol, atol, equal_nan=True)
     if near.all():
         return
-    apart = np.where(near, -1.0, np.nan_to_num(np.abs(found - expected), nan=np.inf))
+    apart = np.where(near, -1.0, np.nan_to_num(np.abs(actual - expected), nan=np.inf))
     worst = np.unravel_index(int(apart.argmax()), apart.shape)
     raise GradcheckFailed(
         output=which[0],
         input=which[1],
         place=(int(worst[1]), int(worst[2])),
-        analytical=_shown(found[worst]),
+        analytical=_shown(actual[worst]),
         numerical=_shown(expected[worst]),
-        difference=f"{float(np.abs(found[worst] - expected[worst])):.6g}",
+        difference=f"{float(np.abs(actual[worst] - expected[worst])):.6g}",
         reason=reason,
     )
 
@@ -256,9 +259,9 @@ def _shown(number: Any) -> str:
     return f"{number.real:.9g}" if number.imag == 0 else f"{complex(number):.9g}"
 
 
-def _outputs(func: Callable[..., Any], given: Sequence[Any]) -> list[Tensor]:
-    """The outputs of the function that have gradients."""
-    result = func(*given)
+def _outputs(func: Callable[..., Any], arguments: Sequence[Any]) -> list[Tensor]:
+    """Return the outputs of the function whose dtype can have gradients."""
+    result = func(*arguments)
     several = [result] if isinstance(result, Tensor) else [*result]
     return [each for each in several if each.dtype in DIFFERENTIABLE]
 
@@ -268,12 +271,12 @@ def _is_point(value: Any) -> bool:
 
 
 def gradcheck_misuse(fault: str) -> AutogradMisuse:
-    """The error that gradients cannot be checked so."""
+    """Return the error for inputs that cannot be checked."""
     return AutogradMisuse(code="GradcheckMisuse", fault=fault)
 
 
-def _points(given: Sequence[Any]) -> list[Tensor]:
-    points = [value for value in given if _is_point(value)]
+def _points(arguments: Sequence[Any]) -> list[Tensor]:
+    points = [value for value in arguments if _is_point(value)]
     if not points:
         raise gradcheck_misuse("no input requires grad")
     for point in points:
@@ -293,7 +296,7 @@ def _points(given: Sequence[Any]) -> list[Tensor]:
 
 
 def fixed_numbers(like: Tensor) -> Tensor:
-    """Numbers of either sign in the shape and dtype of a tensor, the same each time."""
+    """Return fixed numbers of both signs in the shape and dtype of a tensor."""
     steps = np.arange(1, like.numel() + 1, dtype=np.float64)
     values: Any = np.cos(steps * 2.5)
     if like.dtype.is_complex:

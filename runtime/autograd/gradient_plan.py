@@ -1,36 +1,37 @@
-"""Plans: what a recorded call saves for its gradient, and how that is computed.
+"""Plans: the values that a recorded call saves for its gradient, and their use.
 
-`Derivatives` are what autograd knows of one operator: its formulas and what its schema
-says.  They make one *plan* for each set of arguments that require grad, when such a
-call is recorded first: only what is used by a gradient that is wanted is ever saved.
+`Derivatives` hold the autograd data of one operator: its formulas and the facts of its
+schema. They create one *plan* for each set of arguments that require grad, when such a
+call is recorded first: a call saves only the values that a needed gradient uses.
 
-A formula is a function; the names of its parameters are all that is saved of a call:
+A formula is a function; the names of its parameters determine the saved values:
 
-| parameter                     | is given                                            |
+| parameter                     | value                                               |
 |-------------------------------|-----------------------------------------------------|
 | `grad`, `grad0`, `grad1`, ... | the gradient of the first, second, ... result       |
-| `grads`                       | the gradients of all results, None where none came  |
+| `grads`                       | the gradients of all results, None for a missing one|
 | the name of an argument       | its value; a tensor is saved with its version       |
 | `result`, `result0`, ...      | a result of the call                                |
 | an argument's name + `_shape` | its shape, or the shapes of a list of tensors       |
 | ... `_dtype`, `_device`       | its dtype, its device                               |
 | ... `_layout`                 | its shape, strides and offset                       |
-| `needs`                       | which gradients are wanted, of a joint formula      |
+| `needs`                       | the needed gradients, for a joint formula           |
 
-A trailing underscore is for names that Python knows (`input_`).  A formula of one
-argument returns its gradient; of a list of tensors, a list of gradients; a joint one,
-whose key is the tuple of all arguments that have gradients, a tuple of them.
+A trailing underscore avoids names that Python reserves (`input_`). A formula of one
+argument returns its gradient; a formula of a list of tensors returns a list of
+gradients; a joint formula, whose key is the tuple of all arguments that have gradients,
+returns a tuple of them.
 
-A plan is two functions, whose texts follow from the parameters:
+A plan is two functions, generated from the parameters:
 
     def keep(a0, a1, a2):                       def run(node, grads):
         return [saved(a1)]                          v0, = node.values
                                                     return [f0(grads[0], given(v0))]
 
-A tensor is saved with the version of its elements; given back, both must be equal, or
-the gradient would be computed from other values:
+A tensor is saved with the version of its elements. When it is restored, the version
+must be the same, or the gradient would be computed from other values:
 
-| what      | saved as                       | given back as                          |
+| tensor    | saved as                       | restored as                            |
 |-----------|--------------------------------|----------------------------------------|
 | an input  | the tensor itself, its version | the tensor itself                      |
 | an output | an alias without history, its  | the alias; where the backward pass is  |
@@ -39,10 +40,11 @@ the gradient would be computed from other values:
 Rules:
 - formulas call operators, so that they can be differentiated themselves; they leave
   broadcasting and dtypes to the engine;
-- an output is not kept itself: it keeps its node, and node and tensor would be a circle
-  that no reference count ends; one that has no gradient keeps no node, and is;
-- the text of `save` and `restore` stands in their places: both are on the path of every
-  call that is recorded.
+- an output is not saved itself: it refers to its node, so node and tensor would form a
+  cycle that reference counts never free; an output without gradient does not refer to
+  a node, and is saved itself;
+- the generated code contains the bodies of `save` and `restore` inline: both are on the
+  path of every recorded call.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,7 +68,11 @@ SavedOutput = tuple[Tensor, int, int | None]
 
 
 def save(tensor: Tensor, operator: str) -> SavedInput:
-    """An input to be kept.  Raises `WriteRefused`."""
+    """Return the saved form of an input.
+
+    Raises:
+        WriteRefused: the input is an inference tensor.
+    """
     if tensor.key_bits & TRACKED != TRACKED:
         raise WriteRefused(
             code="InferenceTensorUsed",
@@ -79,7 +85,11 @@ def save(tensor: Tensor, operator: str) -> SavedInput:
 
 
 def restore(saved: SavedInput | SavedOutput, operator: str, argument: str) -> Tensor:
-    """A saved input, or the alias of a saved output.  Raises `BackwardRefused`."""
+    """Return a saved input, or the alias of a saved output.
+
+    Raises:
+        BackwardRefused: the tensor was modified in place.
+    """
     tensor = saved[0]
     place = tensor._place
     if saved[1] != (0 if place is None else place[0].version):
@@ -88,9 +98,9 @@ def restore(saved: SavedInput | SavedOutput, operator: str, argument: str) -> Te
 
 
 def save_output(tensor: Tensor, number: int | None) -> SavedOutput:
-    """An output to be kept by its own node; without number, it has no gradient."""
+    """Return the saved form of an output; `number` is None if it has no gradient."""
     if number is None:
-        # It does not keep its node, so that it can be kept itself.
+        # Such an output does not refer to its node, so it can be saved itself.
         place = tensor._place
         return tensor, 0 if place is None else place[0].version, None
     alias = detached_alias(tensor)
@@ -98,7 +108,11 @@ def save_output(tensor: Tensor, number: int | None) -> SavedOutput:
 
 
 def restore_output(saved: SavedOutput, node: Node, argument: str) -> Tensor:
-    """A saved output of `node`.  Raises `BackwardRefused`."""
+    """Return a saved output of `node`.
+
+    Raises:
+        BackwardRefused: the tensor was modified in place.
+    """
     alias, number = restore(saved, node.operator, argument), saved[2]
     if number is None or not GRAD.enabled:
         return alias
@@ -108,7 +122,7 @@ def restore_output(saved: SavedOutput, node: Node, argument: str) -> Tensor:
 def modified(
     saved: SavedInput | SavedOutput, operator: str, argument: str
 ) -> BackwardRefused:
-    """The error that a saved tensor was written to."""
+    """Return the error for a saved tensor that was written to."""
     tensor, version = saved[:2]
     return BackwardRefused(
         code="SavedTensorModified",
@@ -124,15 +138,15 @@ def modified(
 Formula = Callable[..., Any]
 Formulas = Mapping[str | tuple[str, ...], Formula]
 
-# How a saved value is kept and given back.
+# The ways of saving and restoring a value.
 PLAIN, TENSOR, TENSORS, RESULT = range(4)
-# No operator has more results, nor more formulas.
+# The greatest number of results, and of formulas, of an operator.
 MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """One saved value: which argument or result, how, and its name in errors."""
+    """One saved value: its argument or result, its kind, and its name in errors."""
 
     kind: int
     place: int
@@ -142,26 +156,27 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class GradientPlan:
-    """What to save and to run where certain arguments require grad.
+    """The functions that save values and compute gradients for a set of arguments.
 
-    `keep(*arguments)` gives the saved arguments as a list; the saved results are put
-    behind them.  `run(node, gradients)` gives a gradient for each edge.
+    `keep(*arguments)` returns the saved arguments as a list; the saved results are
+    appended to it. `run(node, gradients)` returns a gradient for each edge.
     """
 
     arguments: tuple[Saved, ...]
     results: tuple[Saved, ...]
     keep: Callable[..., list[Any]]
     run: Callable[[Any, list[Any]], Any]
-    # Whether tensors are saved: what else is saved need not be let go.
+    # True if tensors are saved: other values need not be released.
     holds: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """The facts of an operator that a plan is made of.
+    """The facts of an operator that determine a plan.
 
-    `kinds` are those of the arguments; `places` the arguments that have gradients, of
-    which `lists` says that the only one is a list; `mask` those that are wanted.
+    `kinds` are the kinds of the arguments; `places` the positions of the arguments that
+    have gradients; `lists` is True if the only one of them is a list; `mask` the needed
+    ones.
     """
 
     operator: str
@@ -173,24 +188,24 @@ class RecordedCall:
 
 
 def plan_of(call: RecordedCall, formulas: Formulas) -> GradientPlan:
-    """The plan of a call; a pure function of both."""
+    """Return the plan of a call; a pure function of both arguments."""
     edges = [call.names[place] for place in call.places]
-    wanted = [name for bit, name in enumerate(edges) if call.mask >> bit & 1]
+    needed_names = [name for bit, name in enumerate(edges) if call.mask >> bit & 1]
     chosen = []
     for key, formula in formulas.items():
-        if {*wanted} & {*((key,) if isinstance(key, str) else key)}:
+        if {*needed_names} & {*((key,) if isinstance(key, str) else key)}:
             chosen.append((key, formula))
     needed = [name for _, formula in chosen for name in parameters_of(formula)]
-    found = {name: _saved(call, name) for name in dict.fromkeys(needed)}
-    arguments = {n: s for n, s in found.items() if s and s.kind != RESULT}
-    results = {n: s for n, s in found.items() if s and s.kind == RESULT}
+    saved_by_name = {name: _saved(call, name) for name in dict.fromkeys(needed)}
+    arguments = {n: s for n, s in saved_by_name.items() if s and s.kind != RESULT}
+    results = {n: s for n, s in saved_by_name.items() if s and s.kind == RESULT}
     values = [*arguments.values(), *results.values()]
-    given = {saved.name: f"x{place}" for place, saved in enumerate(values)}
-    needs = tuple(name in wanted for name in edges)
+    variables = {saved.name: f"x{place}" for place, saved in enumerate(values)}
+    needs = tuple(name in needed_names for name in edges)
     calls: dict[str, str] = {}
     for place, (key, formula) in enumerate(chosen):
         written = ", ".join(
-            given.get(name) or _gradient(name) for name in parameters_of(formula)
+            variables.get(name) or _gradient(name) for name in parameters_of(formula)
         )
         if isinstance(key, str):
             calls[key] = f"f{place}({written})"
@@ -215,16 +230,16 @@ def plan_of(call: RecordedCall, formulas: Formulas) -> GradientPlan:
 
 @template("autograd plan", "operator", TRACKED=TRACKED, save=save)
 def _keep(count: int, arguments: tuple[Saved, ...]) -> list[str]:
-    kept = ", ".join(map(_kept, arguments))
+    items = ", ".join(map(_saved_expression, arguments))
     checks = [
         f"if a{place} is not None and a{place}.key_bits & TRACKED != TRACKED: "
         f"save(a{place}, operator)"
         for place in [saved.place for saved in arguments if saved.kind == TENSOR]
     ]
-    return block(f"def keep({numbered(count)}):", [*checks, f"return [{kept}]"])
+    return block(f"def keep({numbered(count)}):", [*checks, f"return [{items}]"])
 
 
-def _kept(saved: Saved) -> str:
+def _saved_expression(saved: Saved) -> str:
     a = f"a{saved.place}"
     if saved.kind == TENSOR:
         version = f"0 if {a}._place is None else {a}._place[0].version"
@@ -245,12 +260,12 @@ def _kept(saved: Saved) -> str:
     restore_output=restore_output,
 )
 def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
-    taken = "".join(f"v{place}, " for place in range(len(values)))
+    targets = "".join(f"v{place}, " for place in range(len(values)))
     text = [
         "values = node.values",
         "if values is None:",
         "    raise BackwardRefused(code='GraphFreed', operator=operator)",
-        *([f"{taken}= values"] if taken else []),
+        *([f"{targets}= values"] if targets else []),
     ]
     for place, saved in enumerate(values):
         v, x = f"v{place}", f"x{place}"
@@ -281,7 +296,7 @@ def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
 
 
 def _unmodified(saved: str, value: str, name: str) -> list[str]:
-    """The lines of `restore`, behind an `if`."""
+    """Return the lines of `restore`, for use after an `if`."""
     return [
         "else:",
         f"    {value} = {saved}[0]; place = {value}._place",
@@ -291,14 +306,14 @@ def _unmodified(saved: str, value: str, name: str) -> list[str]:
 
 
 def _gradient(name: str) -> str:
-    """How the text says a parameter that is not saved."""
+    """Return the expression for a parameter that is not saved."""
     if name in ("needs", "grads"):
         return name
     return f"grads[{int(name[4:] or 0)}]"
 
 
 def parameters_of(formula: Formula) -> tuple[str, ...]:
-    """The names of the parameters of a formula."""
+    """Return the names of the parameters of a formula."""
     code = formula.__code__
     return tuple(
         name.removesuffix("_") for name in code.co_varnames[: code.co_argcount]
@@ -306,7 +321,7 @@ def parameters_of(formula: Formula) -> tuple[str, ...]:
 
 
 def _saved(call: RecordedCall, name: str) -> Saved | None:
-    """How a parameter is saved; None for gradients and `needs`, which are not."""
+    """Return how to save a parameter; None for gradients and `needs`, not saved."""
     if name in call.names:
         place = call.names.index(name)
         return Saved(call.kinds[place], place, name, "{}")
@@ -324,7 +339,7 @@ def _saved(call: RecordedCall, name: str) -> Saved | None:
 _NUMBERS = ("", *map(str, range(MOST)))
 _GRADS = ("s", *_NUMBERS)
 
-# How facts of an argument are read.
+# Properties of an argument, and the expressions that read them.
 _READERS = {
     "shape": "{}.shape",
     "shapes": "tuple([t.shape for t in {}])",
@@ -336,10 +351,10 @@ _READERS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derivatives:
-    """The formulas of one operator, and what its schema says.
+    """The formulas of one operator, and the facts of its schema.
 
-    `call` wants no gradient yet; `results` counts the results, `constant` are those
-    that have no gradient whatever their dtype; `returns` checks what a kernel returned.
+    `call` has an empty mask; `results` counts the results; `constant` are the results
+    without gradient whatever their dtype; `returns` checks the result of a kernel.
     """
 
     call: RecordedCall
@@ -352,24 +367,27 @@ class Derivatives:
 
     @property
     def operator(self) -> str:
-        """The operator's name."""
+        """Return the operator's name."""
         return self.call.operator
 
     def plan(self, mask: int) -> GradientPlan:
-        """The plan where the arguments in `mask` (bits, by place) require grad."""
-        found = self.plans.get(mask)
-        if found is None:
-            made = plan_of(replace(self.call, mask=mask), self.formulas)
-            found = self.plans.setdefault(mask, made)
-        return found
+        """Return the plan for the arguments in `mask` (bits, by place) that require
+        grad.
+        """
+        plan = self.plans.get(mask)
+        if plan is None:
+            new_plan = plan_of(replace(self.call, mask=mask), self.formulas)
+            plan = self.plans.setdefault(mask, new_plan)
+        return plan
 
 
 def wrong_result(
     returns: Callable[[Any], Any], result: Any, error: Exception
 ) -> Exception:
-    """Why no history fits a result: a kernel returned what its schema does not say.
+    """Return the error for a result that its schema does not allow, or else `error`.
 
-    Kernels are not asked before the outermost call; `error` is what was met instead.
+    Results of kernels are not checked before the outermost call; `error` is the
+    exception that the unchecked result caused.
     """
     try:
         returns(result)
@@ -381,7 +399,7 @@ def wrong_result(
 def derivatives_of(
     schema: Schema, formulas: Formulas, constant: frozenset[int] = frozenset()
 ) -> Derivatives:
-    """The derivatives of an operator with formulas for some of its arguments."""
+    """Return the derivatives of an operator with formulas for some of its arguments."""
     arguments = schema.arguments
     names = tuple(argument.name for argument in arguments)
     with_gradient = {
@@ -408,5 +426,5 @@ _KINDS = {"tensor": TENSOR, "list": TENSORS, None: PLAIN}
 
 
 def kind_of(type: Type) -> int:  # noqa: A002  # the field's own word
-    """How an argument of a type is saved: `PLAIN`, `TENSOR` or `TENSORS`."""
+    """Return how an argument of `type` is saved: `PLAIN`, `TENSOR` or `TENSORS`."""
     return _KINDS[is_dispatch_type(type)]

@@ -1,33 +1,32 @@
-"""Writing to tensors, and views: what both do to versions and to history.
+"""Writing to tensors, and views: their effects on versions and history.
 
-Below autograd, at ADInplaceOrView, what an operator writes to gets a higher version
-after the call, so that a gradient which needs the old values is refused and not wrong;
-a view that it makes is noted as one of its argument.  An operator of `core` has a
-kernel of its own here; any other comes to the fallback, which asks its schema.
+Below autograd, at ADInplaceOrView, a tensor that an operator writes to gets a higher
+version after the call, so that a gradient which needs the old values is refused instead
+of wrong. A view is registered as a view of its argument. An operator of `core` has a
+separate kernel here; other operators use the fallback, which reads the schema.
 
-At Autograd, history changes.  After `x.mul_(y)` the tensor `x` is an output of the new
-node, and the old history of `x` is behind that node's edge.  Writing to a view changes
-its base: the base becomes an output of `CopySlices`, which takes the gradient of the
-part that was written to through the operator's own node, and lets the rest pass.  The
-view itself follows when it is asked next (`runtime.autograd.grad_edges`).
+At Autograd, history changes. After `x.mul_(y)` the tensor `x` is an output of the new
+node, and the old history of `x` is behind that node's edge. Writing to a view changes
+its base: the base becomes an output of `CopySlices`, which sends the gradient of the
+written part through the operator's node, and passes the rest on. The view itself
+follows when its history is read next (`runtime.autograd.grad_edges`).
 
-An in-place view, such as `t_`, writes no element: the tensor becomes an output of its
-node, and that is all.  The base of a view has nothing to learn; saved tensors and other
-views tell by the version.
+An in-place view, such as `t_`, does not write elements: the tensor becomes an output of
+its node, and nothing else changes. The base of a view needs no update; saved tensors
+and other views notice by the version.
 
 Rules of versions:
-- a call that raises leaves versions as they are; one that is interrupted, or has no
-  frame left, raises them, as nobody knows what it has written;
+- a call that raises leaves versions unchanged; a call that is interrupted, or runs out
+  of stack or memory, raises them, as the written elements are unknown;
 - an inference tensor is written to in inference mode only;
-- an operator that writes nothing pays nothing: its bound kernel is the one below.
+- an operator that does not write has no overhead: its bound kernel is the one below.
 
 Rules of history:
-- refused, before anything is written: a leaf that requires grad and its views, a view
-  that cannot follow, and, where elements are written, a tensor of which some share
-  memory;
-- what a formula saves of the tensor that is written to is a clone of it;
-- what was written and not recorded, as an exception came in between, is an output of a
-  node that refuses by name to be run.
+- refused before any write: a leaf that requires grad and its views, a view that cannot
+  follow, and, where elements are written, a tensor whose elements share memory;
+- if a formula saves the tensor that is written to, it saves a clone;
+- a tensor that was written but not recorded, because of an exception in between, is an
+  output of a node that raises an error with the operator's name when it runs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -96,14 +95,15 @@ from everyorder.runtime.tensors.shape import may_overlap_itself, span
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import ensure_place
 
-# Errors that may come anywhere, and leave no frame for a handler of them.
+# Errors that may occur anywhere, and leave no stack frame for their handler.
 EXHAUSTED = (RecursionError, MemoryError)
 
 
 def check_inference_write(tensor: Tensor, operator: str) -> None:
-    """Whether a tensor without tracking may be written to.
+    """Check that a tensor without tracking may be written to.
 
-    Raises `WriteRefused` outside of inference mode.
+    Raises:
+        WriteRefused: outside of inference mode.
     """
     if not inference.active:
         raise WriteRefused(
@@ -115,9 +115,10 @@ def check_inference_write(tensor: Tensor, operator: str) -> None:
 
 
 def bumping(schema: Schema) -> Factory:
-    """At ADInplaceOrView: the versions of what was written to, after the call.
+    """Return the ADInplaceOrView kernel that raises the versions of written arguments.
 
-    A call that is refused leaves them; one that is interrupted may have written.
+    A refused call leaves the versions; an interrupted call raises them, as it may have
+    written.
     """
     written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
     operator = str(schema.name)
@@ -129,10 +130,10 @@ def bumping(schema: Schema) -> Factory:
 
 
 def bumping_once(below: Any, keyset: Any) -> Function:
-    """At ADInplaceOrView, of a function that writes by any number of operators.
+    """Return the ADInplaceOrView kernel of a function that writes by several operators.
 
-    It counts as one write: every version is one higher after the call, no more and no
-    less.  One that raises leaves versions as the function left them.
+    It counts as one write: every version is exactly one higher after the call. A call
+    that raises leaves the versions as the function left them.
     """
     schema: Schema = below.schema
     operator = str(schema.name)
@@ -154,8 +155,8 @@ def bumping_once(below: Any, keyset: Any) -> Function:
     check_inference_write=check_inference_write,
 )
 def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
-    given = numbered(count)
-    # No call: there may be no frame left.
+    parameters = numbered(count)
+    # Without a call: there may be no stack frame left.
     if once:
         raised = "; ".join([f"s{i}.version = v{i}" for i in written])
         refused, after = ["except Exception: raise"], [raised]
@@ -165,11 +166,11 @@ def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
         refused = [
             "except EveryorderError: raise",
             "except Exception:",
-            # What Python handles has raised the versions of what it wrote itself.
+            # A handled call has raised the versions of its writes itself.
             f"    if not (MODED or {handled}): {raised}",
             "    raise",
         ]
-        # It may have got another storage.
+        # The call may have replaced the storage.
         after = [f"(a{i}._place or (s{i},))[0].version += 1" for i in written]
     lines = []
     for i in written:
@@ -180,21 +181,24 @@ def _bumping(count: int, written: tuple[int, ...], once: bool) -> list[str]:
             *([f"v{i} = s{i}.version + 1"] if once else []),
         ]
     lines += [
-        *block("try:", [f"result = run({given})"]),
+        *block("try:", [f"result = run({parameters})"]),
         *block("except EXHAUSTED:", [raised, "raise"]),
         *refused,
         *block("except BaseException:", [raised, "raise"]),
         *after,
         "return result",
     ]
-    return block(f"def kernel({given}):", lines)
+    return block(f"def kernel({parameters}):", lines)
 
 
 def install_version_fallback(library: Library) -> Registration:
-    """Register the fallback, in a library of `_`.
+    """Register the fallback, in a library of the namespace `_`.
 
-    Raises `Conflict`; a dispatcher that starts with the built-in one has it
-    released first (`runtime.dispatch.dispatcher.release`).
+    A dispatcher that starts with the built-in fallback must release it first
+    (`runtime.dispatch.dispatcher.release`).
+
+    Raises:
+        Conflict: a fallback is registered already.
     """
     return library.fallback(linked(_bumping_any, "versions"), "ADInplaceOrView")
 
@@ -210,7 +214,7 @@ def _bumping_any(below: Any, keyset: KeySet) -> Callable[..., Any]:
 def _bumping_lists(
     run: Function, operator: str, places: Sequence[int], once: bool
 ) -> Function:
-    """For lists of tensors, and for tensors that may be absent."""
+    """Return the kernel for lists of tensors, and for optional tensors."""
 
     def kernel(*arguments: Any) -> Any:
         written = [*tensors_in([arguments[place] for place in places])]
@@ -236,7 +240,7 @@ def _bumping_lists(
 
 
 def following(schema: Schema, made: str) -> Factory:
-    """At ADInplaceOrView, of a view: the result is noted as a view of the first."""
+    """Return the ADInplaceOrView kernel that registers the result as a view of `a0`."""
     several = kind_of(schema.returns[0].type) == TENSORS
     operator, returns = str(schema.name), returner(schema)
 
@@ -258,15 +262,15 @@ def following(schema: Schema, made: str) -> Factory:
     wrong_result=wrong_result,
 )
 def _following(count: int, several: bool, turns: bool) -> list[str]:
-    given = numbered(count)
-    # Strides say nothing of a view in another dtype, nor of the views of one.
-    asked = "" if turns else " if a0.key_bits & PYTHON or is_replayed(a0) else None"
+    parameters = numbered(count)
+    # Strides do not describe a view in another dtype, nor the views of such a view.
+    condition = "" if turns else " if a0.key_bits & PYTHON or is_replayed(a0) else None"
     each = "for view in result: " if several else "view = result; "
     return [
-        f"def kernel({given}):",
-        f"    result = run({given})",
+        f"def kernel({parameters}):",
+        f"    result = run({parameters})",
         "    if GRAD.enabled or GRAD.follows:",
-        f"        replay = replay_of({given}){asked}",
+        f"        replay = replay_of({parameters}){condition}",
         "        try:",
         f"            {each}follow(a0, view, made, operator, replay)",
         "        except (AttributeError, TypeError) as error:",
@@ -278,28 +282,30 @@ def _following(count: int, several: bool, turns: bool) -> list[str]:
 def replay_of(
     operator: Callable[[], Any], schema: Schema, place: int, *values: Any
 ) -> Replay:
-    """The function that makes a view of another origin, as these values made one.
+    """Return a function that creates the same view, from these values, of another
+    origin.
 
-    The origin is the value at `place`.
+    `place` is the position of the origin.
     """
-    # Lists are the kernel's own, which may change them.
-    kept = [[*each] if isinstance(each, list) else each for each in values]
+    # Copy the lists: the kernel owns them and may change them.
+    copies = [[*each] if isinstance(each, list) else each for each in values]
     start = schema.kwarg_only_start
     names = [argument.name for argument in schema.arguments[start:]]
 
     def replay(origin: Tensor) -> Tensor:
-        given = [*kept[:place], origin, *kept[place + 1 :]]
-        named = dict(zip(names, given[start:], strict=True))
-        view: Tensor = operator().call(*given[:start], **named)
+        replayed = [*copies[:place], origin, *copies[place + 1 :]]
+        named = dict(zip(names, replayed[start:], strict=True))
+        view: Tensor = operator().call(*replayed[:start], **named)
         return view
 
     return replay
 
 
 def check_write(tensor: Tensor, operator: str) -> None:
-    """Whether a recorded call may write to the tensor.
+    """Check that a recorded call may write to the tensor.
 
-    Raises `WriteRefused`.
+    Raises:
+        WriteRefused: the history does not allow it, or elements share memory.
     """
     check_history(tensor, operator)
     if tensor._place is not None and may_overlap_itself(tensor.shape, tensor.strides):
@@ -312,9 +318,10 @@ def check_write(tensor: Tensor, operator: str) -> None:
 
 
 def check_history(tensor: Tensor, operator: str) -> None:
-    """Whether a recorded call may become the history of the tensor.
+    """Check that a recorded call may become the history of the tensor.
 
-    Raises `WriteRefused`.
+    Raises:
+        WriteRefused: a view that cannot follow; a leaf that requires grad, or its view.
     """
     history = tensor._history
     view = None if history is None else history.view
@@ -330,7 +337,7 @@ def check_history(tensor: Tensor, operator: str) -> None:
 
 
 def _shows_leaf(tensor: Tensor) -> bool:
-    """Whether it is a leaf that requires grad, or a view of one."""
+    """Return True if the tensor is a leaf that requires grad, or a view of one."""
     history = tensor._history
     if history is not None and history.view is not None:
         tensor = history.view.base
@@ -339,12 +346,12 @@ def _shows_leaf(tensor: Tensor) -> bool:
 
 
 def modifying(run: Callable[..., Any], derivatives: Derivatives) -> Callable[..., Any]:
-    """The function of an in-place call of which some argument requires grad."""
+    """Return the kernel of an in-place call of which some argument requires grad."""
 
     def record(*args: Any) -> Any:
         written = args[0]
         if written.dtype not in DIFFERENTIABLE:
-            # What is written is constant from here on, whatever it was made of.
+            # The written tensor is constant from here on, whatever its inputs were.
             return run_below(run, *args)
         check_write(written, derivatives.operator)
         node = start(derivatives, args, core.clone)
@@ -369,10 +376,10 @@ def modifying(run: Callable[..., Any], derivatives: Derivatives) -> Callable[...
 def refuse_gradients(
     versions: Iterable[tuple[Tensor, int]], operator: str, edges: list[Edge | None]
 ) -> None:
-    """Refuse gradients to what a call that raised wrote to: whose versions rose.
+    """Mark the tensors that a raising call wrote to (their versions rose) as failing.
 
-    `edges` are those of the node that the call would have had.  A leaf that was written
-    to is one still, as in `no_grad`.
+    Their gradients are refused. `edges` are the edges that the node of the call would
+    have had. A written leaf stays a leaf, as in `no_grad`.
     """
     for tensor, version in versions:
         if tensor._version == version or tensor.dtype not in DIFFERENTIABLE:
@@ -393,26 +400,26 @@ def refuse_gradients(
 def modifying_view(
     run: Callable[..., Any], derivatives: Derivatives
 ) -> Callable[..., Any]:
-    """As `modifying`, of an in-place view."""
+    """Return the kernel of an in-place view of which some argument requires grad."""
 
     def record(*args: Any) -> Any:
-        shown = args[0]
-        check_history(shown, derivatives.operator)
+        tensor = args[0]
+        check_history(tensor, derivatives.operator)
         node = start(derivatives, args, None)
-        version = shown._version
+        version = tensor._version
         try:
             result = run_below(run, *args)
-            node.metas = (meta_of(shown),)
-            history = shown._history
+            node.metas = (meta_of(tensor),)
+            history = tensor._history
             replace_node(history, node, 0)
             if history.view is not None:
-                # What it has become, it is without looking at its base again.
-                history.view.version = shown._version
+                # Its history is current; it need not be refreshed from the base.
+                history.view.version = tensor._version
                 history.view.replay = None
-                if shown._dtype is not history.view.base._dtype:
+                if tensor._dtype is not history.view.base._dtype:
                     history.view.made = history.view.made or TURNED
         except BaseException:
-            refuse_gradients([(shown, version)], derivatives.operator, node.next_edges)
+            refuse_gradients([(tensor, version)], derivatives.operator, node.next_edges)
             raise
         return result
 
@@ -420,7 +427,7 @@ def modifying_view(
 
 
 def base_edge(written: Tensor) -> Edge | None:
-    """The edge of the base of a view that is about to be written to."""
+    """Return the edge of the base of a view before a write; None if it has none."""
     history = written._history
     if history is None or history.view is None:
         return None
@@ -431,7 +438,7 @@ def base_edge(written: Tensor) -> Edge | None:
 def rebase(written: Tensor, node: Node, before: Edge | None, number: int = 0) -> None:
     """Make a tensor that was written to output `number` of `node`.
 
-    `before` is what `base_edge` said before the call.
+    `before` is the result of `base_edge` before the call.
     """
     history = history_of(written)
     if history.view is None:
@@ -443,7 +450,7 @@ def rebase(written: Tensor, node: Node, before: Edge | None, number: int = 0) ->
         node.host = copying.shown
     _become(base, history_of(base), copying, 0)
     written._requires_grad = True
-    # Whatever version it has now is another one than it looked at last.
+    # -1 differs from every version, so that the next read refreshes the view.
     history.view.version = -1
 
 
@@ -454,7 +461,7 @@ def _become(tensor: Tensor, history: History, node: Node, number: int) -> None:
 
 
 class _Shown:
-    """Gives a saved result of a call on a view back, as a view of the new base."""
+    """A restorer of a saved result of a call on a view, as a view of the new base."""
 
     __slots__ = ("_dtype", "_layout", "_node", "_replay")
 
@@ -482,8 +489,8 @@ class _Shown:
         base = with_history(base, node)
         if self._replay is not None and alias.dtype is not self._dtype:
             return self._replay(base)
-        shown: Tensor = core.as_strided(base, *layout_of(alias))
-        return shown
+        restored: Tensor = core.as_strided(base, *layout_of(alias))
+        return restored
 
 
 class CopySlices(Node):
@@ -511,15 +518,17 @@ class CopySlices(Node):
 
     @property
     def operator(self) -> str:
-        """The operator that wrote to the view."""
+        """Return the operator that wrote to the view."""
         return self._inner.operator
 
     def name(self) -> str:
-        """`CopySlices`."""
+        """Return `CopySlices`."""
         return "CopySlices"
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """The gradient of the old base, then those of the operator's other inputs."""
+        """Return the gradient of the old base, then those of the operator's other
+        inputs.
+        """
         gradient = gradients[0]
         inner = self._inner
         if self._replay is None:
@@ -530,9 +539,9 @@ class CopySlices(Node):
             handled = gradient.key_bits & PYTHON
             whole = core.clone(gradient) if handled else _laid_out(gradient, self._base)
             part = self._replay(whole)
-        given: list[Any] = [None] * len(inner.metas)
-        given[self._number] = core.clone(part)
-        first, *others = inner.apply(given)
+        inner_gradients: list[Any] = [None] * len(inner.metas)
+        inner_gradients[self._number] = core.clone(part)
+        first, *others = inner.apply(inner_gradients)
         if self.next_edges[0] is None:
             return [None, None, *others]
         if first is None:
@@ -542,14 +551,14 @@ class CopySlices(Node):
         return [whole, None, *others]
 
     def release(self) -> None:
-        """Let go of what the operator saved."""
+        """Release the values that the operator saved."""
         self._inner.release()
 
 
 def _laid_out(gradient: Tensor, layout: Layout) -> Tensor:
-    """A copy of a gradient with the strides of what it is the gradient of."""
+    """Return a copy of a gradient with the strides of its tensor."""
     shape, strides, _ = layout
-    # A gradient of a class with a handler stays one.
+    # `new_zeros` keeps the class of a gradient that has a handler.
     room = core.new_zeros(gradient, (span(shape, strides),))
     whole: Tensor = core.as_strided(room, shape, strides, 0)
     core.copy_(whole, gradient)

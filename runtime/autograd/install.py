@@ -1,21 +1,21 @@
 """Installing autograd on a dispatcher, through public libraries.
 
-Here are the table of formulas, which kernel an operator gets at which key, and what
-operators do that nobody wrote a gradient for.  The schema tells the kernels:
+This module holds the table of formulas, the choice of a kernel for each operator and
+key, and the behavior of operators without a gradient. The schema selects the kernels:
 
-| operator  | how it is told            | Autograd         | ADInplaceOrView    |
+| operator  | criterion                 | Autograd         | ADInplaceOrView    |
 |-----------|---------------------------|------------------|--------------------|
 | composite | CompositeImplicitAutograd | none             | falls through      |
 | out= form | writes to a keyword       | refuses grad     | raises the version |
 | in place  | writes to its first       | checks, records, | raises the version |
 |           | argument                  | rebases          |                    |
 | ... view  | its tag `inplace_view`    | checks, records  | raises the version |
-| view      | an alias, nothing written | records          | notes the base     |
+| view      | an alias, no write        | records          | registers the view |
 | constant  | the table of formulas     | falls through    | falls through      |
 | others    |                           | records          | falls through      |
 
-An operator without formulas comes to the fallback, when it is called with a tensor that
-requires grad.  It has three modes, chosen for the process:
+An operator without formulas uses the fallback, when it is called with a tensor that
+requires grad. The fallback has three modes, chosen for the process:
 
 | mode              | the result                                  | run backwards  |
 |-------------------|---------------------------------------------|----------------|
@@ -23,21 +23,21 @@ requires grad.  It has three modes, chosen for the process:
 | warn              | requires grad; gradients end there          | warns          |
 | fallthrough       | as if the key had no kernel at all          | -              |
 
-Upstream went from the last to the second in 2023, and calls it a warning still; the
-first cannot be overlooked, and is the default.
+Upstream changed from `fallthrough` to `warn` in 2023, and still only warns; an error
+cannot be overlooked, and is the default here.
 
 Rules of formulas: an operator of floating-point results is in exactly one of `FORMULAS`
 and `CONSTANT_OPERATORS`; in-place forms use the formulas of the operator that they are
 named after.
 
-Rules of kernels: an operator without tensors falls through at ADInplaceOrView, and gets
-nothing else; what falls through is not touched by `runtime.autograd.inplace`; the
-default dispatcher is installed on once, when this module is imported.
+Rules of kernels: an operator without tensors falls through at ADInplaceOrView, and has
+no other kernel here; `runtime.autograd.inplace` does not handle operators that fall
+through; the default dispatcher is installed on once, when this module is imported.
 
-Rules of the fallback: nothing is asked of arguments that are not tensors; what runs
-next is below all Autograd keys, whichever of them was called, and it runs with these
-excluded, as below every recorded call; what an operator writes to, its schema says,
-whether it is a tensor or a list of them.
+Rules of the fallback: arguments that are not tensors are not examined; the kernel that
+runs next is below all Autograd keys, no matter which of them was called, and runs with
+these keys excluded, as below every recorded call; the schema lists the arguments that
+an operator writes to, tensors or lists of them.
 """
 
 import warnings
@@ -117,8 +117,8 @@ FORMULAS: dict[str, Formulas] = {
     **VIEWS,
 }
 
-# Operators whose results have no gradient, whatever their dtype.  What these do to a
-# tensor in place makes it constant.
+# Operators whose results have no gradient, whatever their dtype. A tensor that they
+# write in place becomes constant.
 CONSTANT_OPERATORS = frozenset(
     {
         *("eq", "ne", "lt", "le", "gt", "ge"),
@@ -139,14 +139,17 @@ _MODE = [MODES[0]]
 
 
 class GradientMissing(UserWarning):
-    """A gradient ended at an operator that has none."""
+    """A warning that a gradient ended at an operator without a formula."""
 
 
 def set_fallback_mode(mode: str) -> str:
-    """Choose what operators without a gradient do; the mode before is returned.
+    """Set the mode of operators without a gradient, and return the previous mode.
 
-    Raises `AutogradMisuse`.  Holds for calls from now on, of operators without formulas
-    and of the fallbacks that were installed without a mode of their own.
+    The mode applies to later calls of operators without formulas, and to the fallbacks
+    that were installed without a mode.
+
+    Raises:
+        AutogradMisuse: the mode is unknown.
     """
     if mode not in MODES:
         raise AutogradMisuse(code="UnknownMode", found=mode, known=MODES)
@@ -155,16 +158,19 @@ def set_fallback_mode(mode: str) -> str:
 
 
 def fallback_mode() -> str:
-    """The mode of the process."""
+    """Return the fallback mode of the process."""
     return _MODE[0]
 
 
 def install_fallbacks(library: Library, mode: str | None = None) -> Registration:
-    """Register the fallback for every Autograd key, in a library of `_`.
+    """Register the fallback for every Autograd key, in a library of the namespace `_`.
 
-    `mode` is that of `set_fallback_mode`, for these fallbacks alone; None follows the
-    process.  In the mode `fallthrough` the kernel is the one that is never called.
-    Raises `AutogradMisuse`, `Conflict`.
+    `mode` is a mode of `set_fallback_mode`, for these fallbacks only; None follows the
+    process. In the mode `fallthrough` the kernel is the one that is never called.
+
+    Raises:
+        AutogradMisuse: the mode is unknown.
+        Conflict: a fallback is registered already.
     """
     if mode is not None and mode not in MODES:
         raise AutogradMisuse(code="UnknownMode", found=mode, known=MODES)
@@ -176,7 +182,9 @@ def install_fallbacks(library: Library, mode: str | None = None) -> Registration
 
 
 def not_implemented(mode: str | None = None) -> Callable[[Any, Any], Any]:
-    """The factory of the kernel of an operator that has no formulas; see `linked`."""
+    """Return the factory of the kernel of an operator without formulas; see
+    `linked`.
+    """
 
     def factory(below: Any, keyset: Any) -> Callable[..., Any]:
         run, schema = below_autograd(below, keyset), below.schema
@@ -203,10 +211,10 @@ def _called(
     mode: str | None,
     call: Callable[[], list[Any]],
 ) -> list[Any]:
-    """Call, and give the results a history that ends."""
+    """Run the call, and give the results a history that ends."""
     mode = mode or _MODE[0]
-    given = [*tensors_in(arguments)]
-    if mode == "fallthrough" or not GRAD.enabled or not any_requires_grad(given):
+    tensors = [*tensors_in(arguments)]
+    if mode == "fallthrough" or not GRAD.enabled or not any_requires_grad(tensors):
         return call()
     operator = str(schema.name)
     pairs = [*zip(schema.arguments, arguments, strict=False)]
@@ -214,7 +222,7 @@ def _called(
     written = [*{id(tensor): tensor for tensor in in_written}.values()]
     for tensor in written:
         check_write(tensor, operator)
-    edges = edges_of(given)
+    edges = edges_of(tensors)
     names = tuple(
         argument.name
         for argument, value in pairs
@@ -238,7 +246,7 @@ def _record_end(
     written: list[Tensor],
     results: list[Any],
 ) -> None:
-    """Give what was written to, and the results, a history that ends."""
+    """Give the written tensors, and the results, a history that ends."""
 
     def error() -> BaseException | None:
         if mode != "warn":
@@ -264,7 +272,7 @@ def _record_end(
 
     for tensor in written:
         if tensor.dtype in DIFFERENTIABLE:
-            # Asked now: another one that was written to may be a view of the same base.
+            # Read the edge now: another written tensor may be a view of the same base.
             rebase(tensor, node_of(tensor), base_edge(tensor))
     results[:] = ended(results)
 
@@ -272,7 +280,7 @@ def _record_end(
 # What dumps show as the place of registration.
 ORIGIN = "core autograd"
 
-# Of operators that write nothing and make no views.
+# The kernels of operators that neither write nor create views.
 _PASSING = (("ADInplaceOrView", fallthrough),)
 
 _LOCK = waited_for()
@@ -282,8 +290,8 @@ _KEPT: dict[str, tuple[Library, ...]] = {}
 def install(dispatcher: Dispatcher | None = None) -> tuple[Library, ...]:
     """Register autograd's kernels for every operator of `core` that is defined.
 
-    On the default dispatcher this happens once, the operators with it; asked again, the
-    same libraries are returned.  Another dispatcher has its operators already.
+    On the default dispatcher this happens once, together with the operators; later
+    calls return the same libraries. Another dispatcher must have its operators already.
     """
     if dispatcher is not None and dispatcher is not default_dispatcher():
         return _installed(dispatcher)
@@ -316,49 +324,49 @@ def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
 def kernels_of(
     schema: Schema, tags: Collection[str] = ()
 ) -> tuple[tuple[str, Kernel], ...]:
-    """The kernels of an operator, by key; see the table of the module."""
+    """Return the kernels of an operator, by key; see the table of the module."""
     arguments = schema.arguments
     if not tensor_places(schema):
         return _PASSING
-    shown = str(schema.name).partition("::")[2].replace(".", "_")
+    label = str(schema.name).partition("::")[2].replace(".", "_")
     written = [argument for argument in arguments if argument.is_write]
     if written:
-        bump = linked(bumping(schema), f"{shown}_version")
+        bump = linked(bumping(schema), f"{label}_version")
         if written[0].kwarg_only:
-            refuse = linked(refusing_out(schema), f"{shown}_autograd")
+            refuse = linked(refusing_out(schema), f"{label}_autograd")
             return ("Autograd", refuse), ("ADInplaceOrView", bump)
         record = modifying_view if "inplace_view" in tags else modifying
-        return ("Autograd", _in_place(schema, shown, record)), ("ADInplaceOrView", bump)
-    autograd = ("Autograd", _functional(schema, shown))
-    # What is detached is no view: it does not follow its base.
-    if any(a.alias is not None for a in arguments) and shown != "detach":
+        return ("Autograd", _in_place(schema, label, record)), ("ADInplaceOrView", bump)
+    autograd = ("Autograd", _functional(schema, label))
+    # `detach` does not return a view: its result does not follow the base.
+    if any(a.alias is not None for a in arguments) and label != "detach":
         several = kind_of(schema.returns[0].type) == TENSORS
         follow = following(schema, SEVERAL if several else "")
-        return autograd, ("ADInplaceOrView", linked(follow, f"{shown}_view"))
+        return autograd, ("ADInplaceOrView", linked(follow, f"{label}_view"))
     return autograd, *_PASSING
 
 
-def _functional(schema: Schema, shown: str) -> Kernel:
+def _functional(schema: Schema, label: str) -> Kernel:
     name = _short(schema)
     if name in CONSTANT_OPERATORS:
         return fallthrough
     formulas = FORMULAS.get(name)
     if formulas is None:
-        return linked(not_implemented(), f"{shown}_autograd")
+        return linked(not_implemented(), f"{label}_autograd")
     constant = CONSTANT_RESULTS.get(name, frozenset())
     derivatives = derivatives_of(schema, formulas, constant)
-    return linked(recording(schema, derivatives), f"{shown}_autograd")
+    return linked(recording(schema, derivatives), f"{label}_autograd")
 
 
-def _in_place(schema: Schema, shown: str, record: Callable[..., Any]) -> Kernel:
+def _in_place(schema: Schema, label: str, record: Callable[..., Any]) -> Kernel:
     formulas = _in_place_formulas(schema)
     if formulas is None:
-        return linked(not_implemented(), f"{shown}_autograd")
+        return linked(not_implemented(), f"{label}_autograd")
     derivatives = derivatives_of(schema, formulas)
     places = derivatives.call.places
-    assert places[0] == 0, "the first gradient is that of what is written"
+    assert places[0] == 0, "the first gradient belongs to the written argument"
     kernel = grad_switch(schema, places, lambda run: record(run, derivatives))
-    return linked(kernel, f"{shown}_autograd")
+    return linked(kernel, f"{label}_autograd")
 
 
 def _in_place_formulas(schema: Schema) -> Formulas | None:

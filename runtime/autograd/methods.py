@@ -1,13 +1,11 @@
-"""The methods and properties that autograd puts on every tensor.
+"""The methods and properties that autograd adds to every tensor.
 
-They are installed when this module is imported.  `grad` of a tensor that is no leaf is
-None unless `retain_grad` was called; a gradient that is set by hand must fit the
-tensor.
+They are installed when this module is imported. `grad` of a tensor that is not a leaf
+is None unless `retain_grad` was called; an assigned gradient must fit the tensor.
 
-`data` is the elements past autograd.  What has the elements of a tensor, and its
-version:
+`data` exposes the elements without autograd. Tensors that share elements and version:
 
-| tensor           | same elements as the tensor | same version | handler is asked    |
+| tensor           | same elements as the tensor | same version | handler is called   |
 |------------------|-----------------------------|--------------|---------------------|
 | `x.detach()`     | yes                         | yes          | once                |
 | `x.data`         | yes                         | no           | once, by `detach`   |
@@ -15,12 +13,12 @@ version:
 | `x.set_(other)`  | those of `other`            | its version  | as by any operator  |
 
 Rules:
-- a write through `data` is not noticed where the tensor was saved for a gradient;
-- replacing the elements counts as writing to them, and is noticed there;
-- elements are replaced by some of the same dtype on the same device; the shape may
-  become another one only while the tensor has no gradient and came from no operator;
-- a wrapper has no elements, neither to give nor to replace; `set_`, which its handler
-  did to what it wraps, makes its shape that of another wrapper.
+- a write through `data` is not detected where the tensor was saved for a gradient;
+- replacing the elements counts as a write, and is detected there;
+- new elements must have the same dtype and device; the shape may change only while the
+  tensor has no gradient and is not the output of an operator;
+- a wrapper does not have elements to share or to replace; `set_`, which its handler
+  applied to the wrapped tensor, changes its shape to that of another wrapper.
 """
 
 from collections.abc import Callable
@@ -51,9 +49,12 @@ _HANDLED = KeySet.from_bits(HANDLED)
 
 
 def read_data(tensor: Tensor) -> Tensor:
-    """The elements as a leaf without grad, with a version of its own.
+    """Return a leaf without grad on the same elements, with a separate version.
 
-    A handler, or a mode, is asked to `detach`, once.  Raises `HandlerError`.
+    A handler, or a mode, is called once, with `detach`.
+
+    Raises:
+        HandlerError: the handler does not return a valid result.
     """
     detached = detached_alias(tensor)
     if detached is not tensor:
@@ -63,13 +64,16 @@ def read_data(tensor: Tensor) -> Tensor:
 
 
 def write_data(tensor: Tensor, source: Tensor) -> None:
-    """Put the elements of another tensor in place of the tensor's, sharing memory.
+    """Replace the tensor's elements by those of another tensor, sharing memory.
 
-    No handler is asked.  Raises `NotReplaceable`.
+    No handler is called.
+
+    Raises:
+        NotReplaceable: the tensors do not fit.
     """
-    asked = "tensor.data = ..."
-    check_fit(tensor, source, asked)
-    _check_elements(tensor, source, asked)
+    call = "tensor.data = ..."
+    check_fit(tensor, source, call)
+    _check_elements(tensor, source, call)
     version = tensor._version + 1
     storage, offset, strides = ensure_place(source)
     apart = _with_own_version(storage)
@@ -78,50 +82,52 @@ def write_data(tensor: Tensor, source: Tensor) -> None:
 
 
 def set_source(self: Tensor, source: Tensor) -> Tensor:
-    """The kernel of `set_`: the tensor has the storage of `source` from now on.
+    """Make the tensor use the storage of `source` from now on; the kernel of `set_`.
 
-    Raises `NotReplaceable`.
+    Raises:
+        NotReplaceable: the tensors do not fit.
     """
-    asked = "core::set_.source_Tensor"
-    check_fit(self, source, asked)
+    call = "core::set_.source_Tensor"
+    check_fit(self, source, call)
     if not (_is_bare(self) and _is_bare(source)):
-        _check_elements(self, source, asked)
+        _check_elements(self, source, call)
     _replace(self, source, ensure_place(source))
     return self
 
 
-def check_fit(tensor: Tensor, source: object, asked: str) -> None:
-    """Whether a tensor can have the elements of another one in place of its own.
+def check_fit(tensor: Tensor, source: object, call: str) -> None:
+    """Check that the elements of `source` can replace those of a tensor.
 
-    Raises `NotReplaceable`.
+    Raises:
+        NotReplaceable: they cannot, for the reason in the error.
     """
     if not isinstance(source, Tensor):
-        raise _unfit(asked, "type", "Tensor", type(source).__name__)
+        raise _unfit(call, "type", "Tensor", type(source).__name__)
     for what in ("dtype", "device", "keys"):
-        expected, found = _read(tensor, what), _read(source, what)
-        if expected != found:
-            raise _unfit(asked, what, expected, found)
+        expected, actual = _read(tensor, what), _read(source, what)
+        if expected != actual:
+            raise _unfit(call, what, expected, actual)
     history = tensor._history
     if history is None:
         return
     if history.view is not None:
         raise NotReplaceable(
-            asked=asked,
-            reason="the tensor is a view, and would be one no more",
-            remedy="ask its base, or call `.detach()` on it first",
+            asked=call,
+            reason="the tensor is a view, and would stop being one",
+            remedy="use its base, or call `.detach()` on it first",
         )
-    kept = history.node is not None or (
+    fixed_shape = history.node is not None or (
         history.extra is not None and history.extra.grad is not None
     )
-    if kept and tensor._shape != source._shape:
+    if fixed_shape and tensor._shape != source._shape:
         raise _unfit(
-            asked, "shape", f"{tensor._shape}, as its gradient,", f"{source._shape}"
+            call, "shape", f"{tensor._shape}, as its gradient,", f"{source._shape}"
         )
 
 
-def _unfit(asked: str, what: str, expected: str, found: str) -> NotReplaceable:
+def _unfit(call: str, what: str, expected: str, actual: str) -> NotReplaceable:
     return NotReplaceable(
-        code="DoesNotFit", asked=asked, what=what, expected=expected, found=found
+        code="DoesNotFit", asked=call, what=what, expected=expected, found=actual
     )
 
 
@@ -129,11 +135,11 @@ def _is_bare(tensor: Tensor) -> bool:
     return isinstance(ensure_place(tensor)[0], WrapperStorage)
 
 
-def _check_elements(tensor: Tensor, source: Tensor, asked: str) -> None:
+def _check_elements(tensor: Tensor, source: Tensor, call: str) -> None:
     for each in (tensor, source):
         if _is_bare(each):
             raise NotReplaceable(
-                asked=asked,
+                asked=call,
                 reason=f"a `{type(each).__name__}` is a wrapper, without elements",
                 remedy="replace what it wraps",
             )
@@ -141,59 +147,64 @@ def _check_elements(tensor: Tensor, source: Tensor, asked: str) -> None:
 
 def _read(tensor: Tensor, what: str) -> str:
     if what == "keys":
-        # Which of them has a handler does not matter: none is asked.
+        # Handler keys may differ: no handler is called.
         return str(tensor.keyset - _HANDLED)
     return str(getattr(tensor, f"_{what}"))
 
 
 def _replace(tensor: Tensor, source: Tensor, place: Any) -> None:
     shape = source._shape
-    # Together: nothing is called in between.
+    # In one statement, so that no call can come between the changes.
     tensor._flat, tensor._shape, tensor._place, tensor.number = None, shape, place, None
 
 
 def _with_own_version(storage: Storage) -> Storage:
-    """A storage on the same memory, its version 0 and its own."""
+    """Return a storage on the same memory, with a separate version that starts at 0."""
     if isinstance(storage, WrapperStorage):
         return storage.copy()
     return Storage(storage.array, storage.device, storage.dtype, storage.count)
 
 
 def grad_fn(tensor: Tensor) -> Node | None:
-    """The node that the tensor is an output of; None for a leaf.
+    """Return the node that the tensor is an output of; None for a leaf.
 
-    Raises `WriteRefused` for a view that cannot follow its base.
+    Raises:
+        WriteRefused: the tensor is a view that cannot follow its base.
     """
     history = tensor._history
     if history is None:
         return None
     if history.view is not None:
         refresh(tensor)
-    found: Node | None = history.node
-    return found
+    node: Node | None = history.node
+    return node
 
 
 def output_nr(tensor: Tensor) -> int:
-    """Which output of its node the tensor is; 0 for a leaf."""
+    """Return the number of the tensor among its node's outputs; 0 for a leaf."""
     return 0 if grad_fn(tensor) is None else int(tensor._history.number)
 
 
 def is_leaf(tensor: Tensor) -> bool:
-    """Whether no recorded operator made the tensor."""
+    """Return True if no recorded operator computed the tensor."""
     return grad_fn(tensor) is None
 
 
 def read_grad(tensor: Tensor) -> Tensor | None:
-    """The gradient that was accumulated, None before there is one."""
+    """Return the accumulated gradient, None if there is none yet."""
     history = tensor._history
     if history is None or history.extra is None:
         return None
-    found: Tensor | None = history.extra.grad
-    return found
+    gradient: Tensor | None = history.extra.grad
+    return gradient
 
 
 def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
-    """Set the gradient.  Raises `AutogradMisuse`."""
+    """Set the gradient.
+
+    Raises:
+        AutogradMisuse: the gradient is not a tensor, or does not fit.
+    """
     if gradient is None:
         if tensor._history is not None and tensor._history.extra is not None:
             tensor._history.extra.grad = None
@@ -202,34 +213,36 @@ def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
     if not isinstance(gradient, Tensor):
         raise mismatch(where, "type", "Tensor", type(gradient).__name__)
     for what in ("shape", "dtype", "device"):
-        expected, found = getattr(tensor, what), getattr(gradient, what)
-        if expected != found:
-            raise mismatch(where, what, expected, found)
+        expected, actual = getattr(tensor, what), getattr(gradient, what)
+        if expected != actual:
+            raise mismatch(where, what, expected, actual)
     extra_of(tensor).grad = gradient
 
 
 def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` of a leaf.
 
-    Raises `UnfitValue` for a dtype without gradients, `NotShareable` for switching it
-    off where it was computed, `WriteRefused`.
+    Raises:
+        UnfitValue: the dtype cannot have gradients.
+        NotShareable: switching it off for a tensor that is not a leaf.
+        WriteRefused: the tensor does not allow it.
     """
-    wanted = bool(requires_grad)
-    if wanted:
+    enabled = bool(requires_grad)
+    if enabled:
         check_differentiable(tensor.dtype)
     node = grad_fn(tensor)
-    if node is not None and not wanted:
+    if node is not None and not enabled:
         raise NotShareable(
             code="NotALeaf", asked="requires_grad_(False)", operator=node.operator
         )
-    if wanted and is_inference(tensor) and not inference.active:
+    if enabled and is_inference(tensor) and not inference.active:
         raise WriteRefused(
             code="InferenceTensorUsed",
             use="requires_grad",
             operator="requires_grad_",
             shape=tensor.shape,
         )
-    tensor._requires_grad = wanted
+    tensor._requires_grad = enabled
     return tensor
 
 
@@ -247,8 +260,10 @@ def run_backward(
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     """Call `hook(gradient)` when the gradient of the tensor is computed.
 
-    What it returns, unless None, is the gradient from there on.  Raises
-    `AutogradMisuse`.
+    If the hook returns a tensor, it replaces the gradient.
+
+    Raises:
+        AutogradMisuse: the tensor does not require grad.
     """
     _check_requires(tensor, "register_hook")
     node = grad_fn(tensor)
@@ -264,16 +279,17 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHan
 def register_post_accumulate_grad_hook(
     tensor: Tensor, hook: Callable[[Tensor], None]
 ) -> RemovableHandle:
-    """Call `hook(tensor)` when a gradient was accumulated in `grad` of a leaf.
+    """Call `hook(tensor)` after a gradient was accumulated in `grad` of a leaf.
 
-    Raises `AutogradMisuse`.
+    Raises:
+        AutogradMisuse: the tensor is not a leaf, or does not require grad.
     """
-    asked = "register_post_accumulate_grad_hook"
-    _check_requires(tensor, asked)
+    call = "register_post_accumulate_grad_hook"
+    _check_requires(tensor, call)
     if grad_fn(tensor) is not None:
         raise AutogradMisuse(
             code="HookMisuse",
-            asked=asked,
+            asked=call,
             fault="gradients are accumulated in leaves only",
         )
     extra = extra_of(tensor)
@@ -283,19 +299,20 @@ def register_post_accumulate_grad_hook(
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Accumulate the gradient of a tensor that is no leaf in `grad`, as of a leaf.
+    """Accumulate the gradient of a tensor that is not a leaf in `grad`, as for a leaf.
 
-    Raises `AutogradMisuse`.
+    Raises:
+        AutogradMisuse: the tensor does not require grad.
     """
     _check_requires(tensor, "retain_grad")
     node, extra = grad_fn(tensor), extra_of(tensor)
     if node is None or extra.retains:
         return
     extra.retains = True
-    kept = ref(tensor)
+    reference = ref(tensor)
 
     def keep(gradient: Any) -> None:
-        owner = kept()
+        owner = reference()
         if owner is not None and gradient is not None:
             accumulate(owner, gradient)
 
@@ -303,13 +320,17 @@ def retain_grad(tensor: Tensor) -> None:
 
 
 def retains_grad(tensor: Tensor) -> bool:
-    """Whether `retain_grad` keeps the gradient of a tensor that is no leaf."""
+    """Return True if `retain_grad` was called for a tensor that is not a leaf."""
     history = tensor._history
     return bool(history is not None and history.extra and history.extra.retains)
 
 
 def detach_(tensor: Tensor) -> Tensor:
-    """Make the tensor a leaf without grad.  Raises `WriteRefused` for views."""
+    """Make the tensor a leaf without grad.
+
+    Raises:
+        WriteRefused: the tensor is a view.
+    """
     history = tensor._history
     if history is not None:
         if history.view is not None:
@@ -320,16 +341,16 @@ def detach_(tensor: Tensor) -> Tensor:
 
 
 def base_of(tensor: Tensor) -> Tensor | None:
-    """The tensor that this one is a view of, as far as gradients go."""
+    """Return the base of a view for autograd; None for other tensors."""
     history = tensor._history
     view = None if history is None else history.view
     return None if view is None else view.base
 
 
-def _check_requires(tensor: Tensor, asked: str) -> None:
+def _check_requires(tensor: Tensor, call: str) -> None:
     if not tensor._requires_grad:
         raise AutogradMisuse(
-            code="HookMisuse", asked=asked, fault="the tensor does not require grad"
+            code="HookMisuse", asked=call, fault="the tensor does not require grad"
         )
 
 

@@ -1,9 +1,9 @@
-"""Formulas of what moves elements, and of views and copies.
+"""Formulas of operators that move elements, of views and of copies.
 
-An operator that picks elements has a gradient that puts them back where they came from,
-adding where one was picked more often; and the other way round.  A view shows some
-elements, so its gradient is a tensor of zeros with the gradient in the place of these;
-a view of all elements is shown back.
+The gradient of an operator that picks elements puts them back in their places, and adds
+where an element was picked more than once; the inverse holds too. A view shows some
+elements, so its gradient is a tensor of zeros with the gradient in their places; the
+gradient of a view of all elements is the inverse view.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def _cat(grad: Any, tensors_shape: tuple[Shape, ...], dim: int) -> list[Any]:
     start = 0
     for shape in tensors_shape:
         if shape == (0,) and len(grad.shape) != 1:
-            # What joins as nothing, whatever its other dimensions are.
+            # An empty tensor that `cat` ignores, whatever its other dimensions are.
             parts.append(_zeros(grad, shape))
             continue
         parts.append(core.slice(grad, at, start, start + shape[at]))
@@ -41,9 +41,9 @@ def _cat(grad: Any, tensors_shape: tuple[Shape, ...], dim: int) -> list[Any]:
 
 def _split(grads: Sequence[Any], self: Any, sizes: Sequence[int], dim: int) -> Any:
     at = wrap_dim(dim, len(self))
-    given = next(grad for grad in grads if grad is not None)
+    sample = next(grad for grad in grads if grad is not None)
     parts = [
-        _zeros(given, (*self[:at], size, *self[at + 1 :])) if grad is None else grad
+        _zeros(sample, (*self[:at], size, *self[at + 1 :])) if grad is None else grad
         for grad, size in zip(grads, sizes, strict=True)
     ]
     return core.cat(parts, at)
@@ -62,10 +62,10 @@ def _gather(grad: Any, self_shape: Shape, dim: int, index: Any) -> Any:
 
 
 def _scatter_src(grad: Any, dim: int, index: Any, src_shape: Shape) -> Any:
-    """Elements of `src` beyond `index` were not used."""
+    """Return the gradient of `src`; elements of `src` beyond `index` were not used."""
     picked = core.gather(grad, dim, index)
     if len(picked.shape) != len(src_shape):
-        # No dimension counts as one of size 1, and an index of nothing fits anywhere.
+        # Zero dimensions count as one of size 1, and an empty index fits any shape.
         if not picked.numel():
             return _zeros(grad, src_shape)
         picked = core.reshape(picked, (1,) * len(src_shape))
@@ -188,10 +188,10 @@ def _as_strided_back(
     stride: Sequence[int],
     offset: int,
 ) -> Any:
-    """The gradient laid out as the input was, and viewed as the result was.
+    """Return the gradient, arranged like the input and viewed like the result.
 
-    An element that only the result reaches has the gradient zero.  What stands several
-    times in the input had an equal share of the gradient in each place.
+    An element that only the result reaches has the gradient zero. An element that
+    occurs several times in the input had an equal share of the gradient in each place.
     """
     first = min(input_offset, offset)
     room = max(
@@ -200,7 +200,7 @@ def _as_strided_back(
     )
 
     def gathered(gradient: Any) -> Any:
-        """What comes together at each place of the memory of both."""
+        """Return the sum of the gradients at each place of the memory of both."""
         place = input_offset - first
         return core.as_strided_backward(
             gradient, [room - first], [1], 0, input_sizes, input_strides, place

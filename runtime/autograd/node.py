@@ -1,32 +1,32 @@
-"""The graph: nodes, what tensors know of it, and where it ends.
+"""The graph: nodes, the history of a tensor, and the end of the graph at leaves.
 
-A node stands for one call; its outputs are the outputs of that call (so that their
-gradients come in), its edges lead to the nodes that its inputs came from (so that
-gradients go out).  At a leaf that requires grad the graph ends in an `AccumulateGrad`.
+A node represents one call; its outputs are the outputs of that call (their gradients
+are its arguments), its edges lead to the nodes of its inputs (which receive the
+computed gradients). At a leaf that requires grad the graph ends in an `AccumulateGrad`.
 
-A tensor has a `History` in its slot `_history`, None if nothing was asked of it:
+A tensor has a `History` in its slot `_history`, None if it was never needed:
 
     node, number   the node that the tensor is an output of; None for a leaf
-    view           of a view: its base, and when its history was last looked at
+    view           of a view: its base, and the version at the last refresh
     views          of a base that does not require grad: weak references to its views,
                    each by the `id` of the reference
     extra          gradient, hooks and accumulator, for tensors that have any of them
 
 Rules:
-- an edge is a node and the number of one of its outputs, or None where no gradient is
-  wanted;
-- nodes are numbered in the order in which they are made, over all threads; an edge
-  leads from a node to an earlier one, so descending numbers are a topological order;
-- a node never refers to the tensors that it is the history of: tensors keep their
-  node, and the graph goes with the last tensor that needs it, by reference counts;
-- a tensor with `node` has `_requires_grad` set: that slot alone is read by every call;
-- a base never keeps its views alive, a view keeps its base;
-- the first gradient of a leaf is taken as it is if nobody else has it, and copied
-  otherwise; it never shares memory with another tensor; later ones are added in place,
-  unless the backward pass itself is recorded; threads may share a leaf, so that
-  accumulating takes its lock;
-- an accumulator keeps its leaf, a leaf only a weak reference to its accumulator; so a
-  leaf has one accumulator as long as some graph uses it.
+- an edge is a node and the number of one of its outputs, or None if the gradient is not
+  needed;
+- nodes are numbered in the order of creation, over all threads; an edge leads from a
+  node to an earlier one, so descending numbers are a topological order;
+- a node never refers to the tensors whose history it is: tensors own their node, and
+  reference counts free the graph with the last tensor that needs it;
+- a tensor with `node` has `_requires_grad` set: every call reads only that slot;
+- a base never keeps its views alive; a view keeps its base alive;
+- the first gradient of a leaf is stored itself if there is no other reference to it,
+  and copied otherwise; it never shares memory with another tensor; later gradients are
+  added in place, unless the backward pass itself is recorded; threads may share a leaf,
+  so accumulating acquires its lock;
+- an accumulator owns its leaf, a leaf has only a weak reference to its accumulator; so
+  a leaf has one accumulator as long as some graph uses it.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,24 +42,24 @@ from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.tensor import Tensor
 
-# Shape, dtype and device of an output: what its gradient must look like.
+# Shape, dtype and device of an output, which its gradient must match.
 Meta = tuple[tuple[int, ...], DType, Device]
 Edge = tuple["Node", int]
 Gradients = Sequence[Any]
 
-# The next number of a node; one step of it is atomic.
+# The next number of a node; `next` on it is atomic.
 SEQUENCE = count(1)
 _HOOK_NUMBERS = count(1)
 
 
-def mismatch(where: str, what: str, expected: object, found: object) -> AutogradMisuse:
-    """The error that what came as a gradient does not fit."""
+def mismatch(where: str, what: str, expected: object, actual: object) -> AutogradMisuse:
+    """Return the error for a gradient that does not fit."""
     return AutogradMisuse(
         code="GradientMismatch",
         where=where,
         what=what,
         expected=str(expected),
-        found=str(found),
+        found=str(actual),
     )
 
 
@@ -69,12 +69,12 @@ class HookTable(dict[int, Callable[..., Any]]):
     __slots__ = ("__weakref__",)
 
 
-# Its name in modules that were pickled when it had that one.
+# The former name of the class, for modules that were pickled under it.
 Table = HookTable
 
 
 class RemovableHandle:
-    """A registered hook; `remove` takes the hook off, once."""
+    """A registered hook; `remove` removes it."""
 
     __slots__ = ("_number", "_table")
 
@@ -84,7 +84,7 @@ class RemovableHandle:
         table[self._number] = hook
 
     def remove(self) -> None:
-        """Take the hook off; the second time nothing happens."""
+        """Remove the hook; a second call has no effect."""
         table = self._table()
         if table is not None:
             table.pop(self._number, None)
@@ -99,8 +99,8 @@ class RemovableHandle:
 class Hooks:
     """The hooks of one node.
 
-    `outputs` are hooks of single gradients that come in, by output number; `retained`
-    are those that keep a gradient for its tensor, and run after all others.
+    `outputs` are hooks of single output gradients, by output number; `retained` are the
+    hooks that store a gradient for its tensor, and run after all others.
     """
 
     __slots__ = ("after", "before", "outputs", "retained")
@@ -112,26 +112,34 @@ class Hooks:
         self.retained: dict[int, Callable[[Any], None]] = {}
 
     def run_before(self, gradients: list[Any]) -> list[Any]:
-        """The gradients of the outputs as hooks leave them; raises `AutogradMisuse`."""
+        """Return the gradients of the outputs after the hooks.
+
+        Raises:
+            AutogradMisuse: a hook returns gradients that do not fit.
+        """
         for number, table in self.outputs.items():
             gradients[number] = run_hooks(table, gradients[number])
         for hook in [*self.before.values()]:
             changed = hook(tuple(gradients))
             if changed is not None:
-                given = _several(changed, "register_prehook")
-                if len(given) != len(gradients):
-                    fault = f"the hook returned {len(given)} gradients, not "
+                replaced = _several(changed, "register_prehook")
+                if len(replaced) != len(gradients):
+                    fault = f"the hook returned {len(replaced)} gradients, not "
                     fault += str(len(gradients))
                     raise AutogradMisuse(
                         code="HookMisuse", asked="register_prehook", fault=fault
                     )
-                gradients = [*given]
+                gradients = [*replaced]
         for number, keep in self.retained.items():
             keep(gradients[number])
         return gradients
 
     def run_after(self, results: Gradients, gradients: Gradients) -> Gradients:
-        """The gradients of the inputs as hooks leave them.  Raises `AutogradMisuse`."""
+        """Return the gradients of the inputs after the hooks.
+
+        Raises:
+            AutogradMisuse: a hook returns values that are not gradients.
+        """
         for hook in [*self.after.values()]:
             changed = hook(tuple(results), tuple(gradients))
             if changed is not None:
@@ -140,39 +148,50 @@ class Hooks:
 
 
 def run_hooks(table: HookTable, gradient: Any) -> Any:
-    """A gradient as hooks of one tensor leave it; None never reaches them.
+    """Return a gradient after the hooks of one tensor; hooks are not called with None.
 
-    Raises `AutogradMisuse`.
+    Raises:
+        AutogradMisuse: a hook returns a value that is not a gradient of this shape.
     """
     for hook in [*table.values()]:
         if gradient is None:
             break
         changed = hook(gradient)
         if changed is not None:
-            given = _returned(changed, "register_hook")
-            if tuple(given.shape) != tuple(gradient.shape):
-                fault = f"the hook returned a gradient of shape {tuple(given.shape)}, "
+            replaced = _returned(changed, "register_hook")
+            if tuple(replaced.shape) != tuple(gradient.shape):
+                fault = (
+                    f"the hook returned a gradient of shape {tuple(replaced.shape)}, "
+                )
                 fault += f"not {tuple(gradient.shape)}"
                 raise AutogradMisuse(
                     code="HookMisuse", asked="register_hook", fault=fault
                 )
-            gradient = given
+            gradient = replaced
     return gradient
 
 
-def _returned(changed: Any, asked: str) -> Any:
-    """A gradient that a hook returned.  Raises `AutogradMisuse` if it is none."""
+def _returned(changed: Any, call: str) -> Any:
+    """Return a gradient that a hook returned.
+
+    Raises:
+        AutogradMisuse: it is neither a tensor nor None.
+    """
     if changed is not None and not hasattr(changed, "key_bits"):
         kind = type(changed).__name__
         fault = f"the hook returned a {kind}, not a tensor or None"
-        raise AutogradMisuse(code="HookMisuse", asked=asked, fault=fault)
+        raise AutogradMisuse(code="HookMisuse", asked=call, fault=fault)
     return changed
 
 
-def _several(changed: Any, asked: str) -> tuple[Any, ...]:
-    """The gradients that a hook of a node returned.  Raises `AutogradMisuse`."""
-    given = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
-    return tuple(_returned(each, asked) for each in given)
+def _several(changed: Any, call: str) -> tuple[Any, ...]:
+    """Return the gradients that a hook of a node returned.
+
+    Raises:
+        AutogradMisuse: one of them is neither a tensor nor None.
+    """
+    gradients = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
+    return tuple(_returned(each, call) for each in gradients)
 
 
 class Node:
@@ -188,34 +207,34 @@ class Node:
 
     @property
     def operator(self) -> str:
-        """What was called, for errors."""
-        raise NotImplementedError("every kind of node says what it stands for")
+        """Return the called operator, for errors."""
+        raise NotImplementedError("every class of nodes defines `operator`")
 
     def name(self) -> str:
-        """The name of the function, such as `MulBackward`."""
+        """Return the name of the function, such as `MulBackward`."""
         stem = self.operator.partition("::")[2] or self.operator
         words = stem.replace(".", "_").split("_")
         return "".join(word[:1].upper() + word[1:] for word in words) + "Backward"
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """The gradients of the inputs, one for each edge, None where there is none.
+        """Return the gradients of the inputs, one for each edge, or None.
 
-        Of the gradients that come in one at least is not None.
+        At least one of the output gradients `gradients` is not None.
         """
-        raise NotImplementedError("every kind of node computes gradients")
+        raise NotImplementedError("every class of nodes defines `apply`")
 
     def release(self) -> None:
-        """Let go of what was saved; running the node again may be refused then."""
+        """Release the saved values; the node may refuse to run again after that."""
 
     @property
     def next_functions(self) -> tuple[tuple["Node | None", int], ...]:
-        """The edges, with (None, 0) where no gradient is wanted."""
+        """Return the edges, with (None, 0) where the gradient is not needed."""
         return tuple([edge or (None, 0) for edge in self.next_edges])
 
     def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(gradients of inputs, gradients of outputs)` after the node.
 
-        What it returns, unless None, replaces the gradients of the inputs.
+        Its result, unless None, replaces the gradients of the inputs.
         """
         return RemovableHandle(self.hooked().after, hook)
 
@@ -224,7 +243,7 @@ class Node:
         return RemovableHandle(self.hooked().before, hook)
 
     def hooked(self) -> Hooks:
-        """The hooks of the node, made when they are first asked for."""
+        """Return the hooks of the node, created on first use."""
         if self.hooks is None:
             self.hooks = Hooks()
         return self.hooks
@@ -234,10 +253,10 @@ class Node:
 
 
 class Failing(Node):
-    """A node that cannot be run backwards.
+    """A node that cannot run backwards.
 
-    `error()` is called when it is run, and gives the error, or None: then gradients
-    end there.
+    When the node runs, it calls `error()` and raises the result; if that is None,
+    gradients end there.
     """
 
     __slots__ = ("_called", "_error")
@@ -255,11 +274,11 @@ class Failing(Node):
 
     @property
     def operator(self) -> str:
-        """What was called."""
+        """Return the name of the call."""
         return self._called
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """No gradient; raises the error that the node was made with."""
+        """Raise the error of the node, or return no gradients."""
         error = self._error()
         if error is not None:
             raise error
@@ -274,15 +293,15 @@ class Extra:
     def __init__(self) -> None:
         self.grad: Tensor | None = None
         self.accumulator: ReferenceType[Any] | None = None
-        # Hooks of a leaf's gradient, and those called when it was accumulated.
+        # Hooks of a leaf's gradient, and hooks called after accumulation.
         self.hooks: HookTable | None = None
         self.after: HookTable | None = None
         self.retains = False
-        # Held while the gradient is accumulated: threads may share a leaf.
+        # Acquired while the gradient is accumulated: threads may share a leaf.
         self.lock = reentered()
 
 
-# Makes a view of another base, which stands for the one that it was made of.
+# Creates a view again, of another base that replaces the original one.
 Replay = Callable[[Tensor], Tensor]
 
 # Shape, strides, offset.
@@ -290,15 +309,16 @@ Layout = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 def layout_of(tensor: Tensor) -> Layout:
-    """Where the elements of a tensor lie in its storage."""
+    """Return shape, strides and offset of a tensor in its storage."""
     return tensor.shape, tensor.strides, tensor.offset
 
 
 class ViewOf:
-    """Of a view: its base, how it was made, and which version it was refreshed at.
+    """The view data of a tensor: base, reason not to follow, version at the last
+    refresh.
 
-    `replay` makes it again, in another dtype or of what Python handles; None is
-    `as_strided`.
+    `replay` creates the view again, in another dtype or where Python handles the base;
+    None means `as_strided`.
     """
 
     __slots__ = ("base", "made", "operator", "replay", "version")
@@ -319,7 +339,7 @@ class ViewOf:
 
 
 class History:
-    """What a tensor knows of the graph; the module says what each attribute is."""
+    """The graph data of a tensor; the module describes each attribute."""
 
     __slots__ = ("extra", "node", "number", "view", "views")
 
@@ -331,24 +351,24 @@ class History:
         self.extra: Extra | None = None
 
 
-# Held while a tensor gets its history or its extra, so that it gets one only.
+# Acquired while a tensor gets its history or its extra, so that it gets only one.
 HISTORY_LOCK = reentered()
 
 
 def history_of(tensor: Tensor) -> History:
-    """The history of a tensor, made if there is none."""
-    found: History | None = tensor._history
-    if found is None:
+    """Return the history of a tensor; create it if there is none."""
+    history: History | None = tensor._history
+    if history is None:
         with HISTORY_LOCK:
-            made = History()
+            created = History()
             if tensor._history is None:
-                tensor._history = made
-            found = tensor._history
-    return found
+                tensor._history = created
+            history = tensor._history
+    return history
 
 
 def extra_of(tensor: Tensor) -> Extra:
-    """The extra of a tensor, made if there is none."""
+    """Return the extra of a tensor; create it if there is none."""
     history: History = tensor._history or history_of(tensor)
     if history.extra is None:
         with HISTORY_LOCK:
@@ -359,7 +379,7 @@ def extra_of(tensor: Tensor) -> Extra:
 
 
 def listed_views(history: History) -> dict[int, "ReferenceType[Tensor]"]:
-    """The views of a base, an empty dict if there are none so far."""
+    """Return the views of a base, an empty dict if there are none so far."""
     if history.views is None:
         with HISTORY_LOCK:
             if history.views is None:
@@ -368,21 +388,21 @@ def listed_views(history: History) -> dict[int, "ReferenceType[Tensor]"]:
 
 
 def replace_node(history: History, node: Node, number: int) -> None:
-    """Make the tensor output `number` of `node`; what retains its gradient follows.
+    """Make the tensor output `number` of `node`, and move its `retain_grad` hook.
 
-    Hooks stay with the node that they were registered at.
+    Other hooks stay with the node that they were registered at.
     """
     extra, old = history.extra, history.node
-    kept = None
+    retained = None
     if extra is not None and extra.retains and old is not None and old.hooks:
-        kept = old.hooks.retained.pop(history.number, None)
+        retained = old.hooks.retained.pop(history.number, None)
     history.node, history.number = node, number
-    if kept is not None:
-        node.hooked().retained[number] = kept
+    if retained is not None:
+        node.hooked().retained[number] = retained
 
 
 # The references to a gradient that only the engine has: its list, the parameter or
-# variable of the function that asks, the parameter of `unshared`, and the argument of
+# variable of the calling function, the parameter of `unshared`, and the argument of
 # `getrefcount`.
 _ENGINE_ONLY = 4
 # To its elements: the tensor, the variable and the argument; the storage is one more.
@@ -390,7 +410,7 @@ _OWN_ELEMENTS = 3
 # To their storage: the place, the variable and the argument.
 _OWN_STORAGE = 3
 
-# Devices with all operators; a backend that grows may have `add` and no `add_` yet.
+# Devices with all operators; a backend may still have `add` without `add_`.
 _WRITES = ("cpu", "cuda")
 
 
@@ -400,8 +420,9 @@ class AccumulateGrad(Node):
     __slots__ = ("extra", "variable")
 
     def __init__(self, variable: Tensor, extra: Extra) -> None:
-        # Spelled out: every graph has one for each of its leaves.  Shape and device are
-        # what the leaf says, as those of its gradient are.
+        # Written without `super().__init__`: every graph has one for each of its
+        # leaves. Shape and device are read from the leaf, as its gradient must match
+        # them.
         self.next_edges = []
         self.metas = ((variable.shape, variable._dtype, variable.device),)
         self.sequence = next(SEQUENCE)
@@ -411,23 +432,23 @@ class AccumulateGrad(Node):
 
     @property
     def operator(self) -> str:
-        """The name of the node itself: no operator was called."""
+        """Return the name of the node itself: no operator was called."""
         return "AccumulateGrad"
 
     def name(self) -> str:
-        """`AccumulateGrad`."""
+        """Return `AccumulateGrad`."""
         return self.operator
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """Accumulate, unless the leaf was frozen meanwhile; no gradient goes on."""
+        """Accumulate the gradient, unless the leaf was frozen in the meantime."""
         gradient = gradients[0]
         extra = self.extra
         with extra.lock:
             if not self.variable.requires_grad:
                 pass
             elif extra.grad is None:
-                kept = not GRAD.enabled and unshared(gradient)
-                extra.grad = gradient if kept else copy_gradient(gradient)
+                steal = not GRAD.enabled and unshared(gradient)
+                extra.grad = gradient if steal else copy_gradient(gradient)
             elif GRAD.enabled:
                 extra.grad = add_gradients(extra.grad, gradient)
             else:
@@ -439,15 +460,15 @@ class AccumulateGrad(Node):
 
 
 def unshared(gradient: Tensor) -> bool:
-    """Whether only the engine refers to the gradient and its elements; counts frames.
+    """Return True if only the engine refers to the gradient and its elements.
 
-    The function that calls it has the gradient as a parameter or variable, and one list
-    of the engine has it besides.
+    It counts references: the calling function has the gradient as a parameter or
+    variable, and one list of the engine contains it.
     """
     flat, place = gradient._flat, gradient._place
     if flat is None or getrefcount(gradient) > _ENGINE_ONLY:
         return False
-    # An array that the tensor was made of may be in use elsewhere.
+    # The array that the tensor was created from may be in use elsewhere.
     if getattr(flat, "base", None) is not None:
         return False
     if place is None:
@@ -461,10 +482,11 @@ def unshared(gradient: Tensor) -> bool:
 
 
 def accumulate_buffer(before: Tensor, gradient: Tensor) -> Tensor:
-    """The sum of two gradients that meet; in the first one, if that is the engine's.
+    """Return the sum of two gradients; add in place if only the engine owns `before`.
 
-    Only where both lie alike: how a sum of its own lies must not depend on who has a
-    reference, since later sums round by the order in memory.
+    In place only where both have the same strides: the strides of a new sum must not
+    depend on the references to a gradient, since later sums round by the order in
+    memory.
     """
     if (
         not GRAD.enabled
@@ -482,23 +504,29 @@ def accumulate_buffer(before: Tensor, gradient: Tensor) -> Tensor:
 
 
 def add_gradients(before: Tensor, gradient: Tensor) -> Tensor:
-    """The sum of two gradients.
+    """Return the sum of two gradients.
 
-    Raises `AutogradMisuse` where a handler in Python gives none: without it, the
-    gradient would be a part of what it is.
+    Raises:
+        AutogradMisuse: a handler in Python returns no tensor; without the error, the
+            gradient would miss a part.
     """
     return _tensor(core.add(before, gradient), "core::add")
 
 
 def copy_gradient(gradient: Tensor) -> Tensor:
-    """A copy of a gradient.  Raises `AutogradMisuse`, as `add_gradients`."""
+    """Return a copy of a gradient.
+
+    Raises:
+        AutogradMisuse: as for `add_gradients`.
+    """
     return _tensor(core.clone(gradient), "core::clone")
 
 
 def accumulate(tensor: Tensor, gradient: Tensor, recorded: bool = False) -> None:
     """Add a gradient to that of a tensor; the first is copied, unless `recorded`.
 
-    Raises `AutogradMisuse`, as `add_gradients`.
+    Raises:
+        AutogradMisuse: as for `add_gradients`.
     """
     extra = extra_of(tensor)
     with extra.lock:
@@ -520,15 +548,15 @@ def _tensor(gradient: Tensor | None, operator: str) -> Tensor:
 
 
 def accumulator_of(leaf: Tensor) -> Node:
-    """The accumulator of a leaf, made if no graph has one."""
+    """Return the accumulator of a leaf; create it if no graph has one."""
     extra = extra_of(leaf)
-    known = extra.accumulator
-    found: Node | None = None if known is None else known()
-    if found is None:
+    reference = extra.accumulator
+    accumulator: Node | None = None if reference is None else reference()
+    if accumulator is None:
         with HISTORY_LOCK:
-            known = extra.accumulator
-            found = None if known is None else known()
-            if found is None:
-                found = AccumulateGrad(leaf, extra)
-                extra.accumulator = ref(found)
-    return found
+            reference = extra.accumulator
+            accumulator = None if reference is None else reference()
+            if accumulator is None:
+                accumulator = AccumulateGrad(leaf, extra)
+                extra.accumulator = ref(accumulator)
+    return accumulator

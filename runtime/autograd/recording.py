@@ -1,17 +1,18 @@
-"""Recording: the kernels at the Autograd keys, and what a recorded call leaves.
+"""Recording: the kernels at the Autograd keys, and the history of a recorded call.
 
-Such a kernel stands in the path of every call.  It takes its arguments as parameters,
-asks whether one that can have a gradient requires grad, and goes on below; if one does,
-and the thread records, then
+Such a kernel is on the path of every call. It tests whether an argument that can have a
+gradient requires grad, and calls the kernel below. If one does, and the thread records,
+then
 
-1. the edges of the arguments are taken (`edge_of`), and what the formulas need of them
-   is saved, in a node;
-2. the call goes on below, with the Autograd keys excluded for the thread, so that
-   kernels below record nothing;
+1. `edge_of` finds the edges of the arguments, and a node saves the values that the
+   formulas need of them;
+2. the call runs below, with the Autograd keys excluded for the thread, so that kernels
+   below do not record;
 3. the results become outputs of the node (`with_history`).
 
-Most operators take tensors and give one: all of this is one text then (`recorded_text`,
-which custom operators use too), compiled once for all whose arguments look alike:
+Most operators accept tensors and return one: then all of this is one generated function
+(`recorded_text`, which custom operators use too), compiled once for all signatures that
+look alike:
 
     def kernel(a0, a1, a2):
         if not (a0._requires_grad or a1._requires_grad) or not GRAD.enabled:
@@ -20,11 +21,11 @@ which custom operators use too), compiled once for all whose arguments look alik
         return result
 
 Rules:
-- an argument is asked only if a gradient for it can be recorded;
-- a node is made before the call and given to the results after it: a call that raises
-  leaves nothing;
+- an argument is tested only if a gradient for it can be recorded;
+- a node is created before the call and attached to the results after it: a call that
+  raises does not leave history;
 - None, which a handler in Python may return, is a result without history;
-- what writes to its arguments is in `runtime.autograd.inplace`.
+- `runtime.autograd.inplace` handles calls that write to their arguments.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,7 +57,7 @@ from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
-# Makes the function of a call from what is below and the keyset; see `linked`.
+# Creates the function of a call from the kernel below and the keyset; see `linked`.
 Factory = Callable[[Any, Any], Function]
 
 
@@ -64,7 +65,7 @@ BELOW_AUTOGRAD = Excluding(AUTOGRAD_KEYS.bits)
 
 
 def run_below(run: Function, *args: Any) -> Any:
-    """`run(*args)` with the Autograd keys excluded."""
+    """Return `run(*args)`, run with the Autograd keys excluded."""
     view = LOCAL.view
     LOCAL.view = BELOW_AUTOGRAD[view]
     try:
@@ -74,16 +75,16 @@ def run_below(run: Function, *args: Any) -> Any:
 
 
 def below_autograd(below: Any, keyset: KeySet) -> Function:
-    """The function that a kernel at an Autograd key runs, below all of these keys.
+    """Return the function that an Autograd kernel runs, below all Autograd keys.
 
-    Tensors of several backends may bring several, of which one is called.
+    Tensors of several backends may add several Autograd keys, of which one is called.
     """
     run: Function = below.for_keyset(keyset & AFTER_AUTOGRAD)
     return run
 
 
 def any_requires_grad(tensors: Sequence[Any]) -> bool:
-    """Whether one of the tensors requires grad; None is none."""
+    """Return True if one of the tensors requires grad; entries may be None."""
     for tensor in tensors:  # noqa: SIM110  # a generator costs more than the loop
         if tensor is not None and tensor._requires_grad:
             return True
@@ -93,9 +94,9 @@ def any_requires_grad(tensors: Sequence[Any]) -> bool:
 class OperatorNode(Node):
     """The node of one call of an operator that has formulas.
 
-    `values` is what was saved, None once it was let go.  `host` is the node that the
-    gradients come through where the call modified a view.  The text of a kernel makes
-    one without `__init__`.
+    `values` are the saved values, None after release. `host` restores saved results
+    where the call modified a view. The generated kernels create a node without
+    `__init__`.
     """
 
     __slots__ = ("derivatives", "host", "plan", "values")
@@ -106,7 +107,7 @@ class OperatorNode(Node):
         derivatives: Derivatives,
         plan: GradientPlan,
     ) -> None:
-        # Spelled out: a node is made for every call that is recorded.
+        # Written without `super().__init__`: every recorded call creates a node.
         self.next_edges = next_edges
         self.metas = ()
         self.sequence = next(SEQUENCE)
@@ -118,28 +119,32 @@ class OperatorNode(Node):
 
     @property
     def operator(self) -> str:
-        """The operator as it was called."""
+        """Return the name of the called operator."""
         return self.derivatives.operator
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """Run the formulas.  Raises `BackwardRefused`."""
-        found: Gradients = self.plan.run(self, gradients)
-        return found
+        """Run the formulas.
+
+        Raises:
+            BackwardRefused: the graph was freed, or a tensor was modified in place.
+        """
+        results: Gradients = self.plan.run(self, gradients)
+        return results
 
     def release(self) -> None:
-        """Let go of what was saved, if there are tensors among it."""
+        """Release the saved values, if there are tensors among them."""
         if self.plan.holds:
             self.values = None
 
     def keep_results(self, results: Sequence[Any]) -> None:
         """Save the results that the formulas need, now that they have their history."""
         for spec in self.plan.results:
-            result, kept = results[spec.place], None
+            result, saved = results[spec.place], None
             if result is not None:
-                kept = save_output(
+                saved = save_output(
                     result, spec.place if result._requires_grad else None
                 )
-            self.values.append(kept)  # type: ignore[union-attr]  # just made
+            self.values.append(saved)  # type: ignore[union-attr]  # just made
 
 
 def start(
@@ -147,9 +152,9 @@ def start(
     args: tuple[Any, ...],
     saved: Callable[[Tensor], Tensor] | None,
 ) -> OperatorNode:
-    """The node of a call that writes to its first argument, with what is saved.
+    """Return the node of a call that writes to its first argument, with saved values.
 
-    `saved` copies that argument, None if no element is about to be written.
+    `saved` copies that argument; it is None if no element is written.
     """
     mask, bit = 0, 1
     edges: list[Edge | None] = []
@@ -173,36 +178,36 @@ def start(
 
 
 def recording(schema: Schema, derivatives: Derivatives) -> Factory:
-    """At Autograd, of an operator that writes nothing."""
+    """Return the Autograd kernel of an operator that does not write."""
     call = derivatives.call
-    asked = tuple(_asked(schema, place) for place in call.places)
+    conditions = tuple(_requires_grad_test(schema, place) for place in call.places)
     single = derivatives.results == 1 and not derivatives.returns_list
 
     def factory(below: Any, keyset: Any) -> Function:
-        make = _recorded(len(call.names), call.places, asked, call.lists, single)
+        make = _recorded(len(call.names), call.places, conditions, call.lists, single)
         return make(below_autograd(below, keyset), derivatives, derivatives.plans)
 
     return factory
 
 
 def recorded_text(
-    given: str,
-    asked: Sequence[tuple[int, str]],
+    parameters: str,
+    conditions: Sequence[tuple[int, str]],
     node: str,
     start: Sequence[str],
     behind: Sequence[str],
 ) -> list[str]:
-    """The lines of a recorded call up to its `result`; `given` are its arguments.
+    """Return the lines of a recorded call of `parameters`, up to its `result`.
 
-    `asked` are the places of tensors, and what says that they require grad, or nothing
-    for a list of tensors.  `node` is the class of the node, whose other attributes
-    `start` sets, by the `mask` of what requires grad.  What is `behind` the call is
-    below Autograd too.
+    `conditions` are the positions of tensors, each with the expression that tests if it
+    requires grad, empty for a list of tensors. `node` is the class of the node, whose
+    other attributes `start` sets, by the `mask` of arguments that require grad. The
+    lines `behind` the call run below Autograd too.
     """
     text, edges = ["mask = 0"], []
-    for bit, (place, wanted) in enumerate(asked):
-        if wanted:
-            text += edge_text(place, bit, wanted)
+    for bit, (place, condition) in enumerate(conditions):
+        if condition:
+            text += edge_text(place, bit, condition)
             edges.append(f"e{place}")
         else:
             text.append(f"mask += {1 << bit}")
@@ -215,12 +220,12 @@ def recorded_text(
         *start,
         "view = LOCAL.view",
         "LOCAL.view = BELOW[view]",
-        *block("try:", [f"result = run({given})", *behind]),
+        *block("try:", [f"result = run({parameters})", *behind]),
         *block("finally:", ["LOCAL.view = view"]),
     ]
 
 
-# What these lines name.
+# The names that these lines refer to.
 RECORDED_NAMES: dict[str, Any] = {
     **HISTORY_NAMES,
     "BELOW": BELOW_AUTOGRAD,
@@ -233,10 +238,10 @@ RECORDED_NAMES: dict[str, Any] = {
 
 
 def _finished(node: OperatorNode, results: Any) -> Any:
-    """Several results with their history; some may have no gradient."""
-    given = with_histories(results, node, node.derivatives.constant)
-    node.keep_results(given)
-    return given if isinstance(results, list) else tuple(given)
+    """Return several results with their history; some may not have a gradient."""
+    outputs = with_histories(results, node, node.derivatives.constant)
+    node.keep_results(outputs)
+    return outputs if isinstance(results, list) else tuple(outputs)
 
 
 @template(
@@ -251,20 +256,20 @@ def _finished(node: OperatorNode, results: Any) -> Any:
 def _recorded(
     count: int,
     places: tuple[int, ...],
-    asked: tuple[str, ...],
+    conditions: tuple[str, ...],
     lists: bool,
     single: bool,
 ) -> list[str]:
-    given = numbered(count)
-    wanted = "" if lists else "a{0} is not None and a{0}._requires_grad"
+    parameters = numbered(count)
+    condition = "" if lists else "a{0} is not None and a{0}._requires_grad"
     text = recorded_text(
-        given,
-        [(place, wanted.format(place)) for place in places],
+        parameters,
+        [(place, condition.format(place)) for place in places],
         "OperatorNode",
         [
             "plan = plans.get(mask) or derivatives.plan(mask)",
             "node.derivatives, node.plan, node.host = derivatives, plan, None",
-            f"node.values = plan.keep({given})",
+            f"node.values = plan.keep({parameters})",
         ],
         [],
     )
@@ -276,10 +281,10 @@ def _recorded(
         "return result",
     ]
     return block(
-        f"def kernel({given}):",
+        f"def kernel({parameters}):",
         [
-            f"if not ({' or '.join(asked)}) or not GRAD.enabled:",
-            f"    return run({given})",
+            f"if not ({' or '.join(conditions)}) or not GRAD.enabled:",
+            f"    return run({parameters})",
             *text,
             *block("try:", end if single else ["return finished(node, result)"]),
             "except (AttributeError, IndexError, TypeError) as error:",
@@ -291,38 +296,40 @@ def _recorded(
 def grad_switch(
     schema: Schema, places: Sequence[int], record: Callable[[Function], Function]
 ) -> Factory:
-    """At Autograd: `record(run)` where an argument at one of `places` requires grad."""
-    asked = " or ".join([_asked(schema, place) for place in places])
+    """Return the kernel that runs `record(run)` if an argument at `places` requires
+    grad.
+    """
+    condition = " or ".join([_requires_grad_test(schema, place) for place in places])
 
     def factory(below: Any, keyset: Any) -> Function:
         run = below_autograd(below, keyset)
-        return _asking(len(schema.arguments), asked, False)(run, record(run))
+        return _grad_switch(len(schema.arguments), condition, False)(run, record(run))
 
     return factory
 
 
 def tolerant_grad_switch(schema: Schema, run: Function, record: Function) -> Function:
-    """`record` where a tensor may require grad; `run` where none does.
+    """Return a kernel that calls `record` if a tensor may require grad, or else `run`.
 
-    For operators of others: a tensor that does not say goes to `record`.
+    For user-defined operators: a tensor without the attribute counts as requiring grad.
     """
     places = tensor_places(schema)
     if not places:
         return run
     if schema.is_vararg:
         return record
-    asked = " or ".join([_asked(schema, place) for place in places])
-    return _asking(len(schema.arguments), asked, True)(run, record)
+    condition = " or ".join([_requires_grad_test(schema, place) for place in places])
+    return _grad_switch(len(schema.arguments), condition, True)(run, record)
 
 
 def tensor_places(schema: Schema) -> list[int]:
-    """The places of arguments that are tensors, or lists of them."""
+    """Return the positions of arguments that are tensors, or lists of them."""
     kinds = [kind_of(argument.type) for argument in schema.arguments]
     return [place for place, kind in enumerate(kinds) if kind != PLAIN]
 
 
-def _asked(schema: Schema, place: int) -> str:
-    """The text that says that the argument requires grad."""
+def _requires_grad_test(schema: Schema, place: int) -> str:
+    """Return the expression that is true if the argument requires grad."""
     kind = schema.arguments[place].type
     if kind_of(kind) == TENSORS:
         return f"any_requires_grad(a{place})"
@@ -337,17 +344,19 @@ def _asked(schema: Schema, place: int) -> str:
     GRAD=GRAD,
     any_requires_grad=any_requires_grad,
 )
-def _asking(count: int, asked: str, doubts: bool) -> list[str]:
-    given, ask = numbered(count), []
+def _grad_switch(count: int, condition: str, doubts: bool) -> list[str]:
+    parameters, ask = numbered(count), []
     if doubts:
-        ask = [f"try: asked = {asked}", "except AttributeError: asked = True"]
-        asked = "asked"
-    record = f"if ({asked}) and GRAD.enabled: return record({given})"
-    return block(f"def kernel({given}):", [*ask, record, f"return run({given})"])
+        ask = [f"try: asked = {condition}", "except AttributeError: asked = True"]
+        condition = "asked"
+    record = f"if ({condition}) and GRAD.enabled: return record({parameters})"
+    return block(
+        f"def kernel({parameters}):", [*ask, record, f"return run({parameters})"]
+    )
 
 
 def refusing_out(schema: Schema) -> Factory:
-    """At Autograd, of an out= form: nothing may require grad."""
+    """Return the Autograd kernel of an out= form, which refuses tensors with grad."""
     places, operator = tensor_places(schema), str(schema.name)
 
     def refuse(*args: Any) -> Any:

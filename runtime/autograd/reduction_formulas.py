@@ -1,12 +1,12 @@
-"""Formulas of reductions, products, and of what networks are made of.
+"""Formulas of reductions, products, and neural network functions.
 
-The gradient of a reduction comes back to the dimensions that were reduced: it is given
-these again, of size 1, and repeated over them.  Matrix products, linear layers and
-convolutions are linear in each argument, so that every gradient is another product of
-the same kind.  Softmax, normalisation, losses, dropout, embedding and pooling have a
-kernel for their gradient; where that has no formula of its own (layer_norm), a recorded
-backward pass computes the gradient from plain operators, which can be differentiated
-any number of times.
+The gradient of a reduction is expanded over the reduced dimensions: these are restored
+with size 1, and repeated. Matrix products, linear layers and convolutions are linear in
+each argument, so that every gradient is another product of the same kind. Softmax,
+normalisation, losses, dropout, embedding and pooling have a kernel for their gradient;
+where that kernel does not have a formula (layer_norm), a recorded backward pass
+computes the gradient from plain operators, which can be differentiated any number of
+times.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,15 @@ Shape = tuple[int, ...]
 
 
 def restored(value: Any, shape: Shape, dim: Sequence[int] | None, keepdim: bool) -> Any:
-    """What a reduction of `shape` gave, with the reduced dimensions of size 1.
+    """Return the result of a reduction of `shape` with the reduced dimensions of size
+    1.
 
-    One number stays as it is: it broadcasts to any shape.
+    A single number is returned unchanged: it broadcasts to any shape.
     """
     if keepdim or not value.shape:
         return value
-    kept = reduced_shape(shape, wrap_dims(dim, len(shape)), True)
-    return value if kept == value.shape else core.view(value, kept)
+    kept_shape = reduced_shape(shape, wrap_dims(dim, len(shape)), True)
+    return value if kept_shape == value.shape else core.view(value, kept_shape)
 
 
 def _repeated(grad: Any, shape: Shape, dim: Sequence[int] | None, keepdim: bool) -> Any:
@@ -49,10 +50,11 @@ def _mean(
 
 
 def _prod(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any:
-    """The product of the others: of all by this one, where none is zero.
+    """Return the product of the other elements: the full product divided by each.
 
-    Where one element is zero, only that one has a gradient; where several are, none.
-    That has no derivatives at zeros, so what is recorded is made without a division.
+    Where one element is zero, only that one has a gradient; where several are zero, no
+    element has one. This form has no derivatives at zeros, so a recorded pass computes
+    the product without a division.
     """
     shape = self.shape
     if GRAD.enabled:
@@ -70,7 +72,9 @@ def _prod(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any
 
 
 def _others(self: Any, dims: tuple[int, ...]) -> Any:
-    """The product of all others over `dims`, of each: of those before and after it."""
+    """Return, for each element, the product of those before and after it over
+    `dims`.
+    """
     shape = self.shape
     if 0 in shape:
         return core.ones_like(self)
@@ -80,24 +84,24 @@ def _others(self: Any, dims: tuple[int, ...]) -> Any:
     rows = core.reshape(moved, [*left, prod(shape[dim] for dim in dims)])
     last = [len(left)]
     after = core.flip(_before(core.flip(rows, last)), last)
-    found = core.reshape(core.mul(_before(rows), after), moved.shape)
+    products = core.reshape(core.mul(_before(rows), after), moved.shape)
     back = sorted(range(len(order)), key=order.__getitem__)
-    return core.permute(found, back)
+    return core.permute(products, back)
 
 
 def _before(rows: Any) -> Any:
-    """The product of the elements before each of a row, in steps that double."""
+    """Return the product of the elements before each of a row, in doubling steps."""
     at = len(rows.shape) - 1
     size, step = rows.shape[at], 1
-    found = _shifted(rows, at, 1)
+    products = _shifted(rows, at, 1)
     while step < size - 1:
-        found = core.mul(found, _shifted(found, at, step))
+        products = core.mul(products, _shifted(products, at, step))
         step *= 2
-    return found
+    return products
 
 
 def _shifted(rows: Any, at: int, step: int) -> Any:
-    """The rows moved on by some places, which become ones."""
+    """Return the rows shifted by `step` places and filled with ones."""
     ones = core.ones_like(core.slice(rows, at, 0, step))
     return core.cat([ones, core.slice(rows, at, 0, rows.shape[at] - step)], at)
 
@@ -124,7 +128,7 @@ def _std(
     correction: Any,
     keepdim: bool,
 ) -> Any:
-    """The root of 0 has no slope; equal elements get the gradient 0."""
+    """Return the gradient of std; 0 for equal elements, where the root has no slope."""
     by_var = core.div(grad, core.mul(result, 2))
     by_var = core.masked_fill(by_var, core.eq(result, 0), 0)
     return _var(by_var, self, dim, correction, keepdim)
@@ -133,7 +137,7 @@ def _std(
 def _extreme(
     grad: Any, self: Any, result: Any, dim: Sequence[int] | None, keepdim: bool
 ) -> Any:
-    """Equal extremes share the gradient; so do NaN, of which each is one."""
+    """Return the gradient, shared among equal extremes; each NaN is an extreme."""
     shape = self.shape
     extreme = restored(result, shape, dim, keepdim)
     chosen = core.logical_or(core.eq(self, extreme), core.isnan(self))
@@ -146,7 +150,7 @@ def _all_extreme(grad: Any, self: Any, result: Any) -> Any:
 
 
 def _along(grad: Any, self_shape: Shape, dim: int, keepdim: bool, result1: Any) -> Any:
-    """The one that was chosen has the gradient."""
+    """Return the gradient at the chosen element, and zero elsewhere."""
     if not self_shape:
         return grad
     if not keepdim:
@@ -190,7 +194,7 @@ def _turned(matrices: Any) -> Any:
 
 
 def _rows(tensor: Any) -> Any:
-    """All dimensions but the last as one."""
+    """Return the matrix with all dimensions but the last combined."""
     shape = tensor.shape
     return tensor if len(shape) == 2 else core.reshape(tensor, [-1, shape[-1]])
 
@@ -235,10 +239,13 @@ def _conv2d_backward(
     groups: int,
     needs: Needs,
 ) -> tuple[Any, Any, Any]:
-    """The three gradients of a convolution are linear in grad, input and weight."""
+    """Return the gradients of the three gradients of a convolution.
+
+    They are linear in grad, input and weight.
+    """
     by_input, by_weight, by_bias = grads
     how = (stride, padding, dilation, groups)
-    found: list[Any] = [None, None, None]
+    gradients: list[Any] = [None, None, None]
     if needs[0]:
         parts = []
         if by_input is not None:
@@ -247,14 +254,18 @@ def _conv2d_backward(
             parts.append(core.conv2d(input_, by_weight, None, *how))
         if by_bias is not None:
             parts.append(core.expand(core.view(by_bias, [-1, 1, 1]), grad.shape))
-        found[0] = _sum(parts)
+        gradients[0] = _sum(parts)
     if needs[1] and by_weight is not None:
         mask = [True, False, False]
-        found[1] = core.conv2d_backward(grad, input_, by_weight, False, *how, mask)[0]
+        gradients[1] = core.conv2d_backward(grad, input_, by_weight, False, *how, mask)[
+            0
+        ]
     if needs[2] and by_input is not None:
         mask = [False, True, False]
-        found[2] = core.conv2d_backward(grad, by_input, weight, False, *how, mask)[1]
-    return found[0], found[1], found[2]
+        gradients[2] = core.conv2d_backward(grad, by_input, weight, False, *how, mask)[
+            1
+        ]
+    return gradients[0], gradients[1], gradients[2]
 
 
 def _sum(parts: Sequence[Any]) -> Any:
@@ -400,7 +411,7 @@ NETWORKS: dict[str, Formulas] = {
     "max_pool2d_backward": {"grad": _max_pool2d_backward, "self": nothing_of},
 }
 
-# Results that are computed for the backward pass only.
+# Results that only the backward pass uses.
 CONSTANT_RESULTS = {
     "native_layer_norm": frozenset({1, 2}),
     "nll_loss_forward": frozenset({1}),

@@ -10,15 +10,14 @@ not loaded only to add something to it:
 
     register_plug_in    what is to be added, and to which area; `close` takes it back
     ready               an area says that it is loaded: the last line of its `__init__`
-    add_row             one row for a table of an area, as `register_...` of it adds it
 
 Rules:
 - a hook is set by one module, once; a module whose first import was interrupted sets it
   again, and any other one may not (`AssertionError`);
 - `answer` is None until then, where being without an answer means something;
 - an area of a plug-in is a package by its full name (`runtime.script.emission`), an
-  addition a function that returns the functions which take back what it has added; they
-  are called in the reverse order;
+  addition a function that returns a handle for each part that it has added; they are
+  closed in the reverse order;
 - an addition is made once for each registration, in the order of the registrations;
 - this module knows all hooks and no plug-in.
 """
@@ -27,13 +26,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from everyorder.runtime.base.locks import LOADING
+from everyorder.runtime.base.registry import Closeable
 
 A = TypeVar("A")
-K = TypeVar("K")
-V = TypeVar("V")
 
-Remove = Callable[[], None]
-Install = Callable[[], Iterable[Remove]]
+Install = Callable[[], Iterable[Closeable]]
 
 
 class Hook(Generic[A]):
@@ -52,7 +49,7 @@ class Hook(Generic[A]):
         self.answer = answer
 
     def get(self) -> A:
-        """The answer, where the area that gives it is certainly loaded."""
+        """Return the answer; the area that sets it is loaded."""
         assert self.answer is not None, f"{self.question}: nobody has answered"
         return self.answer
 
@@ -69,12 +66,12 @@ class TraceObserver(Protocol):
     def call_function(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """A call of a compiled function."""
+        """Record a call of a compiled function."""
 
     def fork(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """A fork; returns a future."""
+        """Record a fork and return its future."""
 
 
 # Asked by schemas, answered by tensors.
@@ -112,27 +109,27 @@ _PLUG_INS: list["PlugIn"] = []
 class PlugIn:
     """An addition to an area; `close` takes it back."""
 
-    __slots__ = ("area", "install", "removes")
+    __slots__ = ("area", "handles", "install")
 
     def __init__(self, area: str, install: Install) -> None:
         self.area = area
         self.install = install
-        # What takes back what was added; None: nothing has been.
-        self.removes: list[Remove] | None = None
+        # The handles of the added parts; None: nothing has been added.
+        self.handles: list[Closeable] | None = None
 
     def add(self) -> None:
         """Make the addition, unless it has been made."""
-        if self.removes is None:
-            self.removes = []
-            self.removes += self.install()
+        if self.handles is None:
+            self.handles = []
+            self.handles += self.install()
 
     def close(self) -> None:
         """Take back what was added, and add nothing later; again is harmless."""
         with LOADING:
             if self in _PLUG_INS:
                 _PLUG_INS.remove(self)
-            while self.removes:
-                self.removes.pop()()
+            while self.handles:
+                self.handles.pop().close()
 
     def __enter__(self) -> Self:
         return self
@@ -158,18 +155,3 @@ def ready(area: str) -> None:
         for each in tuple(_PLUG_INS):
             if each.area == area:
                 each.add()
-
-
-def add_row(table: dict[K, V], key: K, value: V, taken: str = "is there") -> Remove:
-    """Put a row of a plug-in into a table; what comes back takes it out again.
-
-    `taken` says of a key, in an assertion, what it is or has already.
-    """
-    assert key not in table, f"{key} {taken} already"
-    table[key] = value
-
-    def remove() -> None:
-        if table.get(key) is value:
-            del table[key]
-
-    return remove

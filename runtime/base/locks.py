@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
-# Outermost first: the order in which one thread may acquire several.
+# In any order: `_before` holds none of them while it waits for another one.
 _AWAITED: list[RLock] = []
 _RENEWED: WeakSet[Any] = WeakSet()
 
@@ -66,8 +66,26 @@ def load(name: str) -> ModuleType:
 
 
 def _before() -> None:
-    for lock in _AWAITED:
-        lock.acquire()
+    """Acquire every awaited lock, in an order that no other thread has to know.
+
+    Waiting for one lock while holding another would deadlock with a thread that takes
+    the same two the other way round: a compile holds the compiler's lock and loads.
+    """
+    first = 0
+    while True:
+        _AWAITED[first].acquire()
+        acquired = [first]
+        for number, lock in enumerate(_AWAITED):
+            if number == first:
+                continue
+            if not lock.acquire(blocking=False):
+                first = number
+                break
+            acquired.append(number)
+        else:
+            return
+        for number in acquired:
+            _AWAITED[number].release()
 
 
 def _after() -> None:

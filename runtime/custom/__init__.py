@@ -1,4 +1,6 @@
-"""Custom operators: operators made of Python functions, and what is added to them."""
+"""Custom operators: operators defined by Python functions, and their additional
+kernels.
+"""
 
 from everyorder.runtime.custom.decorator import custom_op, infer_schema
 from everyorder.runtime.custom.definition import CustomOpDef

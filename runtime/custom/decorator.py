@@ -1,4 +1,4 @@
-"""`custom_op`: a Python function becomes an operator.
+"""`custom_op`: turn a Python function into an operator.
 
     @custom_op("mylib::scale", mutates_args=())
     def scale(x: Tensor, factor: float = 2.0) -> Tensor:
@@ -6,16 +6,16 @@
 
     scale(x)                            # calls the operator `mylib::scale`
 
-The schema is what the annotations say (`runtime.schema.annotation`), and what
-`mutates_args` and the tags `inplace` and `out` add to it; or it is given as text.
+The schema is derived from the annotations (`runtime.schema.annotation`), from
+`mutates_args`, and from the tags `inplace` and `out`; or the caller passes it as text.
 
 Rules:
-- everything about the new operator that can be refused by itself is refused before the
-  older one of its name is closed;
+- every check of the new operator that does not depend on the older one runs before the
+  older operator of its name is closed;
 - `"unknown"` means every tensor, also optional ones and those in lists;
 - the i-th parameter, if it is written to, belongs to the alias set `a{i}`;
-- an in-place function returns its first parameter, an out= form its keyword-only
-  written ones, in order; nothing else that is returned is an argument.
+- an in-place function returns its first parameter, an out= form its written
+  keyword-only parameters, in order; other results must not be arguments.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,20 +48,22 @@ from everyorder.runtime.schema.signature import (
 )
 from everyorder.runtime.schema.types import TensorType, holds_tensors
 
-# Every custom operator has it: its schema says what it does.
+# Every custom operator has this tag: its schema describes its behavior.
 COMPLIANT = "pt2_compliant_tag"
 
-# The word for: nobody knows, so every tensor may be written to.
+# The value of `mutates_args` for unknown writes: every tensor may be written to.
 UNKNOWN = "unknown"
 
 _ANNOTATE = "Annotate every parameter and the result, or write the schema yourself."
 
 
 class Custom(Protocol):
-    """What `custom_op` without a function is: it keeps the signature."""
+    """The decorator that `custom_op` returns without a function; it keeps the
+    signature.
+    """
 
     def __call__(self, function: Callable[P, R], /) -> CustomOpDef[P, R]:
-        """The operator of the function."""
+        """Return the operator of the function."""
 
 
 @overload
@@ -103,30 +105,30 @@ def custom_op(
     tags: str | Iterable[str] | None = None,
     dispatcher: Dispatcher | None = None,
 ) -> Any:
-    """Make an operator of a function; without `fn`, a decorator that does.
+    """Define an operator by a function; without `fn`, return a decorator that does.
 
     A live custom operator of the same name is closed.
 
     Args:
         name: `namespace::name`, with `.overload` if it is one of several.
-        fn: the kernel; annotated whole, unless `schema` is given.
+        fn: the kernel; fully annotated, unless `schema` is passed.
         mutates_args: the arguments that `fn` writes to, or `"unknown"`: any tensor.
         device_types: the devices that `fn` is for; all, if None.
         schema: arguments and results, as `"(Tensor x, int n=1) -> Tensor"`.
         tags: of `runtime.schema.schema.TAGS`.
         dispatcher: the default dispatcher if None; on any other one, the operator lives
-            as long as what is returned is kept.
+            as long as the caller holds the returned definition.
 
     Returns:
         A `CustomOpDef`.
 
     Raises:
-        DefinitionRefused: the name has no namespace.
-        InferenceError, SchemaError: the annotations, or the text, are no schema.
-        DefinitionRefused: `mutates_args`.
-        DefinitionRefused: a tensor by name only, without the tag `out`.
-        DefinitionRefused: `fn` cannot be called as the schema says.
-        DefinitionRefused: for some devices, but no argument says which.
+        DefinitionRefused: the name does not have a namespace.
+        InferenceError, SchemaError: the annotations, or the text, do not form a schema.
+        DefinitionRefused: `mutates_args` is malformed or names an unknown argument.
+        DefinitionRefused: a tensor is keyword-only, without the tag `out`.
+        DefinitionRefused: `fn` cannot be called according to the schema.
+        DefinitionRefused: it is for some devices, but no argument selects the device.
         Conflict: a library has defined an operator of that name.
     """
     origin = origin_of_caller()
@@ -147,9 +149,11 @@ def custom_op(
 
 
 def parse_signature(name: OperatorName, text: str) -> Schema:
-    """The schema of an operator from its arguments and results, as text.
+    """Return the schema of an operator from the text of its arguments and results.
 
-    Raises `DefinitionRefused`, and `SchemaSyntaxError` for what is wrong inside.
+    Raises:
+        DefinitionRefused: the text does not have this form.
+        SchemaSyntaxError: an argument or result is malformed.
     """
     operator, fault = str(name), ""
     if not isinstance(text, str) or not fullmatch(r"\s*\(.*\)\s*->.*", text, DOTALL):
@@ -161,9 +165,11 @@ def parse_signature(name: OperatorName, text: str) -> Schema:
 
 
 def qualified(name: str) -> OperatorName:
-    """The name of an operator with its namespace.
+    """Return the name of an operator with its namespace.
 
-    Raises `DefinitionRefused`, and `SchemaSyntaxError` for what is no name.
+    Raises:
+        DefinitionRefused: the name does not have a namespace.
+        SchemaSyntaxError: the text is not a name.
     """
     parsed = parse_name(name) if isinstance(name, str) and name else None
     if parsed is None or parsed.namespace is None:
@@ -181,24 +187,24 @@ def _named(
     text: str | None,
     tags: tuple[str, ...],
 ) -> Schema:
-    """The schema, with its name."""
-    wanted = qualified(name)
-    # Given as an iterator, it is read once.
+    """Return the schema, with its name."""
+    qualname = qualified(name)
+    # Read it once: it may be an iterator.
     declared = names_of(mutates_args)
     if text is None:
         mutated = "unknown" if declared is None else declared
-        return replace(schema_of(function, mutated, tags), name=wanted)
-    schema = parse_signature(wanted, text)
+        return replace(schema_of(function, mutated, tags), name=qualname)
+    schema = parse_signature(qualname, text)
     if schema.is_vararg or schema.is_varret:
         fault = "has `...`, but a function has arguments and results that are known"
         raise DefinitionRefused(
-            code="MalformedSignature", operator=str(wanted), found=text, fault=fault
+            code="MalformedSignature", operator=str(qualname), found=text, fault=fault
         )
     written = {argument.name for argument in schema.arguments if argument.is_write}
     if declared is not None and {*declared} != written:
         raise DefinitionRefused(
             code="MutationMismatch",
-            operator=str(wanted),
+            operator=str(qualname),
             schema=str(schema),
             declared=tuple(sorted({*declared})),
             written=tuple(sorted(written)),
@@ -212,7 +218,10 @@ def _check(
     devices: Devices,
     tags: tuple[str, ...],
 ) -> None:
-    """Whether an operator can be made of these.  Raises as `custom_op`."""
+    """Check that an operator can be defined from these arguments of `custom_op`.
+
+    Raises the errors of `custom_op`.
+    """
     check_kind(schema.name.namespace or "", "FRAGMENT", None)
     check_definition(schema, tags)
     for argument in schema.arguments:
@@ -237,19 +246,19 @@ def infer_schema(
     op_name: str | None = None,
     tags: str | Iterable[str] | None = (),
 ) -> str:
-    """The schema that the annotations of `fn` mean, as text.
+    """Return the schema that the annotations of `fn` describe, as text.
 
     Args:
-        fn: annotated whole, its result too.
+        fn: fully annotated, including its result.
         mutates_args: the parameters that `fn` writes to, or `"unknown"`.
-        op_name: stands before the arguments, if given.
-        tags: `inplace` or `out` make written arguments results.
+        op_name: the name to put before the arguments, if any.
+        tags: `inplace` or `out` turn written arguments into results.
 
     Raises:
-        InferenceError: an annotation is missing or means nothing, a default has no
-            schema form, or `fn` takes any number of arguments.
-        DefinitionRefused: see `mutates_args`.
-        DefinitionRefused: `fn` is not what its tag says.
+        InferenceError: an annotation is missing or unknown, a default cannot be written
+            in a schema, or `fn` accepts any number of arguments.
+        DefinitionRefused: `mutates_args` is malformed.
+        DefinitionRefused: `fn` does not fit its tag.
     """
     schema = schema_of(fn, mutates_args, tag_names(tags))
     text = str(schema).partition("(")[2]
@@ -259,7 +268,7 @@ def infer_schema(
 def schema_of(
     fn: Callable[..., Any], mutates_args: Iterable[str] | str, tags: Iterable[str]
 ) -> Schema:
-    """As `infer_schema`: the schema itself, without a name."""
+    """Return the schema of `infer_schema` itself, without a name."""
     try:
         plain = infer_named_schema(fn)
     except InferenceError as error:
@@ -279,7 +288,11 @@ def schema_of(
 
 
 def names_of(mutates_args: Iterable[str] | str) -> tuple[str, ...] | None:
-    """The names in `mutates_args`, None for "unknown".  Raises `DefinitionRefused`."""
+    """Return the names in `mutates_args`, None for "unknown".
+
+    Raises:
+        DefinitionRefused: it is neither a list of names nor "unknown".
+    """
     if isinstance(mutates_args, str):
         if mutates_args != UNKNOWN:
             raise DefinitionRefused(
@@ -300,7 +313,7 @@ def names_of(mutates_args: Iterable[str] | str) -> tuple[str, ...] | None:
 
 
 def tag_names(tags: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Tags as they may be given: none, one, or several."""
+    """Return tags as a tuple: none, one, or several."""
     if tags is None:
         return ()
     return (tags,) if isinstance(tags, str) else tuple(tags)
@@ -329,13 +342,17 @@ def _written(
 
 
 def _write(place: int, argument: Argument) -> AliasInfo:
-    """The annotation of an argument that is written to."""
+    """Return the annotation of an argument that is written to."""
     own = (f"a{place}",)
     return placed_alias(argument.type, AliasInfo(own, own, True))
 
 
 def _tagged(function: str, schema: Schema, tags: frozenset[str]) -> Schema:
-    """The schema with the results that a tag asks for.  Raises `DefinitionRefused`."""
+    """Return the schema with the results that its tag requires.
+
+    Raises:
+        DefinitionRefused: the arguments or results do not fit the tag.
+    """
     tag = "inplace" if "inplace" in tags else "out"
     if tag not in tags:
         return schema

@@ -1,6 +1,6 @@
-"""Custom operators: what `custom_op` returns, and what can be added to it.
+"""Custom operators: the definition that `custom_op` returns, and its additions.
 
-All additions are registrations of one FRAGMENT library, and go with it:
+All additions are registrations of one FRAGMENT library, and end with it:
 
 | addition              | key                                   | kind             |
 |-----------------------|---------------------------------------|------------------|
@@ -15,13 +15,15 @@ All additions are registrations of one FRAGMENT library, and go with it:
 | `register_torch_...`  | none: a rule of a class               |                  |
 
 Rules:
-- what a second addition replaces is ended; a fake is ended after the new one is there;
-- whatever can be refused is refused before anything ends or is registered;
-- kernels know nothing of the definition: closed, or lost, it leaves nothing behind;
-- one on the default dispatcher stays until it is closed or made anew, whether or not
-  somebody keeps what `custom_op` returned, and is pickled by name; one on another
-  dispatcher lives as long as its owner keeps it, as a library does;
-- what users of torch.library look for and is not here says why (`ABSENT`).
+- a second addition ends the first; a fake kernel ends only after its successor is
+  registered;
+- all checks run before anything ends or is registered;
+- kernels do not refer to the definition: when it is closed, or freed, its kernels are
+  removed;
+- a definition on the default dispatcher lives until it is closed or defined again,
+  without a reference from its author, and is pickled by name; a definition on another
+  dispatcher lives as long as its owner refers to it, like a library;
+- for names of torch.library that do not exist here, `ABSENT` gives the reason.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,6 +41,7 @@ from typing import (
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from everyorder.runtime.autograd.recording import refusing_out
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.custom.gradient import gradient_kernel
 from everyorder.runtime.custom.kernel import (
     casting_to,
@@ -52,7 +55,7 @@ from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatche
 from everyorder.runtime.dispatch.handle import OperatorHandle, SignatureOf
 from everyorder.runtime.dispatch.kernel import Kernel, linked
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.dispatch.registration import Closeable, Registration
+from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.dispatch.registration_record import check_rule
 from everyorder.runtime.errors.call import OperatorGone
 from everyorder.runtime.errors.registration import LibraryMisuse, LookupFailed
@@ -64,19 +67,23 @@ Function = Callable[..., Any]
 
 Given = TypeVar("Given", bound=Function)
 
-# What the function of an operator takes and gives.
+# Parameters and result of an operator's function.
 P = ParamSpec("P")
 
 R = TypeVar("R")
 
-# One device type, several, or None for all at once.
+# One type of device, several, or None for all at once.
 Devices = str | Iterable[str] | None
 
 EVERYWHERE = DispatchKey.CompositeExplicitAutograd
 
 
 def keys_of(devices: Devices) -> tuple[DispatchKey, ...]:
-    """The keys at which a kernel for these devices stands.  Raises `UnknownDevice`."""
+    """Return the keys of a kernel for these devices.
+
+    Raises:
+        UnknownDevice: there is no such type of device.
+    """
     if devices is None:
         return (EVERYWHERE,)
     names = (devices,) if isinstance(devices, str) else devices
@@ -84,18 +91,18 @@ def keys_of(devices: Devices) -> tuple[DispatchKey, ...]:
 
 
 class CustomOpDef(Closeable, Generic[P, R]):
-    """An operator made of a Python function; calling it calls the operator.
+    """An operator defined by a Python function; calling it calls the operator.
 
-    Made by `custom_op`.  `handle` is its `OperatorHandle`, `schema` its schema.  Raises
-    as a handle when it is called, and besides:
+    Created by `custom_op`. `handle` is its `OperatorHandle`, `schema` its schema. A
+    call raises the errors of a handle, and in addition:
 
     Raises:
         KernelError: a result shares memory with an argument or another result.
-        KernelError: a result should be a written argument, and is not.
-        MissingFake: it was called with meta tensors, and has no fake kernel.
+        KernelError: a result that should be a written argument is another tensor.
+        MissingFake: it was called with meta tensors, and does not have a fake kernel.
     """
 
-    # What `inspect.signature` shows: the parameters that the schema has.
+    # For `inspect.signature`: the parameters of the schema.
     __signature__ = SignatureOf()
 
     def __init__(
@@ -118,16 +125,17 @@ class CustomOpDef(Closeable, Generic[P, R]):
         self._library = Library(
             namespace, "FRAGMENT", dispatcher=dispatcher, origin=origin
         )
-        # By key: the kernels for devices, switched on or off; and all registrations.
+        # By key: the kernels for devices, enabled or not; and all registrations.
         self._kernels: dict[DispatchKey, Kernel] = {}
         self._off: set[DispatchKey] = set()
         self._registered: dict[str, Registration] = {}
-        # By class, which need not be hashable, and which its rule keeps: the rules.
+        # Rules by the id of the class, which need not be hashable; its rule keeps it
+        # alive.
         self._rules: dict[int, Registration] = {}
         self._closed = False
         try:
-            # Found by its name before it is live: whoever is interrupted, the next one
-            # of that name ends it.
+            # Registered by name before it is live: if the constructor is interrupted,
+            # the next definition of that name closes this one.
             keep(self)
             self._library.define(schema, "FROM_SCHEMA", tags=tags)
             self._library.impl(self.name, first_fake(schema), "Meta")
@@ -141,7 +149,9 @@ class CustomOpDef(Closeable, Generic[P, R]):
             raise
 
     def _watch(self, tags: tuple[str, ...]) -> None:
-        """Register what follows from the schema: versions, views, no gradients."""
+        """Register the kernels that follow from the schema: versions, views, no
+        gradients.
+        """
         versions = version_kernel(self.schema)
         if versions is not None:
             self._library.impl(self.name, versions, "ADInplaceOrView")
@@ -152,8 +162,8 @@ class CustomOpDef(Closeable, Generic[P, R]):
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the operator.
 
-        Raises `OperatorGone` once it was closed, also if there is another one of its
-        name.
+        Raises:
+            OperatorGone: it was closed, also if another operator has its name now.
         """
         if self._closed:
             raise OperatorGone(operator=self.name)
@@ -170,12 +180,12 @@ class CustomOpDef(Closeable, Generic[P, R]):
     def register_kernel(
         self, device_types: Devices, fn: Function | None = None, /
     ) -> Any:
-        """Use `fn` on these devices (None: on all that have none); also a decorator.
+        """Use `fn` on these devices (None: all without a kernel); also a decorator.
 
         Raises:
             UnknownDevice: there is no such type of device.
-            DefinitionRefused: `fn` cannot be called as the schema says.
-            DefinitionRefused: no tensor, and no `device` argument, would choose it.
+            DefinitionRefused: `fn` cannot be called according to the schema.
+            DefinitionRefused: neither a tensor nor a `device` argument selects it.
             LibraryMisuse: the operator was closed.
         """
         if fn is None:
@@ -193,18 +203,20 @@ class CustomOpDef(Closeable, Generic[P, R]):
     def register_fake(self, fn: Given, /) -> Given:
         """Use `fn` for tensors without data; also a decorator.
 
-        It gets meta tensors, and returns what has the right shape, dtype and device.
+        It is called with meta tensors, and returns meta tensors of the right shape,
+        dtype and device.
 
         Raises:
-            DefinitionRefused: `fn` cannot be called as the schema says.
+            DefinitionRefused: `fn` cannot be called according to the schema.
             LibraryMisuse: the operator was closed.
         """
         self._check_open("register_fake")
         kernel = kernel_of(fn, self.schema)
-        # A kernel at Meta overrides without a warning: there always is one.
-        made = self._library.impl(self.name, kernel, "Meta")
+        # Register first: overriding a kernel at Meta does not warn, as there always is
+        # one.
+        registration = self._library.impl(self.name, kernel, "Meta")
         before = self._registered.get("fake")
-        self._registered["fake"] = made
+        self._registered["fake"] = registration
         if before is not None:
             before.close()
         return fn
@@ -212,10 +224,11 @@ class CustomOpDef(Closeable, Generic[P, R]):
     def register_autograd(
         self, backward: Function, /, *, setup_context: Function | None = None
     ) -> None:
-        """Use `backward(ctx, *gradients)` where the gradient is wanted.
+        """Use `backward(ctx, *gradients)` to compute the gradient.
 
-        `setup_context(ctx, inputs, output)`, with `keyword_only_inputs` before `output`
-        if the operator has such, saves what `backward` needs.
+        `setup_context(ctx, inputs, output)` saves the values that `backward` needs. If
+        the operator has keyword-only arguments, `keyword_only_inputs` precedes
+        `output`.
 
         Raises:
             DefinitionRefused: the operator writes to an argument.
@@ -227,10 +240,10 @@ class CustomOpDef(Closeable, Generic[P, R]):
         self._replace("Autograd", kernel)
 
     def register_autocast(self, device_type: str, cast_inputs: DType | str, /) -> None:
-        """In `autocast` on that device, cast floating-point tensors to `cast_inputs`.
+        """Cast floating-point tensors to `cast_inputs` in `autocast` on that device.
 
         Raises:
-            AutogradMisuse: the device or the dtype is not served.
+            AutogradMisuse: the device or the dtype is not supported.
             LibraryMisuse: the operator was closed.
         """
         self._check_open("register_autocast")
@@ -246,14 +259,14 @@ class CustomOpDef(Closeable, Generic[P, R]):
     ) -> Callable[[Given], Given]: ...
 
     def register_torch_dispatch(self, cls: type, fn: Function | None = None, /) -> Any:
-        """Use `fn` where a handler of the class `cls` meets the operator.
+        """Use `fn` where a handler of the class `cls` would handle the operator.
 
-        Called as a rule of `runtime.python_dispatch` is; replaces the operator's own
-        rule for that class; also a decorator.
+        `fn` is called like a rule of `runtime.torch_dispatch`; it replaces the
+        operator's own rule for that class. Also a decorator.
 
         Raises:
-            LibraryMisuse: `cls` is no class, or `fn` no function.
-            Conflict: somebody else has a rule for both.
+            LibraryMisuse: `cls` is not a class, or `fn` not a function.
+            Conflict: another library has a rule for both.
             LibraryMisuse: the operator was closed.
         """
         if fn is None:
@@ -271,13 +284,13 @@ class CustomOpDef(Closeable, Generic[P, R]):
     def set_kernel_enabled(
         self, device_type: str, enabled: bool = True
     ) -> Iterator[None]:
-        """Context: the kernel of a device is used, or is as if it were not there.
+        """Enable or disable the kernel of a device inside a `with` block.
 
-        Without it, a function for all devices serves, if there is one.  A kernel that
-        is registered while it is off stays off until the end.
+        Without it, the function for all devices runs, if there is one. A kernel that is
+        registered while it is disabled stays disabled until the end of the block.
 
         Raises:
-            LookupFailed: there is none for that device.
+            LookupFailed: there is no kernel for that device.
             UnknownDevice: there is no such type of device.
         """
         (key,) = keys_of(device_type)
@@ -298,26 +311,26 @@ class CustomOpDef(Closeable, Generic[P, R]):
 
     @property
     def closed(self) -> bool:
-        """Whether the operator was closed, or made anew under its name."""
+        """Return True if the operator was closed, or defined again under its name."""
         return self._closed
 
     def close(self) -> None:
-        """End the operator with everything added to it; the second time nothing.
+        """End the operator with all its additions; a second call has no effect.
 
-        Raises as `Library.close`.
+        Raises the errors of `Library.close`.
         """
         self.dispatcher.check_writable(f"close() of {self.name}")
-        # What is live goes first: interrupted, this is closed another time.
+        # Close the live part first: if this is interrupted, it can be closed again.
         self._library.close()
         self._closed = True
-        for held in (self._kernels, self._off, self._registered, self._rules):
-            held.clear()
+        for collection in (self._kernels, self._off, self._registered, self._rules):
+            collection.clear()
         forget(self)
 
-    def _check_open(self, asked: str) -> None:
+    def _check_open(self, call: str) -> None:
         if self._closed:
             raise LibraryMisuse(
-                code="LibraryClosed", call=f"{asked}(...)", library=repr(self._library)
+                code="LibraryClosed", call=f"{call}(...)", library=repr(self._library)
             )
 
     def _switch(self, key: DispatchKey, on: bool) -> None:
@@ -329,7 +342,7 @@ class CustomOpDef(Closeable, Generic[P, R]):
             self._off.add(key)
 
     def _replace(self, key: str, kernel: Kernel, once: bool = False) -> None:
-        """Register a kernel in place of the one that this definition has at the key."""
+        """Register a kernel in place of this definition's kernel at the key."""
         before = self._registered.get(key)
         if before is not None:
             if once:
@@ -338,13 +351,13 @@ class CustomOpDef(Closeable, Generic[P, R]):
         self._registered[key] = self._library.impl(self.name, kernel, key)
 
     def schemas(self) -> tuple[Schema, ...]:
-        """The one schema, as every operator has a tuple of those that are live."""
+        """Return the one schema, as a tuple like the live schemas of any operator."""
         return (self.schema,)
 
     if not TYPE_CHECKING:
-        # A checker says by itself what there is not.
+        # Only at run time: a type checker must report missing names itself.
         def __getattr__(self, name: str) -> Any:
-            # It may be a name of torch.library's.
+            # It may be a name of torch.library.
             raise missing(f"{type(self).__name__!r} object", name, self)
 
     def __copy__(self) -> Self:
@@ -361,22 +374,24 @@ class CustomOpDef(Closeable, Generic[P, R]):
 
 
 def restored_operator(dispatcher: Dispatcher, name: str) -> Any:
-    """The live operator that was pickled by name.
+    """Return the live operator that was pickled by name.
 
-    Raises `LookupFailed`, and `OperatorGone` if another kind of operator has it.
+    Raises:
+        LookupFailed: there is no operator of that name.
+        OperatorGone: another kind of operator has the name.
     """
-    found = live(dispatcher, name)
-    if found is None:
+    definition = live(dispatcher, name)
+    if definition is None:
         dispatcher.find_schema_or_raise(name)
         raise OperatorGone(operator=name)
-    return found
+    return definition
 
 
 def _shown(key: DispatchKey) -> str:
     return "all devices" if key is EVERYWHERE else key.name
 
 
-# By dispatcher and name; and those that nobody else keeps, of the default dispatcher.
+# By dispatcher and name; below, the definitions of the default dispatcher, kept alive.
 _LIVE: WeakKeyDictionary[
     Dispatcher, WeakValueDictionary[str, "CustomOpDef[..., Any]"]
 ] = WeakKeyDictionary()
@@ -384,41 +399,44 @@ _LIVE: WeakKeyDictionary[
 _KEPT: dict[str, "CustomOpDef[..., Any]"] = {}
 
 
-def keep(made: "CustomOpDef[..., Any]") -> None:
-    """Remember a definition by its name, in place of another one."""
-    _LIVE.setdefault(made.dispatcher, WeakValueDictionary())[made.name] = made
-    if made.dispatcher is default_dispatcher():
-        _KEPT[made.name] = made
+def keep(definition: "CustomOpDef[..., Any]") -> None:
+    """Register a definition by its name, in place of another one."""
+    _LIVE.setdefault(definition.dispatcher, WeakValueDictionary())[definition.name] = (
+        definition
+    )
+    if definition.dispatcher is default_dispatcher():
+        _KEPT[definition.name] = definition
 
 
 def live(dispatcher: Dispatcher, name: str) -> "CustomOpDef[..., Any] | None":
-    """The live definition of that name, None if there is none."""
+    """Return the live definition of that name, None if there is none."""
     named = _LIVE.get(dispatcher)
     return None if named is None else named.get(name)
 
 
-def forget(made: "CustomOpDef[..., Any]") -> None:
-    """Let go of a definition that is closed; another one of its name stays."""
-    if live(made.dispatcher, made.name) is made:
-        del _LIVE[made.dispatcher][made.name]
-    if _KEPT.get(made.name) is made:
-        del _KEPT[made.name]
+def forget(definition: "CustomOpDef[..., Any]") -> None:
+    """Release a closed definition; another one of its name stays."""
+    if live(definition.dispatcher, definition.name) is definition:
+        del _LIVE[definition.dispatcher][definition.name]
+    if _KEPT.get(definition.name) is definition:
+        del _KEPT[definition.name]
 
 
-# Name -> why it is not there, and what is.
+# Name -> the reason why it is absent, and the replacement.
 ABSENT = {
     "impl_abstract": "it is called register_fake",
-    "register_effect": "operators run in the order of their calls, and none is left "
-    "out",
-    "register_vmap": "nothing in this runtime makes batched tensors; a kernel of one's "
-    "own for them is Library.impl(op, kernel, 'FuncTorchBatched')",
+    "register_effect": "operators run in the order of their calls, and none is skipped",
+    "register_vmap": "this runtime does not create batched tensors; register a kernel "
+    "for them with Library.impl(op, kernel, 'FuncTorchBatched')",
     "triton_op": "there is no Triton; @register_kernel('cuda') takes any function",
     "wrap_triton": "there is no Triton; @register_kernel('cuda') takes any function",
 }
 
 
 def missing(owner: str, name: str, of: object = None) -> AttributeError:
-    """The error that `owner`, a module or an object in words, has no such name."""
+    """Return the error for a name that `owner`, a module or an object, does not
+    have.
+    """
     reason = ABSENT.get(name)
     text = f"{owner} has no attribute {name!r}"
     return AttributeError(f"{text}: {reason}" if reason else text, name=name, obj=of)

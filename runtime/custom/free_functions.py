@@ -1,23 +1,23 @@
 """Free functions: definitions and kernels for operators of any origin, by name.
 
-An operator is given as its name, of the default dispatcher, as a handle, as a packet of
-one overload, or as what `custom_op` returned.  For a live custom operator these are its
-methods.  For any other what is registered belongs to `lib`, or to a library of this
-module that is never closed, one for each namespace of the default dispatcher; a
-`Registration` that is returned ends one of its registrations all the same.
+An operator argument is a name, of the default dispatcher; a handle; a packet of one
+overload; or the result of `custom_op`. For a live custom operator these functions are
+its methods. For any other operator, the registrations belong to `lib`, or to a library
+of this module that is never closed, one for each namespace of the default dispatcher;
+closing a returned `Registration` still ends that registration.
 
-A kernel that overrides another one and calls it takes that one first:
+A kernel that overrides another one and calls it looks that one up first:
 
     before = get_kernel("mylib::scale", "CPU")
     library.impl("scale", mine, "CPU")      # mine calls before.call_boxed(keyset, x)
 
 Rules:
-- kernels given here are those of `Library.impl`: an annotated function gets every
-  argument, any other the arguments that differ from their defaults;
-- what the libraries of this module own says in dumps and warnings where it was
-  registered, as each is registered from everywhere;
-- a held kernel keeps all kernels that the operator had then, as those below it are
-  among them, and works as long as the operator is defined, by whomever.
+- kernels are passed as to `Library.impl`: an annotated function gets every argument,
+  any other the arguments that differ from their defaults;
+- registrations of this module's libraries show their own origin in dumps and warnings,
+  as each library is used from everywhere;
+- a saved kernel keeps all kernels that the operator had then, as those below it are
+  among them, and works as long as the operator is defined, by any library.
 """
 
 from collections.abc import Callable, Iterable
@@ -49,17 +49,17 @@ from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import OperatorName
 
-# What stands for an operator.
+# The values that identify an operator.
 Operator = str | OperatorHandle | OperatorPacket | CustomOpDef[..., Any]
 
 
 def handle_of(call: str, op: Operator) -> OperatorHandle:
-    """The handle of an operator, whether anything is registered for it or not.
+    """Return the handle of an operator, which need not have registrations.
 
     Raises:
-        DefinitionRefused, SchemaSyntaxError: the text is no name with a namespace.
+        DefinitionRefused, SchemaSyntaxError: the text is not a name with a namespace.
         DefinitionRefused: a packet of several overloads.
-        DefinitionRefused: nothing of the above.
+        DefinitionRefused: another type.
     """
     if isinstance(op, CustomOpDef):
         return op.handle
@@ -78,17 +78,23 @@ def handle_of(call: str, op: Operator) -> OperatorHandle:
 
 
 def dispatcher_of(handle: OperatorHandle) -> Dispatcher:
-    """The dispatcher of a handle."""
+    """Return the dispatcher of a handle."""
     return cast(Dispatcher, handle.dispatcher)
 
 
 def schema_of(handle: OperatorHandle) -> Schema:
-    """The schema of an operator.  Raises `LookupFailed`, which names near ones."""
+    """Return the schema of an operator.
+
+    Raises:
+        LookupFailed: there is no such operator; it lists similar names.
+    """
     return dispatcher_of(handle).find_schema_or_raise(str(handle.name))
 
 
 def custom_of(handle: OperatorHandle) -> CustomOpDef[..., Any] | None:
-    """The live custom operator behind a handle, None if it is of another kind."""
+    """Return the live custom operator behind a handle, None if it is of another
+    kind.
+    """
     return live(dispatcher_of(handle), str(handle.name))
 
 
@@ -101,20 +107,20 @@ def _only(call: str, packet: OperatorPacket) -> OperatorHandle:
             operator=packet._name.name,
             overloads=overloads,
         )
-    wanted = "" if overloads[0] == "default" else overloads[0]
-    return OperatorHandle(packet._dispatcher, OperatorName(packet._name.name, wanted))
+    overload = "" if overloads[0] == "default" else overloads[0]
+    return OperatorHandle(packet._dispatcher, OperatorName(packet._name.name, overload))
 
 
 Given = TypeVar("Given", bound=Callable[..., Any])
-# `impl` takes ready kernels as well: fallthrough, boxed(...), ...
+# `impl` accepts finished kernels as well: fallthrough, boxed(...), ...
 AnyKernel = TypeVar("AnyKernel", bound=Callable[..., Any] | Kernel)
 
-# What dumps show as the place of registration.
+# The place of registration in dumps.
 ORIGIN = "registered by name"
-# The word for a kernel that serves all devices.
+# The name for all devices.
 DEFAULT = "default"
 
-# Namespace -> the library of what nobody else owns.
+# Namespace -> the library of registrations without another owner.
 _KEPT: dict[str, Library] = {}
 
 
@@ -144,19 +150,19 @@ def define(
 ) -> Any:
     """Define an operator, as `define("mylib::f", "(Tensor x) -> Tensor")`.
 
-    `define(library, "f(Tensor x) -> Tensor")` decorates the function that is registered
-    at the library's key, or for all backends, under the schema.
+    `define(library, "f(Tensor x) -> Tensor")` is a decorator: it registers the function
+    under the schema, at the library's key or for all backends.
 
     Raises:
-        DefinitionRefused: the name has no namespace.
-        DefinitionRefused: the schema is not of the form above.
+        DefinitionRefused: the name does not have a namespace.
+        DefinitionRefused: the schema does not have the form above.
         SchemaSyntaxError, SchemaError, Conflict: as `Library.define`.
     """
     if isinstance(qualname, Library):
         return partial(_defined, qualname, schema, alias_analysis)
     name = qualified(qualname)
     full = parse_signature(name, schema)
-    owner = lib or _kept(name.namespace or "")
+    owner = lib or _shared_library(name.namespace or "")
     debug = None if lib else origin_of_caller()
     return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags), debug=debug)
 
@@ -207,14 +213,14 @@ def impl(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Register a kernel; without `fn`, a decorator that does.
+    """Register a kernel; without `fn`, return a decorator that does.
 
-    `impl(library, "f", "CPU")` is a decorator, too: of a kernel for an operator of the
-    library, at a key, or at the library's.  Else `types` are device types, dispatch
-    keys, or `"default"` for all devices.
+    `impl(library, "f", "CPU")` is a decorator too: of a kernel for an operator of the
+    library, at that key, or at the library's. Otherwise `types` are device types,
+    dispatch keys, or `"default"` for all devices.
 
     Raises:
-        UnknownDevice: a word that is nothing of these.
+        UnknownDevice: `types` contains another word.
         LibraryMisuse, Conflict: as `Library.impl`.
     """
     if isinstance(qualname, Library):
@@ -266,9 +272,9 @@ def register_kernel(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Use `fn` on these devices (None: all that have none); also a decorator.
+    """Use `fn` on these devices (None: all without a kernel); also a decorator.
 
-    Raises as `CustomOpDef.register_kernel`, or as `Library.impl`.
+    Raises the errors of `CustomOpDef.register_kernel`, or of `Library.impl`.
     """
     if fn is None:
         return partial(register_kernel, op, device_types, lib=lib)
@@ -312,7 +318,7 @@ def register_fake(
 
     Raises:
         LookupFailed: there is no such operator.
-        DefinitionRefused: it is made of other operators.
+        DefinitionRefused: it consists of other operators.
         LibraryMisuse, Conflict: as `Library.impl`, or `CustomOpDef.register_fake`.
     """
     if fn is None:
@@ -337,7 +343,7 @@ def register_autograd(
     setup_context: Callable[..., Any] | None = None,
     lib: Library | None = None,
 ) -> None:
-    """Use `backward` where the gradient of `op` is wanted.
+    """Use `backward` to compute the gradient of `op`.
 
     Raises:
         LookupFailed: there is no such operator.
@@ -361,9 +367,10 @@ def register_autocast(
     *,
     lib: Library | None = None,
 ) -> None:
-    """In `autocast` on that device, cast floating-point tensors to `cast_inputs`.
+    """Cast floating-point tensors to `cast_inputs` in `autocast` on that device.
 
-    Raises `AutogradMisuse`.
+    Raises:
+        AutogradMisuse: the device or the dtype is not supported.
     """
     handle = handle_of("register_autocast(...)", op)
     custom = custom_of(handle)
@@ -395,10 +402,10 @@ def register_torch_dispatch(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Use `fn` where a handler of the class `cls` meets `op`; also a decorator.
+    """Use `fn` where a handler of the class `cls` would handle `op`; also a decorator.
 
-    The rule of a custom operator goes with it, any other one with its library.  Raises
-    as `Library.rule`, or as `CustomOpDef.register_torch_dispatch`.
+    The rule of a custom operator ends with it, any other one with its library. Raises
+    the errors of `Library.rule`, or of `CustomOpDef.register_torch_dispatch`.
     """
     if fn is None:
         return partial(register_torch_dispatch, op, cls, lib=lib)
@@ -412,7 +419,11 @@ def register_torch_dispatch(
 
 
 def _key_of(word: str) -> DispatchKey:
-    """The key of a device type, or of that name.  Raises `UnknownDevice`."""
+    """Return the key of a device type, or the key of that name.
+
+    Raises:
+        UnknownDevice: the word is neither.
+    """
     if word == DEFAULT:
         return DispatchKey.CompositeExplicitAutograd
     if word in DispatchKey:
@@ -420,7 +431,9 @@ def _key_of(word: str) -> DispatchKey:
     try:
         return key_of_device(word)
     except UnknownDevice as error:
-        error.add_note("`default` means all devices; dispatch keys are taken as well")
+        error.add_note(
+            "`default` means all devices; dispatch keys are accepted as well"
+        )
         raise
 
 
@@ -431,11 +444,11 @@ def _owner(call: str, handle: OperatorHandle, lib: Library | None) -> Library:
         raise DefinitionRefused(
             code="LibraryNeeded", call=f"{call}(...)", operator=str(handle.name)
         )
-    return _kept(handle.name.namespace or "")
+    return _shared_library(handle.name.namespace or "")
 
 
 def _debug(lib: Library | None, fn: Any) -> str | None:
-    """The origin of a kernel in dumps; None for a library that was given."""
+    """Return the origin of a kernel in dumps; None for a library of the caller."""
     if lib is not None:
         return None
     origin = origin_of_caller(3)
@@ -444,15 +457,15 @@ def _debug(lib: Library | None, fn: Any) -> str | None:
     return f"{describe(fn)} ({origin})"
 
 
-def _kept(namespace: str) -> Library:
-    found = _KEPT.get(namespace)
-    return found or _KEPT.setdefault(
+def _shared_library(namespace: str) -> Library:
+    library = _KEPT.get(namespace)
+    return library or _KEPT.setdefault(
         namespace, Library(namespace, "FRAGMENT", origin=ORIGIN)
     )
 
 
 class SavedKernel:
-    """A kernel of an operator, as it was; made by `get_kernel`."""
+    """A kernel of an operator, as it was when `get_kernel` returned it."""
 
     __slots__ = ("_callee", "_caller", "key")
 
@@ -464,7 +477,7 @@ class SavedKernel:
         self.key = key
 
     def call_boxed(self, keyset: KeySet, /, *args: Any, **kwargs: Any) -> Any:
-        """Run the kernel with a keyset, of which it sees its own key and those below.
+        """Run the kernel with its own key and the lower keys of a keyset.
 
         Raises:
             OperatorGone: the operator is not defined any more.
@@ -489,25 +502,25 @@ class SavedKernel:
 
 
 def get_kernel(op: Operator, key: DispatchKey | str, /) -> SavedKernel:
-    """The kernel that a call of `op` with the highest key `key` runs now.
+    """Return the kernel that a call of `op` with the highest key `key` runs now.
 
     Raises:
         LookupFailed: there is no such key.
         LookupFailed: there is no such operator.
-        LookupFailed: it has none for the key, or the key is an alias.
+        LookupFailed: it has no kernel for the key, or the key is an alias.
     """
     handle = handle_of("get_kernel(...)", op)
     schema_of(handle)
-    wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+    dispatch_key = DispatchKey.parse(key) if isinstance(key, str) else key
     callee = OperatorRef(dispatcher_of(handle), handle.name, OperatorHandle)
     entry = callee.current_entry()
     caller = callee.caller(entry)
-    assert entry is not None, "its caller was there"
-    if wanted.slot is None or entry.table.slot(wanted.slot).kernel is None:
+    assert entry is not None, "`caller` raises for an operator without an entry"
+    if dispatch_key.slot is None or entry.table.slot(dispatch_key.slot).kernel is None:
         raise LookupFailed(
             code="NoKernelForKey",
             operator=str(handle.name),
-            key=wanted.name,
+            key=dispatch_key.name,
             available=tuple(sorted(each.name for each in entry.implementations)),
         )
-    return SavedKernel(callee, caller, wanted)
+    return SavedKernel(callee, caller, dispatch_key)

@@ -1,19 +1,19 @@
-"""The gradient of a custom operator: a kernel at Autograd, made of two functions.
+"""The gradient of a custom operator: an Autograd kernel built from two functions.
 
     def setup_context(ctx, inputs, output): ...
     def backward(ctx, *gradients): ...
 
-How it works: where no argument requires grad, the call goes on below and nothing else
-happens.  Otherwise it runs below Autograd; then `setup_context` may save what it needs
-of the positional arguments (all of them, defaults filled in) and of the output, and the
-results get a node.  If there are keyword-only arguments, it is called
-`setup_context(ctx, inputs, keyword_only_inputs, output)`, with a dictionary.
+How it works: if no argument requires grad, the kernel only calls the kernel below.
+Otherwise the call runs below Autograd; then `setup_context` may save values of the
+positional arguments (all of them, defaults filled in) and of the output, and the
+results get a node. If there are keyword-only arguments, the call is `setup_context(ctx,
+inputs, keyword_only_inputs, output)`, with a dictionary.
 
-Most operators make one tensor of tensors.  For them the whole kernel is a text,
-compiled once for all operators whose arguments look alike:
+Most operators compute one tensor from tensors. For them the whole kernel is generated
+code, compiled once for all operators with similar arguments:
 
     def kernel(a0, a1):
-        r0 = a0._requires_grad                # likewise a1
+        r0 = a0._requires_grad                # the same for a1
         if not (r0 or r1) or not GRAD.enabled: return run(a0, a1)
         ...                                   # as `runtime.autograd.recording`
         result = run(a0, a1)
@@ -21,20 +21,20 @@ compiled once for all operators whose arguments look alike:
         ...
         return result
 
-Any other goes through `recorded_lists`, and so does, of these, what is not so plain: a
-tensor that does not say whether it requires grad, an undefined one, and results that
+Other operators use `recorded_lists`, and so do the special cases of these: a tensor
+without the attribute `_requires_grad`, an undefined one, and results that
 `setup_context` has marked.
 
 Rules:
 - `backward` gets a gradient for each result, and returns one, or None, for each
   positional argument; for a list of tensors both are lists of its length, while a node
-  knows of flat lists only (`Formula`);
-- `setup_context` is called by the names above where it takes them, so that its order is
-  its own; else by position; what it saves is kept when the results have their history,
-  as it may be they that are saved;
+  uses flat lists only (`Formula`);
+- `setup_context` is called with the names above if it accepts them, so that its
+  parameters may have any order; else by position; the values that it saves are stored
+  after the results have their history, as they may be results;
 - a function that cannot be called so is refused when it is registered;
-- a formula is for operators that return new tensors or views and write nothing: what is
-  marked as dirty is refused.
+- a formula is for operators that return new tensors or views and do not write: tensors
+  marked as dirty are refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,18 +76,18 @@ Function = Callable[..., Any]
 def gradient_kernel(
     schema: Schema, backward: Function, setup_context: Function | None
 ) -> Kernel:
-    """The kernel at Autograd.
+    """Return the kernel at Autograd.
 
     Raises:
         DefinitionRefused: the operator writes to an argument.
-        LibraryMisuse: one of the two functions cannot be called as it has to be.
+        LibraryMisuse: one of the two functions cannot be called with its arguments.
     """
-    given: dict[str, Any] = {"backward": backward, "setup_context": setup_context}
-    for name, function in given.items():
+    functions: dict[str, Any] = {"backward": backward, "setup_context": setup_context}
+    for name, function in functions.items():
         if not callable(function) and (function is not None or name == "backward"):
-            found = type(function).__name__
+            kind = type(function).__name__
             raise LibraryMisuse(
-                code="WrongArgument", argument=name, expected="a function", found=found
+                code="WrongArgument", argument=name, expected="a function", found=kind
             )
     for argument in schema.arguments:
         if argument.is_write:
@@ -104,17 +104,18 @@ def gradient_kernel(
     form = "" if setup_context is None else _form(schema, setup_context)
 
     def factory(below: Any, keyset: Any) -> Function:
-        found: Schema = below.schema
+        current: Schema = below.schema
         run = below_autograd(below, keyset)
-        return _kernel(run, found, backward, form, setup_context)
+        return _kernel(run, current, backward, form, setup_context)
 
     return linked(factory, "autograd")
 
 
 def _form(schema: Schema, setup_context: Function) -> str:
-    """How `setup_context` is called, with `{}` for the texts of values.
+    """Return the arguments of the call of `setup_context`, with `{}` for values.
 
-    Raises `LibraryMisuse`.
+    Raises:
+        LibraryMisuse: it can be called neither by names nor by position.
     """
     words = {"ctx": "context", "inputs": "{inputs}"}
     if schema.kwarg_only_start < len(schema.arguments):
@@ -128,7 +129,11 @@ def _form(schema: Schema, setup_context: Function) -> str:
 
 
 def _check_takes(argument: str, function: Function, words: list[str]) -> None:
-    """Whether the function takes so many values.  Raises `LibraryMisuse`."""
+    """Check that the function accepts these values by position.
+
+    Raises:
+        LibraryMisuse: it does not.
+    """
     fault = _unfit(function, words, ())
     if fault is not None:
         raise LibraryMisuse(
@@ -142,18 +147,18 @@ def _check_takes(argument: str, function: Function, words: list[str]) -> None:
 def _unfit(
     function: Function, values: "list[str] | tuple[()]", names: "list[str] | tuple[()]"
 ) -> str | None:
-    """Why the function cannot be called so; None if it can.
+    """Return the reason why the function cannot be called so; None if it can.
 
-    One that shows no signature is believed to take values.
+    A function without a signature is assumed to accept values.
     """
     from inspect import signature
 
     try:
-        found = signature(function)
+        parameters = signature(function)
     except (TypeError, ValueError):
-        return "it shows no signature" if names else None
+        return "it does not have a signature" if names else None
     try:
-        found.bind(*values, **dict.fromkeys(names))
+        parameters.bind(*values, **dict.fromkeys(names))
     except TypeError as error:
         return str(error)
     return None
@@ -166,9 +171,9 @@ def _kernel(
     form: str,
     setup_context: Function | None,
 ) -> Function:
-    """The function of a call, recorded or not.
+    """Return the function of a call, recorded or not.
 
-    `form` is how `setup_context` is called, "" if there is none; see `_form`.
+    `form` are the arguments of `setup_context`, "" if there is none; see `_form`.
     """
     arguments, start = schema.arguments, schema.kwarg_only_start
     kinds = tuple(kind_of(argument.type) for argument in arguments[:start])
@@ -197,7 +202,7 @@ def _kernel(
 
 
 class _Needs(dict[int, tuple[bool, ...]]):
-    """Mask -> which positional arguments require grad, made when it is first met."""
+    """A cache from a mask to the positional arguments that require grad."""
 
     def __init__(self, count: int, places: tuple[int, ...]) -> None:
         self._count = count
@@ -207,14 +212,14 @@ class _Needs(dict[int, tuple[bool, ...]]):
         needs = [False] * self._count
         for bit, place in enumerate(self._places):
             needs[place] = bool(mask >> bit & 1)
-        found = self[mask] = tuple(needs)
-        return found
+        flags = self[mask] = tuple(needs)
+        return flags
 
 
 def setup_call(
     form: str, inputs: str, named: Sequence[str], values: Sequence[str]
 ) -> str:
-    """The text of the call of `setup_context`, of the form that `_form` gives."""
+    """Return the expression that calls `setup_context`, in the form of `_form`."""
     pairs = zip(named, values, strict=True)
     keywords = ", ".join(f"{name!r}: {value}" for name, value in pairs)
     return f"setup_context({form})".format(inputs=inputs, keywords=f"{{{keywords}}}")
@@ -228,7 +233,7 @@ def recorded_lists(
     setup_context: Function | None,
     kinds: tuple[int, ...],
 ) -> Function:
-    """The recorded call for any arguments and results; see `_kernel`."""
+    """Return the recorded call for any arguments and results; see `_kernel`."""
     operator, single = str(schema.name), len(schema.returns) == 1
     start, returns = len(kinds), returner(schema)
     named = tuple(argument.name for argument in schema.arguments[start:])
@@ -252,8 +257,8 @@ def recorded_lists(
         result = run_below(call)
         results = [result] if single else [*(result or ())]
         formula.outputs = _outputs(results)
-        given = finished(node, results)
-        return given[0] if single else tuple(given) or None
+        outputs = finished(node, results)
+        return outputs[0] if single else tuple(outputs) or None
 
     return record
 
@@ -268,7 +273,7 @@ def _setting_up(form: str, start: int, named: tuple[str, ...]) -> list[str]:
 def _inputs(
     kinds: tuple[int, ...], args: Sequence[Any]
 ) -> tuple[tuple[Any, ...], list[Any], list[Edge | None]]:
-    """Of each positional argument: whether it requires grad, its shape, its edges."""
+    """Return, for each positional argument: requires grad, shape, edges."""
     needs: list[Any] = []
     shapes: list[Any] = []
     edges: list[Edge | None] = []
@@ -277,11 +282,11 @@ def _inputs(
             needs.append(False)
             shapes.append(None)
             continue
-        found = edges_of([value] if kind == TENSOR else value)
-        wanted = tuple([edge is not None for edge in found])
-        needs.append(wanted[0] if kind == TENSOR else wanted)
-        shapes.append(1 if kind == TENSOR else (len(found),))
-        edges += found
+        value_edges = edges_of([value] if kind == TENSOR else value)
+        required = tuple([edge is not None for edge in value_edges])
+        needs.append(required[0] if kind == TENSOR else required)
+        shapes.append(1 if kind == TENSOR else (len(value_edges),))
+        edges += value_edges
     return tuple(needs), shapes, edges
 
 
@@ -290,11 +295,11 @@ def _outputs(results: Sequence[Any]) -> list[Any]:
 
 
 def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
-    """The results with their history, and the node with what it saved."""
+    """Return the results with their history; store the saved values in the node."""
     if node.context.dirty:
         raise function_misuse(
             node.context.function,
-            "marked a tensor as dirty, but writes to none by its schema",
+            "marked a tensor as dirty, but does not write to any by its schema",
             "leave mark_dirty out",
         )
     flat = [t for each in results for t in (each if isinstance(each, list) else [each])]
@@ -310,30 +315,33 @@ def finished(node: FunctionNode, results: list[Any]) -> list[Any]:
 
 
 class CallNode(FunctionNode):
-    """The node of one call, made without `__init__`: the text of a kernel sets it."""
+    """The node of one call, created without `__init__`: the generated kernel sets
+    it.
+    """
 
     __slots__ = ()
 
     def keep_with(self, result: Tensor) -> None:
-        """Take over what `setup_context` saved, the result perhaps among it.
+        """Save the values from `setup_context`, which may include the result.
 
-        Raises `WriteRefused`.
+        Raises:
+            WriteRefused: a value is an inference tensor.
         """
         context = self.context
-        kept: list[Any] = []
+        saved: list[Any] = []
         for tensor in context.to_save:
-            # As `save` does, where nothing is special.
+            # The usual case of `save`.
             if (
                 tensor is None
                 or tensor is result
                 or tensor.key_bits & TRACKED != TRACKED
             ):
-                kept.append(self._kept(tensor, 0 if tensor is result else None))
+                saved.append(self._saved_form(tensor, 0 if tensor is result else None))
             else:
                 place = tensor._place
-                kept.append((tensor, 0 if place is None else place[0].version))
-        self._saved = kept
-        # Kept by the node from now on: with the context a result would be a circle.
+                saved.append((tensor, 0 if place is None else place[0].version))
+        self._saved = saved
+        # The node owns the values now: a result in the context would form a cycle.
         context.to_save = ()
 
 
@@ -353,23 +361,24 @@ def _recording(
     setup: str,
     named: tuple[str, ...],
 ) -> list[str]:
-    """The text of `kernel`: `start` arguments are positional, `named` by name only.
+    """Return the lines of `kernel`: `start` positional arguments, then the `named`
+    ones.
 
-    `places` are those of tensors, each with whether it may be absent.
+    `places` are the positions of tensors, each with True if it may be None.
     """
-    given = numbered(start + len(named))
-    asked = [
+    parameters = numbered(start + len(named))
+    flags = [
         f"r{place} = {f'a{place} is not None and ' if absent else ''}"
         f"a{place}._requires_grad"
         for place, absent in places
     ]
     text = [
-        *block("try:", asked),
+        *block("try:", flags),
         "except AttributeError:",
-        f"    return others({given}) if GRAD.enabled else run({given})",
+        f"    return others({parameters}) if GRAD.enabled else run({parameters})",
         f"if not ({' or '.join([f'r{place}' for place, _ in places])}) or"
         " not GRAD.enabled:",
-        f"    return run({given})",
+        f"    return run({parameters})",
     ]
     behind = ["if not isinstance(result, Tensor): result = returns(result)"]
     if setup:
@@ -384,9 +393,9 @@ def _recording(
         f"node._places, node._arguments = slots, {len(places)}",
         "node._saved = NOTHING",
     ]
-    wanted = [(place, f"r{place}") for place, _ in places]
+    conditions = [(place, f"r{place}") for place, _ in places]
     text += [
-        *recorded_text(given, wanted, "CallNode", of_node, behind),
+        *recorded_text(parameters, conditions, "CallNode", of_node, behind),
         "try:",
         "    dtype = result._dtype",
         "except AttributeError:",
@@ -402,14 +411,14 @@ def _recording(
         *(["if context.to_save: node.keep_with(result)"] if setup else ()),
         "return result",
     ]
-    return block(f"def kernel({given}):", text)
+    return block(f"def kernel({parameters}):", text)
 
 
 class Formula:
-    """The `backward` of one call, for a node: gradients come and go in flat lists.
+    """The `backward` of one call, for a node, with flat lists of gradients.
 
     `inputs` are, for each positional argument, None for a plain value, 1 for a tensor,
-    a list's length as a tuple; `outputs` likewise for the results.
+    a list's length as a tuple; `outputs` are the same for the results.
     """
 
     __slots__ = ("_backward", "_schema", "inputs", "outputs")
@@ -427,23 +436,26 @@ class Formula:
         self.outputs = outputs
 
     def backward(self, context: Any, *gradients: Any) -> list[Any]:
-        """The gradients of all tensors among the arguments, in order.
+        """Return the gradients of all tensors among the arguments, in order.
 
-        Raises `KernelError`, and whatever the function raises.
+        Exceptions of `backward` propagate.
+
+        Raises:
+            KernelError: `backward` returns values that do not fit.
         """
-        given, rest = [], list(gradients)
+        arguments, rest = [], list(gradients)
         for output in self.outputs:
             if isinstance(output, tuple):
                 (count,) = output
-                given.append(rest[:count])
+                arguments.append(rest[:count])
                 del rest[:count]
             else:
-                given.append(rest.pop(0))
-        found = self._backward(context, *given)
-        several = isinstance(found, tuple) or (
-            isinstance(found, list) and len(self.inputs) != 1
+                arguments.append(rest.pop(0))
+        returned = self._backward(context, *arguments)
+        several = isinstance(returned, tuple) or (
+            isinstance(returned, list) and len(self.inputs) != 1
         )
-        return self._flat([*found] if several else [found])
+        return self._flat([*returned] if several else [returned])
 
     def _flat(self, results: list[Any]) -> list[Any]:
         count = len(self.inputs)
@@ -467,8 +479,8 @@ class Formula:
         if result is None:
             return [None] * count
         if not isinstance(result, (list, tuple)):
-            found = type(result).__name__
-            raise self._misfit(f"returned a {found} for the list `{name}`")
+            kind = type(result).__name__
+            raise self._misfit(f"returned a {kind} for the list `{name}`")
         if len(result) != count:
             fault = f"returned {len(result)} gradients for `{name}`, a list of {count}"
             raise self._misfit(fault)

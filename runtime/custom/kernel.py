@@ -1,9 +1,9 @@
-"""Kernels of custom operators: a function, called as it is, its results looked at.
+"""Kernels of custom operators: direct calls of a function, with checks of its results.
 
 A function is called with every argument by position, keyword-only ones by name, as
-kernels see them.  A function of no tensors' results is called as it is; else there is a
-text between a call and the function, compiled once for all operators whose arguments
-look alike.  A single fresh tensor costs two looks:
+kernels receive them. If the results contain no tensors, the function is the kernel;
+else generated code wraps the function, compiled once for all operators with similar
+arguments. A single fresh tensor costs two tests:
 
     def kernel(a0, a1):
         result = function(a0, a1)
@@ -28,37 +28,36 @@ Rules:
 
 | the result is annotated       | it must be                                          |
 |-------------------------------|-----------------------------------------------------|
-| not at all                    | a tensor that shares memory with nothing else       |
+| not at all                    | a tensor that does not share memory                 |
 | with the set of a written     | that argument itself                                |
 | argument                      |                                                     |
 | with the set of an argument   | another tensor, which may share that one's memory   |
 | that is not written to        |                                                     |
 
-- a tensor that was never viewed, with an array of its own, shares nothing; only for
-  others are storages and addresses compared.
+- a tensor that was never viewed, and owns its array, does not share memory; only for
+  other tensors are storages and addresses compared.
 
 Source of the table: custom operators of upstream 2.13, which compare storages only;
-here two storages on one array of NumPy's are found as well.
+here two storages on one NumPy array are detected as well.
 
 Other kernels follow from the schema:
 
 | at key           | the kernel                                                        |
 |------------------|-------------------------------------------------------------------|
-| Meta             | refuses by name, until `register_fake` is used; of an operator    |
-|                  | that only writes to its arguments it does nothing                 |
-| BackendSelect    | of an operator without tensors: that of its argument `device`,    |
-|                  | the CPU's if that is None                                         |
+| Meta             | refuses by name, until `register_fake` is used; does nothing for  |
+|                  | an operator that only writes to its arguments                     |
+| BackendSelect    | for an operator without tensors: selects the backend of its       |
+|                  | argument `device`, the CPU if that is None                        |
 | AutocastCPU, ... | casts tensors of the device, of a floating type other than        |
 |                  | float64, to one dtype, in lists too; the operator then runs       |
-|                  | without autocast, and the casts are not kept                      |
-| ADInplaceOrView  | keeps versions exact, and notes views                             |
+|                  | without autocast, and the casts are not cached                    |
+| ADInplaceOrView  | keeps versions exact, and registers views                         |
 
-A fake kernel may ask for sizes that depend on elements (`get_ctx`).  Sizes are numbers
-in this runtime, so that without elements nobody knows them; while an operator is
-checked, by `runtime.custom.opcheck`, its real results are there, and theirs are the
-sizes.
+A fake kernel may request sizes that depend on elements (`get_ctx`). Sizes are numbers
+in this runtime, so they are unknown without elements; while `runtime.custom.opcheck`
+checks an operator, it takes these sizes from the operator's real results.
 
-A result that shares the memory of an argument, as its schema says, follows it.
+A result that shares the memory of an argument, as its schema allows, follows it.
 """
 
 import threading
@@ -103,9 +102,10 @@ Function = Callable[..., Any]
 
 
 def kernel_of(function: Function, schema: Schema) -> Kernel:
-    """The kernel of a function for the operator of `schema`.
+    """Return the kernel of a function for the operator of `schema`.
 
-    Raises `DefinitionRefused`.
+    Raises:
+        DefinitionRefused: the function cannot be called according to the schema.
     """
     check_fit(function, schema)
     name = describe(function)
@@ -121,7 +121,7 @@ def kernel_of(function: Function, schema: Schema) -> Kernel:
     kinds = [kind_of(argument.type) for argument in arguments]
     tensors = tuple(place for place, kind in enumerate(kinds) if kind == TENSOR)
     only = schema.returns[0] if len(schema.returns) == 1 else None
-    # In a list of tensors one has to look for the result.
+    # A list of tensors must be searched for the result, so it has no fast test.
     plain = only is not None and only.type == TensorType and only.alias is None
     fresh = tensors if plain and TENSORS not in kinds else None
     return direct(
@@ -130,10 +130,12 @@ def kernel_of(function: Function, schema: Schema) -> Kernel:
 
 
 def check_fit(function: Any, schema: Schema) -> None:
-    """Whether the function takes what its operator is called with.
+    """Check that the function accepts the arguments of its operator.
 
-    One that shows no signature (a builtin, a ufunc) is believed.  Raises
-    `DefinitionRefused`.
+    A function without a signature (a builtin, a ufunc) is accepted.
+
+    Raises:
+        DefinitionRefused: it does not accept them.
     """
     from inspect import (
         isasyncgenfunction,
@@ -145,19 +147,19 @@ def check_fit(function: Any, schema: Schema) -> None:
     if not callable(function):
         raise _unfit(function, schema, "it cannot be called")
     if iscoroutinefunction(function) or isasyncgenfunction(function):
-        raise _unfit(function, schema, "it is `async`, and a call of it runs nothing")
+        raise _unfit(function, schema, "it is `async`, so that a call does not run it")
     if isgeneratorfunction(function):
         raise _unfit(
-            function, schema, "it has a `yield`, and a call of it runs nothing"
+            function, schema, "it has a `yield`, so that a call does not run it"
         )
     try:
-        found = signature(function)
+        parameters = signature(function)
     except (TypeError, ValueError):
         return
     start = schema.kwarg_only_start
     named = {argument.name: None for argument in schema.arguments[start:]}
     try:
-        found.bind(*[None] * start, **named)
+        parameters.bind(*[None] * start, **named)
     except TypeError as error:
         raise _unfit(function, schema, str(error)) from None
 
@@ -173,7 +175,7 @@ def _unfit(function: object, schema: Schema, fault: str) -> DefinitionRefused:
 
 
 class ResultCheck:
-    """Looks at the results of one kernel of one operator."""
+    """The check of the results of one kernel of one operator."""
 
     __slots__ = ("_kernel", "_names", "_schema", "_tied", "_views", "_written")
 
@@ -181,7 +183,7 @@ class ResultCheck:
         self._schema = schema
         self._kernel = kernel
         self._names = tuple(argument.name for argument in schema.arguments)
-        # As results are compared with them.
+        # In the form in which results are compared with them.
         self._written = frozenset(
             f"its argument `{argument.name}`"
             for argument in schema.arguments
@@ -197,15 +199,18 @@ class ResultCheck:
         )
 
     def __call__(self, result: Any, arguments: Sequence[Any]) -> None:
-        """Raises `KernelError`.
+        """Check the results of a call.
 
-        What is no tensor where one is due is for the conversion of results to refuse.
+        Values that are not tensors are left to the conversion of results.
+
+        Raises:
+            KernelError: a result shares memory, or is not the argument that it must be.
         """
         count = len(self._schema.returns)
         results = [result] if count == 1 else result
         if not isinstance(results, (tuple, list)) or len(results) != count:
             return
-        given = [*named_tensors(self._names, arguments)]
+        tensors = [*named_tensors(self._names, arguments)]
         before: list[tuple[str, Tensor]] = []
         for place, each in enumerate(results):
             tied = self._tied[place]
@@ -215,7 +220,7 @@ class ResultCheck:
                 continue
             views = self._views[place]
             for name, tensor in named_tensors([_label(count, place)], [each]):
-                self._compare(name, tensor, given, views)
+                self._compare(name, tensor, tensors, views)
                 for other, earlier in before:
                     if not views and shares(tensor, earlier):
                         raise self._aliased(name, tensor, other, earlier)
@@ -226,10 +231,10 @@ class ResultCheck:
         self,
         name: str,
         tensor: Tensor,
-        given: list[tuple[str, Tensor]],
+        tensors: list[tuple[str, Tensor]],
         views: frozenset[str],
     ) -> None:
-        for other, argument in given:
+        for other, argument in tensors:
             allowed = other.partition("[")[0] in views
             if argument is tensor or (not allowed and shares(tensor, argument)):
                 raise self._aliased(name, tensor, f"its argument `{other}`", argument)
@@ -260,9 +265,12 @@ class ResultCheck:
 
 
 def is_disjoint(result: Tensor, tensors: Sequence[Any]) -> bool:
-    """Whether a result certainly shares nothing with the tensors; None is none.
+    """Return True if a result certainly shares no memory with the tensors.
 
-    Raises `AttributeError` where the elements are not in arrays of the host.
+    None among the tensors is skipped.
+
+    Raises:
+        AttributeError: the elements are not in arrays of the host.
     """
     owner = _owner(result)
     for tensor in tensors:  # a generator costs more than the loop
@@ -272,7 +280,7 @@ def is_disjoint(result: Tensor, tensors: Sequence[Any]) -> bool:
 
 
 def shares(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are one, have one storage, or memory in common."""
+    """Return True if two tensors are one, have one storage, or share memory."""
     if one is other:
         return True
     place, place_of_other = one._place, other._place
@@ -291,20 +299,21 @@ def shares(one: Tensor, other: Tensor) -> bool:
 
 
 def _owner(tensor: Tensor) -> Any:
-    """The array that owns the memory; `AttributeError` if that is no array of NumPy's.
+    """Return the array that owns the memory; arrays of two owners are disjoint.
 
-    Arrays of two owners have nothing in common.
+    Raises:
+        AttributeError: the owner is not a NumPy array.
     """
     place = tensor._place
-    held: Any = tensor._flat if place is None else place[0].array
-    base = held.base
+    array: Any = tensor._flat if place is None else place[0].array
+    base = array.base
     while base is not None:
-        held, base = base, base.base
-    return held
+        array, base = base, base.base
+    return array
 
 
 def _extent(tensor: Tensor) -> tuple[int, int]:
-    """The addresses from the first element to behind the last; (0, 0) without any."""
+    """Return the addresses of the first element and after the last; (0, 0) if empty."""
     start = tensor.data_ptr()
     if not start or not tensor.numel():
         return 0, 0
@@ -314,7 +323,7 @@ def _extent(tensor: Tensor) -> tuple[int, int]:
 def named_tensors(
     names: Sequence[str], values: Iterable[Any], *, dicts: bool = False
 ) -> Iterator[tuple[str, Tensor]]:
-    """The tensors among values, and in lists (and dicts) of them, with their names."""
+    """Yield the tensors among values, and in lists (and dicts) of them, with names."""
     for name, value in zip(names, values, strict=False):
         if isinstance(value, Tensor):
             yield name, value
@@ -331,7 +340,7 @@ def _label(count: int, place: int) -> str:
 
 
 def origin_places(schema: Schema, result: int) -> frozenset[int]:
-    """The places of the arguments whose memory a result may share, by its sets."""
+    """Return the positions of the arguments whose memory a result may share."""
     sets = schema.returns[result].sets_after
     return frozenset(
         place
@@ -341,7 +350,7 @@ def origin_places(schema: Schema, result: int) -> frozenset[int]:
 
 
 def _written_origin(schema: Schema, result: int) -> int | None:
-    """The argument that a result must be, if it is annotated with a written one's."""
+    """Return the written argument that a result must be, or None."""
     for place in sorted(origin_places(schema, result)):
         argument = schema.arguments[place]
         single = argument.type == TensorType == schema.returns[result].type
@@ -354,12 +363,12 @@ def _written_origin(schema: Schema, result: int) -> int | None:
 def _kernel(
     passed: tuple[str, ...], looks: bool, fresh: tuple[int, ...] | None
 ) -> list[str]:
-    """A kernel that looks at its result, if it `looks`.
+    """Return the lines of a kernel that checks its result, if `looks` is true.
 
-    `fresh` are the places of tensors that the result is compared with first, if that is
-    enough for most results.
+    `fresh` are the positions of tensors with which the result is compared first, if
+    that is sufficient for most results.
     """
-    given = numbered(len(passed))
+    parameters = numbered(len(passed))
     body = [f"result = function({', '.join(passed)})"]
     if fresh is not None:
         compared = "".join([f"a{place}, " for place in fresh])
@@ -374,17 +383,17 @@ def _kernel(
             "    pass",
         ]
     if looks:
-        body.append(f"look(result, ({given}{',' if passed else ''}))")
-    return block(f"def kernel({given}):", [*body, "return result"])
+        body.append(f"look(result, ({parameters}{',' if passed else ''}))")
+    return block(f"def kernel({parameters}):", [*body, "return result"])
 
 
 def _by_name(name: str, place: int) -> str:
-    # Schemas have names that only a dictionary can hold.
+    # Schemas allow keywords as names, which only a dictionary can pass.
     return f"**{{{name!r}: a{place}}}" if iskeyword(name) else f"{name}=a{place}"
 
 
 def first_fake(schema: Schema) -> Kernel:
-    """The kernel of an operator without a fake of its own."""
+    """Return the fake kernel of an operator without `register_fake`."""
     returned = _written_results(schema)
     if returned is None:
         operator, text = str(schema.name), str(schema)
@@ -403,30 +412,32 @@ def first_fake(schema: Schema) -> Kernel:
 
 
 def _written_results(schema: Schema) -> list[int] | None:
-    """The arguments that are the results, if every result is one that is written to."""
+    """Return the written arguments that are the results; None if any result is not
+    one.
+    """
     if not schema.is_mutable:
         return None
-    found = []
+    written = []
     for result in range(len(schema.returns)):
         places = [
             p for p in origin_places(schema, result) if schema.arguments[p].is_write
         ]
         if len(places) != 1 or schema.returns[result].type != TensorType:
             return None
-        found += places
-    return found
+        written += places
+    return written
 
 
-# Sizes that no sample has, by which a dimension is known again: primes.
+# Sizes that do not occur in samples, so that a dimension can be identified: primes.
 UNLIKELY = (104_729, 104_743, 104_759, 104_761, 104_773, 104_779, 104_789, 104_801)
 
 
 class DynamicSizes:
-    """The sizes that a fake kernel gets, in the order in which it asks."""
+    """The sizes for a fake kernel, in the order of its requests."""
 
     def __init__(self, known: tuple[int, ...] = UNLIKELY) -> None:
         self.known = known
-        # What each has to lie between, as the kernel says.
+        # The bounds of each size, from the fake kernel.
         self.bounds: list[tuple[int, float]] = []
 
 
@@ -443,9 +454,10 @@ class FakeContext:
     __slots__ = ()
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> int:  # noqa: A002  # upstream's names
-        """A size that depends on the elements, of `min` to `max`.
+        """Return a size that depends on the elements, between `min` and `max`.
 
-        Raises `MissingFake` but while `opcheck` compares the kernel with the real one.
+        Raises:
+            MissingFake: `opcheck` is not comparing the kernel with the real one.
         """
         drawn = _CURRENT.drawn
         if drawn is None or len(drawn.bounds) == len(drawn.known):
@@ -457,13 +469,13 @@ class FakeContext:
 
 
 def get_ctx() -> FakeContext:
-    """For fake kernels: what makes sizes that depend on elements."""
+    """Return the context from which a fake kernel requests sizes."""
     return FakeContext()
 
 
 @contextmanager
 def dynamic_sizes(drawn: DynamicSizes) -> Iterator[DynamicSizes]:
-    """Have fake kernels of this thread get these sizes."""
+    """Supply the fake kernels of this thread with these sizes."""
     before, _CURRENT.drawn = _CURRENT.drawn, drawn
     try:
         yield drawn
@@ -472,12 +484,16 @@ def dynamic_sizes(drawn: DynamicSizes) -> Iterator[DynamicSizes]:
 
 
 def takes_tensors(schema: Schema) -> bool:
-    """Whether a call has tensors that say which backend is meant."""
+    """Return True if a call has tensors that select the backend."""
     return bool(tensor_places(schema))
 
 
 def selecting(schema: Schema) -> Kernel:
-    """The kernel for an operator without tensors.  Raises `DefinitionRefused`."""
+    """Return the BackendSelect kernel for an operator without tensors.
+
+    Raises:
+        DefinitionRefused: there is no `device` argument.
+    """
     for place, argument in enumerate(schema.arguments):
         kind = unwrap_optional(argument.type)
         if argument.name == "device" and kind == DeviceType:
@@ -488,18 +504,22 @@ def selecting(schema: Schema) -> Kernel:
 
 
 def casting_to(device: str, dtype: DType | str) -> tuple[DispatchKey, Kernel]:
-    """The key and the kernel.  Raises `AutogradMisuse` for what is not served."""
-    wanted = dtype_served(device, dtype, CASTABLE, ", ", optional=False)
-    assert wanted is not None, "none is refused"
+    """Return the autocast key and kernel.
+
+    Raises:
+        AutogradMisuse: the device or the dtype is not supported.
+    """
+    target = dtype_served(device, dtype, CASTABLE, ", ", optional=False)
+    assert target is not None, "none is refused"
 
     def cast(arguments: tuple[Any, ...]) -> list[Any]:
-        return [cast_to(each, wanted, device, keeps=False) for each in arguments]
+        return [cast_to(each, target, device, keeps=False) for each in arguments]
 
-    return DEVICES[device][0], linked(casting(cast), f"autocast_to_{wanted.name}")
+    return DEVICES[device][0], linked(casting(cast), f"autocast_to_{target.name}")
 
 
 def version_kernel(schema: Schema) -> Kernel | None:
-    """The kernel of an operator that writes, or returns views; None for all others."""
+    """Return the kernel of an operator that writes or returns views; else None."""
     if schema.is_mutable:
         return linked(bumping_once, "versions")
     if any(result.alias is not None for result in schema.returns):
@@ -517,7 +537,7 @@ def _following(below: Any, keyset: Any) -> Function:
         if not (GRAD.enabled or GRAD.follows):
             return result
         results = [result] if count == 1 else result
-        made = SEVERAL if len([*tensors_in(results)]) > 1 else ""
+        reason = SEVERAL if len([*tensors_in(results)]) > 1 else ""
         for places, each in zip(origins, results, strict=False):
             sources = [
                 (s, at) for at in sorted(places) for s in tensors_in([arguments[at]])
@@ -528,7 +548,7 @@ def _following(below: Any, keyset: Any) -> Function:
                         replay = None
                         if source is arguments[at] and source.key_bits & PYTHON:
                             replay = replay_of(below.operator, schema, at, *arguments)
-                        follow(source, view, made, operator, replay)
+                        follow(source, view, reason, operator, replay)
                         break
         return result
 

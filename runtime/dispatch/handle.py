@@ -357,7 +357,7 @@ def _results(caller: EntryInvoker, result: Any) -> list[Any]:
     return [] if result is None else [result]
 
 
-class PacketCallee(OperatorRef):
+class PacketRef(OperatorRef):
     """All overloads of one operator; its call stub is that of the unnamed one."""
 
     __slots__ = ()
@@ -415,7 +415,7 @@ class OperatorPacket(partial[Any]):
         packets = dispatcher.keyring.packets
         packet: Self | None = packets.get(name.name)
         if packet is None:
-            callee = PacketCallee(dispatcher, name, OperatorHandle)
+            callee = PacketRef(dispatcher, name, OperatorHandle)
             packet = super().__new__(cls, callee.call)
             packet._dispatcher = dispatcher
             packet._name = name

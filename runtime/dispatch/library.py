@@ -27,6 +27,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.dispatch.kernel import (
@@ -39,7 +40,6 @@ from everyorder.runtime.dispatch.kernel import (
     wrong_argument,
 )
 from everyorder.runtime.dispatch.registration import (
-    Closeable,
     OwnedRegistrations,
     Registration,
     register_tokens,

@@ -29,38 +29,16 @@ alone: an outdated head still leads to the end.
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import ref
 
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.dispatch.registration_record import (
     OperatorSpec,
     RegistrationRecord,
 )
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.dispatch.transition import is_live
-
-
-class Closeable:
-    """The base of every object that owns something until it is closed."""
-
-    __slots__ = ()
-
-    def close(self) -> None:
-        """Release what the object owns; closing twice is safe."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement close()")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 Tokens = tuple[RegistrationRecord, ...]
 # Records by the key of their registration.  The registration refers to none of them, so

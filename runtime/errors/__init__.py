@@ -3,7 +3,10 @@
 The modules of errors are imported on first access: most programs raise few errors.
 """
 
+from collections.abc import Callable
+from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from everyorder.runtime.errors.tensor import *
     from everyorder.runtime.errors.torch_dispatch import *
 
+# Imports an area.  `everyorder.runtime` sets it to `load`, which holds a lock that a
+# fork waits for: locks are a layer above errors.
+_load: Callable[[str], ModuleType] = import_module
+
 
 def __getattr__(name: str) -> Any:
     """Return an error class of one of the areas, or all their names as `__all__`.
@@ -27,14 +34,11 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: no area defines an error class of this name.
     """
-    from everyorder.runtime.base.locks import LOADING, load
-
     if name == "__all__" or not name.startswith("_"):
         every = globals().get("_EVERY")
         if every is None:
-            with LOADING:
-                areas = [load(f"{__name__}.{at.name}") for at in iter_modules(__path__)]
-            # Assigned in one step: other threads may read while this one fills it.
+            areas = [_load(f"{__name__}.{at.name}") for at in iter_modules(__path__)]
+            # Whole, or not at all: others look while this one does.
             every = {
                 name: kind for area in areas for name, kind in _errors(area).items()
             }

@@ -195,6 +195,21 @@ class LookupFailed(EveryorderError, LookupError):
         return f"Did you mean {', '.join(most)}{' or ' * bool(most)}{last}?"
 
 
+class AlreadyRegistered(EveryorderError, ValueError):
+    """A key of a registry is registered a second time, by the places of both calls."""
+
+    registry: str
+    key: str
+    first: str
+    again: str
+
+    words = """
+    AlreadyRegistered |
+        {registry}: {key} is registered at {first}, and again at {again}; \\
+        close the first registration, or choose another key
+    """
+
+
 class UnknownDevice(EveryorderError, ValueError):
     """A device string is not `type` or `type:index`, or does not name a known type."""
 

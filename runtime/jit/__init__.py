@@ -1,6 +1,7 @@
-"""Scripts: programs of Python compiled to graphs; the names of `torch.jit`.
+"""Scripts: Python programs compiled to graphs; the names of `torch.jit`.
 
-What is compiled runs as Python would, in its own interpreter, and can be saved.
+A compiled program runs as Python would run it, in a separate interpreter, and can be
+saved.
 """
 
 from typing import Final
@@ -85,12 +86,12 @@ __all__ = [
     "wait",
 ]
 
-# The names that programs for torch have for them.
+# The torch names for these.
 isinstance = is_of_type  # noqa: A001  # upstream's own name
 load = load_archive
 RecursiveScriptModule = ScriptModule
 TracerWarning = TraceWarning
-# Programs raise what they say, not a class of their own: this stands for all of it.
+# Programs raise ordinary exceptions, so that `Error` has to match any of them.
 Error = Exception
 _Await = Await
 _awaitable = awaitable

@@ -1,27 +1,27 @@
-"""`script`, `trace`, `save`, `load` and their like: the names of `torch.jit`.
+"""`script`, `trace`, `save`, `load` and related functions: the names of `torch.jit`.
 
-What other chapters make is handed to programs of Python here: compiled functions as
-`ScriptFunction`, functions of a text as a `CompilationUnit`.  What `script` does:
+This module exposes the results of the compiler to Python programs: compiled functions
+as `ScriptFunction`, the functions of a source text as a `CompilationUnit`. The effect
+of `script` on
 
-    a function                compiled now; the same one again is the same result
+    a function                compiled now; the same function has the same result
     a module                  compiled with all modules within it
-    a class                   its methods are compiled, and its objects are for scripts
+    a class                   its methods are compiled; scripts can use its objects
     an interface, an enum, a named tuple    declared
-    what is compiled          itself
+    a compiled object         returned unchanged
 
 Rules:
-- a Python function keeps what was compiled of it, and is not kept alive by that: both
-  go together;
-- `example_inputs` are calls: the types of their arguments are those of parameters
-  without annotation, where several calls differ the type into which all fit;
-- a compiled function means, in a program, the function that it is made of; it has the
-  name, the text for `help` and the module of the Python function; it does not change,
-  so a copy is itself; pickling is refused: `save` is for that;
-- a unit has a program of its own: what is defined in two units may have one name.  What
-  is defined later may call what is there, and takes its place if it has its name.  A
-  text means what Python's names mean that stand in it: those of the operators, of
-  types, and of the functions of the unit;
-- tracing and archives are loaded when they are first called.
+- a Python function owns its compiled function, which does not keep it alive: both are
+  freed together;
+- `example_inputs` are calls: the types of their arguments are the types of parameters
+  without annotation; if calls differ, the common type;
+- in a program, a compiled function means its original function; it has the name, the
+  docstring and the module of the Python function; it is immutable, so a copy is itself;
+  pickling is refused: use `save`;
+- a unit has a separate program: two units may define the same name. A later
+  definition may call earlier ones, and replaces one of the same name. Names in a text
+  have their Python meaning if they are operators, types, or functions of the unit;
+- tracing and archives are imported at the first call.
 """
 
 import enum
@@ -74,12 +74,14 @@ from everyorder.runtime.script.types.annotations import TypeScope
 
 
 def refused(found: str, reason: str, hint: str = "") -> NotScriptable:
-    """The error that something is not for scripts; `hint` says what can be done."""
+    """Return the error for an object that cannot be scripted; `hint` suggests a
+    remedy.
+    """
     return NotScriptable(found=found, reason=reason, hint=hint)
 
 
 class ScriptFunction(Compiled):
-    """A compiled function; made by `jit.script`, `jit.trace` and `jit.load`."""
+    """A compiled function; created by `jit.script`, `jit.trace` and `jit.load`."""
 
     def __init__(self, function: Function) -> None:
         super().__init__(function)
@@ -87,11 +89,12 @@ class ScriptFunction(Compiled):
             update_wrapper(self, function.python, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives.
+        """Run the function and return its result.
+
+        Exceptions of the program propagate.
 
         Raises:
             CallError: the call does not fit the schema.
-            Exception: what the program raises.
         """
         return call(self.function, args, kwargs)
 
@@ -121,7 +124,7 @@ class ScriptFunction(Compiled):
 register_sugar(ScriptFunction, lambda each: FunctionOfProgram(each.function))
 
 
-# The attribute in which a function keeps what was compiled of it.
+# The attribute of a function that holds its compiled function.
 KEPT = "__script_function__"
 
 
@@ -134,13 +137,14 @@ def script(
 ) -> Any:
     """Compile a function, a class or a module.
 
-    Of a function and of a module it gives the compiled one, of a class the class.
-    `example_inputs` are the arguments of calls, each a tuple; of a module, lists of
-    them by its methods.  `optimize`, `_frames_up` and `_rcb` are taken, and do nothing.
+    Return the compiled function or module; for a class, return the class.
+    `example_inputs` are the arguments of calls, each a tuple; for a module, lists of
+    them by its methods. `optimize`, `_frames_up` and `_rcb` are accepted for
+    compatibility, and have no effect.
 
     Raises:
-        NotScriptable: it is nothing of these.
-        ProgramError: the program cannot be compiled; says where and why.
+        NotScriptable: `obj` is another object.
+        ProgramError: the program cannot be compiled; it shows where and why.
     """
     if isinstance(obj, ScriptModule | ScriptFunction):
         return obj
@@ -164,12 +168,12 @@ def _class(python: type) -> type:
         raise refused(
             f"the class `{python.__name__}`",
             "modules are compiled, not their classes",
-            "Make an object, and compile that.",
+            "Create an instance, and compile it.",
         )
     if issubclass(python, BaseException):
         raise refused(
             f"the class `{python.__name__}`",
-            "exceptions are Python's; programs raise them by their names",
+            "exceptions are not compiled; programs raise Python's exceptions by name",
         )
     if issubclass(python, enum.Enum) or hasattr(python, "_fields"):
         SHARED_PROGRAM.classes(python, scope_of_class(python, SHARED_PROGRAM.classes))
@@ -194,21 +198,22 @@ def _function(function: Any, examples: Any) -> ScriptFunction:
     if inspect.ismethod(function):
         raise refused(
             _named(function),
-            "it has an object to it",
+            "it is a bound method",
             "Compile the module, or the class, whose method it is.",
         )
     mark = mark_of(function)
     if mark in (Mark.IGNORE, Mark.UNUSED):
         raise refused(
-            _named(function), f"it is marked by `@{mark.value}`, and stays Python's"
+            _named(function),
+            f"it is marked by `@{mark.value}`, so it stays a Python function",
         )
-    known = function.__dict__.get(KEPT)
-    # Of one that wraps another the attribute may be a copy.
-    if known is None or known.function.python is not function:
+    compiled_before = function.__dict__.get(KEPT)
+    # A wrapper made by `functools.wraps` may have a copy of the attribute.
+    if compiled_before is None or compiled_before.function.python is not function:
         types = {"types": types_of_calls(function, examples)} if examples else {}
         compiled = compile_function(function, SHARED_PROGRAM, **types)
-        known = function.__dict__[KEPT] = ScriptFunction(compiled)
-    result: ScriptFunction = known
+        compiled_before = function.__dict__[KEPT] = ScriptFunction(compiled)
+    result: ScriptFunction = compiled_before
     return result
 
 
@@ -218,29 +223,29 @@ def _named(obj: Any) -> str:
 
 
 def _of_methods(module: Module, examples: Any) -> Mapping[str, Mapping[str, Type]]:
-    """The types of parameters by the methods of a module."""
+    """Return the types of parameters by the methods of a module."""
     if not examples:
         return {}
     calls = examples if isinstance(examples, Mapping) else {"forward": examples}
-    found = {}
+    types = {}
     for method, each in calls.items():
         name = method if isinstance(method, str) else method.__name__
         function = getattr(type(module), name)
-        found[name] = types_of_calls(function, each, skip=1)
-    return found
+        types[name] = types_of_calls(function, each, skip=1)
+    return types
 
 
 def types_of_calls(
     function: Callable[..., Any], calls: Iterable[Any], skip: int = 0
 ) -> dict[str, Type]:
-    """The types of the parameters without annotation, by the arguments of calls.
+    """Return the types of the parameters without annotation, from example calls.
 
     Raises:
-        NotScriptable: the arguments of a parameter have no common type.
+        NotScriptable: the arguments of a parameter do not have a common type.
     """
     code: Any = function
     names = code.__code__.co_varnames[skip : code.__code__.co_argcount]
-    found: dict[str, list[Type]] = {}
+    types_by_name: dict[str, list[Type]] = {}
     for example in calls:
         arguments = example if isinstance(example, tuple | list) else (example,)
         for name, value in zip(names, arguments, strict=False):
@@ -249,9 +254,9 @@ def types_of_calls(
             one = inferred_type(value)
             if isinstance(one, NotInferred):
                 raise _no_type(function, name, one.reason)
-            found.setdefault(name, []).append(one)
+            types_by_name.setdefault(name, []).append(one)
     types = {}
-    for name, each in found.items():
+    for name, each in types_by_name.items():
         common = unify(*each)
         if isinstance(common, Mismatch):
             raise _no_type(function, name, common.reason)
@@ -262,7 +267,7 @@ def types_of_calls(
 def _no_type(function: Any, name: str, reason: str) -> NotScriptable:
     return refused(
         f"the parameter `{name}` of `{function.__qualname__}`",
-        f"its examples have no type: {reason}",
+        f"its example inputs do not determine a type: {reason}",
         "Annotate it.",
     )
 
@@ -280,21 +285,21 @@ class CompilationUnit:
         """Compile the functions of a text; if one fails, none is defined.
 
         Raises:
-            ProgramError: the text cannot be compiled; says where and why.
+            ProgramError: the text cannot be compiled; it shows where and why.
         """
         own = {name: each.function for name, each in self._functions.items()}
         names = {**text_names(), **own}
-        made = compile_text(lang, self._program, names=names)
-        for each in made:
+        functions = compile_text(lang, self._program, names=names)
+        for each in functions:
             self._functions[each.name] = ScriptFunction(each)
 
     @property
     def functions(self) -> tuple[ScriptFunction, ...]:
-        """The functions, in the order in which they were defined."""
+        """Return the functions, in the order in which they were defined."""
         return tuple(self._functions.values())
 
     def find_function(self, name: str) -> ScriptFunction | None:
-        """The function of a name, or None."""
+        """Return the function of a name, or None."""
         return self._functions.get(name)
 
     def __getattr__(self, name: str) -> ScriptFunction:
@@ -307,8 +312,8 @@ class CompilationUnit:
                 path=name,
                 near=nearest(name, [*functions]),
             )
-        found: ScriptFunction = functions[name]
-        return found
+        function: ScriptFunction = functions[name]
+        return function
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._functions})
@@ -328,14 +333,16 @@ def script_method(fn: Any) -> NoReturn:
 
 
 def trace(func: Any, example_inputs: Any = (), **options: Any) -> Any:
-    """Compile what a function, or module, does with example inputs.
+    """Compile the operations of a function, or module, with example inputs.
 
-    Of a function it gives the compiled one, of a module a compiled module with the
-    method `forward`.  `options` are those of `runtime.script.tracing.trace_function`.
+    Return the compiled function; for a module, return a compiled module with the method
+    `forward`. `options` are those of `runtime.script.tracing.trace_function`.
+
+    Exceptions of the function propagate.
 
     Raises:
-        ScriptError: no graph has what was done, or the graph does something else.
-        BaseException: what the function raises.
+        ScriptError: a graph cannot represent the operations, or the graph computes
+            something else.
     """
     if isinstance(func, Module):
         return trace_module(func, {"forward": example_inputs}, **options)
@@ -344,20 +351,21 @@ def trace(func: Any, example_inputs: Any = (), **options: Any) -> Any:
 
 
 def trace_module(mod: Module, inputs: Mapping[str, Any], **options: Any) -> Any:
-    """Compile what methods of a module do with example inputs, by their names.
+    """Compile the operations of a module's methods with example inputs, by their names.
 
-    The compiled module has these methods, and a type of its own.  Raises as `trace`.
+    The compiled module has these methods, and a separate type. Raises the errors of
+    `trace`.
     """
     tracing: Any = load("everyorder.runtime.script.tracing")
-    made = uncompiled_module(mod)
-    of = made.__script_type__
+    compiled = uncompiled_module(mod)
+    of = compiled.__script_type__
     for name, each in inputs.items():
         method = mod if name == "forward" else getattr(mod, name)
         traced = tracing.trace_method(method, mod, of, each, name=name, **options)
         traced.qualname = f"{of.declaration.qualname}.{name}"
         of.declaration.add_method(name, traced.schema)
         of.declaration.functions[name] = traced
-    return made
+    return compiled
 
 
 def save(m: Any, f: Any, **options: Any) -> None:
@@ -369,7 +377,7 @@ def save(m: Any, f: Any, **options: Any) -> None:
     if not isinstance(m, ScriptModule | Compiled):
         raise refused(
             f"an object of class {type(m).__name__}",
-            "what is saved has been compiled",
+            "only compiled modules and functions can be saved",
             "Compile it by `jit.script`, or `jit.trace`.",
         )
     load("everyorder.runtime.script.archive").save(
@@ -378,14 +386,14 @@ def save(m: Any, f: Any, **options: Any) -> None:
 
 
 def load_archive(f: Any, map_location: Any = None, **options: Any) -> Any:
-    """Read what `save` wrote, of a path or a file; nothing of it is run."""
+    """Read an archive of `save` from a path or a file; no code in it runs."""
     archive: Any = load("everyorder.runtime.script.archive")
     loaded = archive.load(f, map_location=map_location, **options)
     return ScriptFunction(loaded) if isinstance(loaded, Function) else loaded
 
 
 def is_tracing() -> bool:
-    """Whether this thread is recording a trace; False in a program."""
+    """Return True if this thread is recording a trace; False in a program."""
     recorder: Any = sys.modules.get("everyorder.runtime.script.tracing.recorder")
     return recorder is not None and recorder.CURRENT.recorder is not None
 
@@ -396,7 +404,7 @@ register_forms(
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which is compiled when it is first called in a trace."""
+    """Return the function, compiled at its first call in a trace."""
 
     @wraps(fn)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -407,13 +415,16 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Whether passes change what runs, as long as the `with` lasts."""
+    """Enable or disable optimization passes inside a `with` block."""
     with executor(optimize=should_optimize):
         yield
 
 
 def optimize_for_inference(mod: Any, other_methods: Sequence[str] | None = None) -> Any:
-    """The module, frozen; `other_methods` stay methods.  Raises as `freeze`."""
+    """Return the frozen module; `other_methods` stay methods.
+
+    Raises the errors of `freeze`.
+    """
     return freeze(mod, other_methods)
 
 
@@ -422,18 +433,18 @@ def freeze(
     preserved_attrs: Sequence[str] | None = None,
     optimize_numerics: bool = True,
 ) -> Any:
-    """A compiled module whose attributes are constants of its graphs.
+    """Return a compiled module whose attributes are constants of its graphs.
 
-    `preserved_attrs` stay attributes, or methods; `optimize_numerics` is taken, and
-    does nothing.
+    `preserved_attrs` stay attributes, or methods; `optimize_numerics` is accepted for
+    compatibility, and has no effect.
 
     Raises:
-        NotScriptable: it is not compiled, or being trained.
+        NotScriptable: the module is not compiled, or it is in training mode.
     """
     if not isinstance(mod, ScriptModule):
         raise refused(
             f"an object of class {type(mod).__name__}",
-            "what is frozen is a compiled module",
+            "only compiled modules can be frozen",
             "Compile it by `jit.script`.",
         )
     return freeze_module(mod, tuple(preserved_attrs or ()))

@@ -1,4 +1,4 @@
-"""Kernels: functions on tensors that write into given outputs."""
+"""Kernels: functions on tensors that write into their outputs."""
 
 from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.shared.thread_pool import (

@@ -1,4 +1,4 @@
-"""Modules: what has parameters and buffers, and computes; no library of layers.
+"""Modules: objects that hold parameters and buffers and compute; there are no layers.
 
 The names are those of `torch.nn`.
 """

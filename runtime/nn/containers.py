@@ -1,10 +1,10 @@
-"""Containers: modules that are the lists, dictionaries and chains of other modules.
+"""Containers: lists, dictionaries and chains of modules.
 
-True only here: how modules are found by index and by key.
+This module defines the lookup of modules by index and by key.
 
 Rules:
-- a list names its modules by their places, `"0"`, `"1"`, ..., and names them anew when
-  one comes or goes in front of others;
+- a list names its modules by position, `"0"`, `"1"`, ..., and renames them when a
+  module before them is inserted or removed;
 - a slice of a list is a list of the same modules;
 - only a chain, `Sequential`, computes.
 """
@@ -20,21 +20,21 @@ from everyorder.runtime.nn.module import Module
 
 
 class _Indexed(Module):
-    """Base of lists and chains: modules by their places."""
+    """Base of lists and chains, which hold modules by position."""
 
     def _place(self, index: Any) -> int:
         length = len(self._modules)
         try:
             place = as_index(index)
         except TypeError:
-            shown, fits = describe_type(index), False
+            text, fits = describe_type(index), False
         else:
-            shown, fits = str(place), -length <= place < length
+            text, fits = str(place), -length <= place < length
         if not fits:
             raise ModuleError(
                 code="UnfitIndex",
                 module=type(self).__name__,
-                index=shown,
+                index=text,
                 length=length,
             )
         return place % length
@@ -43,11 +43,11 @@ class _Indexed(Module):
         self._modules = {str(place): each for place, each in enumerate(modules)}
 
     def _of(self, modules: Iterable[Any]) -> Self:
-        """One of the same class with other modules."""
-        made = type(self).__new__(type(self))
-        Module.__init__(made)
-        made._name_anew(modules)
-        return made
+        """Return an instance of the same class with other modules."""
+        result = type(self).__new__(type(self))
+        Module.__init__(result)
+        result._name_anew(modules)
+        return result
 
     def _all(self) -> list[Any]:
         return [*self._modules.values()]
@@ -91,16 +91,16 @@ class _Indexed(Module):
         """Add a module before the one at `index`, as a list does."""
         modules = self._all()
         modules.insert(as_index(index), module)
-        # Refuses what is no module, and changes nothing then.
+        # Refuses an object that is not a module, before anything has changed.
         self.register_module(str(len(self)), module)
         self._name_anew(modules)
         return self
 
     def pop(self, index: int = -1) -> Any:
-        """Take a module out."""
-        taken = self[index]
+        """Remove a module and return it."""
+        removed = self[index]
         del self[index]
-        return taken
+        return removed
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
@@ -118,7 +118,7 @@ class ModuleList(_Indexed):
             self.extend(modules)
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        # Equal neighbours are told once: `(0-2): 3 x Linear()`.
+        # Equal neighbours print once: `(0-2): 3 x Linear()`.
         for text, group in groupby(super()._texts(), lambda pair: pair[1]):
             names = [name for name, _ in group]
             if len(names) == 1:
@@ -128,7 +128,7 @@ class ModuleList(_Indexed):
 
 
 class Sequential(_Indexed):
-    """A chain: each module computes what the one before gave.
+    """A chain: each module computes the result of the module before it.
 
     `Sequential(a, b)`, or `Sequential({"first": a, "second": b})` with names.
     """
@@ -141,8 +141,8 @@ class Sequential(_Indexed):
         else:
             self.extend(modules)
 
-    def forward(self, input: Any) -> Any:  # noqa: A002  # upstream's own name
-        """What the last module gives."""
+    def forward(self, input: Any) -> Any:  # noqa: A002  # torch's name
+        """Return the result of the last module."""
         for module in self:
             input = module(input)  # noqa: A001  # as above
         return input
@@ -177,31 +177,31 @@ class ModuleDict(Module):
         return key in self._modules
 
     def keys(self) -> Iterable[str]:
-        """The keys, in the order in which they came."""
+        """Return the keys, in the order of insertion."""
         return self._modules.keys()
 
     def values(self) -> Iterable[Any]:
-        """The modules, in the order of their keys."""
+        """Return the modules, in the order of their keys."""
         return self._modules.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """The keys with their modules."""
+        """Return the keys with their modules."""
         return self._modules.items()
 
     def pop(self, key: str) -> Any:
-        """Take a module out."""
+        """Remove a module and return it."""
         return self._modules.pop(key)
 
     def clear(self) -> None:
-        """Take all modules out."""
+        """Remove all modules."""
         self._modules.clear()
 
     def update(self, modules: Mapping[str, Module] | Iterable[Any]) -> None:
-        """Add modules by their keys, of a mapping or of pairs."""
+        """Add the modules of a mapping, or of pairs of key and module."""
         pairs = modules.items() if hasattr(modules, "items") else modules
         for each in [*pairs]:
             if not isinstance(each, tuple | list) or len(each) != 2:
-                reason = f"{describe_type(each)} is no pair of a key and a module"
+                reason = f"{describe_type(each)} is not a pair of a key and a module"
                 raise ModuleError(
                     code="UnfitMember",
                     module=type(self).__name__,

@@ -1,19 +1,20 @@
 """Members: parameters, and the modules, parameters and buffers within a module.
 
-A parameter is a tensor on the elements that it is made of, without their history, and
-requires a gradient unless told otherwise; what operators compute of it is a tensor like
-any other.  A member has a path: the names that lead there, joined by dots.
+A parameter is a tensor on the elements of its data, without their history, and requires
+a gradient by default; results of operators on it are ordinary tensors.  A member has a
+path: the names from the module to the member, joined by dots.
 
-The state of a module is its parameters and persistent buffers by their paths, and those
-of all modules within, shared ones at each of their places.
+The state of a module is its parameters and persistent buffers by path, including those
+of all modules within; a shared tensor is listed at each of its paths.
 
 Rules:
-- a module comes before the modules within it, these in the order in which they were
-  given, and members in the order of theirs;
-- what several places share comes once, at the first of them, unless all are wanted;
-- a state that is taken shares its elements with the module, and has no history;
-- one that is given is copied into the elements that are there, or takes their place;
-  nothing is given unless everything fits, which is looked at first.
+- a module precedes the modules within it; these and the members are in the order of
+  their assignment;
+- a shared object is listed once, at its first path, unless duplicates are requested;
+- the tensors of a returned state share their elements with the module, and do not have
+  a history;
+- a loaded state is copied into the existing elements or replaces the members; all of it
+  is checked first, so that an error changes nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,20 +28,20 @@ from everyorder.runtime.tensors.from_data import tensor as tensor_of
 
 
 class Parameter(Tensor):
-    """A tensor that a module has for learning: `Parameter(data, requires_grad=True)`.
+    """A tensor that a module learns: `Parameter(data, requires_grad=True)`.
 
-    `data` is a tensor, or what `runtime.tensor` takes; without it there are no
-    elements yet.
+    `data` is a tensor or any data that `runtime.tensor` accepts; without it the
+    parameter is empty.
     """
 
     def __new__(cls, data: Any = (), requires_grad: bool = True) -> "Parameter":
-        """A parameter on the elements of `data`."""
-        found = data if isinstance(data, Tensor) else tensor_of(data)
-        return Tensor._make_subclass(cls, found.detach(), requires_grad)
+        """Return a parameter on the elements of `data`."""
+        source = data if isinstance(data, Tensor) else tensor_of(data)
+        return Tensor._make_subclass(cls, source.detach(), requires_grad)
 
 
 class MemberTables(Protocol):
-    """Where the members of a module lie."""
+    """The tables of a module's members."""
 
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
@@ -50,55 +51,55 @@ class MemberTables(Protocol):
 
 M = TypeVar("M", bound=MemberTables)
 
-# The tables of them by name.
+# The names of these tables.
 PARAMETERS, BUFFERS, MODULES = "_parameters", "_buffers", "_modules"
 
 
 def member_path(prefix: str, name: str) -> str:
-    """The path of a member of the module at `prefix`."""
+    """Return the path of a member of the module at `prefix`."""
     return f"{prefix}.{name}" if prefix else name
 
 
 def modules_within(
-    module: M, prefix: str = "", once: bool = True, known: set[int] | None = None
+    module: M, prefix: str = "", once: bool = True, visited: set[int] | None = None
 ) -> Iterator[tuple[str, M]]:
-    """The module and all within it, with their paths."""
-    known = set() if known is None else known
+    """Yield the module and all within it, with their paths."""
+    visited = set() if visited is None else visited
     if once:
-        if id(module) in known:
+        if id(module) in visited:
             return
-        known.add(id(module))
+        visited.add(id(module))
     yield prefix, module
     for name, each in module._modules.items():
         if each is not None:
-            yield from modules_within(each, member_path(prefix, name), once, known)
+            yield from modules_within(each, member_path(prefix, name), once, visited)
 
 
 def members_within(
     module: MemberTables, kind: str, prefix: str, recurse: bool, once: bool
 ) -> Iterator[tuple[str, Any]]:
-    """The parameters, or buffers, with their paths; those that are None do not come."""
-    known: set[int] = set()
+    """Yield the parameters, or buffers, with their paths; skip those that are None."""
+    visited: set[int] = set()
     everywhere = (
         modules_within(module, prefix, once) if recurse else iter([(prefix, module)])
     )
     for path, each in everywhere:
         for name, value in getattr(each, kind).items():
-            if value is None or (once and id(value) in known):
+            if value is None or (once and id(value) in visited):
                 continue
-            known.add(id(value))
+            visited.add(id(value))
             yield member_path(path, name), value
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` found no counterpart of."""
+    """The keys without a counterpart in `load_state_dict`."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 class _Place(NamedTuple):
-    """Where a tensor of a state lies."""
+    """The location of a tensor of a state: a table and a name."""
 
     table: dict[str, Any]
     name: str
@@ -109,27 +110,27 @@ class _Place(NamedTuple):
 
 
 def _places(module: MemberTables) -> dict[str, _Place]:
-    found = {}
+    places = {}
     for path, each in modules_within(module, once=False):
-        kept = {
+        persistent = {
             name: value
             for name, value in each._buffers.items()
             if name not in each._non_persistent_buffers_set
         }
         for table, names in (
             (each._parameters, list(each._parameters)),
-            (each._buffers, list(kept)),
+            (each._buffers, list(persistent)),
         ):
             for name in names:
                 if table[name] is not None:
-                    found[member_path(path, name)] = _Place(table, name)
-    return found
+                    places[member_path(path, name)] = _Place(table, name)
+    return places
 
 
 def state_of(
     module: MemberTables, into: dict[str, Any] | None, prefix: str, keep_vars: bool
 ) -> dict[str, Any]:
-    """The state, put into a dictionary."""
+    """Return the state, added to `into` if that is a dictionary."""
     state: dict[str, Any] = {} if into is None else into
     for path, place in _places(module).items():
         state[prefix + path] = place.value if keep_vars else place.value.detach()
@@ -139,7 +140,7 @@ def state_of(
 def give_state(
     module: MemberTables, state: Mapping[str, Any], strict: bool, assign: bool
 ) -> IncompatibleKeys:
-    """Give a module its state.  Raises `NotReplaceable`."""
+    """Load a state into a module.  Raises `NotReplaceable`."""
     places = _places(module)
     missing = [path for path in places if path not in state]
     unexpected = [path for path in state if path not in places]

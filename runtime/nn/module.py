@@ -1,15 +1,16 @@
-"""Modules: objects with parameters, buffers and modules within them, that compute.
+"""Modules: objects that hold parameters, buffers and modules, and compute.
 
-True only here: what an attribute of a module is, and what a call of one does.  The
-names are those of `torch.nn.Module`, the private ones of the tables too.
+This module defines the attributes of a module and the calls of modules.  The names,
+including the private ones of the tables, are those of `torch.nn.Module`.
 
 Rules:
-- a `Parameter` or a module that is assigned becomes a member of that name; a tensor
-  becomes one only where a buffer of the name is; all else is an ordinary attribute;
-- a name is that of one member, or of an attribute: the last assignment counts;
-- a call runs the hooks before, `forward`, and the hooks behind, in the order in which
-  they were registered; each may put something else in place of what it sees;
-- a copy, deep or pickled, has copies of all members, shared where they were shared.
+- an assigned `Parameter` or module becomes a member of that name; a tensor becomes one
+  only if the name is that of a buffer; other values are ordinary attributes;
+- a name belongs to one member or one attribute: the last assignment counts;
+- a call runs the pre-hooks, `forward`, and the hooks, in the order of registration;
+  each may replace its input or result;
+- a copy, deep or pickled, has copies of all members, which are shared like the
+  originals.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,9 +40,9 @@ _WORDS = {PARAMETERS: "`Parameter`", BUFFERS: "tensor", MODULES: "module"}
 
 
 class Module:
-    """Base of modules; a class of one's own calls `super().__init__()` first.
+    """Base of modules; the `__init__` of a subclass calls `super().__init__()` first.
 
-    `training` says whether the module is being trained; `forward` is what it computes.
+    `training` is True while the module is being trained; `forward` computes its result.
     """
 
     training: bool
@@ -65,10 +66,10 @@ class Module:
             _hooks_with_kwargs=set(),
         )
 
-    # What it computes.
+    # Calls.
 
     def forward(self, *_args: Any, **_kwargs: Any) -> Any:
-        """Compute; defined by each class of modules."""
+        """Compute the result; each class of modules defines it."""
         raise ModuleError(code="NoForward", module=type(self).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,8 +88,8 @@ class Module:
         result = self.forward(*args, **kwargs)
         for number, hook in [*self._forward_hooks.items()]:
             named = number in self._hooks_with_kwargs
-            given = (args, kwargs, result) if named else (args, result)
-            changed = hook(self, *given)
+            operands = (args, kwargs, result) if named else (args, result)
+            changed = hook(self, *operands)
             if changed is not None:
                 result = changed
         return result
@@ -100,9 +101,9 @@ class Module:
         prepend: bool = False,
         with_kwargs: bool = False,
     ) -> RemovableHandle:
-        """Run `hook(module, args)` before each call; what it gives replaces `args`.
+        """Run `hook(module, args)` before each call; its result replaces `args`.
 
-        With `with_kwargs` it is `hook(module, args, kwargs)`, and gives both.
+        With `with_kwargs`, run `hook(module, args, kwargs)`, which returns both.
         """
         return self._register(self._forward_pre_hooks, hook, prepend, with_kwargs)
 
@@ -113,9 +114,9 @@ class Module:
         prepend: bool = False,
         with_kwargs: bool = False,
     ) -> RemovableHandle:
-        """Run `hook(module, args, result)` behind each call; it may replace the result.
+        """Run `hook(module, args, result)` after each call; it may replace the result.
 
-        With `with_kwargs` it is `hook(module, args, kwargs, result)`.
+        With `with_kwargs`, run `hook(module, args, kwargs, result)`.
         """
         return self._register(self._forward_hooks, hook, prepend, with_kwargs)
 
@@ -132,35 +133,35 @@ class Module:
                 table[number] = each
         return handle
 
-    # Its members.
+    # Members.
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Make a parameter, or the place of one, a member."""
+        """Add a parameter, or None as a placeholder for one, as a member."""
         self._put(PARAMETERS, name, param, Parameter)
 
     def register_buffer(
         self, name: str, tensor: Tensor | None, persistent: bool = True
     ) -> None:
-        """Make a tensor that is not learned a member; of the state if `persistent`."""
+        """Add a tensor that is not learned; it is in the state if `persistent`."""
         self._put(BUFFERS, name, tensor, Tensor)
         change = "discard" if persistent else "add"
         getattr(self._non_persistent_buffers_set, change)(name)
 
     def register_module(self, name: str, module: "Module | None") -> None:
-        """Make a module, or the place of one, a member."""
+        """Add a module, or None as a placeholder for one, as a member."""
         self._put(MODULES, name, module, Module)
 
     def add_module(self, name: str, module: "Module | None") -> None:
-        """The same as `register_module`."""
+        """Add a module; the same as `register_module`."""
         self.register_module(name, module)
 
-    def _put(self, kind: str, name: Any, value: Any, wanted: type) -> None:
+    def _put(self, kind: str, name: Any, value: Any, expected: type) -> None:
         of = type(self).__name__
         if PARAMETERS not in self.__dict__:
             raise ModuleError(code="ModuleNotInitialized", module=of, member=str(name))
         reason = None
-        if value is not None and not isinstance(value, wanted):
-            reason = f"{describe_type(value)} is no {_WORDS[kind]}"
+        if value is not None and not isinstance(value, expected):
+            reason = f"{describe_type(value)} is not a {_WORDS[kind]}"
         elif not isinstance(name, str):
             reason = f"a name is a string, not {describe_type(name)}"
         elif "." in name or not name:
@@ -200,11 +201,11 @@ class Module:
         tables[kind][name] = value
 
     def _replace(self, kind: str, name: str, value: Any) -> None:
-        """Put an ordinary value in place of a member, if it may be there."""
+        """Replace a member by a value that is not a member, if the kind permits it."""
         fits = value is None or (kind == BUFFERS and isinstance(value, Tensor))
         if not fits:
             reason = (
-                f"only a {_WORDS[kind]} or None replaces the one that is there, not "
+                f"only a {_WORDS[kind]} or None replaces the existing one, not "
                 f"{describe_type(value)}"
             )
             raise ModuleError(
@@ -245,26 +246,26 @@ class Module:
         names = {*object.__dir__(self), *self._names()}
         return sorted(name for name in names if not name[:1].isdigit())
 
-    # What is within it.
+    # Iteration.
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """The parameters of all modules within, with their paths."""
+        """Return the parameters of all modules within, with their paths."""
         return members_within(self, PARAMETERS, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of all modules within."""
+        """Return the parameters of all modules within."""
         return (each for _, each in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The buffers of all modules within, with their paths."""
+        """Return the buffers of all modules within, with their paths."""
         return members_within(self, BUFFERS, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of all modules within."""
+        """Return the buffers of all modules within."""
         return (each for _, each in self.named_buffers(recurse=recurse))
 
     def named_modules(
@@ -273,31 +274,31 @@ class Module:
         prefix: str = "",
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, "Module"]]:
-        """The module and all within it, with their paths; `memo` are ids of known."""
+        """Return the module and all within it, with paths; skip the ids in `memo`."""
         return modules_within(self, prefix, remove_duplicate, memo)
 
     def modules(self) -> Iterator["Module"]:
-        """The module and all within it."""
+        """Return the module and all within it."""
         return (each for _, each in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """The modules that are members, with their names."""
-        known: set[int] = set()
+        """Yield the modules that are members, with their names."""
+        visited: set[int] = set()
         for name, each in self._modules.items():
-            if each is not None and id(each) not in known:
-                known.add(id(each))
+            if each is not None and id(each) not in visited:
+                visited.add(id(each))
                 yield name, each
 
     def children(self) -> Iterator["Module"]:
-        """The modules that are members."""
+        """Return the modules that are members."""
         return (each for _, each in self.named_children())
 
     def get_submodule(self, target: str) -> "Module":
-        """The module at a path; the empty path is this one.  Raises `ModuleError`."""
-        found: Any = self
+        """Return the module at a path; "" is this one.  Raises `ModuleError`."""
+        module: Any = self
         for name in target.split(".") if target else ():
-            known = found._modules
-            if known.get(name) is None:
+            children = module._modules
+            if children.get(name) is None:
                 raise ModuleError(
                     code="NoSuchMember",
                     module=type(self).__name__,
@@ -305,44 +306,46 @@ class Module:
                     path=target,
                     near=nearest(target, [path for path, _ in self.named_modules()]),
                 )
-            found = known[name]
-        return found  # type: ignore[no-any-return]  # the tables are of modules
+            module = children[name]
+        return module  # type: ignore[no-any-return]  # the tables are of modules
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a path.  Raises `ModuleError`."""
-        found: Parameter = self._member(target, PARAMETERS, "parameter")
-        return found
+        """Return the parameter at a path.  Raises `ModuleError`."""
+        parameter: Parameter = self._member(target, PARAMETERS, "parameter")
+        return parameter
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path.  Raises `ModuleError`."""
-        found: Tensor = self._member(target, BUFFERS, "buffer")
-        return found
+        """Return the buffer at a path.  Raises `ModuleError`."""
+        buffer: Tensor = self._member(target, BUFFERS, "buffer")
+        return buffer
 
-    def _member(self, target: str, kind: str, wanted: str) -> Any:
+    def _member(self, target: str, kind: str, noun: str) -> Any:
         path, _, name = target.rpartition(".")
-        found = getattr(self.get_submodule(path), kind).get(name)
-        if found is None:
-            known = [path for path, _ in members_within(self, kind, "", True, False)]
+        member = getattr(self.get_submodule(path), kind).get(name)
+        if member is None:
+            candidates = [
+                path for path, _ in members_within(self, kind, "", True, False)
+            ]
             raise ModuleError(
                 code="NoSuchMember",
                 module=type(self).__name__,
-                wanted=wanted,
+                wanted=noun,
                 path=target,
-                near=nearest(target, known),
+                near=nearest(target, candidates),
             )
-        return found
+        return member
 
-    # What is done to all of it.
+    # Changes of all modules within.
 
     def apply(self, fn: Callable[["Module"], Any]) -> Self:
-        """Call a function with each module, those within first."""
+        """Call a function with each module, children first."""
         for each in self.children():
             each.apply(fn)
         fn(self)
         return self
 
     def train(self, mode: Any = True) -> Self:
-        """Say of all modules within whether they are being trained, True or False."""
+        """Set the training mode, True or False, of all modules within."""
         if not isinstance(mode, bool):
             reason = f"it is a bool, not {describe_type(mode)}"
             raise ModuleError(
@@ -357,17 +360,17 @@ class Module:
         return self
 
     def eval(self) -> Self:
-        """The same as `train(False)`."""
+        """Set the evaluation mode; the same as `train(False)`."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Say of all parameters whether they are learned."""
+        """Set `requires_grad` of all parameters."""
         for each in self.parameters():
             each.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, or fill them with zeros."""
+        """Remove the gradients, or fill them with zeros."""
         for each in self.parameters():
             if each.grad is not None and not set_to_none:
                 each.grad = each.grad.detach().zero_()
@@ -377,7 +380,7 @@ class Module:
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move all parameters and buffers, as `Tensor.to` moves one.
 
-        A dtype is for those that are floating or complex.
+        A dtype applies to floating-point and complex members only.
         """
         plain = [each for each in args if not isinstance(each, DType)]
         named = {name: each for name, each in kwargs.items() if name != "dtype"}
@@ -390,19 +393,19 @@ class Module:
         return self._apply(moved)
 
     def float(self) -> Self:
-        """Let what is floating be of float32."""
+        """Convert floating-point members to float32."""
         return self.to(DType.named("float32"))
 
     def double(self) -> Self:
-        """Let what is floating be of float64."""
+        """Convert floating-point members to float64."""
         return self.to(DType.named("float64"))
 
     def half(self) -> Self:
-        """Let what is floating be of float16."""
+        """Convert floating-point members to float16."""
         return self.to(DType.named("float16"))
 
     def bfloat16(self) -> Self:
-        """Let what is floating be of bfloat16."""
+        """Convert floating-point members to bfloat16."""
         return self.to(DType.named("bfloat16"))
 
     def cpu(self) -> Self:
@@ -414,7 +417,7 @@ class Module:
         return self.to("cuda" if device is None else device)
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
-        """Put what a function makes of them in place of all parameters and buffers."""
+        """Replace all parameters and buffers by the results of a function."""
         changed: dict[int, Any] = {}
         for each in self.modules():
             for table in (each._parameters, each._buffers):
@@ -425,7 +428,7 @@ class Module:
                         table[name] = changed[id(value)][1]
         return self
 
-    # Its state, and its text.
+    # State and text.
 
     def state_dict(
         self,
@@ -434,10 +437,10 @@ class Module:
         prefix: str = "",
         keep_vars: bool = False,
     ) -> dict[str, Any]:
-        """The parameters and persistent buffers by their paths.
+        """Return the parameters and persistent buffers by their paths.
 
-        They share their elements with the module, and are its very tensors with
-        `keep_vars`.
+        They share their elements with the module; with `keep_vars`, they are its
+        tensors.
         """
         return state_of(self, destination, prefix, keep_vars)
 
@@ -446,23 +449,23 @@ class Module:
     ) -> IncompatibleKeys:
         """Copy a state into the module; with `assign`, its tensors become members.
 
-        Gives the names that have no counterpart.
+        Returns the keys without a counterpart.
 
         Raises:
-            NotReplaceable: there are such names and it is `strict`, or a tensor has
+            NotReplaceable: there are such keys and it is `strict`, or a tensor has
                 another shape; nothing has been copied.
         """
         return give_state(self, state_dict, strict, assign)
 
     def extra_repr(self) -> str:
-        """What the text of the module says besides its modules."""
+        """Return the text of the module except its modules."""
         return ""
 
     def _get_name(self) -> str:
         return type(self).__name__
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """The texts of the modules that are members, with their names."""
+        """Return the names and texts of the modules that are members."""
         return ((name, repr(each)) for name, each in self._modules.items())
 
     def __repr__(self) -> str:
@@ -476,14 +479,14 @@ class Module:
 
 
 def _changed(value: Tensor, fn: Callable[[Tensor], Tensor]) -> Tensor:
-    """What a function makes of a member; a parameter stays one."""
+    """Return the result of a function for a member; a parameter stays one."""
     if not isinstance(value, Parameter):
         return fn(value)
     new = fn(value.detach())
     if new.dtype is value.dtype and new.device is value.device:
         value.data = new
         return value
-    made = Parameter(new, value.requires_grad)
+    parameter = Parameter(new, value.requires_grad)
     if value.grad is not None:
-        made.grad = fn(value.grad)
-    return made
+        parameter.grad = fn(value.grad)
+    return parameter

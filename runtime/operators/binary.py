@@ -1,17 +1,17 @@
-"""Operators of two tensors, element by element, with broadcasting.
+"""Elementwise operators of two tensors, with broadcasting.
 
-An operator of two tensors is a line of `PAIRS`: its rows `dtype -> (result, computed
-in, kernel)` as in `runtime.operators.unary`, what it is for, whether it has a form in
-place, and what autocast does with it.  Everything else follows: its forms, its kernels
-by its name (`runtime.kernels`), its function and method, the fast paths of small calls,
-and what type checkers are told.
+An operator of two tensors is a line of `PAIRS`: its rows `dtype -> (result, compute,
+kernel)` as in `runtime.operators.unary`, its description, whether it has an in-place
+form, and its autocast family.  Everything else is derived: its forms, its kernels by
+its name (`runtime.kernels`), its function and method, the fast paths of small calls,
+and the signatures for type checkers.
 
 Rules:
 - the operands are promoted together (`runtime.tensors.dtype_info`), and the promoted
-  dtype names the row;
+  dtype selects the row;
 - a Python number is a wrapped number here (tag `numbers_as_tensors`): it has no width;
 - `alpha` of `add` and `sub` must be of a kind that the result has;
-- `div` divides truly; with `rounding_mode` it rounds, and keeps integers.
+- `div` is true division; with `rounding_mode` it rounds, and keeps integers.
 """
 
 from collections.abc import Callable
@@ -60,10 +60,10 @@ TAGS = ("numbers_as_tensors", "pointwise")
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape that all shapes broadcast to.
+    """Return the shape that all shapes broadcast to.
 
     Raises:
-        ShapesDoNotFit: there is none; the error says which dimension is in the way.
+        ShapesDoNotFit: there is none; the error names the dimension that differs.
     """
     try:
         return broadcast_shapes(*shapes)
@@ -74,17 +74,17 @@ def broadcast(*shapes: Shape) -> Shape:
 
 
 def _fitting(shapes: tuple[Shape, ...]) -> str:
-    """Which sizes would go together, at the last dimension where they do not."""
+    """Return the text of the sizes that fit, for the last dimension that differs."""
     for back in range(1, max(map(len, shapes)) + 1):
         sizes = [shape[-back] for shape in shapes if len(shape) >= back]
         if len({size for size in sizes if size != 1}) > 1:
-            shown = " and ".join(map(str, sizes))
-            return f"equal sizes, or 1, in dimension {-back} (here {shown})"
+            text = " and ".join(map(str, sizes))
+            return f"equal sizes, or 1, in dimension {-back} (here {text})"
     raise AssertionError("shapes that do not broadcast differ in a dimension")
 
 
 def promoted(self: Tensor, other: Tensor) -> DType:
-    """The dtype of two operands together."""
+    """Return the promoted dtype of two operands."""
     dtype = self.dtype
     if dtype is other.dtype and (self.number is None or other.number is None):
         return dtype
@@ -94,7 +94,7 @@ def promoted(self: Tensor, other: Tensor) -> DType:
 def plan_pair(
     rows: Rows, self: Tensor, other: Tensor, extra: tuple[Any, ...] = ()
 ) -> CallPlan:
-    """The plan of two operands by the rows of the operator."""
+    """Return the plan of two operands by the rows of the operator."""
     dtype = promoted(self, other)
     row = rows.get(dtype)
     if row is None:
@@ -108,7 +108,7 @@ def plan_pair(
     if device is not other.device:
         device = common_device(self, other)
     elif compute is self.dtype is other.dtype and self.number is other.number is None:
-        # Nothing is to be cast: most calls.
+        # No operand needs a cast: most calls.
         compute = None
     return CallPlan(
         ((shape, result),),
@@ -123,7 +123,7 @@ def plan_pair(
 
 
 def pair_planner(rows: Rows) -> Callable[..., CallPlan]:
-    """The planning function of an operator of two tensors."""
+    """Return the planning function of an operator of two tensors."""
 
     def plan(self: Tensor, other: Tensor) -> CallPlan:
         return plan_pair(rows, self, other)
@@ -132,10 +132,10 @@ def pair_planner(rows: Rows) -> Callable[..., CallPlan]:
 
 
 def scaled_planner(rows: Rows) -> Callable[..., CallPlan]:
-    """The planning function of `add` and `sub`, which scale their second operand."""
+    """Return the planning function of `add` and `sub`, which have a factor."""
 
     def plan(self: Tensor, other: Tensor, alpha: Any) -> CallPlan:
-        # Of bools there is no difference; a number is one, whatever its kind.
+        # A difference of bools is not defined; a number is an operand of any kind.
         bools = (each.number is None and each.dtype is BOOL for each in (self, other))
         if BOOL not in rows and any(bools):
             raise refuse(rows, "self and other", BOOL)
@@ -163,13 +163,14 @@ def check_alpha(dtype: DType, alpha: Any) -> None:
 
 
 def _either(table: Any, out: Tensor, a: Any, b: Any, alpha: Any) -> None:
-    """`add` of bool: a or (b and alpha)."""
+    """Compute `add` of bool: a or (b and alpha)."""
     table["logical_or"](out, a, b if alpha else False)
 
 
 def _trunc_divide(table: Any, out: Tensor, a: Any, b: Any) -> None:
-    """Integer division towards zero: one more than the floor, where that is negative
-    and something remains.
+    """Divide integers and round towards zero.
+
+    The quotient is the floor, plus one if it is negative and the division is inexact.
     """
     shape, device = out.shape, out.device
     rest = empty_tensor(shape, out.dtype, device)
@@ -185,13 +186,13 @@ def _trunc_divide(table: Any, out: Tensor, a: Any, b: Any) -> None:
 
 
 def _trunc_quotient(table: Any, out: Tensor, a: Any, b: Any) -> None:
-    """Division towards zero of floats."""
+    """Divide floats and round towards zero."""
     table["div"](out, a, b)
     table["trunc"](out, out)
 
 
 def _by(kernel: Any, rows: Rows) -> dict[DType, Row]:
-    """The rows, run by another kernel."""
+    """Return the rows with another kernel."""
     return {
         dtype: (result, compute, kernel) for dtype, (result, compute, _) in rows.items()
     }
@@ -210,7 +211,7 @@ DIVISIONS: dict[str | None, Rows] = {
 
 
 def plan_div(self: Tensor, other: Tensor, rounding_mode: str | None) -> CallPlan:
-    """The plan of true division, or of one that rounds."""
+    """Return the plan of true division, or of division with rounding."""
     rows = DIVISIONS.get(rounding_mode)
     if rows is None:
         raise bad_option(
@@ -220,13 +221,14 @@ def plan_div(self: Tensor, other: Tensor, rounding_mode: str | None) -> CallPlan
 
 
 def plan_pow(self: Tensor, other: Tensor) -> CallPlan:
-    """The plan of powers.
+    """Return the plan of powers.
 
-    Integers have no negative powers: one number for all is refused.  Where tensors hold
-    exponents, their whole part is left, as in torch: 1 and -1 of 1 and -1, else 0.
+    Integers have no negative powers: a Python number as a negative exponent is refused.
+    In a tensor of exponents, a negative exponent yields the whole part, as in torch: 1
+    and -1 for a base of 1 and -1, else 0.
 
     Raises:
-        WrongOption: a negative number as the exponent of integers.
+        WrongOption: the exponent of integers is a negative number.
     """
     plan = plan_pair(PAIRS["pow"].rows, self, other)
     number = other.number
@@ -245,88 +247,88 @@ _BITS = same(INTEGERS | {BOOL})
 SCALED: dict[str, Pointwise] = {
     "add": Pointwise(
         {**same(ALL), **_by(_either, same(_BOOL))},
-        "The sum of both sides, the right one times `alpha`.",
+        "Return the sum of both sides, the right one times `alpha`.",
     ),
     "sub": Pointwise(
-        same(NUMBERS), "The difference of both sides, the right one times `alpha`."
+        same(NUMBERS), "Return the difference, the right side times `alpha`."
     ),
 }
 
 PAIRS: dict[str, Pointwise] = {
     "mul": Pointwise(
-        {**same(ALL), **_by("logical_and", same(_BOOL))}, "The product of both sides."
+        {**same(ALL), **_by("logical_and", same(_BOOL))},
+        "Return the product of both sides.",
     ),
-    "floor_divide": Pointwise(_reals, "The quotient, rounded down."),
-    "remainder": Pointwise(_reals, "What division rounded down leaves."),
-    "fmod": Pointwise(
-        _reals, "What division rounded towards 0 leaves, with the sign of the left."
-    ),
+    "floor_divide": Pointwise(_reals, "Return the quotient, rounded down."),
+    "remainder": Pointwise(_reals, "Return the remainder of division rounded down."),
+    "fmod": Pointwise(_reals, "Return the remainder of division rounded towards 0."),
     "hypot": Pointwise(
-        same(FLOATS), "The length of the hypotenuse of both sides, without overflow."
+        same(FLOATS),
+        "Return the length of the hypotenuse of both sides, without overflow.",
     ),
     "logaddexp": Pointwise(
         same(FLOATS | COMPLEXES),
-        "The logarithm of the sum of both exponentials, without overflow.",
+        "Return the logarithm of the sum of both exponentials, without overflow.",
         in_place=False,
     ),
     "logaddexp2": Pointwise(
         same(FLOATS | COMPLEXES),
-        "The logarithm to base 2 of the sum of both powers of 2, without overflow.",
+        "Return log2 of the sum of both powers of 2, without overflow.",
         in_place=False,
         autocast="widest",
     ),
     "atan2": Pointwise(
         floating(_ORDERED),
-        "The angle of the point (other, self), in radians.",
+        "Return the angle of the point (other, self), in radians.",
         autocast="widest",
     ),
-    "eq": Pointwise(truth(ALL), "Where both sides are equal."),
-    "ne": Pointwise(truth(ALL), "Where both sides differ."),
-    "lt": Pointwise(truth(_ORDERED), "Where the left side is less."),
-    "le": Pointwise(truth(_ORDERED), "Where the left side is not greater."),
-    "gt": Pointwise(truth(_ORDERED), "Where the left side is greater."),
-    "ge": Pointwise(truth(_ORDERED), "Where the left side is not less."),
-    "logical_and": Pointwise(truth(ALL), "Where both sides are not 0."),
-    "logical_or": Pointwise(truth(ALL), "Where either side is not 0."),
-    "logical_xor": Pointwise(truth(ALL), "Where one side is not 0."),
-    "bitwise_and": Pointwise(_BITS, "The bits that both sides have."),
-    "bitwise_or": Pointwise(_BITS, "The bits that either side has."),
-    "bitwise_xor": Pointwise(_BITS, "The bits that one side has."),
+    "eq": Pointwise(truth(ALL), "Return True where both sides are equal."),
+    "ne": Pointwise(truth(ALL), "Return True where both sides differ."),
+    "lt": Pointwise(truth(_ORDERED), "Return True where the left side is less."),
+    "le": Pointwise(truth(_ORDERED), "Return True where the left side is not greater."),
+    "gt": Pointwise(truth(_ORDERED), "Return True where the left side is greater."),
+    "ge": Pointwise(truth(_ORDERED), "Return True where the left side is not less."),
+    "logical_and": Pointwise(truth(ALL), "Return True where both sides are not 0."),
+    "logical_or": Pointwise(truth(ALL), "Return True where either side is not 0."),
+    "logical_xor": Pointwise(truth(ALL), "Return True where one side is not 0."),
+    "bitwise_and": Pointwise(_BITS, "Return the bits that both sides have."),
+    "bitwise_or": Pointwise(_BITS, "Return the bits that either side has."),
+    "bitwise_xor": Pointwise(_BITS, "Return the bits that one side has."),
     "maximum": Pointwise(
         {**same(_ORDERED), **_by("logical_or", same(_BOOL))},
-        "The greater of both sides.",
+        "Return the greater of both sides.",
         in_place=False,
     ),
     "minimum": Pointwise(
         {**same(_ORDERED), **_by("logical_and", same(_BOOL))},
-        "The lesser of both sides.",
+        "Return the lesser of both sides.",
         in_place=False,
     ),
     "xlogy": Pointwise(
         floating(ALL),
-        "The left side times the logarithm of the right one; 0 at 0.",
+        "Return the left side times the logarithm of the right one; 0 at 0.",
         autocast="widest",
     ),
     "pow": Pointwise(
         same(NUMBERS),
-        "The left side to the power of the right one.",
+        "Return the left side to the power of the right one.",
         autocast="float32",
     ),
 }
 
-# Integers are checked for division by zero, which the fast path does not.
+# The kernels of integers check for division by zero; the fast path does not.
 CHECKED = frozenset({"floor_divide", "remainder", "fmod", "pow"})
 PAIR = "Tensor self, Tensor other"
 
 
 def unchecked(name: str) -> Rows:
-    """The rows of an operator whose values need no check."""
-    kept = FLOATS | COMPLEXES if name in CHECKED else ALL
-    return {dtype: row for dtype, row in PAIRS[name].rows.items() if dtype in kept}
+    """Return the rows of an operator whose values need no check."""
+    checked = FLOATS | COMPLEXES if name in CHECKED else ALL
+    return {dtype: row for dtype, row in PAIRS[name].rows.items() if dtype in checked}
 
 
 def _true_division(short: Callable[[str, Rows], Any]) -> Callable[..., Any]:
-    """What wraps `div`: the fast path where nothing is rounded."""
+    """Return the wrapper of `div`, with the fast path for calls that do not round."""
     wrap = short("div", same(FLOATS))
 
     def wrapped(general: Callable[..., Any]) -> Callable[..., Any]:
@@ -343,7 +345,7 @@ def _true_division(short: Callable[[str, Rows], Any]) -> Callable[..., Any]:
 
 
 def _fast_pow(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Squares of floating-point numbers: by far the most frequent power."""
+    """Add a fast path for squares of floating-point numbers, the commonest power."""
     square = fast_unary("square", same(FLOATS))
 
     def kernel(self: Tensor, other: Tensor) -> Any:
@@ -397,12 +399,12 @@ OPERATORS = (
         tags=TAGS,
         fast=_true_division(fast_binary),
         fast_in_place=_true_division(fast_in_place),
-        says="The quotient of both sides, rounded if asked for.",
+        says="Return the quotient of both sides, rounded on request.",
     ),
 )
 
-# What formulas of gradients call: slopes that are worth a kernel of their own.  They
-# are differentiable themselves where a formula says so.
+# Slopes that formulas of gradients use and that have their own kernels.  A slope is
+# differentiable itself if it has a formula.
 SLOPES: dict[str, tuple[str, Rows]] = {
     "relu_backward": ("result", same(FLOATS)),
     "sigmoid_backward": ("result", same(FLOATS | COMPLEXES)),
@@ -413,7 +415,7 @@ SLOPES: dict[str, tuple[str, Rows]] = {
 
 
 def plan_gelu_backward(grad: Tensor, self: Tensor, approximate: str) -> CallPlan:
-    """The gradient of gelu at `self`, exact or by tanh."""
+    """Return the plan of the gradient of gelu at `self`, exact or by tanh."""
     check_approximate(approximate)
     return plan_pair(SLOPES["gelu_backward"][1], grad, self, (approximate,))
 

@@ -1,12 +1,12 @@
 """Convolution and pooling of images, and their gradients.
 
 Images are (N, C, H, W), or (C, H, W) for one; weights (out, C / groups, height, width);
-the kernels know batches only.  Complex numbers are convolved by their parts.
+kernels take batches only.  Complex numbers are convolved by their parts.
 
 Rules:
-- without a stride the windows of pooling lie side by side; padding is at most half of a
-  window, as torch has it;
-- how many windows fit on a padded image is relation 14 of Dumoulin and Visin, "A guide
+- without a stride, the windows of pooling are adjacent; padding is at most half of a
+  window, as in torch;
+- the number of windows on a padded image is relation 14 of Dumoulin and Visin, "A guide
   to convolution arithmetic for deep learning" (2016).
 """
 
@@ -49,22 +49,22 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
 
-# What 32 bits hold: products of two of these, which the kernels form, fit into int64.
+# Limited to 32 bits: products of two of these, which the kernels form, fit into int64.
 LARGEST = 2**31 - 1
 
 
-def pair(argument: str, given: Sequence[int], least: int) -> Pair:
-    """Two numbers, for height and width; one number counts for both.
+def pair(argument: str, numbers: Sequence[int], least: int) -> Pair:
+    """Return two numbers, for height and width; one number counts for both.
 
     Raises:
-        WrongOption: not one or two numbers, or one is less than `least`, or
+        WrongOption: there are not one or two numbers, or one is less than `least`, or
             greater than `LARGEST`.
     """
-    values = tuple(given) * 2 if len(given) == 1 else tuple(given)
+    values = tuple(numbers) * 2 if len(numbers) == 1 else tuple(numbers)
     if len(values) != 2 or min(values) < least or max(values) > LARGEST:
         raise bad_option(
             argument,
-            str(list(given)),
+            str(list(numbers)),
             f"one number, or two for height and width, {least} and more"
             + ("" if max(values, default=0) <= LARGEST else f", at most {LARGEST}"),
         )
@@ -74,23 +74,26 @@ def pair(argument: str, given: Sequence[int], least: int) -> Pair:
 def places(
     size: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool = False
 ) -> int:
-    """How many windows fit; with `ceil` also one that begins inside and ends out."""
+    """Return the number of windows that fit.
+
+    With `ceil`, a window that starts inside and ends outside of the image counts, too.
+    """
     room = size + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil:
         return room // stride + 1
     count = -(-room // stride) + 1
-    # The last window has to begin on the image or on the padding before it.
+    # The last window must start on the image or on the padding before it.
     return count - 1 if (count - 1) * stride >= size + padding else count
 
 
 Ints = tuple[int, ...]
 
-# What is convolved, and how a refusal says it.
+# The dtypes of convolutions, and their description in errors.
 TAKEN = FLOATS | COMPLEXES
 FITS = "floating-point and complex numbers"
 Options = tuple[Pair, Pair, Pair, int]
 
-# Programs have few layers; each answer is a handful of numbers.
+# Programs have few layers; an entry is a handful of numbers.
 REMEMBERED = 1024
 
 
@@ -103,16 +106,18 @@ def conv_geometry(
     dilation: Ints,
     groups: int,
 ) -> tuple[Ints, Options]:
-    """The shape of the convolved images, and the options as the kernels take them.
+    """Return the shape of the convolved images, and the options in the kernels' form.
 
-    Raises `WrongOption`, `ShapesDoNotFit`.
+    Raises:
+        WrongOption: an option is out of range.
+        ShapesDoNotFit: image and weight do not fit together.
     """
     if groups < 1:
         raise bad_option("groups", str(groups), "1 and more")
     steps = pair("stride", stride, 1)
     border = pair("padding", padding, 0)
     spread = pair("dilation", dilation, 1)
-    channels, (made, share, *kernel) = image[-3], weight
+    channels, (outputs, share, *kernel) = image[-3], weight
 
     def wrong(reason: str, fits: str) -> ShapesDoNotFit:
         shapes = (("input", image), ("weight", weight))
@@ -124,9 +129,9 @@ def conv_geometry(
             f"{groups} group(s)",
             f"input of {share * groups} channels",
         )
-    if made % groups:
+    if outputs % groups:
         raise wrong(
-            f"{made} channels cannot be made by {groups} groups alike",
+            f"{outputs} output channels do not divide into {groups} equal groups",
             f"a weight whose first size is a multiple of {groups}",
         )
     sizes = [
@@ -138,7 +143,7 @@ def conv_geometry(
             "the weight is larger than the padded input",
             f"a kernel of at least 1 by 1, and at most the input plus twice {border}",
         )
-    return (*image[:-3], made, *sizes), (steps, border, spread, groups)
+    return (*image[:-3], outputs, *sizes), (steps, border, spread, groups)
 
 
 def _geometry(x: Tensor, weight: Tensor, *options: Any) -> tuple[Ints, Options]:
@@ -164,7 +169,7 @@ def plan_conv(
     dilation: Sequence[int],
     groups: int,
 ) -> CallPlan:
-    """The convolved images."""
+    """Return the plan of the convolved images."""
     device = same_device(x, weight, bias)
     dtype = one_dtype(TAKEN, FITS, ("input", x), ("weight", weight), ("bias", bias))
     shape, options = _geometry(x, weight, stride, padding, dilation, groups)
@@ -189,7 +194,7 @@ def _convolve_complex(
     bias: Tensor | None,
     *options: Any,
 ) -> None:
-    """By the parts: real by real less imaginary by imaginary, and the mixed ones."""
+    """Convolve by parts: real and imaginary products subtracted, mixed ones added."""
     (xr, xi), (wr, wi) = _copied_parts(table, x), _copied_parts(table, weight)
     br, bi = (None, None) if bias is None else _copied_parts(table, bias)
     one, other = (empty_tensor(out.shape, wr.dtype, out.device) for _ in range(2))
@@ -210,7 +215,7 @@ def _copied_parts(table: KernelTable, tensor: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def batch(image: Tensor) -> Tensor:
-    """(C, H, W) as a batch of one; a batch as it is."""
+    """Return (C, H, W) as a batch of one; a batch unchanged."""
     return image if len(image.shape) == 4 else with_batch(image)
 
 
@@ -225,7 +230,7 @@ def plan_conv_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> CallPlan:
-    """The gradients of input, weight and bias; None where the mask is false."""
+    """Return the plan of the gradients of input, weight and bias, None where masked."""
     device = same_device(grad, x, weight)
     dtype = one_dtype(TAKEN, FITS, ("input", x), ("weight", weight), ("grad", grad))
     shape, options = _geometry(x, weight, stride, padding, dilation, groups)
@@ -251,8 +256,8 @@ def _convolve_backward(
     x: Tensor,
     *rest: Any,
 ) -> None:
-    made = None if to_input is None else batch(to_input)
-    table["conv2d_backward"](made, to_weight, to_bias, batch(grad), batch(x), *rest)
+    batched = None if to_input is None else batch(to_input)
+    table["conv2d_backward"](batched, to_weight, to_bias, batch(grad), batch(x), *rest)
 
 
 def _convolve_backward_complex(
@@ -265,20 +270,22 @@ def _convolve_backward_complex(
     weight: Tensor,
     *options: Any,
 ) -> None:
-    """By the parts of the gradient, times the conjugates of input and weight."""
+    """Convolve the parts of the gradient with the conjugates of input and weight."""
     targets = to_input, to_weight, to_bias
     split = [_copied_parts(table, each) for each in (grad, x, weight)]
 
     def run(by: int, of: int) -> list[Tensor | None]:
-        made = [
+        results = [
             None
             if each is None
             else empty_tensor(each.shape, real_dtype(each.dtype), each.device)
             for each in targets
         ]
         operands = split[0][by], split[1][of], split[2][of]
-        _convolve_backward(table, made[0], made[1], made[2], *operands, *options)
-        return made
+        _convolve_backward(
+            table, results[0], results[1], results[2], *operands, *options
+        )
+        return results
 
     both, crossed = (run(0, 0), run(1, 1)), (run(1, 0), run(0, 1))
     for at, target in enumerate(targets):
@@ -286,7 +293,8 @@ def _convolve_backward_complex(
             if target is None:
                 continue
             one, other = (made[at] for made in pair_of)
-            # The bias is multiplied by nothing: its gradient is that of its own part.
+            # The bias is not multiplied: each part of its gradient is that of the same
+            # part.
             if target is not to_bias:
                 table[how](one, one, other, 1)
             table["copy"](parts(target)[part], one)
@@ -306,10 +314,10 @@ def conv1d(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """The cross-correlation of signals with kernels, over one dimension."""
+    """Return the cross-correlation of signals with kernels, over one dimension."""
     require_ndim(("input", input), 2, 3)
     require_ndim(("weight", weight), 3)
-    found = core.conv2d(
+    images = core.conv2d(
         core.unsqueeze(input, -2),
         core.unsqueeze(weight, -2),
         bias,
@@ -318,7 +326,7 @@ def conv1d(
         [1, *dilation],
         groups,
     )
-    return core.squeeze(found, [-2])
+    return core.squeeze(images, [-2])
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -330,9 +338,11 @@ def pool_geometry(
     dilation: Ints,
     ceil_mode: bool,
 ) -> tuple[Ints, tuple[Pair, Pair, Pair, Pair]]:
-    """The shape of the maxima, and the options as the kernels take them.
+    """Return the shape of the maxima, and the options in the kernels' form.
 
-    Raises `WrongOption`, `ShapesDoNotFit`.
+    Raises:
+        WrongOption: an option is out of range.
+        ShapesDoNotFit: a window exceeds the padded image.
     """
     kernel = pair("kernel_size", kernel_size, 1)
     steps = pair("stride", stride, 1) if stride else kernel
@@ -363,7 +373,7 @@ def plan_pool(
     dilation: Sequence[int],
     ceil_mode: bool,
 ) -> CallPlan:
-    """The maxima, and where each lies in its image."""
+    """Return the plan of the maxima and their indices in the image."""
     require_dtype("self", self.dtype, REALS, "real numbers")
     require_ndim(("self", self), 3, 4)
     shape, options = pool_geometry(
@@ -391,7 +401,7 @@ def _pool(
 
 
 def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> CallPlan:
-    """The gradient of the images: that of each maximum goes to its place."""
+    """Return the plan of the images' gradient: that of a maximum, at its index."""
     device = same_device(grad, self, indices)
     require_dtype("grad", grad.dtype, FLOATS, "floating-point numbers")
     require_dtype("self", self.dtype, frozenset({grad.dtype}), str(grad.dtype))
@@ -400,7 +410,7 @@ def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> CallPlan:
     require_shape(("indices", indices), grad.shape)
     if grad.shape[:-2] != self.shape[:-2]:
         raise bad_shapes(
-            "they are not the same images",
+            "grad and self have different batch sizes or channels",
             f"grad of shape {self.shape[:-2]} and the size of the maxima",
             ("grad", grad),
             ("self", self),
@@ -412,13 +422,13 @@ def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> CallPlan:
 
 
 def _pool_backward(
-    table: KernelTable, made: Tensor, grad: Tensor, indices: Tensor
+    table: KernelTable, out: Tensor, grad: Tensor, indices: Tensor
 ) -> None:
-    table["max_pool2d_backward"](batch(made), batch(grad), batch(indices))
+    table["max_pool2d_backward"](batch(out), batch(grad), batch(indices))
 
 
 def max_pool2d(self: Tensor, *options: Any) -> Any:
-    """The greatest element of every window of images."""
+    """Return the greatest element of every window of images."""
     return core.max_pool2d_with_indices(self, *options)[0]
 
 
@@ -439,10 +449,10 @@ def avg_pool2d(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Any:
-    """The mean of every window of images."""
+    """Return the mean of every window of images."""
     require_ndim(("self", self), 3, 4)
     if divisor_override == 0:
-        raise bad_option("divisor_override", "0", "no 0, or None")
+        raise bad_option("divisor_override", "0", "an integer other than 0, or None")
     windows = tuple(kernel_size), tuple(stride), tuple(padding), (1,)
     shape, options = pool_geometry(self.shape, *windows, ceil_mode)
     sizes, (kernel, steps, sides, _) = shape[-2:], options
@@ -466,22 +476,22 @@ def _padded(
     sizes: Sequence[int],
     value: float,
 ) -> Any:
-    """The images with their sides, and zeros where a last window reaches beyond."""
+    """Return the padded images, with zeros where a last window exceeds them."""
     height, width = sides
-    found = core.pad(images, [width, width, height, height], value=value)
+    padded = core.pad(images, [width, width, height, height], value=value)
     more = [
         max((count - 1) * step + window - size, 0)
         for count, step, window, size in zip(
-            sizes, steps, kernel, found.shape[-2:], strict=True
+            sizes, steps, kernel, padded.shape[-2:], strict=True
         )
     ]
-    return core.pad(found, [0, more[1], 0, more[0]])
+    return core.pad(padded, [0, more[1], 0, more[0]])
 
 
 def _summed(
     images: Any, kernel: Sequence[int], steps: Sequence[int], sizes: Sequence[int]
 ) -> Any:
-    """The sums of every window: one addition for each place of the window."""
+    """Return the sums of every window: one addition for each place of the window."""
     total = None
     for row in range(kernel[0]):
         for column in range(kernel[1]):
@@ -511,7 +521,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         + _OPTIONS.format("=1", "=0", "=1", "=1"),
         plan_conv,
         out=False,
-        says="The cross-correlation of images with kernels, over two dimensions.",
+        says="Return the cross-correlation of images with kernels.",
         autocast="low",
     ),
     Structured(
@@ -527,7 +537,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         _POOLED,
         plan_pool,
         returns="(Tensor, Tensor)",
-        says="`max_pool2d`, and where each element was.",
+        says="Return the result of `max_pool2d` and the index of each element.",
         only="function",
     ),
     Structured(

@@ -1,16 +1,16 @@
-"""Copying: into a tensor, into another dtype or device, and out to Python.
+"""Copying: into a tensor, to another dtype or device, and to Python.
 
-On one device the backend's `copy` does everything: any strides, any dtype to any other.
-Between devices the elements go as one contiguous array through host memory, in the
-dtype of the source; casting and spreading is done by the side that has kernels.
+On one device, the backend's `copy` does everything: any strides, any dtype to any
+other. Between devices, the elements are transferred as one contiguous array through
+host memory, in the dtype of the source; a side with kernels casts and broadcasts.
 
 Rules:
-- a copy into a tensor broadcasts the source, and converts as elements convert: a
-  fraction is cut off, an imaginary part dropped, whatever the promotion rules say;
-- nothing can be copied from meta; a copy to meta keeps shape and dtype;
-- a copy lies in memory as its source does, or as `memory_format=` says (`strides_of`);
-  one from another device is contiguous;
-- `contiguous` and `to` return the tensor itself where there is nothing to do.
+- a copy into a tensor broadcasts the source, and converts its elements: a fraction is
+  truncated, an imaginary part dropped, regardless of promotion;
+- nothing can be copied from meta; a copy to meta has the shape and dtype;
+- a copy has the memory order of its source, or that of `memory_format=` (`strides_of`);
+  a copy from another device is contiguous;
+- `contiguous` and `to` return the tensor itself if it fits already.
 """
 
 from typing import Any
@@ -55,7 +55,7 @@ TO_COPY = "core::_to_copy"
 
 
 def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """Write the elements of `source`, broadcast, into `target`; returns it.
+    """Write the elements of `source`, broadcast, into `target`; return it.
 
     Raises:
         ShapesDoNotFit: `source` does not broadcast to the shape of `target`.
@@ -82,11 +82,11 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
 
 
 def _fast_copy(target: Tensor, source: Tensor) -> bool:
-    """Copy few contiguous elements of one dtype in host memory; whether it was so."""
-    to, given = target._flat, source._flat
+    """Copy few contiguous elements of one dtype on the host; True if copied."""
+    to, elements = target._flat, source._flat
     if (
         to is None
-        or given is None
+        or elements is None
         or target.dtype is not source.dtype
         or target.shape != source.shape
         or target.device is not CPU
@@ -94,8 +94,8 @@ def _fast_copy(target: Tensor, source: Tensor) -> bool:
         or len(to) > SERIAL
     ):
         return False
-    # NumPy minds an overlap.
-    to[...] = given
+    # NumPy handles an overlap of the two arrays.
+    to[...] = elements
     return True
 
 
@@ -103,7 +103,7 @@ def fitting(shape: Shape, source: Shape, call: str = "") -> None:
     """Make sure that `source` broadcasts to `shape`.  Raises `ShapesDoNotFit`."""
     back = len(shape) - len(source)
     if back >= 0 and all(
-        size in (1, wanted) for size, wanted in zip(source, shape[back:], strict=True)
+        size in (1, target) for size, target in zip(source, shape[back:], strict=True)
     ):
         return
     fits = f"a source of shape {shape}, or one that broadcasts to it"
@@ -121,7 +121,7 @@ def refuse_meta(source: Tensor, call: str = "") -> None:
 
 
 def moved(tensor: Tensor, device: Device) -> Tensor:
-    """A contiguous copy of a tensor on another device, which is not meta."""
+    """Return a contiguous copy of a tensor on another device, which is not meta."""
     flat = flat_of(tensor)
     if flat is None:
         tensor = duplicate(tensor)
@@ -129,13 +129,13 @@ def moved(tensor: Tensor, device: Device) -> Tensor:
     host = memory_of(tensor.device.type).to_numpy(flat)
     if is_host(tensor.device.type) and is_host(device.type):
         host = host.copy()
-    made = from_flat(host, tensor.shape, device)
-    assert made.dtype is tensor.dtype, "host memory keeps the dtype"
-    return made
+    result = from_flat(host, tensor.shape, device)
+    assert result.dtype is tensor.dtype, "host memory keeps the dtype"
+    return result
 
 
 def duplicate(tensor: Tensor, dtype: DType | None = None) -> Tensor:
-    """A contiguous copy on the same device, in `dtype` if it is given."""
+    """Return a contiguous copy on the same device, in `dtype` or its own dtype."""
     result = empty_tensor(tensor.shape, dtype or tensor.dtype, tensor.device)
     if tensor.device.type != "meta":
         table_for(tensor.device)["copy"](result, tensor)
@@ -150,24 +150,25 @@ def to_copy(
     non_blocking: bool,
     memory_format: MemoryFormat | None,
 ) -> Tensor:
-    """A new tensor with the elements of `self`, in another dtype or on another device.
+    """Return a new tensor with the elements of `self`, in another dtype or on a device.
 
     Raises:
         NoData: from meta to a device that holds elements.
         WrongOption: `pin_memory` for a device other than the CPU, `memory_format` of
             another number of dimensions.
-        DeviceUnavailable, UnfitValue: the target is not to be had.
+        DeviceUnavailable, UnfitValue: the device cannot be used, or the dtype is not
+            supported.
     """
     place = self.device if device is None else resolve_device(device)
     kind = self.dtype if dtype is None else dtype
     strides = strides_of(self, memory_format, call=TO_COPY)
     if place is self.device and strides is not None:
-        made = with_strides(empty_tensor(self.shape, kind, place), strides)
+        result = with_strides(empty_tensor(self.shape, kind, place), strides)
         if place.type != "meta":
-            table_for(place)["copy"](made, self)
+            table_for(place)["copy"](result, self)
     else:
-        made = _copied(self, kind, place)
-    return pinned(made, call=TO_COPY) if pin_memory else made
+        result = _copied(self, kind, place)
+    return pinned(result, call=TO_COPY) if pin_memory else result
 
 
 def _copied(self: Tensor, kind: DType, place: Device) -> Tensor:
@@ -176,7 +177,7 @@ def _copied(self: Tensor, kind: DType, place: Device) -> Tensor:
     if place.type == "meta":
         return empty_tensor(self.shape, kind, place)
     refuse_meta(self, call=TO_COPY)
-    # Where fewer bytes are to travel, the source is cast, else the copy.
+    # Cast the source if that transfers fewer bytes, else the copy.
     if kind is self.dtype:
         return moved(self, place)
     if kind.is_complex == self.dtype.is_complex:
@@ -192,68 +193,77 @@ def to(
     copy: bool,
     memory_format: MemoryFormat | None,
 ) -> Tensor:
-    """The tensor in a dtype and on a device: itself if it is so, else a copy."""
-    kept = dtype is None or dtype is self.dtype
-    if kept and not copy and _is_on(self, device) and _has_format(self, memory_format):
+    """Return the tensor in a dtype and on a device: itself if it fits, else a copy."""
+    same_dtype = dtype is None or dtype is self.dtype
+    if (
+        same_dtype
+        and not copy
+        and _is_on(self, device)
+        and _has_format(self, memory_format)
+    ):
         return self
-    found: Tensor = core._to_copy(
+    copied: Tensor = core._to_copy(
         self,
         dtype=dtype,
         device=device,
         non_blocking=non_blocking,
         memory_format=memory_format,
     )
-    return found
+    return copied
 
 
-def _has_format(tensor: Tensor, wanted: MemoryFormat | None) -> bool:
-    """Whether the elements lie as a format says."""
-    if wanted is None or wanted is PRESERVE:
+def _has_format(tensor: Tensor, memory_format: MemoryFormat | None) -> bool:
+    """Return True if the elements are in the order of a format."""
+    if memory_format is None or memory_format is PRESERVE:
         return True
-    strides = strides_of(tensor, wanted, call=TO_COPY)
+    strides = strides_of(tensor, memory_format, call=TO_COPY)
     if strides is None:
         return tensor.is_contiguous()
     return tensor.strides == strides
 
 
 def _is_on(tensor: Tensor, device: Device | None) -> bool:
-    """Whether a tensor is on a device, which need not be at hand if it is another."""
+    """Return True if a tensor is on a device.
+
+    A device of another type is not resolved, so that it need not be available.
+    """
     if device is None or device is tensor.device:
         return True
     return device.type == tensor.device.type and resolve_device(device) is tensor.device
 
 
 def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:
-    """The tensor itself if its elements lie in the order of the format, else a copy.
+    """Return the tensor itself if its elements are in the format's order, else a copy.
 
-    Raises `WrongOption` for a format of another number of dimensions, and for the one
-    that asks for nothing.
+    Raises:
+        WrongOption: the format is for another number of dimensions, or is
+            `preserve_format`, which defines no order.
     """
     if memory_format is PRESERVE:
         raise bad_option(
             "memory_format",
             str(memory_format),
-            "a format that says how the elements lie",
+            "a format that defines an order",
             call="core::contiguous",
         )
     if _has_format(self, memory_format):
         return self
-    found: Tensor = core.clone(self, memory_format=memory_format)
-    return found
+    copied: Tensor = core.clone(self, memory_format=memory_format)
+    return copied
 
 
 def plan_clone(self: Tensor, memory_format: MemoryFormat | None) -> CallPlan:
-    """A copy that lies in memory as the format says."""
+    """Return the plan of a copy in the memory order of the format."""
     outputs = ((self.shape, self.dtype),)
     strides = strides_of(self, memory_format)
     return CallPlan(outputs, self.device, (self,), kernel="copy", strides=strides)
 
 
 def fill(self: Tensor, value: Any) -> Tensor:
-    """Write one number to every element; returns `self`.
+    """Write one number to every element; return `self`.
 
     Raises:
-        WrongOption: elements of this dtype cannot take the number.
+        WrongOption: elements of this dtype cannot hold the number.
     """
     check_fill(value, self.dtype, call="core::fill_")
     number = number_for(value, self.dtype)
@@ -263,18 +273,18 @@ def fill(self: Tensor, value: Any) -> Tensor:
 
 
 def zero(self: Tensor) -> Tensor:
-    """Write zero to every element; returns `self`."""
+    """Write zero to every element; return `self`."""
     if fast_fill(self, 0):
         return self
     return fill(self, 0)
 
 
 def equal(self: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have one shape and equal elements (NaN equals nothing).
+    """Return True if two tensors have one shape and equal elements; NaN never equals.
 
     Raises:
-        DevicesDiffer: they lie on different devices.
-        NoData: on meta.
+        DevicesDiffer: they are on different devices.
+        NoData: one is on meta.
     """
     if self.device.type == "meta" or other.device.type == "meta":
         raise NoData(
@@ -283,28 +293,29 @@ def equal(self: Tensor, other: Tensor) -> bool:
     same_device(self, other, call="core::equal")
     if self.shape != other.shape:
         return False
-    found = core.all(core.eq(self, other))
-    return bool(found.item())
+    result = core.all(core.eq(self, other))
+    return bool(result.item())
 
 
 def local_scalar(self: Tensor) -> bool | int | float | complex:
-    """The one element as a Python number.
+    """Return the one element as a Python number.
 
     Raises:
-        BadSize, NoData: there is none to read.
+        BadSize: the tensor does not have exactly one element.
+        NoData: the tensor is on meta.
     """
     number: bool | int | float | complex = self.item()
     return number
 
 
-# Of what reads elements, and gives none of them as a tensor.
+# The operators that read elements and do not return them as a tensor.
 _READS = ("data_dependent_output",)
 
 OPERATORS = (
     Unstructured(
         "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
         {EXPLICIT: copy_into},
-        says="Take over the elements of another tensor.",
+        says="Copy the elements of another tensor.",
     ),
     Unstructured(
         "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
@@ -322,7 +333,7 @@ OPERATORS = (
         "contiguous(Tensor(a) self, *, "
         "MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
         {IMPLICIT: contiguous},
-        says="The tensor in row-major order, itself if it is.",
+        says="Return the tensor in row-major order, itself if it is contiguous.",
         only="method",
     ),
     Structured(
@@ -330,7 +341,7 @@ OPERATORS = (
         "Tensor self, *, MemoryFormat? memory_format=None",
         plan_clone,
         saves_plans=True,
-        says="A copy.",
+        says="Return a copy.",
     ),
     Unstructured(
         "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)",
@@ -346,7 +357,7 @@ OPERATORS = (
         "equal(Tensor self, Tensor other) -> bool",
         {EXPLICIT: equal},
         _READS,
-        says="Whether shapes and all elements are equal.",
+        says="Return True if shapes and all elements are equal.",
     ),
     Unstructured(
         "_local_scalar(Tensor self) -> Scalar", {EXPLICIT: local_scalar}, _READS

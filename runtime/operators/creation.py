@@ -1,21 +1,22 @@
-"""Creation: operators that make a tensor of none, or like another one.
+"""Factories: operators that create a tensor from scratch, or like another one.
 
-A factory finds its backend without tensors: the kernel at BackendSelect reads `device`
-and runs the kernel of that device's key, and the kernels of the backends make the
-tensor on the device as given.
+A factory selects its backend without tensors: the kernel at BackendSelect reads
+`device` and runs the kernel of that device's key, and the kernels of the backends
+create the tensor on the given device.
 
-`zeros_like(x)` has the shape of `x`, `x.new_zeros(size)` another one; the rest of what
-is not given is that of `x`, in both.  Each calls the factory of its name, and is
-refused by its own name.
+`zeros_like(x)` has the shape of `x`, `x.new_zeros(size)` another one; both default to
+the dtype and device of `x`.  Each calls the factory of its name, and reports errors
+under its own name.
 
 Rules:
-- the options come last in every schema: dtype, device, pin_memory;
-- without `dtype` the elements are float32; `full` and `arange` go by their numbers;
-- `pin_memory` asks for host memory that a CUDA device reads directly: it needs one;
-- for tensors like one in host memory, that are to stay there, there is nothing to
-  choose: constants have kernels of the CPU;
-- `zeros_like` lies in memory as its tensor does, or as `memory_format=` says;
-  `new_zeros` row by row.
+- the options are last in every schema: dtype, device, pin_memory;
+- without `dtype` the elements are float32; `full` and `arange` derive it from their
+  numbers;
+- `pin_memory` allocates host memory that a CUDA device reads directly: it needs one;
+- a tensor like one in host memory, created there, needs no dispatch: constants have
+  kernels of the CPU;
+- `zeros_like` has the memory order of its tensor, or that of `memory_format=`;
+  `new_zeros` is row-major.
 """
 
 from collections.abc import Callable
@@ -79,18 +80,18 @@ from everyorder.runtime.tensors.tensor_impl import flat_of
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
 
-# Where `device` stands among the arguments of every factory.
+# The index of `device` among the arguments of every factory.
 DEVICE_AT = -2
 
 
-# (arguments..., dtype, device) -> tensor, whatever the backend
+# (arguments..., dtype, device) -> tensor, for any backend
 Maker = Callable[..., Tensor]
 
 
 def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructured:
-    """A factory for every backend, of a function that gets the device as it will be.
+    """Return a factory for every backend, from a function that receives the device.
 
-    `make(*arguments, dtype, device)` gets everything before the options.
+    `make(*arguments, dtype, device)` receives all arguments before the options.
     """
     name = schema.partition("(")[0]
     call = f"core::{name}"
@@ -99,8 +100,8 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructure
         device = arguments[DEVICE_AT]
         place = CPU if device is None or device is CPU else resolve_device(device)
         try:
-            made = make(*arguments[:DEVICE_AT], place)
-            return pinned(made) if arguments[-1] else made
+            result = make(*arguments[:DEVICE_AT], place)
+            return pinned(result) if arguments[-1] else result
         except OperandError as error:
             error.operator = call
             raise
@@ -110,33 +111,33 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructure
     return Unstructured(schema, {**kernels, "BackendSelect": select}, tags)
 
 
-def pinned(made: Tensor, call: str = "") -> Tensor:
-    """The tensor in host memory that a CUDA device reads directly.
+def pinned(tensor: Tensor, call: str = "") -> Tensor:
+    """Return the tensor in host memory that a CUDA device reads directly.
 
     Raises:
-        WrongOption: it does not lie in host memory.
+        WrongOption: the tensor is not in host memory.
         DeviceUnavailable: there is no CUDA device.
     """
-    if made.device is not CPU:
+    if tensor.device is not CPU:
         raise bad_option(
             "pin_memory",
             "True",
-            f"False on {made.device}: only host memory is pinned",
+            f"False on {tensor.device}: only host memory is pinned",
             call=call,
         )
-    flat = pinned_array(made.numel(), numpy_dtype(made.dtype))
-    flat[...] = flat_of(made)
-    return Tensor(flat, made.shape, made.dtype, CPU, made.key_bits)
+    flat = pinned_array(tensor.numel(), numpy_dtype(tensor.dtype))
+    flat[...] = flat_of(tensor)
+    return Tensor(flat, tensor.shape, tensor.dtype, CPU, tensor.key_bits)
 
 
 def pinned_array(count: int, form: Any) -> Any:
-    """An array in pinned host memory.  Raises `DeviceUnavailable` without CUDA."""
+    """Return an array in pinned host memory.  Raises `DeviceUnavailable`."""
     memory_of("cuda")
     return load("everyorder.runtime.kernels.cuda.memory").pinned_array(count, form)
 
 
 def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
-    """A new tensor with every element the same number."""
+    """Return a new tensor with every element the same number."""
     count = prod(shape)
     if count and device is CPU and type(value) is int and not value:
         try:
@@ -144,15 +145,15 @@ def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
         except (MemoryError, ValueError, OverflowError) as error:
             raise no_memory(shape, dtype, device) from error
         return host_tensor(flat, shape, dtype)
-    made = new_tensor(shape, dtype, device)
+    result = new_tensor(shape, dtype, device)
     number = number_for(value, dtype)
-    if not fast_fill(made, number) and device.type != "meta":
-        table_for(device)["fill"](made, number)
-    return made
+    if not fast_fill(result, number) and device.type != "meta":
+        table_for(device)["fill"](result, number)
+    return result
 
 
 def check_size(size: list[int], call: str = "") -> Shape:
-    """The shape of a size.  Raises `WrongOption` for negative numbers."""
+    """Return the shape of a size.  Raises `WrongOption` for negative numbers."""
     shape = tuple(size)
     if shape and (least := min(shape)) < 0:
         raise bad_option(
@@ -194,14 +195,15 @@ def _range(
     if dtype is not None:
         require_dtype("dtype", dtype, REALS, "real dtypes, not bool")
     if dtype is INT64:
-        # As upstream: in the integers from the start, as it is in no other dtype.
+        # As in torch: int64 converts start, end and step to integers; no other dtype
+        # does.
         start, end, step = int(start), int(end), int(step)
     if not step or (end - start) * step < 0:
         raise bad_option(
             "step", repr(step), f"a number that leads from {start!r} to {end!r}"
         )
     whole = all(isinstance(number, int) for number in (start, end, step))
-    # Exact where it can be: integers may be beyond the fractions of a float.
+    # Exact if possible: integers may exceed the precision of a float.
     steps = -((start - end) // step) if whole else (end - start) / step
     if steps > MOST:
         raise bad_option(
@@ -214,18 +216,18 @@ def _range(
     if device.type == "meta":
         return empty_tensor((count,), kind, device)
     plan = CallPlan((((count,), kind),), device, (start, step), compute_dtype(kind))
-    made: Tensor = produce(plan, table_for(device), "arange")
-    return made
+    result: Tensor = produce(plan, table_for(device), "arange")
+    return result
 
 
 def _eye(n: int, m: int | None, dtype: DType | None, device: Device) -> Tensor:
     shape = check_size([n, n if m is None else m])
-    made = filled(shape, dtype or FLOAT32, device, 0)
+    result = filled(shape, dtype or FLOAT32, device, 0)
     ones = min(shape)
     if ones and device.type != "meta":
-        diagonal = view_of(made, (ones,), (shape[1] + 1,), 0)
-        table_for(device)["fill"](diagonal, number_for(1, made.dtype))
-    return made
+        diagonal = view_of(result, (ones,), (shape[1] + 1,), 0)
+        table_for(device)["fill"](diagonal, number_for(1, result.dtype))
+    return result
 
 
 def _linspace(
@@ -235,7 +237,7 @@ def _linspace(
     dtype: DType | None,
     device: Device,
 ) -> Tensor:
-    """Computed in float64, the last element exactly `end`."""
+    """Compute a range in float64, with `end` as the exact last element."""
     bounds = (("start", start), ("end", end))
     turned = any(isinstance(number, complex) for _, number in bounds)
     kind = dtype or (COMPLEX64 if turned else FLOAT32)
@@ -248,15 +250,15 @@ def _linspace(
     if device.type == "meta":
         return empty_tensor((steps,), kind, device)
     if kind in INTEGERS:
-        # From an integer to an integer, whatever lies between.
+        # Integer dtypes truncate both ends; numbers between may be fractions.
         start, end = int(start), int(end)
     if kind in COMPLEXES:
-        made = empty_tensor((steps,), kind, device)
-        for part, target in zip(("real", "imag"), parts(made), strict=True):
+        result = empty_tensor((steps,), kind, device)
+        for part, target in zip(("real", "imag"), parts(result), strict=True):
             first, last = (getattr(number, part) for number in (start, end))
             line = _linspace(first, last, steps, target.dtype, device)
             table_for(device)["copy"](target, line)
-        return made
+        return result
     table = table_for(device)
     points = empty_tensor((steps,), FLOAT64, device)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
@@ -270,10 +272,10 @@ def _linspace(
 NAMES = ("empty", "zeros", "ones", "rand", "randn")
 RANDOM = ("rand", "randn")
 
-# What they hold; None: whatever it is.
+# The value of the elements; None if uninitialized.
 CONSTANTS: dict[str, int | None] = {"empty": None, "zeros": 0, "ones": 1}
 
-# What two calls in a row give of them is not the same.
+# Two calls of these do not return equal elements.
 TAGS = {
     "empty": ("nondeterministic_bitwise",),
     **dict.fromkeys(RANDOM, ("nondeterministic_seeded",)),
@@ -287,7 +289,7 @@ NEW_OPTIONS = _PLACE + ", bool pin_memory=False"
 def _options_of(
     self: Tensor, dtype: DType | None, device: Device | None
 ) -> dict[str, Any]:
-    """The options of a factory: those of `self` where others are not given."""
+    """Return the options of a factory; those of `self` are the defaults."""
     return {
         "dtype": self.dtype if dtype is None else dtype,
         "device": self.device if device is None else device,
@@ -295,25 +297,25 @@ def _options_of(
 
 
 def _stays(self: Tensor, device: Device | None) -> bool:
-    """Whether what is made like `self` lies in host memory, as `self` does."""
+    """Return True if a tensor like `self` stays in host memory."""
     return self.device is CPU and (device is None or device is CPU)
 
 
 def _like(name: str) -> Maker:
-    """What makes a tensor like another one, by the factory of that name."""
+    """Return a function that makes a tensor like another, by the factory `name`."""
 
     def make(self: Tensor, *arguments: Any) -> Tensor:
         *value, dtype, device, memory_format = arguments
         strides = strides_of(self, memory_format)
         own = _options_of(self, dtype, device)
-        made: Tensor = getattr(core, name)(self.shape, *value, **own)
-        return with_strides(made, strides)
+        result: Tensor = getattr(core, name)(self.shape, *value, **own)
+        return with_strides(result, strides)
 
     return naming(f"core::{name}_like", make)
 
 
 def _like_on_cpu(name: str) -> Maker:
-    """The kernel of the CPU, of a constant."""
+    """Return the kernel of the CPU for a constant like another tensor."""
     general = _like(name)
     value = CONSTANTS[name]
 
@@ -331,7 +333,7 @@ def _like_on_cpu(name: str) -> Maker:
 
 
 def _constant(shape: Shape, kind: DType, value: int | None) -> Tensor:
-    """A tensor in host memory; without a value, its elements are any."""
+    """Return a tensor in host memory; uninitialized without a value."""
     if value is None:
         return new_tensor(shape, kind, CPU)
     return filled(shape, kind, CPU, value)
@@ -352,7 +354,7 @@ def _full_like_on_cpu(
     device: Device | None,
     memory_format: MemoryFormat | None,
 ) -> Tensor:
-    """`full_like` on the CPU."""
+    """Compute `full_like` on the CPU."""
     if self._place is not None or memory_format or not _stays(self, device):
         return _general_full(self, value, dtype, device, memory_format)
     kind = self.dtype if dtype is None else dtype
@@ -361,21 +363,21 @@ def _full_like_on_cpu(
 
 
 def _new(name: str) -> Maker:
-    """What makes a tensor of another size, by the factory of that name."""
+    """Return a function that makes a tensor of a new size, by the factory `name`."""
 
     def make(self: Tensor, size: list[int], *arguments: Any) -> Tensor:
         *value, dtype, device, pin_memory = arguments
         options = _options_of(self, dtype, device)
-        made: Tensor = getattr(core, name)(
+        result: Tensor = getattr(core, name)(
             size, *value, **options, pin_memory=pin_memory
         )
-        return made
+        return result
 
     return naming(f"core::new_{name}", make)
 
 
 def _new_on_cpu(name: str) -> Maker:
-    """The kernel of the CPU, of a constant of any size."""
+    """Return the kernel of the CPU for a constant of any size."""
     general, call = _new(name), f"core::new_{name}"
     value = CONSTANTS[name]
 
@@ -394,11 +396,11 @@ def _new_on_cpu(name: str) -> Maker:
     return make
 
 
-# What each is for, behind `new_`.
+# The descriptions of the `new_` operators.
 SAYS = {
-    "empty": "Elements of any value, dtype and device those of the tensor.",
-    "zeros": "Zeros, dtype and device those of the tensor.",
-    "ones": "Ones, dtype and device those of the tensor.",
+    "empty": "Return uninitialized elements in the tensor's dtype and on its device.",
+    "zeros": "Return zeros in the dtype and on the device of the tensor.",
+    "ones": "Return ones in the dtype and on the device of the tensor.",
 }
 
 OPERATORS = (
@@ -446,7 +448,7 @@ OPERATORS = (
         "new_full(Tensor self, int[] size, Scalar fill_value,"
         f" {NEW_OPTIONS}) -> Tensor",
         {EXPLICIT: _new("full")},
-        says="One number everywhere, dtype and device those of the tensor.",
+        says="Return a filled tensor in the tensor's dtype and on its device.",
         only="method",
     ),
 )

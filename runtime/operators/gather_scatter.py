@@ -1,12 +1,11 @@
-"""Gathering and scattering: elements and slices of one dimension, told by numbers.
+"""Gathering and scattering: access to elements and slices of one dimension by index.
 
-Plans say shapes and dtypes; the numbers themselves are checked by the kernel, before it
-writes.
+Plans compute shapes and dtypes; the kernel checks the index values before it writes.
 
 Rules:
-- what is put somewhere begins as a copy of `self`; where a place is named twice, the
-  last one stays, or all are added in order;
-- `padding_idx` of an embedding matters to the gradient alone, and -1 means none.
+- a scatter starts as a copy of `self`; for a repeated index, the last source is
+  written, or all are added in order;
+- `padding_idx` of an embedding affects only the gradient, and -1 means none.
 """
 
 from collections.abc import Callable
@@ -46,7 +45,10 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 
 def plan_gather(self: Tensor, dim: int, index: Tensor) -> CallPlan:
-    """The result has the shape of `index`, which may be smaller than `self`."""
+    """Return the plan of `gather`.
+
+    The result has the shape of `index`, which may be smaller than `self`.
+    """
     device = same_device(self, index)
     place = _check_index(self, dim, index)
     outputs = ((index.shape, self.dtype),)
@@ -59,12 +61,14 @@ def check_cover(dim: int, small: tuple[str, Tensor], large: tuple[str, Tensor]) 
     """Make sure that `small` fits into `large` in every dimension but `dim`.
 
     A tensor without dimensions counts as one element in one dimension.
-    Raises `ShapesDoNotFit`.
+
+    Raises:
+        ShapesDoNotFit: it does not fit.
     """
     inner, outer = small[1].shape or (1,), large[1].shape or (1,)
     if len(inner) != len(outer):
         raise bad_shapes(
-            f"{small[0]} has not as many dimensions as {large[0]}",
+            f"{small[0]} does not have as many dimensions as {large[0]}",
             f"{len(outer)} dimensions for {small[0]}",
             small,
             large,
@@ -94,12 +98,12 @@ def _gather(
 
 
 def one_or_more(table: KernelTable, tensor: Tensor) -> Tensor:
-    """The tensor, in one dimension if it has none."""
+    """Return the tensor, or a 0-dim tensor in one dimension."""
     return tensor if tensor.shape else shaped(table, tensor, (1,))
 
 
 def plan_index_select(self: Tensor, dim: int, index: Tensor) -> CallPlan:
-    """The slices of `self` at the numbers in `index`, in their order."""
+    """Return the plan of the slices of `self` at the numbers in `index`."""
     device = same_device(self, index)
     require_dtype("index", index.dtype, INDICES, "integers")
     require_ndim(("index", index), 0, 1)
@@ -110,7 +114,7 @@ def plan_index_select(self: Tensor, dim: int, index: Tensor) -> CallPlan:
         shape = ()
         if count != 1:
             raise bad_shapes(
-                "self has one element and no dimension",
+                "self has one element and zero dimensions",
                 "an index of one number",
                 ("self", self),
                 ("index", index),
@@ -140,14 +144,17 @@ def check_places(
     numbers: Tensor,
     wraps: bool = False,
 ) -> None:
-    """Whether int64 numbers name places of a dimension of that size; nothing is read.
+    """Make sure that int64 numbers are valid places of a dimension of `size`.
 
-    For results without elements, to which no kernel comes.  `wraps`: negative ones are
-    counted from the end.  Raises `IndexOutOfRange`.
+    For results without elements, for which no kernel runs; nothing is read.  With
+    `wraps`, negative numbers count from the end.
+
+    Raises:
+        IndexOutOfRange: a number is out of range.
     """
     if not numbers.numel():
         return
-    # One element that stands for all, however many there are.
+    # One element, expanded to any number of places.
     line = view_of(empty_tensor((1,), BOOL, numbers.device), (size,), (0,), 0)
     out = empty_tensor((numbers.numel(),), BOOL, numbers.device)
     flat = shaped(table, numbers, out.shape)
@@ -162,7 +169,7 @@ def check_places(
 
 
 def _scattering(kernel: str) -> Callable[..., None]:
-    """What runs a kernel that puts or adds, which has places to put something at."""
+    """Return the function that runs a scatter kernel, if the index is not empty."""
 
     def run(
         table: KernelTable, out: Tensor, dim: int, index: Tensor, src: Tensor | Number
@@ -181,7 +188,7 @@ _SCATTER = _scattering("scatter")
 
 
 def plan_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> CallPlan:
-    """`src[i]` to `self` at `index[i]` along `dim`, or added to it."""
+    """Return the plan that writes, or adds, `src[i]` at `index[i]` along `dim`."""
     device = same_device(self, index, src)
     one_dtype(ALL, "every dtype", ("self", self), ("src", src))
     place = _check_index(self, dim, index)
@@ -194,7 +201,7 @@ def plan_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor) -> CallPlan
 def plan_scatter_value(
     self: Tensor, dim: int, index: Tensor, value: Number
 ) -> CallPlan:
-    """One number to `self` at every place that `index` names."""
+    """Return the plan that writes one number at every place in `index`."""
     device = same_device(self, index)
     number = number_in("value", value, self.dtype)
     place = _check_index(self, dim, index)
@@ -203,9 +210,11 @@ def plan_scatter_value(
 
 
 def number_in(argument: str, value: Number, dtype: DType) -> Number:
-    """The number as elements of `dtype` are.
+    """Return a number as an element of `dtype`.
 
-    Raises `DTypeRefused`, and `WrongOption` for an infinite integer.
+    Raises:
+        DTypeRefused: the number is complex, and the dtype is not.
+        WrongOption: the number is not finite, and the dtype holds integers.
     """
     if isinstance(value, complex) and dtype not in COMPLEXES:
         raise bad_dtype(argument, "complex", str(dtype))
@@ -227,18 +236,18 @@ def _check_index(self: Tensor, dim: int, index: Tensor) -> int:
 def plan_index_add(
     self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Number
 ) -> CallPlan:
-    """Slices of `source`, times `alpha`, added to those that `index` names."""
+    """Return the plan that adds slices of `source`, times `alpha`, at the index."""
     device = same_device(self, index, source)
     one_dtype(ALL, "every dtype", ("self", self), ("source", source))
     require_dtype("index", index.dtype, INDICES, "integers")
     require_ndim(("index", index), 0, 1)
     place = one_dim(dim, self.shape)
-    inside, given = self.shape or (1,), source.shape or (1,)
-    wanted = (*inside[:place], index.numel(), *inside[place + 1 :])
-    if given != wanted:
+    inside, actual = self.shape or (1,), source.shape or (1,)
+    expected = (*inside[:place], index.numel(), *inside[place + 1 :])
+    if actual != expected:
         raise bad_shapes(
-            "source has not one slice for each number in index",
-            f"source of shape {wanted}",
+            "source does not have one slice for each number in index",
+            f"source of shape {expected}",
             ("self", self),
             ("index", index),
             ("source", source),
@@ -271,7 +280,7 @@ ROW_NUMBERS = dtypes("int64", "int32")
 
 
 def plan_embedding(weight: Tensor, indices: Tensor, padding_idx: int) -> CallPlan:
-    """(rows, d) by (...) gives (..., d)."""
+    """Return the plan of rows of a table: (rows, d) by (...) is (..., d)."""
     device = same_device(weight, indices)
     require_ndim(("weight", weight), 2)
     require_dtype("weight", weight.dtype, ALL, "every dtype")
@@ -304,7 +313,7 @@ def _look_up(table: KernelTable, out: Tensor, weight: Tensor, indices: Tensor) -
 def plan_embedding_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int
 ) -> CallPlan:
-    """The gradient of the table, from (..., d) and (...)."""
+    """Return the plan of the table's gradient, from (..., d) and (...)."""
     device = same_device(grad, indices)
     require_dtype("grad", grad.dtype, FLOATS, "floating-point numbers")
     require_dtype("indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
@@ -315,7 +324,7 @@ def plan_embedding_backward(
     _check_padding(padding_idx, num_weights)
     if not grad.shape or grad.shape[:-1] != indices.shape:
         raise bad_shapes(
-            "there is not one row of the gradient for each index",
+            "grad does not have one row for each index",
             f"grad of shape {(*indices.shape, 'd')}".replace("'", ""),
             ("grad", grad),
             ("indices", indices),
@@ -327,12 +336,12 @@ def plan_embedding_backward(
 
 
 def _embed_backward(
-    table: KernelTable, made: Tensor, grad: Tensor, indices: Tensor, padding_idx: int
+    table: KernelTable, out: Tensor, grad: Tensor, indices: Tensor, padding_idx: int
 ) -> None:
     count = indices.numel()
     numbers = as_dtype(table, shaped(table, indices, (count,)), INT64)
     rows = shaped(table, grad, (count, grad.shape[-1]))
-    table["embedding_backward"](made, rows, numbers, padding_idx)
+    table["embedding_backward"](out, rows, numbers, padding_idx)
 
 
 _ARGUMENTS = "Tensor self, int dim, Tensor index"
@@ -343,14 +352,14 @@ OPERATORS = (
         _ARGUMENTS,
         plan_gather,
         saves_plans=True,
-        says="The elements along a dimension that the index names.",
+        says="Return the elements at the index along a dimension.",
     ),
     Structured(
         "index_select",
         _ARGUMENTS,
         plan_index_select,
         saves_plans=True,
-        says="The places of a dimension that the index names.",
+        says="Return the slices of a dimension at the index.",
     ),
     Structured(
         "scatter",
@@ -372,7 +381,7 @@ OPERATORS = (
         plan_scatter,
         kernel=_scattering("scatter_add"),
         in_place=True,
-        says="`src` added where the index says along a dimension.",
+        says="Return the tensor with `src` added at the index along a dimension.",
         autocast="widest",
     ),
     Structured(
@@ -380,14 +389,14 @@ OPERATORS = (
         f"{_ARGUMENTS}, Tensor source, *, Scalar alpha=1",
         plan_index_add,
         in_place=True,
-        says="`source` added to the places of a dimension that the index names.",
+        says="Return the tensor with `source` added to slices of a dimension.",
     ),
     Structured(
         "embedding",
         "Tensor weight, Tensor indices, int padding_idx=-1",
         plan_embedding,
         out=False,
-        says="The rows of a table that the indices name.",
+        says="Return the rows of a table at the indices.",
     ),
     Structured(
         "embedding_backward",

@@ -3,7 +3,7 @@
 =============== ========== =====================================================
 in the brackets dimensions becomes
 =============== ========== =====================================================
-int             1, gone    `select`
+int             1, removed `select`
 slice           1          `slice`; the step is positive
 None            a new one  `unsqueeze`
 ...             the rest   nothing
@@ -12,19 +12,19 @@ integers        1          one entry of `index`; lists and arrays become tensors
 booleans        theirs     a mask, one entry of `index`
 =============== ========== =====================================================
 
-In a list of index tensors None leaves a dimension alone; a tensor of integers picks
-places of one dimension, negative ones from the end; a mask of booleans stands for as
-many dimensions as it has, and becomes the numbers of its true elements.  All integers
-broadcast to one shape, which stands where they stood if they are neighbours, and comes
-first otherwise, as in NumPy.
+In a list of index tensors, None keeps a dimension; a tensor of integers selects places
+of one dimension, negative ones from the end; a mask of booleans covers as many
+dimensions as it has, and becomes the numbers of its true elements.  All integers
+broadcast to one shape, which replaces the indexed dimensions if they are adjacent, and
+precedes all others if not, as in NumPy.
 
 Rules:
-- what only takes views shares memory with the tensor; index tensors copy;
-- how many elements a mask picks depends on its elements, so that a plan with a mask
-  reads them; on meta that is refused.  The kernel checks numbers before it writes;
+- an index that only takes views shares memory with the tensor; index tensors copy;
+- the size of a mask's result depends on its elements, so that a plan with a mask reads
+  them; on meta that is refused.  The kernel checks numbers before it writes;
 - an integer tensor without dimensions counts as an int, except on meta;
-- a value that is assigned is converted to the tensor's dtype and device, and
-  broadcasts; its leading dimensions of size 1 may be too many.
+- an assigned value is converted to the tensor's dtype and device, and broadcasts; it
+  may have extra leading dimensions of size 1.
 """
 
 from collections.abc import Sequence
@@ -65,28 +65,28 @@ Indices = list[Tensor | None]
 
 
 def numbers_of(mask: Tensor) -> list[Tensor]:
-    """Where a mask is true: one tensor of numbers for each of its dimensions.
+    """Return the places of true elements: one tensor of numbers for each dimension.
 
     Raises:
-        NoData: on meta.
+        NoData: the mask is on meta.
     """
     if mask.device.type == "meta":
-        asked = "has a result whose size depends on a mask"
-        raise NoData(code="NoDataToRead", device="meta", asked=asked)
+        operation = "has a result whose size depends on a mask"
+        raise NoData(code="NoDataToRead", device="meta", asked=operation)
     table = table_for(mask.device)
-    found = empty_tensor(
+    rows = empty_tensor(
         (table["nonzero_count"](mask), len(mask.shape)), INT64, mask.device
     )
-    table["nonzero"](found, mask)
-    count, dims = found.shape
+    table["nonzero"](rows, mask)
+    count, dims = rows.shape
     return [
-        in_order(table, view_of(found, (count,), (dims,), found.offset + dim))
+        in_order(table, view_of(rows, (count,), (dims,), rows.offset + dim))
         for dim in range(dims)
     ]
 
 
 def resolve_indices(self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
-    """One entry for each dimension of `self`: None, or int64 that broadcast together.
+    """Return one entry for each dimension: None, or int64 that broadcast together.
 
     Raises:
         DTypeRefused: an index holds neither integers nor booleans.
@@ -94,27 +94,27 @@ def resolve_indices(self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
             not broadcast.
         NoData: a mask on meta.
     """
-    found: Indices = []
+    resolved: Indices = []
     for at, index in enumerate(indices):
         if index is None:
-            found.append(None)
+            resolved.append(None)
         elif index.dtype is BOOL:
-            _check_mask(self, f"indices[{at}]", index, len(found))
-            found.extend(numbers_of(index))
+            _check_mask(self, f"indices[{at}]", index, len(resolved))
+            resolved.extend(numbers_of(index))
         elif index.dtype in INDICES:
-            found.append(_as_numbers(index))
+            resolved.append(_as_numbers(index))
         else:
             raise bad_dtype(
                 f"indices[{at}]", index.dtype, "integers, or bool for a mask"
             )
     dims = len(self.shape)
-    if len(found) > dims:
+    if len(resolved) > dims:
         raise bad_shapes(
-            f"there are {len(found)} indices",
+            f"there are {len(resolved)} indices",
             f"at most {dims}, one for each dimension of self",
             ("self", self),
         )
-    return found + [None] * (dims - len(found))
+    return resolved + [None] * (dims - len(resolved))
 
 
 def _as_numbers(index: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ def _check_mask(self: Tensor, name: str, mask: Tensor, first: int) -> None:
     covered = self.shape[first : first + len(mask.shape)]
     if mask.shape != covered:
         raise bad_shapes(
-            f"the mask {name} has not the shape of the dimensions it stands for",
+            f"the mask {name} does not have the shape of its dimensions",
             f"a mask of shape {covered}",
             ("self", self),
             (name, mask),
@@ -135,7 +135,7 @@ def _check_mask(self: Tensor, name: str, mask: Tensor, first: int) -> None:
 
 
 def common_shape(indices: Indices) -> Shape:
-    """The shape that all indices broadcast to.  Raises `ShapesDoNotFit`."""
+    """Return the shape that all indices broadcast to.  Raises `ShapesDoNotFit`."""
     shapes = [each.shape for each in indices if each is not None]
     try:
         return broadcast_shapes(*shapes)
@@ -148,7 +148,7 @@ def common_shape(indices: Indices) -> Shape:
 
 
 def indexed_shape(self: Tensor, indices: Indices) -> Shape:
-    """The shape of what the indices pick; as many indices as dimensions."""
+    """Return the shape of the indexed elements; one index per dimension."""
     common = common_shape(indices)
     chosen = [dim for dim, index in enumerate(indices) if index is not None]
     if not chosen:
@@ -160,7 +160,7 @@ def indexed_shape(self: Tensor, indices: Indices) -> Shape:
 
 
 def plan_index(self: Tensor, indices: Sequence[Tensor | None]) -> CallPlan:
-    """What `self[indices]` is in NumPy."""
+    """Return the plan of `self[indices]`, as in NumPy."""
     device = same_device(self, *indices)
     numbers = resolve_indices(self, indices)
     shape = indexed_shape(self, numbers)
@@ -178,18 +178,19 @@ def _index(table: KernelTable, out: Tensor, self: Tensor, indices: Indices) -> N
 
 
 def _check(table: KernelTable, shape: Shape, indices: Indices) -> None:
-    """Whether indices that pick no element name places: if they name any.
+    """Make sure that the numbers of indices that select no element are valid.
 
-    Raises `IndexOutOfRange`.
+    Raises:
+        IndexOutOfRange: a number is out of range.
     """
-    given = [(dim, each) for dim, each in enumerate(indices) if each is not None]
-    if 0 not in broadcast_shapes(*(each.shape for _, each in given)):
-        for dim, each in given:
+    tensors = [(dim, each) for dim, each in enumerate(indices) if each is not None]
+    if 0 not in broadcast_shapes(*(each.shape for _, each in tensors)):
+        for dim, each in tensors:
             check_places(table, shape[dim], dim, each, wraps=True)
 
 
 def together(table: KernelTable, indices: Indices) -> Indices:
-    """The indices in their common shape, each contiguous."""
+    """Return the indices in their common shape, each contiguous."""
     shape = broadcast_shapes(*(each.shape for each in indices if each is not None))
     return [
         None if each is None else in_order(table, expanded(each, shape))
@@ -203,7 +204,7 @@ def plan_index_put(
     values: Tensor,
     accumulate: bool,
 ) -> CallPlan:
-    """`self` with `values`, broadcast, at the places that the indices pick."""
+    """Return the plan of `self` with `values`, broadcast, at the indexed places."""
     device = same_device(self, *indices, values)
     one_dtype(ALL, "every dtype", ("self", self), ("values", values))
     strides = strides_of(self, None)
@@ -211,7 +212,7 @@ def plan_index_put(
     if device.type == "meta" and any(
         each is not None and each.dtype is BOOL for each in indices
     ):
-        # How many places a mask picks is not known, and need not be.
+        # The number of places that a mask selects is unknown on meta, and not needed.
         return CallPlan(outputs, device, (), start=self, strides=strides)
     numbers = resolve_indices(self, indices)
     shape = indexed_shape(self, numbers)
@@ -253,7 +254,7 @@ def _put(
 
 
 def plan_masked_select(self: Tensor, mask: Tensor) -> CallPlan:
-    """The elements, in order, where the mask is true; both broadcast."""
+    """Return the plan of the elements where the mask is true; both broadcast."""
     device = same_device(self, mask)
     require_dtype("mask", mask.dtype, frozenset({BOOL}), "bool")
     try:
@@ -275,10 +276,10 @@ def plan_masked_select(self: Tensor, mask: Tensor) -> CallPlan:
 
 
 def plan_nonzero(self: Tensor) -> CallPlan:
-    """One row of numbers for each element that is not zero."""
+    """Return the plan of one row of numbers for each nonzero element."""
     if self.device.type == "meta":
-        asked = "has one row for each element that is not zero"
-        raise NoData(code="NoDataToRead", device="meta", asked=asked)
+        operation = "has one row for each element that is not zero"
+        raise NoData(code="NoDataToRead", device="meta", asked=operation)
     count = table_for(self.device)["nonzero_count"](self)
     shape = (count, len(self.shape))
     return CallPlan(((shape, INT64),), self.device, (self,))
@@ -292,11 +293,11 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def get_item(self: Tensor, index: Any) -> Tensor:
-    """`self[index]`.
+    """Return `self[index]`.
 
     Raises:
-        IndexOutOfRange: a part of the index is out of range, or picks nothing.
-        ShapesDoNotFit, IndexOutOfRange: an index tensor does not fit.
+        IndexOutOfRange: a part of the index is invalid, or is out of range.
+        ShapesDoNotFit: an index tensor does not fit.
     """
     kind = type(index)
     if kind is int:
@@ -305,20 +306,20 @@ def get_item(self: Tensor, index: Any) -> Tensor:
         part = _sliced(self, self, 0, 0, index)
         return core.alias(self) if part is self else part
     view, indices = _apply_views(self, index)
-    found: Tensor
+    result: Tensor
     if indices:
-        found = core.index(view, indices)
+        result = core.index(view, indices)
     else:
-        found = core.alias(self) if view is self else view
-    return found
+        result = core.alias(self) if view is self else view
+    return result
 
 
 def set_item(self: Tensor, index: Any, value: Any) -> None:
-    """`self[index] = value`.
+    """Assign `self[index] = value`.
 
     Raises:
         IndexOutOfRange, ShapesDoNotFit: as `get_item`.
-        ShapesDoNotFit: the value does not broadcast to what the index picks.
+        ShapesDoNotFit: the value does not broadcast to the shape of `self[index]`.
     """
     view, indices = _apply_views(self, index)
     number = isinstance(value, _NUMBERS)
@@ -351,7 +352,7 @@ def _as_tensor(value: Any, like: Tensor) -> Tensor:
 
 
 def _fitted(value: Tensor, dims: int) -> Tensor:
-    """The value without leading dimensions of size 1 that the target lacks."""
+    """Return the value without leading dimensions of size 1 that the target lacks."""
     spare = len(value.shape) - dims
     if spare > 0 and all(size == 1 for size in value.shape[:spare]):
         fitted: Tensor = core.reshape(value, list(value.shape[spare:]))
@@ -360,23 +361,23 @@ def _fitted(value: Tensor, dims: int) -> Tensor:
 
 
 def _result_dims(view: Tensor, indices: list[Tensor | None]) -> int:
-    """How many dimensions indexing gives: those of the indices, and the rest."""
-    given = [each for each in indices if each is not None]
-    taken = sum(len(each.shape) if each.dtype is BOOL else 1 for each in given)
-    common = max(1 if each.dtype is BOOL else len(each.shape) for each in given)
-    return len(view.shape) - taken + common
+    """Return the number of dimensions of the result: of the indices, and the rest."""
+    tensors = [each for each in indices if each is not None]
+    covered = sum(len(each.shape) if each.dtype is BOOL else 1 for each in tensors)
+    common = max(1 if each.dtype is BOOL else len(each.shape) for each in tensors)
+    return len(view.shape) - covered + common
 
 
 def _apply_views(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
-    """The views of the index taken, and its index tensors by dimension of the view.
+    """Return the view of the index, and its index tensors by dimension of the view.
 
-    The list is empty if there are none, and ends with the last one.
+    The list is empty without index tensors, and ends with the last one.
     """
     parts = index if isinstance(index, tuple) else (index,)
     ready = [_part(self, position, part) for position, part in enumerate(parts)]
     if sum(part is Ellipsis for part in ready) > 1:
         last = len(ready) - 1 - [part is Ellipsis for part in ready][::-1].index(True)
-        raise _index_error(self, ..., last, "it is there twice", "`...` once")
+        raise _index_error(self, ..., last, "it occurs twice", "`...` once")
     used = sum(map(_dims, ready))
     dims = len(self.shape)
     if used > dims:
@@ -416,7 +417,7 @@ def _apply_views(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]
 
 
 def _part(self: Tensor, position: int, part: Any) -> Any:
-    """One part as bool, int, slice, None, Ellipsis or a tensor with dimensions."""
+    """Return a part as bool, int, slice, None, Ellipsis or a tensor with dimensions."""
     if part is None or part is Ellipsis or isinstance(part, (bool, slice)):
         return part
     if not isinstance(part, Tensor):
@@ -424,7 +425,9 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
             return as_int(part)
         part = _places_of(self, position, part)
     if part.dtype.is_floating or part.dtype.is_complex:
-        raise _index_error(self, part.dtype, position, "it does not hold places", _FITS)
+        raise _index_error(
+            self, part.dtype, position, "it does not hold integers or booleans", _FITS
+        )
     if not part.shape and not part.is_meta:
         number = part.item()
         return number if isinstance(number, bool) else int(number)
@@ -434,8 +437,8 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
 
 
 def _places_of(self: Tensor, position: int, part: Any) -> Tensor:
-    """A sequence or array of places as a tensor.  Raises `IndexOutOfRange`."""
-    # A tuple within the subscript: on its own it is the subscript.
+    """Return a sequence or array of places as a tensor.  Raises `IndexOutOfRange`."""
+    # A tuple within the subscript; a tuple alone is the subscript itself.
     listed = isinstance(part, (list, range, tuple))
     places = list(part) if listed else part
     if listed and not places:
@@ -445,15 +448,15 @@ def _places_of(self: Tensor, position: int, part: Any) -> Tensor:
             return tensor_of(places)
         except (TypeError, ValueError):
             raise _index_error(
-                self, part, position, "it is no list of places", _FITS
+                self, part, position, "it is not a list of integers or booleans", _FITS
             ) from None
     raise _index_error(
-        self, part, position, f"a {type(part).__name__} is no place", _FITS
+        self, part, position, f"a {type(part).__name__} is not an index", _FITS
     )
 
 
 def _dims(part: Any) -> int:
-    """How many dimensions of the indexed tensor a part stands for."""
+    """Return the number of dimensions of the indexed tensor that a part covers."""
     if part is None or part is Ellipsis or isinstance(part, bool):
         return 0
     if isinstance(part, Tensor) and part.dtype is BOOL:
@@ -476,8 +479,8 @@ def _selected(
             else f"its dimension has size {size}",
             fits=f"{-size} to {size - 1}" if size > 0 else "no int",
         )
-    found: Tensor = core.select(view, dim, index)
-    return found
+    selected: Tensor = core.select(view, dim, index)
+    return selected
 
 
 def _sliced(self: Tensor, view: Tensor, dim: int, position: int, part: slice) -> Tensor:
@@ -487,7 +490,7 @@ def _sliced(self: Tensor, view: Tensor, dim: int, position: int, part: slice) ->
             bounds.append(None if bound is None else as_int(bound))
         except TypeError:
             raise _index_error(
-                self, part, position, f"{bound!r} is no bound", "ints and None"
+                self, part, position, f"{bound!r} is not a bound", "ints and None"
             ) from None
     start, stop, step = bounds
     if step is not None and step < 1:
@@ -496,11 +499,11 @@ def _sliced(self: Tensor, view: Tensor, dim: int, position: int, part: slice) ->
         )
     if start is None and stop is None and step in (None, 1):
         return view
-    found: Tensor = core.slice(view, dim, start, stop, 1 if step is None else step)
-    return found
+    part_view: Tensor = core.slice(view, dim, start, stop, 1 if step is None else step)
+    return part_view
 
 
-# An index is shown whole in an error up to this many characters: half a line.
+# An error shows at most this many characters of an index: half a line.
 _SHOWN = 40
 
 
@@ -519,7 +522,7 @@ def _index_error(
 
 
 def _index_text(part: Any) -> str:
-    """A part of an index as it is written in the brackets."""
+    """Return a part of an index as it is written in the brackets."""
     if part is Ellipsis:
         return "..."
     if not isinstance(part, slice):
@@ -536,7 +539,7 @@ OPERATORS = (
         "Tensor self, Tensor?[] indices",
         plan_index,
         out=False,
-        # Where there is a mask among the indices.
+        # If a mask is among the indices.
         tags=("dynamic_output_shape",),
     ),
     Structured(
@@ -545,7 +548,7 @@ OPERATORS = (
         plan_index_put,
         in_place=True,
         out=False,
-        says="Values put where the index tensors say.",
+        says="Return the tensor with `values` at the index tensors.",
         only="method",
         autocast="widest",
     ),
@@ -555,7 +558,7 @@ OPERATORS = (
         plan_masked_select,
         out=False,
         tags=("dynamic_output_shape",),
-        says="The elements where the mask is true, as a vector.",
+        says="Return the elements where the mask is true, as a vector.",
     ),
     Structured(
         "nonzero",
@@ -563,6 +566,6 @@ OPERATORS = (
         plan_nonzero,
         out=False,
         tags=("dynamic_output_shape",),
-        says="The indices of the elements that are not 0, one a row.",
+        says="Return the indices of the nonzero elements, one per row.",
     ),
 )

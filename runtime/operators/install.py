@@ -1,12 +1,12 @@
-"""Installing the operators on a dispatcher, through public libraries.
+"""Installation of the operators on a dispatcher, through public libraries.
 
-`FAMILIES` lists the declarations of all modules: a new module is named there.  There is
-one DEF library of namespace `core`, and one IMPL library for each key that has kernels;
-each registration is an ordinary one, so that the harness explores these operators as it
-does any user's.
+`FAMILIES` lists the declarations of all modules, including new ones.  There is one DEF
+library of namespace `core`, and one IMPL library for each key that has kernels; each
+registration is an ordinary one, so that the harness explores these operators like those
+of users.
 
-Rules: descriptions hold no line numbers; the default dispatcher is installed on once,
-when this module is imported, and keeps its libraries here.
+Rules: descriptions do not contain line numbers; this module installs on the default
+dispatcher once, when it is imported, and stores its libraries.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ from everyorder.runtime.operators.declare.structured import (
 )
 from everyorder.runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
 
-# One row an area: elementwise, making, layout, places, linear algebra and layers.
+# One row per area: elementwise, creation, layout, indexing, linear algebra and layers.
 FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(unary.OPERATORS, binary.OPERATORS, binary.GRADIENTS, pointwise.OPERATORS),
     *(reductions.OPERATORS, sort.OPERATORS),
@@ -54,34 +54,36 @@ FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
 
 
 def definitions() -> Iterator[OperatorDefinition]:
-    """Every operator of every family, in the order of the families."""
+    """Yield every operator of every family, in the order of the families."""
     for family in FAMILIES:
         for declaration in family:
             yield from declaration.definitions()
 
 
-# Of every operator: None is no tensor, and a bool no integer.
+# Of every operator: None is not a tensor, and a bool not an integer.
 TAGS = (DEFINED_TENSORS, INTEGERS_ONLY)
 
-# What dumps show as the place of registration.
+# The place of registration in dumps.
 ORIGIN = "core operators"
 
 _LOCK = waited_for()
-_KEPT: dict[str, tuple[Library, ...]] = {}
+_LIBRARIES: dict[str, tuple[Library, ...]] = {}
 
 
 def install(dispatcher: Dispatcher | None = None) -> tuple[Library, ...]:
     """Register every operator; the libraries own the registrations.
 
-    On the default dispatcher this happens once; asked again, the same libraries are
-    returned.  Raises `Conflict` where `core` is taken.
+    On the default dispatcher this happens once; later calls return the same libraries.
+
+    Raises:
+        Conflict: namespace `core` is defined already.
     """
     if dispatcher is not None and dispatcher is not default_dispatcher():
         return _installed(dispatcher)
     with _LOCK:
-        if NAMESPACE not in _KEPT:
-            _KEPT[NAMESPACE] = _installed(default_dispatcher())
-        return _KEPT[NAMESPACE]
+        if NAMESPACE not in _LIBRARIES:
+            _LIBRARIES[NAMESPACE] = _installed(default_dispatcher())
+        return _LIBRARIES[NAMESPACE]
 
 
 def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:

@@ -2,10 +2,10 @@
 
 The negative log likelihood has kernels in both directions; the others are composites.
 Scores have shape (C), (N, C) or (N, C, d1, ...), targets the same without C;
-`cross_entropy` also takes probabilities, shaped as the scores.
+`cross_entropy` also accepts probabilities in the shape of the scores.
 
-Rules: `ignore_index` may be any integer, a class or not; what it marks counts neither
-for the loss nor for the mean.  Label smoothing spreads its share over all classes,
+Rules: `ignore_index` may be any integer, a class or not; targets with it count neither
+for the loss nor for the mean.  Label smoothing distributes its share over all classes,
 after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
 """
 
@@ -44,7 +44,7 @@ def check_reduction(reduction: str) -> None:
 
 
 def _reduced(loss: Any, reduction: str) -> Any:
-    """All losses, their mean or their sum.  Raises `WrongOption`."""
+    """Return all losses, their mean or their sum.  Raises `WrongOption`."""
     check_reduction(reduction)
     if reduction == "none":
         return loss
@@ -56,7 +56,7 @@ def _classes(shape: tuple[int, ...]) -> int:
 
 
 def _targets(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the targets that belong to scores of `shape`."""
+    """Return the shape of the targets for scores of `shape`."""
     return () if len(shape) == 1 else (shape[0], *shape[2:])
 
 
@@ -66,13 +66,13 @@ def _check(self: Tensor, target: Tensor, weight: Tensor | None, reduction: str) 
     one_dtype(FLOATS, "floating-point numbers", ("self", self), ("weight", weight))
     if not self.shape:
         raise bad_shapes(
-            "self has no dimension of classes",
+            "self does not have a dimension of classes",
             "(C) or (N, C, ...)",
             ("self", self),
         )
     if target.shape != _targets(self.shape):
         raise bad_shapes(
-            "there is not one target for each line of scores",
+            "target does not have one class for each line of scores",
             f"target of shape {_targets(self.shape)}",
             ("self", self),
             ("target", target),
@@ -87,7 +87,7 @@ def plan_forward(
     reduction: str,
     ignore_index: int,
 ) -> CallPlan:
-    """The loss, and the sum of the weights that counted."""
+    """Return the plan of the loss, and of the sum of the counted weights."""
     device = same_device(self, target, weight)
     _check(self, target, weight, reduction)
     shape = _targets(self.shape) if reduction == "none" else ()
@@ -122,7 +122,7 @@ def plan_backward(
     ignore_index: int,
     total_weight: Tensor,
 ) -> CallPlan:
-    """The gradient of the scores."""
+    """Return the plan of the scores' gradient."""
     device = same_device(grad, self, target, weight, total_weight)
     _check(self, target, weight, reduction)
     one_dtype(
@@ -147,7 +147,7 @@ def plan_backward(
 
 def _backward(
     table: KernelTable,
-    made: Tensor,
+    out: Tensor,
     grad: Tensor,
     target: Tensor,
     weight: Tensor | None,
@@ -157,7 +157,7 @@ def _backward(
 ) -> None:
     grad = with_batch(grad) if reduction == "none" else grad
     table["nll_loss_backward"](
-        with_batch(made),
+        with_batch(out),
         grad,
         with_batch(target),
         weight,
@@ -174,7 +174,7 @@ def nll_loss(
     reduction: str,
     ignore_index: int,
 ) -> Any:
-    """The negative log likelihood of the classes."""
+    """Return the negative log likelihood of the classes."""
     return core.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
 
 
@@ -186,7 +186,7 @@ def cross_entropy(
     ignore_index: int,
     label_smoothing: float,
 ) -> Any:
-    """The cross entropy of logits and classes or probabilities."""
+    """Return the cross entropy of logits and classes or probabilities."""
     check_reduction(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise bad_option("label_smoothing", str(label_smoothing), "0.0 to 1.0")
@@ -221,7 +221,7 @@ def _soft(
     reduction: str,
     label_smoothing: float,
 ) -> Tensor:
-    """The loss against probabilities."""
+    """Return the loss against probabilities."""
     dim, classes = (0 if len(logs.shape) == 1 else 1), _classes(logs.shape)
     if label_smoothing > 0.0:
         share = label_smoothing / classes
@@ -230,14 +230,14 @@ def _soft(
         target = core.mul(target, _along(weight, logs))
     each = core.neg(core.sum(core.mul(logs, target), [dim]))
     if reduction == "none":
-        return each  # type: ignore[no-any-return]  # an operator gives a tensor
+        return each  # type: ignore[no-any-return]  # an operator returns a tensor
     total: Tensor = core.sum(each)
     lines = max(each.numel(), 1)
     return core.div(total, lines) if reduction == "mean" else total
 
 
 def _along(weight: Tensor, logs: Tensor) -> Tensor:
-    """The weights of the classes, shaped to go along with the scores."""
+    """Return the weights of the classes in a shape that broadcasts with the scores."""
     view: Tensor = core.view(weight, [-1, *[1] * max(len(logs.shape) - 2, 0)])
     return view
 
@@ -251,7 +251,7 @@ def _smoothed(
     ignore_index: int,
     label_smoothing: float,
 ) -> Tensor:
-    """The loss against classes, mixed with that against all classes alike."""
+    """Return the loss against classes, mixed with that against all classes equally."""
     dim, classes = (0 if len(logs.shape) == 1 else 1), _classes(logs.shape)
     weighted = logs if weight is None else core.mul(logs, _along(weight, logs))
     ignored = core.eq(target, ignore_index)
@@ -262,11 +262,11 @@ def _smoothed(
         if reduction == "mean" and weight is None:
             total = core.div(total, core.sum(counted))
         elif reduction == "mean":
-            known = core.masked_fill(target, ignored, 0)
-            taken = core.reshape(
-                core.index_select(weight, 0, core.reshape(known, [-1])), target.shape
+            valid = core.masked_fill(target, ignored, 0)
+            weights = core.reshape(
+                core.index_select(weight, 0, core.reshape(valid, [-1])), target.shape
             )
-            total = core.div(total, core.sum(core.masked_fill(taken, ignored, 0.0)))
+            total = core.div(total, core.sum(core.masked_fill(weights, ignored, 0.0)))
         each = total
     share = label_smoothing / classes
     smooth: Tensor = core.add(
@@ -283,7 +283,7 @@ def _smoothed(
     autocast="float32",
 )
 def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
-    """The squares of the differences, or their mean or sum."""
+    """Return the squares of the differences, or their mean or sum."""
     return _reduced(core.square(core.sub(self, target)), reduction)
 
 
@@ -295,7 +295,7 @@ def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     autocast="float32",
 )
 def l1_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
-    """The sizes of the differences, or their mean or sum."""
+    """Return the magnitudes of the differences, or their mean or sum."""
     return _reduced(core.abs(core.sub(self, target)), reduction)
 
 
@@ -314,7 +314,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None,
     reduction: str,
 ) -> Any:
-    """The cross entropy of probabilities and the logistic function of scores."""
+    """Return the cross entropy of probabilities and the sigmoid of scores."""
     if self.shape != target.shape:
         raise bad_shapes(
             "self and target differ",
@@ -322,7 +322,7 @@ def binary_cross_entropy_with_logits(
             ("self", self),
             ("target", target),
         )
-    # -log sigmoid(x) = log(1 + exp(-x)); that of 1 - sigmoid(x) is x more.
+    # -log sigmoid(x) = log(1 + exp(-x)), and -log(1 - sigmoid(x)) is that plus x.
     certain = core.logaddexp(core.neg(self), core.zeros_like(self))
     rest = core.mul(core.add(core.neg(target), 1), self)
     if pos_weight is not None:

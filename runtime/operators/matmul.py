@@ -1,9 +1,9 @@
 """Products of matrices and vectors, and sums of products.
 
-`mm`, `bmm`, `dot` and `linear` have kernels: they take equal dtypes, and the first
-three exactly their number of dimensions.  All others are made of these by views, so
-that they need no derivatives of their own: `matmul` takes every shape that the Array
-API names.
+`mm`, `bmm`, `dot` and `linear` have kernels: they require equal dtypes, and the first
+three exactly their number of dimensions.  All others combine these with views, so that
+they need no derivatives of their own: `matmul` accepts every shape that the Array API
+defines.
 """
 
 import string
@@ -42,7 +42,7 @@ _FITS = "integers, floating-point and complex numbers"
 
 
 def _operands(ndim: int, self: NamedTensor, other: NamedTensor) -> tuple[Device, DType]:
-    """The one device and dtype of two operands of so many dimensions."""
+    """Return the one device and dtype of two operands of `ndim` dimensions."""
     device = same_device(self[1], other[1])
     dtype = one_dtype(NUMBERS, _FITS, self, other)
     require_ndim(self, ndim)
@@ -51,7 +51,7 @@ def _operands(ndim: int, self: NamedTensor, other: NamedTensor) -> tuple[Device,
 
 
 def plan_mm(self: Tensor, mat2: Tensor) -> CallPlan:
-    """(n, k) by (k, m)."""
+    """Return the plan of a product (n, k) by (k, m)."""
     named = ("self", self), ("mat2", mat2)
     device, dtype = _operands(2, *named)
     (rows, inner), (depth, columns) = self.shape, mat2.shape
@@ -62,7 +62,7 @@ def plan_mm(self: Tensor, mat2: Tensor) -> CallPlan:
 
 
 def plan_bmm(self: Tensor, mat2: Tensor) -> CallPlan:
-    """(b, n, k) by (b, k, m), matrix by matrix."""
+    """Return the plan of products (b, n, k) by (b, k, m), matrix by matrix."""
     named = ("self", self), ("mat2", mat2)
     device, dtype = _operands(3, *named)
     (batch, rows, inner), (other, depth, columns) = self.shape, mat2.shape
@@ -79,7 +79,7 @@ def plan_bmm(self: Tensor, mat2: Tensor) -> CallPlan:
 
 
 def plan_dot(self: Tensor, other: Tensor) -> CallPlan:
-    """(k) by (k)."""
+    """Return the plan of the inner product of (k) and (k)."""
     named = ("self", self), ("other", other)
     device, dtype = _operands(1, *named)
     if self.shape != other.shape:
@@ -103,17 +103,21 @@ def _inner(
 
 
 def matmul(self: Tensor, other: Tensor) -> Tensor:
-    """The product of matrices, vectors, or batches of them.
+    """Return the product of matrices, vectors, or batches of them.
 
-    Over the last dimension of `self` and the last but one of `other`.
+    It sums over the last dimension of `self` and the last but one of `other`.  A vector
+    is a row on the left and a column on the right, and its dimension is removed from
+    the result; dimensions before the matrices broadcast.
 
-    A vector is a row on the left and a column on the right, and leaves no dimension;
-    dimensions in front of matrices broadcast.  Raises `ShapesDoNotFit`.
+    Raises:
+        ShapesDoNotFit: the sizes do not match or do not broadcast.
     """
     left, right = self.shape, other.shape
     named = (("self", self), ("other", other))
     if not left or not right:
-        raise bad_shapes("one has no dimensions", "at least one dimension", *named)
+        raise bad_shapes(
+            "one of them is 0-dimensional", "at least one dimension", *named
+        )
     depth = right[0] if len(right) == 1 else right[-2]
     if left[-1] != depth:
         raise _inner(*named, left[-1], depth)
@@ -127,7 +131,7 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
     elif len(left) == 2 and len(right) == 2:
         result = core.mm(self, other)
     elif len(right) == 2:
-        # One matrix for all rows: the dimensions in front are rows, too.
+        # One matrix for all rows: the leading dimensions are rows, too.
         rows = prod(left[:-1])
         flat = core.mm(core.reshape(self, [rows, depth]), other)
         result = core.view(flat, [*left[:-1], right[-1]])
@@ -157,7 +161,7 @@ def _batches(self: Tensor, other: Tensor) -> Tensor:
 
 
 def plan_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> CallPlan:
-    """(..., in) by (out, in), plus (out)."""
+    """Return the plan of (..., in) by (out, in), plus (out)."""
     device = same_device(x, weight, bias)
     dtype = one_dtype(
         NUMBERS,
@@ -194,7 +198,7 @@ def _linear_rows(
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", out=True)
 def outer(self: Tensor, vec2: Tensor) -> Any:
-    """The products of each element of one line with each of another."""
+    """Return the products of each element of one line with each of another."""
     require_ndim(("self", self), 1)
     require_ndim(("vec2", vec2), 1)
     return core.mul(core.unsqueeze(self, 1), vec2)
@@ -202,7 +206,7 @@ def outer(self: Tensor, vec2: Tensor) -> Any:
 
 @composite("mv(Tensor self, Tensor vec) -> Tensor", autocast="low", out=True)
 def mv(self: Tensor, vec: Tensor) -> Any:
-    """The product of a matrix and a vector."""
+    """Return the product of a matrix and a vector."""
     require_ndim(("self", self), 2)
     require_ndim(("vec", vec), 1)
     return core.squeeze(core.mm(self, core.unsqueeze(vec, 1)), [1])
@@ -212,9 +216,9 @@ _ADDED = "*, Scalar beta=1, Scalar alpha=1"
 
 
 def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
-    """`beta * self + alpha * product`; of a beta of 0 nothing is taken.
+    """Return `beta * self + alpha * product`; a beta of 0 ignores `self`.
 
-    Of integers the factors are integers, too.
+    For integers, the factors are truncated to integers.
     """
     one_dtype(ALL, "every dtype", ("self", self), ("the product", product))
     if self.dtype in INTEGERS:
@@ -235,7 +239,7 @@ def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
     out=True,
 )
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Any:
-    """A matrix and the product of two matrices, added."""
+    """Return the sum of a matrix and the product of two matrices."""
     return _added(self, core.mm(mat1, mat2), beta, alpha)
 
 
@@ -247,7 +251,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> An
     out=True,
 )
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
-    """A vector and the product of a matrix and a vector, added."""
+    """Return the sum of a vector and the product of a matrix and a vector."""
     return _added(self, core.mv(mat, vec), beta, alpha)
 
 
@@ -259,53 +263,54 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
     out=True,
 )
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
-    """Matrices and the products of two batches of matrices, added."""
+    """Return the sum of matrices and of products of two batches."""
     return _added(self, core.bmm(batch1, batch2), beta, alpha)
 
 
 @composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")
 def einsum(equation: str, tensors: Sequence[Tensor]) -> Any:
-    """Sums of products by Einstein's convention: one letter for each dimension."""
+    """Return sums of products by Einstein's convention: one letter per dimension."""
     inputs, output = _read(equation, [len(each.shape) for each in tensors])
     sizes: dict[str, int] = {}
     parts: list[tuple[str, Any]] = []
     for letters, tensor in zip(inputs, tensors, strict=True):
         for letter, size in zip(letters, tensor.shape, strict=True):
-            known = sizes.setdefault(letter, size)
-            if known == 1:
+            earlier = sizes.setdefault(letter, size)
+            if earlier == 1:
                 sizes[letter] = size
-            elif size not in (1, known):
+            elif size not in (1, earlier):
                 raise bad_shapes(
-                    f"`{letter}` is {known} and {size}",
+                    f"`{letter}` is {earlier} and {size}",
                     "one size for each letter, or 1",
                     *((f"operand {n}", t) for n, t in enumerate(tensors)),
                 )
         parts.append(_one_each(letters, tensor))
-    letters, found = parts[0]
+    letters, result = parts[0]
     for number, (others, other) in enumerate(parts[1:], 1):
         later = {
             *output,
             *(letter for rest, _ in parts[number + 1 :] for letter in rest),
         }
-        letters, found = _pair(letters, found, others, other, later)
+        letters, result = _pair(letters, result, others, other, later)
     if len(tensors) == 1:
-        # A result of its own, not a view of the operand.
-        found = core.clone(found)
+        # A copy, not a view of the operand.
+        result = core.clone(result)
     dropped = [at for at, letter in enumerate(letters) if letter not in output]
     if dropped:
-        found = core.sum(found, dropped)
+        result = core.sum(result, dropped)
         letters = "".join(letter for letter in letters if letter in output)
-    return core.permute(found, [letters.index(letter) for letter in output])
+    return core.permute(result, [letters.index(letter) for letter in output])
 
 
-# Stand for the dimensions of an ellipsis: no letters that an equation may have.
+# Letters for the dimensions of an ellipsis, which an equation cannot contain.
 _MORE = [chr(0x3B1 + number) for number in range(24)]
 
 
 def _read(equation: str, ndims: Sequence[int]) -> tuple[list[str], str]:
-    """The letters of every operand and of the result, ellipses spelled out.
+    """Return the letters of every operand and of the result, with ellipses expanded.
 
-    Raises `WrongOption`.
+    Raises:
+        WrongOption: the equation is malformed or does not fit the operands.
     """
 
     def refuse(fits: str) -> WrongOption:
@@ -325,29 +330,30 @@ def _read(equation: str, ndims: Sequence[int]) -> tuple[list[str], str]:
             raise refuse(f"as many letters as dimensions: {text!r} has {ndim} of them")
         most = max(most, more)
         read.append((text, more))
-    # Ellipses broadcast: their last dimensions belong together.
-    shown = _MORE[:most]
+    # Ellipses broadcast: their last dimensions are aligned.
+    expanded_letters = _MORE[:most]
     spelled = [
-        text.replace("...", "".join(shown[most - more :]), 1) for text, more in read
+        text.replace("...", "".join(expanded_letters[most - more :]), 1)
+        for text, more in read
     ]
     if not arrow:
         every = "".join(inputs).replace(".", "")
         single = sorted(letter for letter in set(every) if every.count(letter) == 1)
-        return spelled, "".join([*shown, *single])
+        return spelled, "".join([*expanded_letters, *single])
     bare = result.replace("...", "", 1)
-    known = set("".join(spelled))
+    letters = set("".join(spelled))
     if (
         len(set(bare)) != len(bare)
-        or not set(bare) <= known
+        or not set(bare) <= letters
         or not set(bare) <= set(string.ascii_letters)
     ):
         raise refuse("letters of the operands behind `->`, each at most once")
-    # Without an ellipsis in the result its dimensions are summed.
-    return spelled, result.replace("...", "".join(shown), 1)
+    # Without an ellipsis in the result, its dimensions are summed.
+    return spelled, result.replace("...", "".join(expanded_letters), 1)
 
 
 def _one_each(letters: str, tensor: Any) -> tuple[str, Any]:
-    """Each letter once: the diagonals of those that stand twice."""
+    """Return the operand with each letter once: diagonals for repeated letters."""
     while len(set(letters)) < len(letters):
         letter = next(each for each in letters if letters.count(each) > 1)
         first = letters.index(letter)
@@ -361,7 +367,7 @@ def _one_each(letters: str, tensor: Any) -> tuple[str, Any]:
 def _pair(
     left: str, one: Any, right: str, two: Any, later: set[str]
 ) -> tuple[str, Any]:
-    """The products of two operands, summed over what nobody asks for later."""
+    """Return the products of two operands, summed over letters not needed later."""
     one, left = _without(left, one, {*right, *later})
     two, right = _without(right, two, {*left, *later})
     both = [letter for letter in left if letter in right]
@@ -392,13 +398,13 @@ def _pair(
     return letters, core.reshape(product, [sizes[letter] for letter in letters])
 
 
-def _without(letters: str, tensor: Any, asked: set[str]) -> tuple[Any, str]:
-    """The operand summed over what stands nowhere else."""
-    alone = [at for at, letter in enumerate(letters) if letter not in asked]
-    if not alone:
+def _without(letters: str, tensor: Any, needed: set[str]) -> tuple[Any, str]:
+    """Return the operand summed over the letters that occur nowhere else."""
+    summed = [at for at, letter in enumerate(letters) if letter not in needed]
+    if not summed:
         return tensor, letters
-    kept = "".join(letter for letter in letters if letter in asked)
-    return core.sum(tensor, alone), kept
+    remaining = "".join(letter for letter in letters if letter in needed)
+    return core.sum(tensor, summed), remaining
 
 
 OPERATORS: tuple[Structured | Unstructured, ...] = (
@@ -407,21 +413,21 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         "Tensor self, Tensor mat2",
         plan_mm,
         saves_plans=True,
-        says="The product of two matrices.",
+        says="Return the product of two matrices.",
         autocast="low",
     ),
     Structured(
         "bmm",
         "Tensor self, Tensor mat2",
         plan_bmm,
-        says="The products of two batches of matrices.",
+        says="Return the products of two batches of matrices.",
         autocast="low",
     ),
     Structured(
         "dot",
         "Tensor self, Tensor other",
         plan_dot,
-        says="The inner product of two vectors.",
+        says="Return the inner product of two vectors.",
         autocast="widest",
     ),
     Structured(
@@ -430,7 +436,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         plan_linear,
         out=False,
         saves_plans=True,
-        says="`input @ weight.T + bias`.",
+        says="Return `input @ weight.T + bias`.",
         autocast="low",
     ),
     composite("matmul(Tensor self, Tensor other) -> Tensor", autocast="low", out=True)(

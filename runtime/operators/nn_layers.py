@@ -1,14 +1,15 @@
 """Layers of networks: softmax, normalisation, attention.
 
 `softmax`, its logarithm and layer normalisation have kernels in both directions; the
-others are composites: every backend and every gradient has them by what they call.
+others are composites, and have backends and gradients through the operators that they
+call.
 
 Rules:
-- a dtype that `softmax` is asked for is converted to before anything is computed;
-  without one the input has to be of floating-point numbers;
-- the means and reciprocal deviations of layer normalisation keep the dtype computed in,
-  so that nothing is lost between the two directions; weight and bias have the dtype of
-  the input, or float32 beside an input of sixteen bits.
+- `softmax` converts its input to `dtype` before it computes; without `dtype`, the input
+  must hold floating-point numbers;
+- the means and reciprocal deviations of layer normalisation keep the computed dtype, so
+  that no precision is lost between the two directions; weight and bias have the dtype
+  of the input, or float32 with an input of sixteen bits.
 """
 
 from collections.abc import Sequence
@@ -47,20 +48,20 @@ _FITS = "floating-point numbers; ask for one by dtype="
 
 
 def plan_softmax(self: Tensor, dim: int, dtype: DType | None) -> CallPlan:
-    """Of every line along `dim`."""
-    wanted = self.dtype if dtype is None else dtype
+    """Return the plan of softmax for every line along `dim`."""
+    target = self.dtype if dtype is None else dtype
     require_dtype("self", self.dtype, ALL if dtype else FLOATS, _FITS)
-    require_dtype("dtype", wanted, FLOATS, "floating-point numbers")
+    require_dtype("dtype", target, FLOATS, "floating-point numbers")
     place = one_dim(dim, self.shape)
-    outputs = ((self.shape, wanted),)
-    computed = compute_dtype(wanted)
-    if self.dtype is computed is wanted:
+    outputs = ((self.shape, target),)
+    computed = compute_dtype(target)
+    if self.dtype is computed is target:
         return CallPlan(outputs, self.device, (self, place))
     return CallPlan(outputs, self.device, (self, place), computed, (0,))
 
 
 def plan_softmax_backward(grad: Tensor, result: Tensor, dim: int) -> CallPlan:
-    """From the gradient and the result of the same shape."""
+    """Return the plan from the gradient and the result of the same shape."""
     device = same_device(grad, result)
     dtype = one_dtype(FLOATS, _FITS, ("result", result), ("grad", grad))
     require_shape(("grad", grad), result.shape)
@@ -91,7 +92,7 @@ def _with_gradient(name: str, says: str) -> tuple[Any, ...]:
 
 
 def _inner(x: Tensor, normalized: tuple[int, ...]) -> int:
-    """How many elements one group has.  Raises `ShapesDoNotFit`."""
+    """Return the number of elements of one group.  Raises `ShapesDoNotFit`."""
     count = len(normalized)
     if not count or x.shape[-count:] != normalized:
         raise bad_shapes(
@@ -104,13 +105,13 @@ def _inner(x: Tensor, normalized: tuple[int, ...]) -> int:
     return prod(normalized)
 
 
-def _check_dtype(name: str, given: Tensor | None, x: Tensor) -> None:
+def _check_dtype(name: str, tensor: Tensor | None, x: Tensor) -> None:
     """Make sure of the dtype of the input, or of the one it is computed in."""
-    if given is not None and given.dtype not in (
+    if tensor is not None and tensor.dtype not in (
         x.dtype,
         compute_dtype(x.dtype),
     ):
-        raise bad_dtype(name, given.dtype, f"{x.dtype}, the dtype of input")
+        raise bad_dtype(name, tensor.dtype, f"{x.dtype}, the dtype of input")
 
 
 def plan_layer_norm(
@@ -120,14 +121,14 @@ def plan_layer_norm(
     bias: Tensor | None,
     eps: float,
 ) -> CallPlan:
-    """The normalised input, the means and the reciprocal deviations."""
+    """Return the plan of the normalised input, means and reciprocal deviations."""
     device = same_device(x, weight, bias)
     require_dtype("input", x.dtype, FLOATS, "floating-point numbers")
     normalized = tuple(normalized_shape)
     inner = _inner(x, normalized)
-    for name, given in (("weight", weight), ("bias", bias)):
-        require_shape((name, given), normalized)
-        _check_dtype(name, given, x)
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        require_shape((name, parameter), normalized)
+        _check_dtype(name, parameter, x)
     computed = compute_dtype(x.dtype)
     groups = x.shape[: -len(normalized)] + (1,) * len(normalized)
     return CallPlan(
@@ -150,7 +151,7 @@ def plan_layer_norm_backward(
     bias: Tensor | None,
     output_mask: Sequence[bool],
 ) -> CallPlan:
-    """The gradients of input, weight and bias; None where the mask is false."""
+    """Return the plan of the gradients of input, weight and bias, None where masked."""
     device = same_device(grad, x, mean, rstd, weight, bias)
     require_dtype("input", x.dtype, FLOATS, "floating-point numbers")
     normalized = tuple(normalized_shape)
@@ -160,11 +161,11 @@ def plan_layer_norm_backward(
     require_shape(("mean", mean), groups)
     require_shape(("rstd", rstd), groups)
     require_shape(("weight", weight), normalized)
-    for name, given in (
+    for name, tensor in (
         *(("grad", grad), ("mean", mean), ("rstd", rstd)),
         *(("weight", weight), ("bias", bias)),
     ):
-        _check_dtype(name, given, x)
+        _check_dtype(name, tensor, x)
     to_input, to_weight, to_bias = output_mask
     outputs = (
         (x.shape, x.dtype) if to_input else None,
@@ -193,12 +194,12 @@ def layer_norm(
     bias: Tensor | None,
     eps: float,
 ) -> Any:
-    """The last dimensions brought to mean 0 and variance 1."""
+    """Normalise the last dimensions to mean 0 and variance 1."""
     return core.native_layer_norm(x, normalized_shape, weight, bias, eps)[0]
 
 
 def _per_channel(values: Any, ndim: int) -> Any:
-    """One number for each channel, the second dimension, as others broadcast with."""
+    """Return one number per channel, the second dimension, shaped to broadcast."""
     return core.reshape(values, [1, -1, *(1,) * (ndim - 2)])
 
 
@@ -218,10 +219,10 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> Any:
-    """Each channel brought to mean 0 and variance 1, of the batch or as kept.
+    """Normalise each channel to mean 0 and variance 1, of the batch or running.
 
-    Its arguments are in the order of `torch.nn.functional`.  As it trains it moves the
-    running mean and variance, which the schema does not say, as it need not.
+    The arguments are in the order of `torch.nn.functional`.  In training it updates the
+    running mean and variance in place, which the schema need not declare.
     """
     ndim = len(input.shape)
     if ndim < 2:
@@ -231,12 +232,12 @@ def batch_norm(
     channels = input.shape[1]
     count = input.numel() // channels if channels else 0
     named = ("weight", weight), ("bias", bias)
-    kept = ("running_mean", running_mean), ("running_var", running_var)
-    _parameters(input, *named, *kept)
-    for name, each in (*named, *kept):
+    statistics = ("running_mean", running_mean), ("running_var", running_var)
+    _parameters(input, *named, *statistics)
+    for name, each in (*named, *statistics):
         if each is not None and each.shape != (channels,):
             raise bad_shapes(
-                f"{name} has not one number for each channel",
+                f"{name} does not have one number for each channel",
                 f"shape ({channels},)",
                 ("input", input),
                 (name, each),
@@ -265,7 +266,7 @@ def batch_norm(
 
 
 def _scaled(values: Any, scale: Any, bias: Any, like: Tensor) -> Any:
-    """Times and plus one number for each channel, in the dtype of the input."""
+    """Scale and shift each channel, and convert to the dtype of the input."""
     ndim = len(like.shape)
     if scale is not None:
         values = core.mul(values, _per_channel(scale, ndim))
@@ -275,9 +276,10 @@ def _scaled(values: Any, scale: Any, bias: Any, like: Tensor) -> Any:
 
 
 def _parameters(like: Tensor, *named: tuple[str, Any]) -> None:
-    """Make sure that they have the dtype of the input; beside 16 bits, or 32 bits.
+    """Make sure of the input's dtype; with 16 bits, float32 is accepted as well.
 
-    Raises `DTypeRefused`.
+    Raises:
+        DTypeRefused: a tensor has another dtype.
     """
     accepted = {like.dtype, *({FLOAT32} if like.dtype in HALVES else ())}
     for name, each in named:
@@ -287,7 +289,7 @@ def _parameters(like: Tensor, *named: tuple[str, Any]) -> None:
 
 
 def _update_running(running: Any, new: Any, momentum: float) -> None:
-    """A running mean, moved towards what this batch has."""
+    """Move a running mean towards that of this batch."""
     if running is not None:
         core.mul_(running, 1 - momentum)
         core.add_(
@@ -309,7 +311,7 @@ def group_norm(
     bias: Tensor | None,
     eps: float,
 ) -> Any:
-    """Groups of channels brought to mean 0 and variance 1."""
+    """Normalise groups of channels to mean 0 and variance 1."""
     ndim = len(input.shape)
     if ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise bad_option(
@@ -320,8 +322,8 @@ def group_norm(
     _parameters(input, ("weight", weight), ("bias", bias))
     each = prod(input.shape[1:]) // num_groups
     rows = core.reshape(input, [input.shape[0], num_groups, each])
-    found = core.layer_norm(rows, [rows.shape[-1]], eps=eps)
-    return _scaled(core.reshape(found, input.shape), weight, bias, input)
+    normalized = core.layer_norm(rows, [rows.shape[-1]], eps=eps)
+    return _scaled(core.reshape(normalized, input.shape), weight, bias, input)
 
 
 @composite(
@@ -336,7 +338,7 @@ def rms_norm(
     weight: Tensor | None,
     eps: float | None,
 ) -> Any:
-    """The last dimensions divided by the root of the mean of their squares."""
+    """Divide the last dimensions by the root of the mean of their squares."""
     last = len(normalized_shape)
     if not last or tuple(normalized_shape) != input.shape[-last:]:
         raise bad_shapes(
@@ -347,9 +349,9 @@ def rms_norm(
     input = core.contiguous(input)  # noqa: A001  # as above
     least = float(info(real_dtype(input.dtype)).eps) if eps is None else eps
     mean = core.mean(core.square(input), list(range(-last, 0)), True)
-    found = core.mul(input, core.rsqrt(core.add(mean, least)))
-    found = found if weight is None else core.mul(found, weight)
-    return core.to(found, dtype=input.dtype)
+    scaled = core.mul(input, core.rsqrt(core.add(mean, least)))
+    scaled = scaled if weight is None else core.mul(scaled, weight)
+    return core.to(scaled, dtype=input.dtype)
 
 
 @composite(
@@ -371,7 +373,7 @@ def scaled_dot_product_attention(
     scale: float | None,
     enable_gqa: bool,
 ) -> Any:
-    """Values weighed by how well queries and keys agree (Vaswani et al., 2017)."""
+    """Return values weighed by the match of queries and keys (Vaswani et al., 2017)."""
     if is_causal and attn_mask is not None:
         raise bad_option("is_causal", "True", "False where there is a mask")
     keys: Any = key
@@ -390,7 +392,7 @@ def scaled_dot_product_attention(
         mask = core.tril(ones)
     if mask is not None and mask.dtype is BOOL:
         scores = core.masked_fill(scores, core.logical_not(mask), -inf)
-        # Who may look at nothing sees nothing: 0, and no NaN.
+        # A query with all keys masked has the result 0, not NaN.
         blind = core.logical_not(core.any(mask, [-1], True))
         weights = core.masked_fill(core.softmax(scores, -1), blind, 0)
     else:
@@ -402,9 +404,9 @@ def scaled_dot_product_attention(
 
 OPERATORS: tuple[Structured | Unstructured, ...] = (
     *_with_gradient(
-        "softmax", "Exponentials along a dimension, scaled to sum up to 1."
+        "softmax", "Return exponentials along a dimension, scaled to sum up to 1."
     ),
-    *_with_gradient("log_softmax", "The logarithm of `softmax`."),
+    *_with_gradient("log_softmax", "Return the logarithm of `softmax`."),
     Structured(
         "native_layer_norm",
         "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",

@@ -1,8 +1,8 @@
 """Elementwise operators that are more than one function of elements.
 
-`where`, `clamp` and `masked_fill` choose and bound; a condition is bool, and takes no
-part in promotion.  All others are composites: every backend and every gradient has them
-by what they call.
+`where`, `clamp` and `masked_fill` select and limit; a condition is bool, and does not
+take part in promotion.  All others are composites, and have backends and gradients
+through the operators that they call.
 """
 
 from math import inf, pi
@@ -39,10 +39,11 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 
 def check_condition(argument: str, condition: Tensor, device: Any) -> None:
-    """Make sure that a condition is bool and lies with the others.
+    """Make sure that a condition is bool and on the operands' device.
 
     Raises:
-        DTypeRefused, DevicesDiffer: it is not, or does not.
+        DTypeRefused: it is not bool.
+        DevicesDiffer: it is on another device.
     """
     if condition.dtype is not BOOL:
         raise bad_dtype(argument, condition.dtype, "bool")
@@ -51,7 +52,7 @@ def check_condition(argument: str, condition: Tensor, device: Any) -> None:
 
 
 def plan_where(condition: Tensor, self: Tensor, other: Tensor) -> CallPlan:
-    """Elements of `self` where the condition holds, else of `other`."""
+    """Return the plan of `self` where the condition is true, else `other`."""
     device = common_device(condition, self, other)
     check_condition("condition", condition, device)
     dtype = self.dtype
@@ -72,7 +73,7 @@ _BOUNDED = same(ALL - COMPLEXES - {BOOL})
 
 
 def plan_clamp(self: Tensor, low: Any, high: Any) -> CallPlan:
-    """Elements bounded by two numbers or two tensors; either may be absent.
+    """Return the plan of elements limited by numbers or tensors; one may be None.
 
     A number that integers cannot hold is refused; tensors are converted.
     """
@@ -95,7 +96,7 @@ def plan_clamp(self: Tensor, low: Any, high: Any) -> CallPlan:
 
 
 def plan_masked_fill(self: Tensor, mask: Tensor, value: Any) -> CallPlan:
-    """`value` where the mask holds, else the elements of `self`."""
+    """Return the plan of `value` where the mask is true, else of `self`."""
     check_condition("mask", mask, self.device)
     check_fill(value, self.dtype)
     shape = broadcast(self.shape, mask.shape)
@@ -108,7 +109,7 @@ def plan_masked_fill(self: Tensor, mask: Tensor, value: Any) -> CallPlan:
         (1, 2),
         kernel="where",
         pointwise=True,
-        # Upstream expands first, and fills a copy row by row.
+        # torch expands first, and fills a row-major copy.
         strides=contiguous_strides(shape),
     )
 
@@ -123,18 +124,18 @@ _CLAMP = "Scalar? min=None, Scalar? max=None"
 def isclose(
     self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool
 ) -> Any:
-    """Where both sides are equal, or apart by at most atol + rtol |other|."""
+    """Return True where the difference is at most atol + rtol |other|."""
     if self.dtype is not other.dtype:
         raise bad_option("other", str(other.dtype), f"{self.dtype}, as self")
     if min(rtol, atol) < 0:
         raise bad_option("rtol and atol", f"{rtol} and {atol}", "0 or more")
-    found = core.eq(self, other)
+    close = core.eq(self, other)
     if equal_nan and self.dtype in FLOATS | COMPLEXES:
-        found = core.logical_or(
-            found, core.logical_and(core.isnan(self), core.isnan(other))
+        close = core.logical_or(
+            close, core.logical_and(core.isnan(self), core.isnan(other))
         )
     if not rtol and not atol:
-        return found
+        return close
     one, two = self, other
     if self.dtype not in FLOATS | COMPLEXES:
         one, two = (
@@ -143,7 +144,7 @@ def isclose(
     apart = core.abs(core.sub(one, two))
     allowed = core.add(core.mul(core.abs(two), rtol), atol)
     near = core.logical_and(core.isfinite(apart), core.le(apart, allowed))
-    return core.logical_or(found, near)
+    return core.logical_or(close, near)
 
 
 @composite(
@@ -158,7 +159,7 @@ def nan_to_num(
     posinf: float | None,
     neginf: float | None,
 ) -> Any:
-    """Numbers for NaN and infinities: 0 and the greatest ones by themselves."""
+    """Replace NaN and infinities, by default by 0 and the largest numbers."""
     if self.dtype.is_complex:
         pairs = core.nan_to_num(core.view_as_real(self), nan, posinf, neginf)
         return core.view_as_complex(pairs)
@@ -166,22 +167,22 @@ def nan_to_num(
         return core.clone(self)
     most = float(info(self.dtype).largest)
     least = -most if neginf is None else neginf
-    found = core.where(core.isnan(self), 0.0 if nan is None else nan, self)
-    found = core.where(core.eq(self, inf), most if posinf is None else posinf, found)
-    return core.where(core.eq(self, -inf), least, found)
+    result = core.where(core.isnan(self), 0.0 if nan is None else nan, self)
+    result = core.where(core.eq(self, inf), most if posinf is None else posinf, result)
+    return core.where(core.eq(self, -inf), least, result)
 
 
 @composite("angle(Tensor self) -> Tensor", wide=True, out=True)
 def angle(self: Tensor) -> Any:
-    """The angle of complex numbers, in radians; pi for negative real ones."""
+    """Return the angle of complex numbers, in radians; pi for negative real ones."""
     if self.dtype.is_complex:
         parts = core.view_as_real(self)
         return core.atan2(core.select(parts, -1, 1), core.select(parts, -1, 0))
     if self.dtype not in FLOATS:
         self = core.to(self, dtype=FLOAT32)
     side = core.sign(self)
-    found = core.mul(core.sub(core.abs(side), side), pi / 2)
-    return core.where(core.isnan(self), self, found)
+    half_turns = core.mul(core.sub(core.abs(side), side), pi / 2)
+    return core.where(core.isnan(self), self, half_turns)
 
 
 _INEXACT = "floating-point and complex dtypes"
@@ -197,7 +198,7 @@ _SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
     out=True,
 )
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
-    """`self + value * tensor1 * tensor2`."""
+    """Return `self + value * tensor1 * tensor2`."""
     return core.add(self, core.mul(tensor1, tensor2), alpha=value)
 
 
@@ -210,7 +211,7 @@ def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     out=True,
 )
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
-    """`self + value * tensor1 / tensor2`."""
+    """Return `self + value * tensor1 / tensor2`."""
     return core.add(self, core.div(tensor1, tensor2), alpha=value)
 
 
@@ -222,10 +223,10 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     out=True,
 )
 def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
-    """From one tensor to another, by a part of the way."""
+    """Interpolate linearly between two tensors by one weight."""
     one_dtype(FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
     apart = core.sub(end, self)
-    # From the nearer end, so that at either end it is exactly that one.
+    # From the nearer end, so that the result at either end is exact.
     if abs(weight) < 0.5:
         return core.add(self, core.mul(apart, weight))
     return core.sub(end, core.mul(apart, 1 - weight))
@@ -239,7 +240,7 @@ def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
     out=True,
 )
 def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
-    """From one tensor to another, by a part of the way for each element."""
+    """Interpolate linearly between two tensors by a weight for each element."""
     one_dtype(FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
     apart = core.sub(end, self)
     rest = core.add(core.neg(weight), 1)
@@ -258,7 +259,7 @@ def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
     autocast="float32",
 )
 def softplus(self: Tensor, beta: Any, threshold: Any) -> Any:
-    """log(1 + exp(beta x)) / beta, a smooth relu; large elements as they are."""
+    """Return log(1 + exp(beta x)) / beta, a smooth relu; large elements unchanged."""
     scaled = core.mul(self, beta)
     large = core.gt(scaled, threshold)
     smooth = core.log1p(core.exp(core.masked_fill(scaled, large, 0)))
@@ -272,7 +273,7 @@ def softplus(self: Tensor, beta: Any, threshold: Any) -> Any:
     wide=True,
 )
 def leaky_relu(self: Tensor, negative_slope: Any) -> Any:
-    """Every element, times a small slope if it is negative."""
+    """Multiply negative elements by a small slope."""
     return core.where(core.gt(self, 0), self, core.mul(self, negative_slope))
 
 
@@ -283,12 +284,12 @@ def leaky_relu(self: Tensor, negative_slope: Any) -> Any:
     wide=True,
 )
 def elu(self: Tensor, alpha: Any, scale: Any, input_scale: Any) -> Any:
-    """Every element, or alpha (exp(x) - 1) if it is negative."""
+    """Return every element, or alpha (exp(x) - 1) if it is negative."""
     above = core.gt(self, 0)
     below = core.mul(core.masked_fill(self, above, 0), input_scale)
     bent = core.mul(core.expm1(below), alpha)
-    found = core.where(above, self, bent)
-    return found if scale == 1 else core.mul(found, scale)
+    result = core.where(above, self, bent)
+    return result if scale == 1 else core.mul(result, scale)
 
 
 OPERATORS: tuple[Structured | Unstructured, ...] = (
@@ -298,7 +299,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         plan_where,
         tags=TAGS,
         saves_plans=True,
-        says="One of two tensors, by a condition.",
+        says="Return the elements of one of two tensors, by a condition.",
         autocast="widest",
     ),
     Structured(
@@ -324,7 +325,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         out=False,
         tags=("pointwise",),
         saves_plans=True,
-        says="A number put where the mask is true.",
+        says="Return the tensor with a number where the mask is true.",
     ),
     *(isclose, nan_to_num, angle, addcmul, addcdiv, lerp_by_number, lerp_by_tensor),
     *(softplus, leaky_relu, elu),

@@ -1,14 +1,13 @@
-"""Random operators: distributions, factories of them, dropout and random choices.
+"""Random operators: distributions, their factories, dropout and random choices.
 
-The bits come from a `Generator`, which counts them; without one, from the default
-generator.  The same generator state gives the same integers and uniforms on every
-device.
+The bits are those of a `Generator`, which counts them; by default, of the default
+generator.  Equal generator states yield equal integers and uniforms on every device.
 
 Rules:
 - on meta nothing is drawn; 16-bit floats are drawn as float32 and converted;
-- dropout draws one element of a mask for each element of the input, true where it is
-  kept, and scales what is kept, so that the mean stays; with `train` false, or with
-  nothing to drop, the result is a copy.
+- dropout draws one mask element for each element of the input, true if it is kept, and
+  scales kept elements, so that the mean is preserved; with `train` false, or nothing to
+  drop, the result is a copy.
 """
 
 from collections.abc import Callable
@@ -59,7 +58,7 @@ _SEEDED = ("nondeterministic_seeded",)
 
 
 def generator_of(generator: object) -> Generator:
-    """The generator to draw from.  Raises `WrongOption` for what is none."""
+    """Return the generator to draw from.  Raises `WrongOption` for another object."""
     if generator is None:
         return default_generator
     if isinstance(generator, Generator):
@@ -82,7 +81,7 @@ def _check_normal(mean: float, std: float) -> None:
 
 
 def drawing(name: str, check: Callable[[float, float], None]) -> Callable[..., Tensor]:
-    """The in-place operator that draws from a distribution of two parameters."""
+    """Return the in-place operator that draws from a distribution of two parameters."""
 
     def draw(self: Tensor, first: float, second: float, generator: object) -> Tensor:
         dtype = self.dtype
@@ -102,7 +101,10 @@ def drawing(name: str, check: Callable[[float, float], None]) -> Callable[..., T
 def _drawn(
     name: str, first: float, second: float, of_part: float
 ) -> Callable[..., Tensor]:
-    """The factory of a distribution; `of_part` is `second` of parts of complex ones."""
+    """Return the factory of a distribution.
+
+    `of_part` is the second parameter for the parts of complex numbers.
+    """
 
     def make(
         size: list[int],
@@ -126,8 +128,8 @@ def _drawn(
             return view_of(drawn, shape, contiguous_strides(shape), 0, kind)
         arguments = (source, first, second)
         plan = CallPlan(((shape, kind),), device, arguments, compute_dtype(kind), ())
-        made: Tensor = produce(plan, table_for(device), name)
-        return made
+        result: Tensor = produce(plan, table_for(device), name)
+        return result
 
     return make
 
@@ -156,13 +158,13 @@ def _randint(
     if device.type == "meta":
         return empty_tensor(shape, kind, device)
     table = table_for(device)
-    made = empty_tensor(shape, INT64, device)
-    table["randint"](made, source, low, high)
-    return as_dtype(table, made, kind)
+    result = empty_tensor(shape, INT64, device)
+    table["randint"](result, source, low, high)
+    return as_dtype(table, result, kind)
 
 
 def _randperm(n: int, generator: object, dtype: DType | None, device: Device) -> Tensor:
-    """The order of n random numbers of 53 bits; of equal ones the first comes first."""
+    """Return the order of n random 53-bit numbers; equal ones keep their order."""
     kind = dtype or INT64
     source = generator_of(generator)
     (count,) = check_size([n])
@@ -187,8 +189,8 @@ def _randperm(n: int, generator: object, dtype: DType | None, device: Device) ->
     out=True,
 )
 def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
-    """1 with the probability of each element, or `p`, else 0."""
-    # A number for all is taken of any dtype: what is drawn is compared with it.
+    """Return 1 with the probability of each element, or `p`, else 0."""
+    # One number suits a tensor of any dtype: it is compared with uniform numbers.
     drawn = core.uniform_(
         core.empty_like(self, dtype=None if p is None else FLOAT32), generator=generator
     )
@@ -210,13 +212,13 @@ def bernoulli_(self: Tensor, p: float, generator: Any) -> Any:
 
 
 def _readable(self: Tensor) -> bool:
-    """Whether there are elements, and nobody else to handle what is asked of them."""
+    """Return True if there are elements, and no handler answers for them."""
     here = self.device.type != "meta" and self.numel() > 0
     return here and not is_handled(self)
 
 
 def _ends(self: Tensor) -> tuple[tuple[str, float], ...]:
-    """The least and the greatest element, where they can be read."""
+    """Return the least and the greatest element, if they can be read."""
     if not _readable(self):
         return ()
     return ("self", core.min(self).item()), ("self", core.max(self).item())
@@ -231,7 +233,7 @@ def _ends(self: Tensor) -> tuple[tuple[str, float], ...]:
 def multinomial(
     self: Tensor, num_samples: int, replacement: bool, generator: Any
 ) -> Any:
-    """Places drawn at random, each as often as its weight says."""
+    """Draw places at random, each with a probability by its weight."""
     require_ndim(("self", self), 1, 2)
     require_dtype("self", self.dtype, FLOATS, "floating-point dtypes")
     size = self.shape[-1]
@@ -248,7 +250,7 @@ def multinomial(
             raise bad_option(
                 "self",
                 "weights that are negative, not finite, or all 0",
-                "finite weights of 0 or more, some of them more",
+                "finite weights of 0 or more, at least one positive",
             )
     if replacement:
         sums = core.cumsum(self, -1)
@@ -256,14 +258,14 @@ def multinomial(
         drawn = core.uniform_(
             core.empty(shape, dtype=self.dtype, device=self.device), generator=generator
         )
-        # Scaled by the last sum, so that rounding leaves nobody behind the end.
+        # Scaled by the last sum, so that rounding keeps every place below the end.
         scaled = core.mul(drawn, core.slice(sums, -1, size - 1, size))
         return core.clamp(core.searchsorted(sums, scaled, right=True), 0, size - 1)
     # Exponential races, won by weight: Efraimidis and Spirakis, 2006.
     drawn = core.uniform_(core.empty_like(self), generator=generator)
     races = core.div(self, core.neg(core.log1p(core.neg(drawn))))
-    kept = core.masked_fill(races, core.eq(self, 0), -1)
-    return core.topk(kept, num_samples, -1)[1]
+    scores = core.masked_fill(races, core.eq(self, 0), -1)
+    return core.topk(scores, num_samples, -1)[1]
 
 
 def _check_probability(p: float) -> None:
@@ -277,7 +279,7 @@ def plan_dropout(
     train: bool,
     generator: Any,
 ) -> CallPlan:
-    """The scaled input, and the mask of what was kept."""
+    """Return the plan of the scaled input, and of the mask of kept elements."""
     _check_probability(p)
     fits = "floating-point and complex numbers"
     require_dtype("input", x.dtype, FLOATS | COMPLEXES, fits)
@@ -316,7 +318,7 @@ def _drop(
     "dropout(Tensor input, float p=0.5, bool train=True) -> Tensor", tags=_SEEDED
 )
 def dropout(x: Tensor, p: float, train: bool) -> Any:
-    """Zeros at random with probability `p`, the rest scaled up."""
+    """Zero elements at random with probability `p`, and scale the rest up."""
     _check_probability(p)
     if not train or p == 0.0:
         return core.clone(x)
@@ -345,7 +347,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
     ),
     factory(
         f"randn(int[] size, {SEEDED}) -> Tensor",
-        # Of a complex number the size has deviation 1.
+        # The magnitude of a complex number has deviation 1.
         _drawn("normal", 0.0, 1.0, sqrt(0.5)),
         _SEEDED,
     ),

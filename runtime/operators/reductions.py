@@ -1,14 +1,16 @@
-"""Reductions: operators that make one element of many, and running ones.
+"""Reductions: operators that combine many elements into one, and running ones.
 
 Rules:
-- `dim` is one dimension or several; None and none at all mean every dimension;
+- `dim` is one dimension or several; None and an empty list mean every dimension;
 - integers and bool are summed and multiplied as int64; means and variances need
-  floating-point numbers (or `dtype=`); any and all give bool, of uint8 uint8;
-- a sum of nothing is 0, a product 1, a mean NaN; what has no such value (`amax`,
-  `argmax`) refuses to reduce no elements, unless the result has none either;
-- `amax` takes several dimensions, `max.dim` one and says the places as well;
-- norms and logarithms of sums are composites, which neither overflow nor have a slope
-  that ends where they are smooth.
+  floating-point numbers (or `dtype=`); `any` and `all` return bool, and uint8 for
+  uint8;
+- an empty sum is 0, an empty product 1, an empty mean NaN; reductions without such a
+  value (`amax`, `argmax`) refuse to reduce no elements, unless the result is empty too;
+- `amax` accepts several dimensions; `max.dim` accepts one and returns the places as
+  well;
+- norms and logarithms of sums are composites, which do not overflow, and whose slopes
+  stay finite wherever the function is smooth.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,7 +68,7 @@ def _over(
 ) -> CallPlan:
     dims, shape = _geometry(self.shape, tuple(dim) if dim else (), keepdim)
     if compute is self.dtype and compute_dtype(result) is result:
-        # Nothing is to be cast, before or after.
+        # No cast is needed, before or after.
         compute = None
     return CallPlan(
         ((shape, result),),
@@ -79,23 +81,23 @@ def _over(
     )
 
 
-# Programs see few shapes; each answer is two small tuples.
+# Programs use few shapes; an entry is two small tuples.
 @lru_cache(maxsize=1024)
 def _geometry(
     shape: Shape, dim: tuple[int, ...], keepdim: bool
 ) -> tuple[tuple[int, ...], Shape]:
-    """The dimensions that are reduced, and the shape that is left."""
+    """Return the reduced dimensions, and the shape of the result."""
     dims = many_dims(dim, shape)
     return dims, reduced_shape(shape, dims, keepdim)
 
 
-def _accumulated(dtype: DType, wanted: DType | None) -> tuple[DType, DType | None]:
-    """The dtype of a sum or product, and what its input is cast to."""
-    if wanted is None:
-        wanted = INT64 if dtype in WHOLE else dtype
-    if wanted is INT64 and dtype in WHOLE:
+def _accumulated(dtype: DType, target: DType | None) -> tuple[DType, DType | None]:
+    """Return the dtype of a sum or product, and the dtype to cast its input to."""
+    if target is None:
+        target = INT64 if dtype in WHOLE else dtype
+    if target is INT64 and dtype in WHOLE:
         return INT64, None
-    return wanted, compute_dtype(wanted)
+    return target, compute_dtype(target)
 
 
 def plan_total(
@@ -104,7 +106,7 @@ def plan_total(
     keepdim: bool,
     dtype: DType | None,
 ) -> CallPlan:
-    """Sums and products."""
+    """Return the plan of a sum or product."""
     result, compute = _accumulated(self.dtype, dtype)
     return _over(self, dim, keepdim, result, compute)
 
@@ -115,7 +117,7 @@ def plan_mean(
     keepdim: bool,
     dtype: DType | None,
 ) -> CallPlan:
-    """The arithmetic mean."""
+    """Return the plan of the arithmetic mean."""
     result = dtype or self.dtype
     require_dtype("self", result, FLOATS | COMPLEXES, _BROKEN)
     return _over(self, dim, keepdim, result, compute_dtype(result))
@@ -127,7 +129,10 @@ def plan_var(
     correction: Any,
     keepdim: bool,
 ) -> CallPlan:
-    """The variance, divided by the count less `correction` (1 if None); real."""
+    """Return the plan of the variance, a real number.
+
+    The divisor is the count less `correction`, which is 1 if None.
+    """
     dtype = self.dtype
     accepted = FLOATS | COMPLEXES
     require_dtype("self", dtype, accepted, "floating-point and complex dtypes")
@@ -142,7 +147,7 @@ def plan_var(
 def _of_parts(
     table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...], divisor: float
 ) -> None:
-    """The variance of complex numbers: that of the real and the imaginary parts."""
+    """Compute the variance of complex numbers: the sum of that of the parts."""
     real, imaginary = parts(x)
     other = empty_tensor(out.shape, out.dtype, out.device)
     table["var"](out, real, dims, divisor)
@@ -153,7 +158,7 @@ def _of_parts(
 def plan_extreme(
     self: Tensor, dim: list[int] | None = None, keepdim: bool = False
 ) -> CallPlan:
-    """The greatest or the least element; NaN if there is one."""
+    """Return the plan of the greatest or the least element; NaN if there is one."""
     dtype = self.dtype
     require_dtype("self", dtype, REALS | {BOOL}, "real dtypes")
     plan = _over(self, dim, keepdim, dtype, compute_dtype(dtype))
@@ -162,7 +167,7 @@ def plan_extreme(
 
 
 def plan_along(self: Tensor, dim: int, keepdim: bool) -> CallPlan:
-    """The extremes along one dimension, and where each is; the first of equal ones."""
+    """Return the plan of extremes along a dimension, and the first index of each."""
     dtype = self.dtype
     require_dtype("self", dtype, REALS | {BOOL}, "real dtypes")
     at, shape = _place_geometry(self.shape, dim, keepdim)
@@ -181,11 +186,11 @@ def _along(place: str) -> Callable[..., None]:
             table["copy"](values, x)
             return
         table[place](indices, x, at)
-        kept = (*x.shape[:at], 1, *x.shape[at + 1 :])
-        # What was made here lies row by row, whether it has that dimension or not.
-        steps = contiguous_strides(kept)
+        shape = (*x.shape[:at], 1, *x.shape[at + 1 :])
+        # The outputs are row-major, whether they keep the dimension or not.
+        steps = contiguous_strides(shape)
         table["gather"](
-            view_of(values, kept, steps, 0), x, at, view_of(indices, kept, steps, 0)
+            view_of(values, shape, steps, 0), x, at, view_of(indices, shape, steps, 0)
         )
 
     return run
@@ -194,8 +199,8 @@ def _along(place: str) -> Callable[..., None]:
 def check_elements(shape: Shape, dims: tuple[int, ...]) -> None:
     """Refuse to reduce no elements to one.  Raises `IndexOutOfRange`."""
     if not prod(shape):
-        kept = [size for at, size in enumerate(shape) if at not in dims]
-        if prod(kept) and not prod(shape[dim] for dim in dims):
+        remaining = [size for at, size in enumerate(shape) if at not in dims]
+        if prod(remaining) and not prod(shape[dim] for dim in dims):
             raise IndexOutOfRange(code="NothingToReduce", shape=shape, dims=dims)
 
 
@@ -209,7 +214,7 @@ def _of_bytes(name: str) -> Callable[..., None]:
 
 
 def truth_planner(name: str) -> Callable[..., CallPlan]:
-    """The planning function of `any` and `all`."""
+    """Return the planning function of `any` and `all`."""
     of_bytes = _of_bytes(name)
 
     def plan(self: Tensor, dim: list[int] | None, keepdim: bool) -> CallPlan:
@@ -222,7 +227,7 @@ def truth_planner(name: str) -> Callable[..., CallPlan]:
 
 
 def plan_place(self: Tensor, dim: int | None, keepdim: bool) -> CallPlan:
-    """Where the greatest or the least element is; the first of equal ones."""
+    """Return the plan of the first index of the greatest or the least element."""
     dtype = self.dtype
     require_dtype("self", dtype, REALS, "real dtypes, not bool")
     at, shape = _place_geometry(self.shape, dim, keepdim)
@@ -233,7 +238,7 @@ def plan_place(self: Tensor, dim: int | None, keepdim: bool) -> CallPlan:
 def _place_geometry(
     shape: Shape, dim: int | None, keepdim: bool
 ) -> tuple[int | None, Shape]:
-    """The dimension that is searched (None: all), and the shape that is left."""
+    """Return the searched dimension (None: all), and the shape of the result."""
     at = None if dim is None else one_dim(dim, shape)
     dims = many_dims(None if at is None else [at], shape)
     check_elements(shape, dims)
@@ -241,7 +246,7 @@ def _place_geometry(
 
 
 def plan_cumsum(self: Tensor, dim: int, dtype: DType | None) -> CallPlan:
-    """The running sum along one dimension."""
+    """Return the plan of the running sum along one dimension."""
     at = one_dim(dim, self.shape)
     result, compute = _accumulated(self.dtype, dtype)
     require_dtype("dtype", result, NUMBERS, "numbers, not bool")
@@ -252,7 +257,7 @@ def plan_cumsum(self: Tensor, dim: int, dtype: DType | None) -> CallPlan:
 def _root(
     table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...], divisor: float
 ) -> None:
-    # What overflows as a square has a root in range.
+    # In float64: a square may overflow although its root is in range.
     wide = out if out.dtype is FLOAT64 else empty_tensor(out.shape, FLOAT64, out.device)
     if x.dtype.is_complex:
         _of_parts(table, wide, x, dims, divisor)
@@ -269,7 +274,7 @@ def plan_std(
     correction: Any,
     keepdim: bool,
 ) -> CallPlan:
-    """The root of the variance."""
+    """Return the plan of the root of the variance."""
     plan = plan_var(self, dim, correction, keepdim)
     return plan._replace(kernel=_root)
 
@@ -277,7 +282,7 @@ def plan_std(
 def std_anywhere(
     self: Tensor, dim: list[int] | None, correction: Any, keepdim: bool
 ) -> Any:
-    """`std` by other operators, on whatever backend."""
+    """Compute `std` by other operators, on any backend."""
     return core.sqrt(core.var(self, dim, correction=correction, keepdim=keepdim))
 
 
@@ -291,7 +296,7 @@ def std_anywhere(
 def norm(
     self: Tensor, p: Any, dim: Sequence[int] | None, keepdim: bool, dtype: DType | None
 ) -> Any:
-    """The length of vectors: the p-th root of the sum of the p-th powers."""
+    """Return the norm of vectors: the p-th root of the sum of the p-th powers."""
     if dtype is not None:
         fits = COMPLEXES if self.dtype.is_complex else FLOATS
         require_dtype("dtype", dtype, fits, ", ".join(sorted(map(str, fits))))
@@ -301,7 +306,7 @@ def norm(
         return core.to(wide, dtype=self.dtype)
     dims, order = list(dim or ()), 2.0 if p is None else float(p)
     if order == 2:
-        # Without the sizes, whose slopes end at zero.
+        # Not by magnitudes, which have no slope at zero.
         parts = core.view_as_real(self) if self.dtype.is_complex else self
         every = list(range(len(self.shape)))
         along = [one_dim(each, self.shape) for each in dims] or every
@@ -318,7 +323,7 @@ def norm(
     if order == -inf:
         return core.amin(sizes, dims, keepdim)
     if order == 0:
-        # A count, of which the gradient is 0.
+        # A count has the gradient 0.
         return core.sum(core.masked_fill(sizes, core.ne(sizes, 0), 1), dims, keepdim)
     if order == 1:
         return core.sum(sizes, dims, keepdim)
@@ -326,7 +331,7 @@ def norm(
 
 
 def _rooted(total: Any, order: float = 2.0) -> Any:
-    """The root of sums of powers; at zero a length has no slope, and the gradient 0."""
+    """Return the root of sums of powers, with the gradient 0 at zero."""
     none = core.eq(total, 0)
     safe = core.masked_fill(total, none, 1)
     root = core.sqrt(safe) if order == 2 else core.pow(safe, 1 / order)
@@ -339,7 +344,7 @@ def _rooted(total: Any, order: float = 2.0) -> Any:
     out=True,
 )
 def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
-    """The logarithm of the sum of exponentials, without overflow."""
+    """Return the logarithm of the sum of exponentials, without overflow."""
     if self.dtype in INTEGERS | {BOOL}:
         self = core.to(self, dtype=FLOAT32)
     dims = list(dim) or list(range(len(self.shape)))
@@ -359,25 +364,26 @@ def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
     out=True,
 )
 def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
-    """The products up to each place of a dimension."""
+    """Return the products up to each place of a dimension."""
     if dtype is None and self.dtype in INTEGERS | {BOOL}:
         dtype = INT64
-    found = self if dtype is None else core.to(self, dtype=dtype)
+    result = self if dtype is None else core.to(self, dtype=dtype)
     at = one_dim(dim, self.shape)
     size, step = (self.shape or (1,))[at], 1
-    # Each by the one `step` before it, which doubles: Hillis and Steele, 1986.
+    # Multiply each by the one `step` before it, and double the step: Hillis and Steele,
+    # 1986.
     while step < size:
-        first = core.slice(found, at, 0, step)
-        rest = core.slice(found, at, step, size)
-        moved = core.slice(found, at, 0, size - step)
-        found = core.cat([first, core.mul(rest, moved)], at)
+        first = core.slice(result, at, 0, step)
+        rest = core.slice(result, at, step, size)
+        moved = core.slice(result, at, 0, size - step)
+        result = core.cat([first, core.mul(rest, moved)], at)
         step *= 2
-    return core.clone(found) if found is self else found
+    return core.clone(result) if result is self else result
 
 
 @composite("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor")
 def count_nonzero(self: Tensor, dim: Sequence[int] | None) -> Any:
-    """How many elements are not 0."""
+    """Return the number of nonzero elements."""
     return core.sum(core.ne(self, 0), dim)
 
 
@@ -397,7 +403,7 @@ _TAGS = ("reduction",)
 def _reducing(
     name: str, arguments: str, plan: Planner, says: str, **options: Any
 ) -> Structured:
-    """A reduction, which saves its plans."""
+    """Return a reduction that saves its plans."""
     return Structured(
         name, arguments, plan, tags=_TAGS, saves_plans=True, says=says, **options
     )
@@ -405,14 +411,22 @@ def _reducing(
 
 OPERATORS: tuple[Structured | Unstructured, ...] = (
     _reducing(
-        "sum", _TOTAL, plan_total, "The sum of the elements.", autocast="float32"
+        "sum", _TOTAL, plan_total, "Return the sum of the elements.", autocast="float32"
     ),
     _reducing(
-        "prod", _TOTAL, plan_total, "The product of the elements.", autocast="float32"
+        "prod",
+        _TOTAL,
+        plan_total,
+        "Return the product of all elements.",
+        autocast="float32",
     ),
-    _reducing("mean", _TOTAL, plan_mean, "The mean of the elements."),
+    _reducing("mean", _TOTAL, plan_mean, "Return the mean of the elements."),
     _reducing(
-        "var", _SPREAD, plan_var, "The variance of the elements.", autocast="float32"
+        "var",
+        _SPREAD,
+        plan_var,
+        "Return the variance of the elements.",
+        autocast="float32",
     ),
     Structured(
         "std",
@@ -420,11 +434,11 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         plan_std,
         tags=_TAGS,
         anywhere=std_anywhere,
-        says="The standard deviation of the elements.",
+        says="Return the standard deviation of the elements.",
         autocast="float32",
     ),
-    _reducing("max", "Tensor self", plan_extreme, "The greatest element."),
-    _reducing("min", "Tensor self", plan_extreme, "The least element."),
+    _reducing("max", "Tensor self", plan_extreme, "Return the greatest element."),
+    _reducing("min", "Tensor self", plan_extreme, "Return the least element."),
     *(
         Structured(
             f"{name}.dim",
@@ -446,27 +460,27 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         "amax",
         _EXTREMES,
         plan_extreme,
-        "The greatest element, over one dimension or several.",
+        "Return the greatest element over one dimension or several.",
         kernel="max",
     ),
     _reducing(
         "amin",
         _EXTREMES,
         plan_extreme,
-        "The least element, over one dimension or several.",
+        "Return the least element over one dimension or several.",
         kernel="min",
     ),
-    _reducing("any", _DIMS, truth_planner("any"), "Whether any element is true."),
-    _reducing("all", _DIMS, truth_planner("all"), "Whether all elements are true."),
-    _reducing("argmax", _PLACE, plan_place, "Where the greatest element is."),
-    _reducing("argmin", _PLACE, plan_place, "Where the least element is."),
+    _reducing("any", _DIMS, truth_planner("any"), "Return True if any element is."),
+    _reducing("all", _DIMS, truth_planner("all"), "Return True if all elements are."),
+    _reducing("argmax", _PLACE, plan_place, "Return the index of the maximum."),
+    _reducing("argmin", _PLACE, plan_place, "Return the index of the minimum."),
     Structured(
         "cumsum",
         "Tensor self, int dim, *, ScalarType? dtype=None",
         plan_cumsum,
         in_place=True,
         saves_plans=True,
-        says="The sums up to each place of a dimension.",
+        says="Return the sums up to each place of a dimension.",
         autocast="float32",
     ),
     *(count_nonzero, norm, logsumexp, cumprod),

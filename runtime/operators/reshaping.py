@@ -1,16 +1,15 @@
-"""Reshaping: views where they can be, copies where they must, and tensors resized.
+"""Reshaping: views if possible, copies if necessary, and resized tensors.
 
-A shape is reached by the operators of views and of copying, so that these alone need
+Operators of views and of copying do the reshaping, so that these alone need
 derivatives.  The gradients of views are here as well: the gradient of the part, with
-zeros for what the part left out.  Each is made of other operators, in memory of its
-own, reads its gradient once and is linear in it, so that its own derivative is the view
-again.
+zeros for the rest.  Each combines other operators in fresh memory, reads its gradient
+once and is linear in it, so that its derivative is the view again.
 
-`resize_` gives a tensor another shape, in place.  Where its storage has room, or no
-elements at all (its pointer is null then, as upstream pre-allocates what an operator
-fills), it stays; else the tensor gets a longer one that begins with the same elements.
-Other tensors on a storage that was left behind keep the elements that they show; none
-of them ever looks at memory that is not there.
+`resize_` changes the shape of a tensor in place.  If its storage has room, or no
+elements at all (its pointer is null then, as torch pre-allocates the outputs of
+operators), the tensor keeps it; else the tensor receives a longer storage that starts
+with the same elements.  Other tensors on the old storage keep their elements; no tensor
+ever refers to memory outside of a storage.
 """
 
 from collections.abc import Sequence
@@ -55,11 +54,12 @@ from everyorder.runtime.tensors.tensor_impl import ensure_place
 
 
 def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
-    """The elements in another shape, as a view if that can be.
+    """Return the elements in another shape, as a view if possible.
 
-    Raises `ShapesDoNotFit`.
+    Raises:
+        ShapesDoNotFit: the number of elements differs.
     """
-    # One run of elements in order has a view of every shape.
+    # A contiguous run of elements has a view of every shape.
     if self._flat is None and not _viewable(self.shape, self.strides, tuple(shape)):
         self = core.contiguous(self)
     try:
@@ -74,18 +74,18 @@ def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
 _view = direct_call("view")
 
 
-# Programs see few shapes.
+# Programs use few shapes.
 @lru_cache(maxsize=1024)
 def _viewable(
-    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
+    shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]
 ) -> bool:
-    """Whether a view shows the elements in the wanted shape.  Raises as `reshape`."""
-    sizes = tuple(sized(shape, wanted, call="core::reshape"))
+    """Return True if the elements have a view as `target`.  Raises as `reshape`."""
+    sizes = tuple(sized(shape, target, call="core::reshape"))
     return view_strides(shape, strides, sizes) is not None
 
 
 def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
-    """The dimensions from one to another as one."""
+    """Return a view, or copy, with a range of dimensions as one."""
     call = "core::flatten"
     shape = self.shape
     first = one_dim(start_dim, shape, call=call)
@@ -100,46 +100,46 @@ def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     if not shape:
         return reshape(self, (1,))
     if first == last:
-        # Upstream gives the tensor itself: a leaf stays one, and can be written to.
+        # torch returns the tensor itself: a leaf stays one, and is writable.
         return self
     count = prod(shape[first : last + 1])
     return reshape(self, (*shape[:first], count, *shape[last + 1 :]))
 
 
 def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
-    """The sum over what broadcasting from that shape repeats."""
-    shape, wanted = self.shape, tuple(size)
-    added = len(shape) - len(wanted)
+    """Return the sum over the elements that broadcasting from `size` repeats."""
+    shape, target = self.shape, tuple(size)
+    added = len(shape) - len(target)
     fits = added >= 0 and all(
-        have in (1, size) for have, size in zip(wanted, shape[added:], strict=True)
+        have in (1, size) for have, size in zip(target, shape[added:], strict=True)
     )
     if not fits:
         raise bad_shapes(
             "the size does not broadcast to the shape",
             "a size that broadcasts to the shape of self",
             ("self", shape),
-            ("size", wanted),
+            ("size", target),
             call="core::sum_to_size",
         )
     dims = [
         dim
         for dim, have in enumerate(shape)
-        if dim < added or (wanted[dim - added] == 1 and have != 1)
+        if dim < added or (target[dim - added] == 1 and have != 1)
     ]
     if dims:
         self = core.sum(self, dims, True)
-    result: Tensor = core.view(self, wanted) if added else self
+    result: Tensor = core.view(self, target) if added else self
     return result
 
 
 @composite("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)")
 def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Any:
-    """Some dimensions in other places, the rest in their order, as a view."""
+    """Return a view with some dimensions moved, the rest in their order."""
     moved = [one_dim(dim, self.shape) for dim in source]
     places = [one_dim(dim, self.shape) for dim in destination]
-    for name, found in (("source", moved), ("destination", places)):
-        if len(set(found)) != len(moved):
-            raise bad_option(name, str(found), f"{len(moved)} different dimensions")
+    for name, chosen in (("source", moved), ("destination", places)):
+        if len(set(chosen)) != len(moved):
+            raise bad_option(name, str(chosen), f"{len(moved)} different dimensions")
     rest = iter(dim for dim in range(len(self.shape)) if dim not in moved)
     back = dict(zip(places, moved, strict=True))
     order = [back[at] if at in back else next(rest) for at in range(len(self.shape))]
@@ -148,21 +148,21 @@ def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> 
 
 @composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
 def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Any:
-    """One dimension as several, as a view."""
+    """Return a view with one dimension split into several."""
     at = one_dim(dim, self.shape)
-    # What has no dimension has one of one element, which may be several.
+    # A 0-dim tensor counts as one dimension of one element, which may be split.
     several = _sizes(self.shape[at] if self.shape else 1, sizes)
     return core.view(self, [*self.shape[:at], *several, *self.shape[at + 1 :]])
 
 
 def _sizes(size: int, sizes: Sequence[int]) -> Sequence[int]:
-    """The sizes with the one -1 worked out.  Raises `WrongOption`."""
-    known = 1
+    """Return the sizes with the one -1 computed.  Raises `WrongOption`."""
+    product = 1
     for each in sizes:
-        known *= each if each != -1 else 1
-    if list(sizes).count(-1) == 1 and known and size % known == 0:
-        sizes, known = [size // known if n == -1 else n for n in sizes], size
-    if known != size or min(sizes, default=0) < 0:
+        product *= each if each != -1 else 1
+    if list(sizes).count(-1) == 1 and product and size % product == 0:
+        sizes, product = [size // product if n == -1 else n for n in sizes], size
+    if product != size or min(sizes, default=0) < 0:
         raise bad_option(
             "sizes",
             str(list(sizes)),
@@ -174,7 +174,7 @@ def _sizes(size: int, sizes: Sequence[int]) -> Sequence[int]:
 
 @composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)")
 def broadcast_to(self: Tensor, size: Sequence[int]) -> Any:
-    """A view with dimensions of size 1 repeated."""
+    """Return a view with dimensions of size 1 repeated."""
     return core.expand(self, size)
 
 
@@ -184,10 +184,12 @@ META = Device("meta")
 def resize_(
     self: Tensor, size: Sequence[int], memory_format: MemoryFormat | None
 ) -> Tensor:
-    """Another shape, in place; elements that are gained have any value.
+    """Change the shape in place; additional elements are uninitialized.
 
-    Raises `ShapesDoNotFit` for a negative size, and `WrongOption` for a tensor that
-    requires grad, and for a format of another number of dimensions.
+    Raises:
+        ShapesDoNotFit: a size is negative.
+        WrongOption: the tensor requires grad, or the format is for another number of
+            dimensions.
     """
     call, shape = "core::resize_", tuple(size)
     if any(each < 0 for each in shape):
@@ -209,7 +211,7 @@ def resize_(
         raise bad_option(
             "memory_format",
             str(memory_format),
-            "a format that says an order",
+            "a format that defines an order",
             call=call,
         )
     strides = contiguous_strides(shape)
@@ -220,17 +222,17 @@ def resize_(
         return self
     place = _with_room(self, prod(shape))
     self._shape, self._place, self.number = shape, (*place, strides), None
-    # Last, as it is filled in from the others.
+    # Last, as it is derived from the others.
     self._flat = None
     return self
 
 
 def _with_room(self: Tensor, count: int) -> tuple[Storage, int]:
-    """A storage in which so many elements fit behind the offset, and the offset."""
+    """Return a storage with room for `count` elements after the offset, and it."""
     storage, offset, _ = self._place or ensure_place(self)
     size, needed = itemsize(self.dtype), offset + count
-    held = storage.nbytes() // size
-    if needed <= held:
+    available = storage.nbytes() // size
+    if needed <= available:
         return storage, offset
     if not storage.count:
         unit = itemsize(storage.dtype)
@@ -238,21 +240,21 @@ def _with_room(self: Tensor, count: int) -> tuple[Storage, int]:
         return storage, offset
     longer = empty_tensor((needed,), self.dtype, self.device)
     if self.device.type != "meta":
-        first = [view_of(each, (held,), (1,), 0) for each in (longer, self)]
+        first = [view_of(each, (available,), (1,), 0) for each in (longer, self)]
         table_for(self.device)["copy"](*first)
-    made = ensure_place(longer)[0]
-    # What was saved of the tensor is not what it shows now.
-    made.version = storage.version
-    return made, offset
+    longer_storage = ensure_place(longer)[0]
+    # The old version goes on, so that a saved tensor counts as changed.
+    longer_storage.version = storage.version
+    return longer_storage, offset
 
 
 def _zeros(grad: Tensor, size: Sequence[int]) -> Tensor:
-    made: Tensor = core.zeros(list(size), dtype=grad.dtype, device=grad.device)
-    return made
+    result: Tensor = core.zeros(list(size), dtype=grad.dtype, device=grad.device)
+    return result
 
 
 def _backward(view: str, arguments: str) -> Unstructured:
-    """The gradient of what a view is taken of: zeros, and `grad` where the view is."""
+    """Return the gradient of a view's base: zeros, and `grad` at the view."""
 
     def run(grad: Tensor, input_sizes: Sequence[int], *arguments: Any) -> Tensor:
         whole = _zeros(grad, input_sizes)
@@ -274,10 +276,10 @@ def as_strided_backward(
     stride: Sequence[int],
     offset: int,
 ) -> Tensor:
-    """What `grad` gives to each element of the input of `as_strided`.
+    """Return the gradient of each element of the input of `as_strided`.
 
-    The gradients of all that shows one place in memory add up there.  If the input
-    itself shows a place several times, the sum is divided among these evenly.
+    The gradients of all elements at one place in memory are added.  If the input itself
+    has several elements at one place, the sum is divided among them evenly.
     """
     require_shape(("grad", grad), tuple(size))
     for name, sizes, strides in (
@@ -291,9 +293,9 @@ def as_strided_backward(
                 f"one stride for each of {list(sizes)}",
             )
     first = min(input_offset, offset)
-    shown = input_offset - first + span(tuple(input_sizes), tuple(input_strides))
-    taken = offset - first + span(tuple(size), tuple(stride))
-    memory = _zeros(grad, [max(shown, taken)])
+    input_end = input_offset - first + span(tuple(input_sizes), tuple(input_strides))
+    view_end = offset - first + span(tuple(size), tuple(stride))
+    memory = _zeros(grad, [max(input_end, view_end)])
     if not may_overlap_itself(tuple(size), tuple(stride)):
         core.copy_(core.as_strided(memory, size, stride, offset - first), grad)
     else:
@@ -301,25 +303,26 @@ def as_strided_backward(
         core.index_add_(memory, 0, places, core.reshape(grad, [-1]))
     if may_overlap_itself(tuple(input_sizes), tuple(input_strides)):
         places = _places(memory, input_sizes, input_strides, input_offset - first)
-        # Counted in integers: halves cannot, and complex numbers have no bounds.
+        # Counted in integers: 16-bit floats lose counts, and complex numbers have no
+        # clamp.
         ones = core.ones([places.numel()], dtype=INT64, device=grad.device)
         none = core.zeros(memory.shape, dtype=INT64, device=grad.device)
         counts = core.index_add(none, 0, places, ones)
         memory = core.div(memory, core.clamp(counts, 1))
-    found = core.as_strided(memory, input_sizes, input_strides, input_offset - first)
+    part = core.as_strided(memory, input_sizes, input_strides, input_offset - first)
     own = contiguous_strides(tuple(input_sizes)) == tuple(input_strides)
-    whole = found.numel() == memory.numel()
-    result: Tensor = found if own and whole else core.clone(found)
+    whole = part.numel() == memory.numel()
+    result: Tensor = part if own and whole else core.clone(part)
     return result
 
 
 def _places(
     memory: Tensor, size: Sequence[int], stride: Sequence[int], offset: int
 ) -> Tensor:
-    """The number of the place in memory of each element, in order."""
+    """Return the place in memory of each element, in order."""
     numbers = core.arange(memory.numel(), device=memory.device)
-    found: Tensor = core.reshape(core.as_strided(numbers, size, stride, offset), [-1])
-    return found
+    places: Tensor = core.reshape(core.as_strided(numbers, size, stride, offset), [-1])
+    return places
 
 
 OPERATORS = (

@@ -1,8 +1,8 @@
-"""Ordering: elements sorted along a dimension, told apart, looked up and counted.
+"""Ordering: elements sorted along a dimension, made unique, searched and counted.
 
-`sort` and `topk` have kernels; the others are made of them, and of other operators.
+`sort` and `topk` have kernels; the others combine them with other operators.
 
-Rule: real numbers and bool have an order; NaN counts as greater than every number.
+Rule: real numbers and bool are ordered; NaN counts as greater than every number.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ _FITS = "real numbers and bool, which have an order"
 
 
 def _running(kernel: str) -> Callable[..., None]:
-    """What runs a kernel that orders lines, which have a dimension and elements."""
+    """Return the function that runs a sorting kernel on lines that have elements."""
 
     def run(
         table: KernelTable, values: Tensor, indices: Tensor, self: Tensor, *options: Any
@@ -56,7 +56,7 @@ _sort, _topk = _running("sort"), _running("topk")
 
 
 def plan_sort(self: Tensor, dim: int, descending: bool, stable: bool) -> CallPlan:
-    """The values in order, and where each was."""
+    """Return the plan of the values in order, and their indices."""
     require_dtype("self", self.dtype, _ORDERED, _FITS)
     place = one_dim(dim, self.shape)
     outputs = ((self.shape, self.dtype), (self.shape, INT64))
@@ -71,10 +71,10 @@ def plan_topk(
     largest: bool,
     sorted: bool,  # noqa: A002  # the schema's name
 ) -> CallPlan:
-    """The k greatest or least values, and where each was."""
+    """Return the plan of the k greatest or least values, and their indices."""
     require_dtype("self", self.dtype, _ORDERED, _FITS)
     place = one_dim(dim, self.shape)
-    # The result of a tensor without dimensions has one element, never none.
+    # The result of a 0-dim tensor has one element, never zero.
     least, size = (0, self.shape[place]) if self.shape else (1, 1)
     if not least <= k <= size:
         raise bad_option(
@@ -87,7 +87,7 @@ def plan_topk(
 
 
 def argsort(self: Tensor, *options: Any) -> Any:
-    """The places of the elements in order of their values."""
+    """Return the indices of the elements in order of their values."""
     return core.sort(self, *options)[1]
 
 
@@ -100,8 +100,8 @@ def argsort(self: Tensor, *options: Any) -> Any:
 def unique(
     self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None
 ) -> Any:
-    """The different elements or slices in order, where each is, and their counts."""
-    # Which elements are chosen no gradient changes.
+    """Return the distinct elements or slices in order, with indices and counts."""
+    # The selection of elements does not depend on gradients.
     source, self = self, core.detach(self)
     rows = core.reshape(self, [-1, 1])
     at = 0
@@ -112,7 +112,7 @@ def unique(
         rows = core.reshape(core.movedim(self, [at], [0]), [size, width])
     count, width = rows.shape
     order = core.arange(count, dtype=INT64, device=self.device)
-    # By the last number first, and never out of an order that there is: radix sort.
+    # Radix sort: columns from last to first, each by a stable sort.
     for column in range(width - 1, -1, -1):
         keys = core.index_select(core.select(rows, 1, column), 0, order)
         order = core.index_select(order, 0, core.argsort(keys, 0, stable=True))
@@ -156,12 +156,12 @@ def searchsorted(
     side: str | None,
     sorter: Tensor | None,
 ) -> Any:
-    """Where numbers would stand in lines that are in order, before or behind equals."""
+    """Return the insertion points of numbers in sorted lines."""
     if side not in (None, "left", "right") or (side == "left" and right):
         raise bad_option(
             "side",
             repr(side),
-            "'left' or 'right', as `right` says, if it says anything",
+            "'left', or 'right', consistent with `right`",
         )
     line: Any = sorted_sequence
     if sorter is not None:
@@ -169,7 +169,7 @@ def searchsorted(
     ndim = len(line.shape)
     if ndim != 1 and (len(self.shape) != ndim or self.shape[:-1] != line.shape[:-1]):
         raise bad_shapes(
-            "there is not one line for each row of numbers",
+            "sorted_sequence does not have one line for each row of numbers",
             "one line, or as many as rows",
             ("sorted_sequence", sorted_sequence),
             ("self", self),
@@ -187,8 +187,8 @@ def searchsorted(
         less = core.logical_and(before(core.gather(line, -1, place), values), open_)
         low = core.where(less, core.add(middle, 1), low)
         high = core.where(core.logical_and(open_, core.logical_not(less)), middle, high)
-    found = core.reshape(low, shape)
-    return core.to(found, dtype=INT32) if out_int32 else found
+    result = core.reshape(low, shape)
+    return core.to(result, dtype=INT32) if out_int32 else result
 
 
 @composite(
@@ -196,14 +196,14 @@ def searchsorted(
     tags=("dynamic_output_shape",),
 )
 def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
-    """How often each integer occurs, or the sum of its weights."""
+    """Return the count of each integer, or the sum of its weights."""
     require_ndim(("self", self), 1)
     require_dtype("self", self.dtype, INDICES, "integers")
     if minlength < 0 or (self.numel() and core.min(self).item() < 0):
         raise bad_option("self and minlength", "negative numbers", "0 or more")
     if weights is not None and weights.shape != self.shape:
         raise bad_shapes(
-            "there is not one weight for each number",
+            "weights does not have one weight for each number",
             f"weights of shape {self.shape}",
             ("self", self),
             ("weights", weights),

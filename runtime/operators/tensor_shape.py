@@ -1,11 +1,11 @@
-"""Arranging: tensors joined, repeated, moved, reversed, cut and padded.
+"""Joining, repeating, moving, reversing and padding of tensors.
 
-`cat` and `flip` have plans; all others are composites, which say which places of the
-input each place of the result has, by operators that there are: every backend and every
-gradient has them by what they call.
+`cat` and `flip` have plans; all others are composites, which map each place of the
+result to a place of the input by existing operators, and have backends and gradients
+through these.
 
-Rule: dtypes of what is joined promote; a tensor of shape (0,) joins with anything and
-adds nothing, as it does in torch.
+Rule: dtypes of joined tensors promote; a tensor of shape (0,) joins with any shape and
+adds nothing, as in torch.
 """
 
 from collections.abc import Sequence
@@ -44,23 +44,23 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 
 def plan_cat(tensors: Sequence[Tensor], dim: int) -> CallPlan:
-    """Sizes add up along `dim` and are equal elsewhere."""
+    """Return the plan of `cat`: sizes add up along `dim` and are equal elsewhere."""
     _require_some(tensors)
     device = same_device(*tensors)
     dtype = tensors[0].dtype
     if any(each.dtype is not dtype for each in tensors):
         dtype = result_type(*tensors)
-    kept = [each for each in tensors if each.shape != (0,)] or [tensors[0]]
-    first = kept[0].shape
+    joined = [each for each in tensors if each.shape != (0,)] or [tensors[0]]
+    first = joined[0].shape
     if not first:
         raise bad_shapes(
-            "a tensor without dimensions has no end to join at",
+            "a tensor without dimensions cannot be joined",
             "at least one dimension; stack(...) joins along a new one",
-            *_shapes(kept),
+            *_shapes(joined),
         )
     place = one_dim(dim, first)
     total = 0
-    for each in kept:
+    for each in joined:
         shape = each.shape
         if shape == first:
             total += shape[place]
@@ -76,31 +76,31 @@ def plan_cat(tensors: Sequence[Tensor], dim: int) -> CallPlan:
         total += shape[place]
     shape = (*first[:place], total, *first[place + 1 :])
     check_count((total,))
-    if all(each.dtype is dtype for each in kept):
-        return CallPlan(((shape, dtype),), device, (kept, place))
-    return CallPlan(((shape, dtype),), device, (kept, place, dtype), kernel=_cat)
+    if all(each.dtype is dtype for each in joined):
+        return CallPlan(((shape, dtype),), device, (joined, place))
+    return CallPlan(((shape, dtype),), device, (joined, place, dtype), kernel=_cat)
 
 
 def _cat(
     table: KernelTable, out: Tensor, tensors: list[Tensor], dim: int, dtype: DType
 ) -> None:
-    # The kernel only moves elements: what has another dtype is converted before.
+    # The kernel only moves elements: those of other dtypes are converted before.
     table["cat"](out, [as_dtype(table, each, dtype) for each in tensors], dim)
 
 
 def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
-    """`cat` by copies into the parts of a new tensor, on whatever backend."""
+    """Compute `cat` by copies into the parts of a new tensor, on any backend."""
     planned = plan_cat(tensors, dim)
-    (output,), (kept, place, *_) = planned.outputs, planned.arguments
+    (output,), (joined, place, *_) = planned.outputs, planned.arguments
     assert output is not None, "there is one result"
     shape, dtype = output
-    made: Tensor = core.empty(shape, dtype=dtype, device=planned.device)
+    result: Tensor = core.empty(shape, dtype=dtype, device=planned.device)
     start = 0
-    for each in kept:
+    for each in joined:
         end = start + each.shape[place]
-        core.copy_(core.slice(made, place, start, end), each)
+        core.copy_(core.slice(result, place, start, end), each)
         start = end
-    return made
+    return result
 
 
 def _require_some(tensors: Sequence[Tensor]) -> None:
@@ -116,7 +116,7 @@ def _shapes(
 
 @composite("stack(Tensor[] tensors, int dim=0) -> Tensor", autocast="widest", out=True)
 def stack(tensors: Sequence[Tensor], dim: int) -> Any:
-    """The tensors one after another along a new dimension."""
+    """Return the tensors joined along a new dimension."""
     _require_some(tensors)
     first = tensors[0].shape
     if any(each.shape != first for each in tensors):
@@ -131,21 +131,21 @@ def stack(tensors: Sequence[Tensor], dim: int) -> Any:
 
 @composite("hstack(Tensor[] tensors) -> Tensor", out=True)
 def hstack(tensors: Sequence[Tensor]) -> Any:
-    """The tensors side by side: along the second dimension, lines along the first."""
+    """Join the tensors horizontally: along the second dimension; lines in a row."""
     parts = [core.reshape(t, [1]) if not t.shape else t for t in tensors]
     return core.cat(parts, 0 if parts and len(parts[0].shape) == 1 else 1)
 
 
 @composite("vstack(Tensor[] tensors) -> Tensor", out=True)
 def vstack(tensors: Sequence[Tensor]) -> Any:
-    """The tensors one above the other, lines as rows."""
+    """Join the tensors vertically, lines as rows."""
     parts = [core.reshape(t, [1, -1]) if len(t.shape) < 2 else t for t in tensors]
     return core.cat(parts, 0)
 
 
 @composite("repeat(Tensor self, int[] repeats) -> Tensor", only="method")
 def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
-    """The tensor several times along each dimension."""
+    """Repeat the tensor along each dimension."""
     if len(repeats) < len(self.shape) or min(repeats, default=0) < 0:
         raise bad_option(
             "repeats",
@@ -163,7 +163,7 @@ def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
 
 @composite("tile(Tensor self, int[] dims) -> Tensor")
 def tile(self: Tensor, dims: Sequence[int]) -> Any:
-    """The tensor several times along each dimension, the last ones first."""
+    """Repeat the tensor along each dimension; the numbers align with the last ones."""
     ones = (1,) * (len(self.shape) - len(dims))
     return core.repeat(self, (*ones, *dims))
 
@@ -172,14 +172,14 @@ def tile(self: Tensor, dims: Sequence[int]) -> Any:
     "repeat_interleave.self_int(Tensor self, int repeats, int? dim=None) -> Tensor"
 )
 def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
-    """Every element, or slice, several times, one after the other."""
+    """Repeat every element, or slice, consecutively."""
     if repeats < 0:
         raise bad_option("repeats", str(repeats), "0 or more")
     line, at = _line(self, dim)
     shape = line.shape
     spread = [*shape[: at + 1], repeats, *shape[at + 1 :]]
-    made = core.clone(core.expand(core.unsqueeze(line, at + 1), spread))
-    return core.reshape(made, [*shape[:at], shape[at] * repeats, *shape[at + 1 :]])
+    copies = core.clone(core.expand(core.unsqueeze(line, at + 1), spread))
+    return core.reshape(copies, [*shape[:at], shape[at] * repeats, *shape[at + 1 :]])
 
 
 @composite(
@@ -188,12 +188,12 @@ def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
     tags=("dynamic_output_shape",),
 )
 def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
-    """Every slice as often as its number says."""
+    """Repeat every slice as often as its number in `repeats`."""
     line, at = _line(self, dim)
     size = line.shape[at]
     if repeats.shape not in ((), (1,), (size,)):
         raise bad_shapes(
-            "repeats has not one number for each slice",
+            "repeats does not have one number for each slice",
             f"repeats of shape ({size},), or of one number",
             ("self", self),
             ("repeats", repeats),
@@ -207,7 +207,8 @@ def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
         )
     ends = core.cumsum(counts, 0)
     total = int(core.select(ends, 0, size - 1).item()) if size else 0
-    # Each slice ends where the next begins: so many have ended before a place.
+    # Each slice ends where the next starts: the count of ends before a place is its
+    # slice.
     marks = core.zeros([total + 1], dtype=INT64, device=line.device)
     ones = core.ones([size], dtype=INT64, device=line.device)
     ended = core.cumsum(core.index_add(marks, 0, ends, ones), 0)
@@ -215,7 +216,7 @@ def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
 
 
 def _line(self: Tensor, dim: int | None) -> tuple[Any, int]:
-    """The tensor and the dimension; without one all elements in a row."""
+    """Return the tensor and the dimension; without one, all elements as a line."""
     if dim is None or not self.shape:
         return core.reshape(self, [-1]), 0
     return self, one_dim(dim, self.shape)
@@ -223,7 +224,7 @@ def _line(self: Tensor, dim: int | None) -> tuple[Any, int]:
 
 @composite("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor")
 def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
-    """The elements moved on, those that fall off at the end put in front."""
+    """Move the elements along; those beyond the end are inserted at the front."""
     if not dims and len(shifts) == 1:
         return core.reshape(
             core.roll(core.reshape(self, [-1]), shifts, [0]), self.shape
@@ -234,20 +235,20 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
             str(list(shifts)),
             f"one number for each of the dimensions {list(dims)}",
         )
-    found = self
+    result = self
     for shift, dim in zip(shifts, dims, strict=True) if self.shape else ():
         at = one_dim(dim, self.shape)
-        size = found.shape[at]
+        size = result.shape[at]
         if size and shift % size:
             cut = size - shift % size
-            parts = core.slice(found, at, cut, size), core.slice(found, at, 0, cut)
-            found = core.cat(parts, at)
-    return core.clone(found) if found is self else found
+            parts = core.slice(result, at, cut, size), core.slice(result, at, 0, cut)
+            result = core.cat(parts, at)
+    return core.clone(result) if result is self else result
 
 
 @composite('meshgrid(Tensor(a)[] tensors, *, str indexing="ij") -> Tensor(a)[]')
 def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
-    """The coordinates of a grid: each line of them over all others, as views."""
+    """Return the coordinates of a grid: each line expanded over the others."""
     if indexing not in ("ij", "xy"):
         raise bad_option("indexing", repr(indexing), "'ij' or 'xy'")
     for at, each in enumerate(tensors):
@@ -262,26 +263,26 @@ def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     if swapped:
         lines[:2] = lines[1::-1]
     shape = [line.shape[0] for line in lines]
-    found = []
+    grids = []
     for at, line in enumerate(lines):
         single = [1] * len(shape)
         single[at] = shape[at]
-        found.append(core.expand(core.reshape(line, single), shape))
+        grids.append(core.expand(core.reshape(line, single), shape))
     if swapped:
-        found[:2] = found[1::-1]
-    return found
+        grids[:2] = grids[1::-1]
+    return grids
 
 
 @composite(
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out=True
 )
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Any:
-    """The elements along a dimension at the places of an index, both broadcast."""
+    """Return the elements at an index along a dimension, both broadcast."""
     if dim is None:
         return core.gather(core.reshape(self, [-1]), 0, core.reshape(indices, [-1]))
     if len(self.shape) != len(indices.shape):
         raise bad_shapes(
-            "self and indices have not as many dimensions",
+            "self and indices differ in the number of dimensions",
             f"indices of {len(self.shape)} dimensions",
             ("self", self),
             ("indices", indices),
@@ -303,7 +304,7 @@ def _numbers(count: int, like: Tensor) -> Any:
 
 
 def _below(self: Tensor, diagonal: int) -> Any:
-    """Where the last two dimensions are on a diagonal, or below it."""
+    """Return True where the last two dimensions are on a diagonal, or below it."""
     rows, columns = self.shape[-2:]
     return core.le(
         core.unsqueeze(_numbers(columns, self), 0),
@@ -313,34 +314,38 @@ def _below(self: Tensor, diagonal: int) -> Any:
 
 def _matrices(self: Tensor) -> None:
     if len(self.shape) < 2:
-        raise bad_shapes("self has no matrices", "2 dimensions or more", ("self", self))
+        raise bad_shapes(
+            "self does not hold matrices", "2 dimensions or more", ("self", self)
+        )
 
 
 @composite("tril(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
 def tril(self: Tensor, diagonal: int) -> Any:
-    """The part of matrices on a diagonal and below it, zeros above."""
+    """Return the part of matrices on a diagonal and below it, zeros above."""
     _matrices(self)
     return core.masked_fill(self, core.logical_not(_below(self, diagonal)), 0)
 
 
 @composite("triu(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
 def triu(self: Tensor, diagonal: int) -> Any:
-    """The part of matrices on a diagonal and above it, zeros below."""
+    """Return the part of matrices on a diagonal and above it, zeros below."""
     _matrices(self)
     return core.masked_fill(self, _below(self, diagonal - 1), 0)
 
 
 @composite("diag(Tensor self, int diagonal=0) -> Tensor", out=True)
 def diag(self: Tensor, diagonal: int) -> Any:
-    """The diagonal of a matrix, or the matrix with a line as its diagonal."""
+    """Return the diagonal of a matrix, or the matrix with a line as its diagonal."""
     if len(self.shape) == 2:
         return core.clone(core.diagonal(self, diagonal, 0, 1))
     if len(self.shape) != 1:
-        raise bad_shapes("self is no line", "1 or 2 dimensions", ("self", self))
+        raise bad_shapes(
+            "self is not a line or a matrix", "1 or 2 dimensions", ("self", self)
+        )
     apart, size = abs(diagonal), self.shape[0] + abs(diagonal)
     none = core.zeros([apart], dtype=self.dtype, device=self.device)
     line = core.cat([self, none], 0)
-    # An element stands in its own row, below the main diagonal in its own column.
+    # An element is in its own row, or in its own column below the main diagonal.
     spread = core.expand(core.unsqueeze(line, 1 if diagonal >= 0 else 0), [size, size])
     rows = core.unsqueeze(_numbers(size, self), 1)
     columns = core.unsqueeze(_numbers(size, self), 0)
@@ -350,9 +355,9 @@ def diag(self: Tensor, diagonal: int) -> Any:
 
 @composite("trace(Tensor self) -> Tensor")
 def trace(self: Tensor) -> Any:
-    """The sum of the diagonal of a matrix."""
+    """Return the sum of the diagonal of a matrix."""
     if len(self.shape) != 2:
-        raise bad_shapes("self is no matrix", "2 dimensions", ("self", self))
+        raise bad_shapes("self is not a matrix", "2 dimensions", ("self", self))
     return core.sum(core.diagonal(self, 0, 0, 1))
 
 
@@ -362,14 +367,14 @@ def trace(self: Tensor) -> Any:
     tags=("dynamic_output_shape",),
 )
 def one_hot(self: Tensor, num_classes: int) -> Any:
-    """Zeros with a 1 at the place that each integer names, in a new last dimension."""
+    """Return zeros with a 1 at the index of each integer, in a new last dimension."""
     require_dtype("self", self.dtype, frozenset({INT64}), "int64")
     if num_classes == -1:
         if not self.numel():
             raise bad_option(
                 "num_classes",
                 "-1",
-                "a number: there are no elements to find it by",
+                "a number: without elements it cannot be derived",
             )
         num_classes = int(core.max(self).item()) + 1
     if self.device.type != "meta" and self.numel():
@@ -381,8 +386,8 @@ def one_hot(self: Tensor, num_classes: int) -> Any:
                 f"integers from 0 to below {num_classes}",
             )
     places = _numbers(num_classes, self)
-    found = core.to(core.eq(core.unsqueeze(self, -1), places), dtype=INT64)
-    return core.contiguous(found)
+    encoded = core.to(core.eq(core.unsqueeze(self, -1), places), dtype=INT64)
+    return core.contiguous(encoded)
 
 
 PADDINGS = ("constant", "reflect", "replicate", "circular")
@@ -393,7 +398,7 @@ PADDINGS = ("constant", "reflect", "replicate", "circular")
     only="function",
 )
 def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any:
-    """More places before and after, by pairs from the last dimension on."""
+    """Add places before and after, by pairs from the last dimension on."""
     ndim = len(self.shape)
     if len(pad) % 2 or len(pad) > 2 * ndim:
         raise bad_option(
@@ -403,47 +408,49 @@ def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any
         )
     if mode not in PADDINGS:
         raise bad_option("mode", repr(mode), ", ".join(map(repr, PADDINGS)))
-    found: Any = self
+    result: Any = self
     for number in range(len(pad) // 2):
         at, sides = ndim - 1 - number, (pad[2 * number], pad[2 * number + 1])
         if sides == (0, 0):
             continue
         if mode == "constant":
-            found = _with_constant(found, at, sides, value or 0.0)
+            result = _with_constant(result, at, sides, value or 0.0)
         elif mode == "replicate":
-            found = core.index_select(found, at, _nearest(found, at, sides))
+            result = core.index_select(result, at, _nearest(result, at, sides))
         else:
-            # Less is cut off first: what goes round goes round what is left.
+            # Negative padding first: the mode applies to the remaining elements.
             size = self.shape[at]
             low, high = max(-sides[0], 0), size - max(-sides[1], 0)
-            found = core.slice(found, at, low, max(high, low))
+            result = core.slice(result, at, low, max(high, low))
             more = max(sides[0], 0), max(sides[1], 0)
-            found = core.index_select(found, at, _places(found, at, more, mode))
-    return core.clone(found) if found is self else found
+            result = core.index_select(result, at, _places(result, at, more, mode))
+    return core.clone(result) if result is self else result
 
 
-def _with_constant(found: Any, at: int, sides: tuple[int, int], value: float) -> Any:
-    size = found.shape[at]
+def _with_constant(tensor: Any, at: int, sides: tuple[int, int], value: float) -> Any:
+    size = tensor.shape[at]
     if size + sum(sides) < 0:
         raise bad_option(
             "pad",
             str(sides),
             f"at most {size} places less of dimension {at}",
         )
-    kept = core.slice(found, at, max(-sides[0], 0), size - max(-sides[1], 0))
-    parts = [kept]
+    cropped = core.slice(tensor, at, max(-sides[0], 0), size - max(-sides[1], 0))
+    parts = [cropped]
     for side, more in enumerate(sides):
         if more > 0:
-            shape = [*found.shape[:at], more, *found.shape[at + 1 :]]
-            whole = found.dtype in INTEGERS | {BOOL}
+            shape = [*tensor.shape[:at], more, *tensor.shape[at + 1 :]]
+            whole = tensor.dtype in INTEGERS | {BOOL}
             number = int(value) if whole else value
-            constant = core.full(shape, number, dtype=found.dtype, device=found.device)
+            constant = core.full(
+                shape, number, dtype=tensor.dtype, device=tensor.device
+            )
             parts.insert(0 if not side else len(parts), constant)
-    return core.cat(parts, at) if len(parts) > 1 else kept
+    return core.cat(parts, at) if len(parts) > 1 else cropped
 
 
 def _nearest(self: Tensor, at: int, sides: tuple[int, int]) -> Any:
-    """The places of a dimension with more or less at its ends, which go on."""
+    """Return the places of a dimension padded with its first and last place."""
     size, (before, after) = self.shape[at], sides
     if size < 1 or size + before + after < 0:
         raise bad_option(
@@ -456,25 +463,25 @@ def _nearest(self: Tensor, at: int, sides: tuple[int, int]) -> Any:
 
 
 def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
-    """The place of each place of the padded dimension."""
+    """Return the source place of each place of the padded dimension."""
     size, (before, after) = self.shape[at], sides
     most = {"reflect": size - 1, "circular": size}[mode]
     if size < 1 or max(sides) > most:
         raise bad_option(
             "pad",
             str(sides),
-            f"at most {most} places beside {size}, by mode {mode!r}",
+            f"at most {most} places on each side of {size} in mode {mode!r}",
         )
     numbers = core.add(_numbers(size + before + after, self), -before)
     if mode == "circular":
         return core.remainder(numbers, size)
-    # There and back again: what is beyond an end is as far before it.
+    # Reflect at both ends: a place beyond an end maps to the same distance before it.
     beyond = core.abs(core.add(core.neg(core.abs(numbers)), size - 1))
     return core.add(core.neg(beyond), size - 1)
 
 
 def plan_flip(self: Tensor, dims: Sequence[int]) -> CallPlan:
-    """The elements in reverse order along each of the dimensions."""
+    """Return the plan of the elements in reverse order along each of the dimensions."""
     places = many_dims(dims, self.shape) if dims else ()
     outputs = ((self.shape, self.dtype),)
     strides = strides_of(self, None)
@@ -484,7 +491,7 @@ def plan_flip(self: Tensor, dims: Sequence[int]) -> CallPlan:
 def _flip(table: KernelTable, out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
     if not out.numel():
         return
-    # Strides are never negative, so that a dimension is reversed by its numbers.
+    # Strides are never negative, so a dimension is reversed by an index.
     source = self
     for at, dim in enumerate(dims):
         size = self.shape[dim]
@@ -505,7 +512,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         plan_cat,
         saves_plans=True,
         anywhere=cat_anywhere,
-        says="The tensors one after another along a dimension.",
+        says="Return the tensors joined along a dimension.",
         autocast="widest",
     ),
     Structured(
@@ -513,7 +520,7 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         "Tensor self, int[] dims",
         plan_flip,
         out=False,
-        says="The order along some dimensions reversed.",
+        says="Return the tensor with some dimensions reversed.",
     ),
     *(stack, hstack, vstack, repeat, tile, repeat_each, repeat_by, roll, meshgrid),
     *(take_along_dim, tril, triu, diag, trace, one_hot, pad),

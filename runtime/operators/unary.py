@@ -1,19 +1,19 @@
-"""Operators of one tensor, element by element.
+"""Elementwise operators of one tensor.
 
-An operator is a line of `ROWS`: for which dtypes it is defined, and what dtype the
-result has, what it is for, and what autocast does with it.  Everything else follows:
-its forms, its kernels by its name, its function and method.
+An operator is a line of `ROWS`: its dtypes, the dtype of the result, its description,
+and its autocast family.  Everything else is derived: its forms, its kernels by its
+name, its function and method.
 
 ============ =========================================================================
 rows         result
 ============ =========================================================================
 `same`       the dtype of the input (`abs` of complex numbers is real)
-`floating`   as the input; integers and bool give float32
+`floating`   that of the input; integers and bool become float32
 `truth`      bool
 ============ =========================================================================
 
-Rule: a row `dtype -> (result, computed in, kernel)` is all that the plan of a call
-looks up; what integers need not compute (`floor`, `isnan`, ...) runs `copy` or `fill`.
+Rule: the plan of a call reads only its row `dtype -> (result, compute, kernel)`;
+operators that are trivial for integers (`floor`, `isnan`, ...) run `copy` or `fill`.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ Rows = Mapping[DType, Row]
 
 
 class Pointwise(NamedTuple):
-    """An operator of elements: its rows, what it is for, and how it is offered."""
+    """An elementwise operator: its rows, its description, and its forms."""
 
     rows: Rows
     says: str
@@ -57,19 +57,19 @@ class Pointwise(NamedTuple):
 def of_rows(
     rows: Rows, *, in_place: bool = True, autocast: str = "", **says: str
 ) -> dict[str, Pointwise]:
-    """Several operators of the same rows, by name."""
+    """Return several operators with the same rows, by name."""
     return {
         name: Pointwise(rows, text, in_place, autocast) for name, text in says.items()
     }
 
 
 def same(accepted: frozenset[DType]) -> dict[DType, Row]:
-    """Rows of operators that keep the dtype."""
+    """Return the rows of operators that keep the dtype."""
     return {dtype: (dtype, compute_dtype(dtype), None) for dtype in accepted}
 
 
 def floating(accepted: frozenset[DType]) -> dict[DType, Row]:
-    """Rows of operators that make floating-point numbers of integers."""
+    """Return the rows of operators that convert integers to floating-point numbers."""
     rows = same(accepted & (FLOATS | COMPLEXES))
     for dtype in accepted - (FLOATS | COMPLEXES):
         rows[dtype] = (FLOAT32, FLOAT32, None)
@@ -77,18 +77,18 @@ def floating(accepted: frozenset[DType]) -> dict[DType, Row]:
 
 
 def truth(accepted: frozenset[DType]) -> dict[DType, Row]:
-    """Rows of operators that tell true from false."""
+    """Return the rows of operators with bool results."""
     return {dtype: (BOOL, compute_dtype(dtype), None) for dtype in accepted}
 
 
 def refuse(rows: Rows, argument: str, dtype: DType) -> DTypeRefused:
-    """The error of a dtype that is not among the rows."""
+    """Return the error for a dtype without a row."""
     fits = ", ".join(sorted(map(str, rows)))
     return bad_dtype(argument, dtype, fits)
 
 
 def planner(rows: Rows) -> Planner:
-    """The plan of an operator of one tensor, by its rows."""
+    """Return the planning function of an operator of one tensor, by its rows."""
 
     def plan(self: Tensor) -> CallPlan:
         dtype = self.dtype
@@ -118,7 +118,7 @@ def _filled(value: bool) -> Work:
 
 
 def _with(rows: Rows, dtypes: frozenset[DType], kernel: str | Work) -> Rows:
-    """The rows, with another kernel for some dtypes."""
+    """Return the rows, with another kernel for some dtypes."""
     changed = {dtype: (*rows[dtype][:2], kernel) for dtype in dtypes & rows.keys()}
     return {**rows, **changed}
 
@@ -127,7 +127,7 @@ WHOLE = INTEGERS | {BOOL}
 
 
 def _tests(of_integers: bool) -> Rows:
-    """The rows of a test of floating-point numbers, and what it says of integers."""
+    """Return the rows of a test of floating-point numbers; constant for integers."""
     return _with(truth(ALL), WHOLE, _filled(of_integers))
 
 
@@ -136,76 +136,79 @@ _inexact = floating(ALL)
 _sizes = {dtype: (real_dtype(dtype), compute_dtype(dtype), None) for dtype in NUMBERS}
 
 ROWS: dict[str, Pointwise] = {
-    "neg": Pointwise(same(NUMBERS), "Every element with its sign changed."),
-    "abs": Pointwise(_sizes, "The magnitude of every element."),
+    "neg": Pointwise(same(NUMBERS), "Return every element with its sign changed."),
+    "abs": Pointwise(_sizes, "Return the magnitude of every element."),
     "sign": Pointwise(
         _with(same(REALS | {BOOL}), frozenset({BOOL}), "copy"),
-        "-1, 0 or 1 by the sign of every element.",
+        "Return -1, 0 or 1 by the sign of every element.",
     ),
     "square": Pointwise(
-        {**same(NUMBERS), BOOL: (INT64, INT64, None)}, "Every element times itself."
+        {**same(NUMBERS), BOOL: (INT64, INT64, None)},
+        "Return every element times itself.",
     ),
-    "relu": Pointwise(same(REALS), "Every element, or 0 if it is less."),
+    "relu": Pointwise(same(REALS), "Return every element, or 0 if it is less."),
     **of_rows(
         _rounded,
-        floor="The greatest integer that is not greater.",
-        ceil="The least integer that is not less.",
-        round="The nearest integer, the even one of two.",
-        trunc="Every element without its fraction.",
+        floor="Return the greatest integer that is not greater.",
+        ceil="Return the least integer that is not less.",
+        round="Return the nearest integer, the even one of two.",
+        trunc="Return every element without its fraction.",
     ),
-    "bitwise_not": Pointwise(same(WHOLE), "The other bits."),
+    "bitwise_not": Pointwise(same(WHOLE), "Return the other bits."),
     "conj": Pointwise(
-        _with(same(ALL), ALL - COMPLEXES, "copy"), "The complex conjugate."
+        _with(same(ALL), ALL - COMPLEXES, "copy"), "Return the complex conjugate."
     ),
     **of_rows(
         _inexact,
         autocast="float32",
-        exp="e to the power of every element.",
-        expm1="`exp` less 1, exact near 0.",
-        log="The natural logarithm of every element.",
-        log1p="The logarithm of 1 and every element, exact near 0.",
-        log2="The logarithm to base 2 of every element.",
-        log10="The logarithm to base 10 of every element.",
-        rsqrt="1 divided by the square root of every element.",
-        tan="The tangent of every element, in radians.",
-        reciprocal="1 divided by every element.",
-        sinh="The hyperbolic sine of every element.",
-        cosh="The hyperbolic cosine of every element.",
-        asin="The angle with each sine, in radians.",
-        acos="The angle with each cosine, in radians.",
+        exp="Return e to the power of every element.",
+        expm1="Return `exp` less 1, exact near 0.",
+        log="Return the natural logarithm of every element.",
+        log1p="Return the logarithm of 1 and every element, exact near 0.",
+        log2="Return the logarithm to base 2 of every element.",
+        log10="Return the logarithm to base 10 of every element.",
+        rsqrt="Return 1 divided by the square root of every element.",
+        tan="Return the tangent of every element, in radians.",
+        reciprocal="Return 1 divided by every element.",
+        sinh="Return the hyperbolic sine of every element.",
+        cosh="Return the hyperbolic cosine of every element.",
+        asin="Return the angle with each sine, in radians.",
+        acos="Return the angle with each cosine, in radians.",
     ),
     **of_rows(
         _inexact,
-        sqrt="The square root of every element.",
-        sin="The sine of every element, in radians.",
-        cos="The cosine of every element, in radians.",
-        tanh="The hyperbolic tangent of every element.",
-        sigmoid="The logistic function of every element.",
-        atan="The angle with each tangent, in radians.",
-        asinh="The number with each hyperbolic sine.",
-        acosh="The number of 0 and more with each hyperbolic cosine.",
-        atanh="The number with each hyperbolic tangent.",
+        sqrt="Return the square root of every element.",
+        sin="Return the sine of every element, in radians.",
+        cos="Return the cosine of every element, in radians.",
+        tanh="Return the hyperbolic tangent of every element.",
+        sigmoid="Return the logistic function of every element.",
+        atan="Return the angle with each tangent, in radians.",
+        asinh="Return the number with each hyperbolic sine.",
+        acosh="Return the number of 0 and more with each hyperbolic cosine.",
+        atanh="Return the number with each hyperbolic tangent.",
     ),
     **of_rows(
         floating(ALL - COMPLEXES),
-        erf="The error function of every element.",
-        erfc="1 less the error function of every element, exact where that is small.",
+        erf="Return the error function of every element.",
+        erfc="Return 1 less the error function, exact where that is small.",
     ),
-    "silu": Pointwise(same(FLOATS | COMPLEXES), "Every element times its sigmoid."),
-    "logical_not": Pointwise(truth(ALL), "Where the elements are 0."),
+    "silu": Pointwise(
+        same(FLOATS | COMPLEXES), "Return every element times its sigmoid."
+    ),
+    "logical_not": Pointwise(truth(ALL), "Return True where the elements are 0."),
 }
 
 TESTS: dict[str, Pointwise] = {
     **of_rows(
         _tests(False),
         in_place=False,
-        isnan="Where the elements are NaN.",
-        isinf="Where the elements are infinite.",
+        isnan="Return True where the elements are NaN.",
+        isinf="Return True where the elements are infinite.",
     ),
     **of_rows(
         _tests(True),
         in_place=False,
-        isfinite="Where the elements are neither infinite nor NaN.",
+        isfinite="Return True where the elements are neither infinite nor NaN.",
     ),
 }
 
@@ -224,7 +227,7 @@ def check_approximate(approximate: str) -> None:
 
 
 def plan_gelu(self: Tensor, approximate: str) -> CallPlan:
-    """The plan of gelu, exact or by tanh."""
+    """Return the plan of gelu, exact or by tanh."""
     check_approximate(approximate)
     row = _GELU.get(self.dtype)
     if row is None:
@@ -253,6 +256,6 @@ OPERATORS = (
         plan_gelu,
         in_place=True,
         tags=("pointwise",),
-        says="The Gaussian error linear unit.",
+        says="Return the Gaussian error linear unit.",
     ),
 )

@@ -1,16 +1,16 @@
 """Views: other shapes and strides on the same elements.
 
-Nothing is copied, and no element is looked at, so one function serves every backend: it
-is registered once, at CompositeExplicitAutograd, and does the arithmetic of shape,
-strides and offset.  Versions, and what a view keeps of its base, are the business of
-the keys above; gradients of views stand in `runtime.operators.reshaping`.
+Nothing is copied, and no element is read, so one function serves every backend: it is
+registered once, at CompositeExplicitAutograd, and computes shape, strides and offset.
+The keys above handle versions, and the link of a view to its base; gradients of
+views are in `runtime.operators.reshaping`.
 
 Rules:
-- a view operator checks everything before it makes anything;
-- its in-place form makes the view and gives the tensor itself the view's place: no
-  element is written, and other views of the same elements stay as they are;
-- sizes and dimensions follow torch: negative dimensions count from the end, one size
-  of `view` may be -1, a size of `expand` may be -1 and keeps what is there.
+- a view operator checks everything before it creates a tensor;
+- its in-place form creates the view and assigns the view's place to the tensor itself:
+  no element is written, and other views of the same elements stay unchanged;
+- sizes and dimensions follow torch: negative dimensions count from the end, one size of
+  `view` may be -1, and -1 in `expand` keeps the existing size.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,71 +56,71 @@ Ints = tuple[int, ...]
 
 
 def real_dim(dim: int, shape: tuple[int, ...], call: str = "") -> int:
-    """As `one_dim`, where a tensor without dimensions has none to name."""
+    """Return `one_dim` for a tensor that must have dimensions."""
     if not shape:
         raise bad_dim(dim, shape, call=call)
     return one_dim(dim, shape, call=call)
 
 
-def sized(shape: tuple[int, ...], wanted: Sequence[int], call: str = "") -> list[int]:
-    """The wanted sizes, with the one -1 among them worked out.
+def sized(shape: tuple[int, ...], target: Sequence[int], call: str = "") -> list[int]:
+    """Return the sizes of `target`, with the one -1 among them computed.
 
     Raises:
-        ShapesDoNotFit: the number of elements is another one, or cannot be.
+        ShapesDoNotFit: the number of elements differs, or a size is invalid.
     """
-    count, known, open_ = prod(shape), 1, -1
-    for place, size in enumerate(wanted):
+    count, product, open_ = prod(shape), 1, -1
+    for place, size in enumerate(target):
         if size == -1 and open_ < 0:
             open_ = place
         elif size < 0:
             raise bad_shapes(
-                f"size {size} at position {place} is no size",
+                f"size {size} at position {place} is not a size",
                 "sizes of zero and more, and -1 once",
                 ("self", shape),
-                ("wanted", tuple(wanted)),
+                ("wanted", tuple(target)),
                 call=call,
             )
         else:
-            known *= size
-    sizes = list(wanted)
-    if open_ >= 0 and known and count % known == 0:
-        sizes[open_] = count // known
-    elif open_ >= 0 or known != count:
+            product *= size
+    sizes = list(target)
+    if open_ >= 0 and product and count % product == 0:
+        sizes[open_] = count // product
+    elif open_ >= 0 or product != count:
         raise bad_shapes(
             "they do not have the same number of elements",
             f"sizes whose product is {count}",
             ("self", shape),
-            ("wanted", tuple(wanted)),
+            ("wanted", tuple(target)),
             call=call,
         )
     return sizes
 
 
 def view(self: Tensor, size: Sequence[int]) -> Tensor:
-    """A view in another shape.  Raises `ShapesDoNotFit`."""
+    """Return a view in another shape.  Raises `ShapesDoNotFit`."""
     _, offset, strides = self._place or ensure_place(self)
     return view_of(self, *_viewed(self.shape, strides, tuple(size)), offset)
 
 
-# Programs see few shapes; each answer is two small tuples.
+# Programs use few shapes; an entry is two small tuples.
 @lru_cache(maxsize=1024)
 def _viewed(shape: Ints, strides: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """Shape and strides of a view in another shape.  Raises as `view`."""
-    wanted = tuple(sized(shape, size, call="core::view"))
-    steps = view_strides(shape, strides, wanted)
+    """Return shape and strides of a view in another shape.  Raises as `view`."""
+    target = tuple(sized(shape, size, call="core::view"))
+    steps = view_strides(shape, strides, target)
     if steps is None:
         raise ShapesDoNotFit(
             code="ViewImpossible",
             operator="core::view",
             shape=shape,
             strides=strides,
-            wanted=wanted,
+            wanted=target,
         )
-    return wanted, steps
+    return target, steps
 
 
 def select(self: Tensor, dim: int, index: int) -> Tensor:
-    """A view of one place of a dimension."""
+    """Return a view of one place of a dimension."""
     dim = real_dim(dim, self.shape, call="core::select")
     size = self.shape[dim]
     if not -size <= index < size:
@@ -139,7 +139,7 @@ def select(self: Tensor, dim: int, index: int) -> Tensor:
 
 
 def bounds(start: int | None, end: int | None, size: int) -> tuple[int, int]:
-    """Where a slice of a dimension begins and ends: inside, and not backwards."""
+    """Return the start and end of a slice, clamped to the dimension, and ordered."""
     first = 0 if start is None else start + size if start < 0 else start
     last = size if end is None else end + size if end < 0 else end
     first = min(max(first, 0), size)
@@ -149,7 +149,7 @@ def bounds(start: int | None, end: int | None, size: int) -> tuple[int, int]:
 def slice_(
     self: Tensor, dim: int, start: int | None, end: int | None, step: int
 ) -> Tensor:
-    """Every `step`-th place from `start` to `end`, which are clamped as in Python."""
+    """Return every `step`-th place from `start` to `end`, clamped as in Python."""
     dim = real_dim(dim, self.shape, call="core::slice")
     if step <= 0:
         raise bad_option("step", str(step), "1 and more", call="core::slice")
@@ -166,27 +166,27 @@ def slice_(
 
 
 def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """A view with two dimensions exchanged."""
+    """Return a view with two dimensions exchanged."""
     first = one_dim(dim0, self.shape, call="core::transpose")
     second = one_dim(dim1, self.shape, call="core::transpose")
     if first == second:
         return alias(self)
-    _, offset, given = self._place or ensure_place(self)
-    shape, strides = list(self.shape), list(given)
+    _, offset, steps = self._place or ensure_place(self)
+    shape, strides = list(self.shape), list(steps)
     shape[first], shape[second] = shape[second], shape[first]
     strides[first], strides[second] = strides[second], strides[first]
     return view_of(self, tuple(shape), tuple(strides), offset)
 
 
 def t(self: Tensor) -> Tensor:
-    """A view of a matrix with its dimensions exchanged."""
+    """Return a view of a matrix with its dimensions exchanged."""
     shape = self.shape
     if len(shape) == 2:
         _, offset, (down, right) = self._place or ensure_place(self)
         return view_of(self, shape[::-1], (right, down), offset)
     if len(shape) > 2:
         raise bad_shapes(
-            f"{len(self.shape)} dimensions are no matrix",
+            f"{len(self.shape)} dimensions are not a matrix",
             "at most two dimensions; transpose(dim0, dim1) takes any",
             ("self", self),
             call="core::t",
@@ -195,7 +195,7 @@ def t(self: Tensor) -> Tensor:
 
 
 def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
-    """A view with the dimensions in another order."""
+    """Return a view with the dimensions in another order."""
     if len(dims) != len(self.shape):
         raise bad_shapes(
             f"{len(dims)} dimensions are named",
@@ -215,27 +215,27 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def expand(self: Tensor, size: Sequence[int]) -> Tensor:
-    """A view with dimensions of size 1 repeated, and new ones in front."""
+    """Return a view with dimensions of size 1 repeated, and new ones in front."""
     _, offset, strides = self._place or ensure_place(self)
     return view_of(self, *_expanded(self.shape, strides, tuple(size)), offset)
 
 
 @lru_cache(maxsize=1024)
-def _expanded(given: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """Shape and strides with dimensions repeated.  Raises as `expand`."""
-    added = len(size) - len(given)
+def _expanded(old: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """Return shape and strides with dimensions repeated.  Raises as `expand`."""
+    added = len(size) - len(old)
     shape: list[int] = []
     strides: list[int] = []
-    for place, wanted in enumerate(size):
-        have = given[place - added] if place >= added else 1
+    for place, target in enumerate(size):
+        have = old[place - added] if place >= added else 1
         step = steps[place - added] if place >= added else 0
-        kept = have if wanted == -1 and place >= added else wanted
-        if kept < 0 or (kept != have and have != 1):
-            raise _not_expandable(given, size)
-        shape.append(kept)
-        strides.append(step if kept == have else 0)
+        result = have if target == -1 and place >= added else target
+        if result < 0 or (result != have and have != 1):
+            raise _not_expandable(old, size)
+        shape.append(result)
+        strides.append(step if result == have else 0)
     if added < 0:
-        raise _not_expandable(given, size)
+        raise _not_expandable(old, size)
     check_count(tuple(shape), call="core::expand")
     return tuple(shape), tuple(strides)
 
@@ -251,9 +251,9 @@ def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotF
 
 
 def squeeze(self: Tensor, dim: Sequence[int] | None) -> Tensor:
-    """A view without dimensions of size 1.
+    """Return a view without dimensions of size 1.
 
-    Of all of them, or of those among `dim`.
+    Without all of them, or without those among `dim`.
     """
     count = len(self.shape)
     named = (
@@ -261,19 +261,21 @@ def squeeze(self: Tensor, dim: Sequence[int] | None) -> Tensor:
         if dim is None
         else distinct_dims(dim, self.shape, call="core::squeeze")
     )
-    kept = [d for d in range(count) if self.shape[d] != 1 or d not in named]
-    shape = tuple([self.shape[d] for d in kept])
-    return view_of(self, shape, tuple([self.strides[d] for d in kept]), self.offset)
+    remaining = [d for d in range(count) if self.shape[d] != 1 or d not in named]
+    shape = tuple([self.shape[d] for d in remaining])
+    return view_of(
+        self, shape, tuple([self.strides[d] for d in remaining]), self.offset
+    )
 
 
 def unsqueeze(self: Tensor, dim: int) -> Tensor:
-    """A view with a new dimension of size 1 before `dim`."""
+    """Return a view with a new dimension of size 1 before `dim`."""
     count = len(self.shape) + 1
     if not -count <= dim < count:
         raise bad_dim(dim, (*self.shape, 1), call="core::unsqueeze")
     place = dim if dim >= 0 else dim + count
     shape, strides = self.shape, self.strides
-    # As if it were the outer end of the dimension that follows.
+    # As if it were the outermost part of the following dimension.
     step = shape[place] * strides[place] if place < len(shape) else 1
     return view_of(
         self,
@@ -289,13 +291,15 @@ def as_strided(
     stride: Sequence[int],
     storage_offset: int | None,
 ) -> Tensor:
-    """A view with the sizes, strides and offset given.
+    """Return a view with these sizes, strides and offset.
 
-    Raises `WrongOption` for what is not within the storage.
+    Raises:
+        WrongOption: the view reaches outside of the storage.
+        ShapesDoNotFit: `size` and `stride` differ in length.
     """
     if len(size) != len(stride):
         raise bad_shapes(
-            "there is not one stride for each size",
+            "stride does not have one number for each size",
             "as many strides as sizes",
             ("size", tuple(size)),
             ("stride", tuple(stride)),
@@ -304,21 +308,21 @@ def as_strided(
     offset = self.offset if storage_offset is None else storage_offset
     shape, strides = tuple(size), tuple(stride)
     check_count(shape, call="core::as_strided")
-    held = self.storage().nbytes() // itemsize(self.dtype)
+    available = self.storage().nbytes() // itemsize(self.dtype)
     try:
-        check_bounds(shape, strides, offset, held)
+        check_bounds(shape, strides, offset, available)
     except BadSize as error:
         raise bad_option(
             "size, stride and storage_offset",
             f"{shape}, {strides} and {offset}",
-            f"a view of the {held} elements of the storage",
+            f"a view of the {available} elements of the storage",
             call="core::as_strided",
         ) from error
     return view_of(self, shape, strides, offset)
 
 
 def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    """A view of the diagonal of two dimensions; `offset` moves it to the right."""
+    """Return a view of the diagonal of two dimensions; `offset` moves it right."""
     first = real_dim(dim1, self.shape, call="core::diagonal")
     second = real_dim(dim2, self.shape, call="core::diagonal")
     if first == second:
@@ -330,22 +334,22 @@ def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     else:
         length, start = min(rows + offset, columns), -offset * down
     length = max(length, 0)
-    kept = [d for d in range(len(self.shape)) if d not in (first, second)]
+    others = [d for d in range(len(self.shape)) if d not in (first, second)]
     return view_of(
         self,
-        (*[self.shape[d] for d in kept], length),
-        (*[self.strides[d] for d in kept], down + right),
+        (*[self.shape[d] for d in others], length),
+        (*[self.strides[d] for d in others], down + right),
         self.offset + (start if length else 0),
     )
 
 
 def alias(self: Tensor) -> Tensor:
-    """A view of the whole tensor."""
+    """Return a view of the whole tensor."""
     return view_of(self, self.shape, self.strides, self.offset)
 
 
 def split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
-    """Pieces of `split_size` along a dimension; the last may be smaller."""
+    """Split along a dimension into pieces of `split_size`; the last may be smaller."""
     place = real_dim(dim, self.shape, call="core::split")
     size = self.shape[place]
     if split_size < 0 or (split_size == 0 and size):
@@ -364,7 +368,7 @@ def split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
 
 
 def split_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Tensor]:
-    """Pieces of these sizes along a dimension, which they fill."""
+    """Split along a dimension into pieces of these sizes, which add up to its size."""
     place = real_dim(dim, self.shape, call="core::split.sizes")
     size = self.shape[place]
     if sum(split_sizes) != size or any(each < 0 for each in split_sizes):
@@ -378,36 +382,36 @@ def split_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Tens
 
 
 def _pieces(self: Tensor, dim: int, sizes: Sequence[int]) -> list[Tensor]:
-    made, start = [], self.offset
+    pieces, start = [], self.offset
     shape, strides = self.shape, self.strides
     for size in sizes:
         part = (*shape[:dim], size, *shape[dim + 1 :])
-        made.append(view_of(self, part, strides, start))
+        pieces.append(view_of(self, part, strides, start))
         start += size * strides[dim]
-    return made
+    return pieces
 
 
 def view_as_real(self: Tensor) -> Tensor:
-    """A view of complex numbers as pairs of their parts, in a last dimension."""
+    """Return a view of complex numbers as pairs of their parts, in a last dimension."""
     if not self.dtype.is_complex:
         raise bad_dtype(
             "self", self.dtype, "complex64, complex128", call="core::view_as_real"
         )
-    _, offset, given = self._place or ensure_place(self)
-    strides = tuple([2 * stride for stride in given])
+    _, offset, steps = self._place or ensure_place(self)
+    strides = tuple([2 * stride for stride in steps])
     return view_of(
         self, (*self.shape, 2), (*strides, 1), 2 * offset, real_dtype(self.dtype)
     )
 
 
 def view_as_complex(self: Tensor) -> Tensor:
-    """A view of pairs of numbers, in a last dimension, as complex ones."""
+    """Return a view of pairs of numbers, in a last dimension, as complex ones."""
     call = "core::view_as_complex"
     if self.dtype not in PLAIN:
         raise bad_dtype("self", self.dtype, "float32, float64", call=call)
     if self.shape[-1:] != (2,):
         raise bad_shapes(
-            "the last dimension has not two parts",
+            "the last dimension does not hold two parts",
             "a last dimension of size 2",
             ("self", self),
             call=call,
@@ -427,10 +431,10 @@ def view_as_complex(self: Tensor) -> Tensor:
 
 
 def view_dtype(self: Tensor, dtype: DType) -> Tensor:
-    """The bytes of the elements as elements of another dtype.
+    """Return the bytes of the elements as elements of another dtype.
 
-    Of another size, the last dimension has more or fewer of them: it has stride 1, and
-    to become fewer, its size, offset and the other strides must be whole ones.
+    With another size, the last dimension changes its size and must have stride 1; for
+    larger elements, its size, the offset and the other strides must be multiples.
     """
     call, old, new = "core::view.dtype", itemsize(self.dtype), itemsize(dtype)
     _, offset, strides = self._place or ensure_place(self)
@@ -455,7 +459,7 @@ def view_dtype(self: Tensor, dtype: DType) -> Tensor:
 
 
 def _unfit(self: Tensor, dtype: DType, call: str = "") -> WrongOption:
-    """The error that elements do not lie so that others can be shown there."""
+    """Return the error for elements whose layout does not permit a view of `dtype`."""
     return bad_option(
         "dtype",
         f"{dtype} of {self.dtype} in shape {self.shape}, strides {self.strides}, "
@@ -467,19 +471,19 @@ def _unfit(self: Tensor, dtype: DType, call: str = "") -> WrongOption:
 
 
 def real(self: Tensor) -> Any:
-    """A view of the real parts; real numbers as they are."""
+    """Return a view of the real parts; real numbers unchanged."""
     if not self.dtype.is_complex:
         return self
     return core.select(core.view_as_real(self), -1, 0)
 
 
 def imag(self: Tensor) -> Any:
-    """A view of the imaginary parts of complex numbers."""
+    """Return a view of the imaginary parts of complex numbers."""
     if not self.dtype.is_complex:
         raise bad_dtype(
             "self",
             self.dtype,
-            "complex64, complex128: the others have none",
+            "complex64, complex128 (other dtypes lack imaginary parts)",
         )
     return core.select(core.view_as_real(self), -1, 1)
 
@@ -487,19 +491,19 @@ def imag(self: Tensor) -> Any:
 def _view(
     schema: str, function: Callable[..., Any], says: str | None = None, only: str = ""
 ) -> Unstructured:
-    """A view operator; it says the first sentence of its function, if nothing else."""
+    """Return a view operator, described by its function's first sentence or `says`."""
     sentence = summary(function) if says is None else says
     return Unstructured(schema, {EXPLICIT: function}, says=sentence, only=only)
 
 
 def _in_place(schema: str, function: Callable[..., Tensor]) -> Unstructured:
-    """The form that turns the tensor itself into the view; refused by its own name."""
+    """Return the form that turns the tensor itself into the view."""
     show = naming(f"core::{schema.partition('(')[0]}", function)
 
     def kernel(self: Tensor, *arguments: Any) -> Tensor:
         view = show(self, *arguments)
         self._shape, self._place, self.number = view._shape, view._place, None
-        # Last, as it is filled in from the others.
+        # Last, as it is derived from the others.
         self._flat = None
         return self
 
@@ -548,11 +552,11 @@ OPERATORS = (
     _view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype, ""),
     composite("real(Tensor(a) self) -> Tensor(a)", only="function")(real),
     composite("imag(Tensor(a) self) -> Tensor(a)", only="function")(imag),
-    # Without history: what records it is above.
+    # Without history: autograd records it at a key above.
     _view(
         "detach(Tensor(a) self) -> Tensor(a)",
         alias,
-        "A view that gradients do not follow.",
+        "Return a view that gradients do not follow.",
         only="method",
     ),
     _view("alias(Tensor(a) self) -> Tensor(a)", alias, only="method"),

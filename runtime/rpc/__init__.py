@@ -1,8 +1,8 @@
-"""Remote calls: workers, calls, references; values on the surface, messages below.
+"""Remote calls between workers: calls, references to remote values, profiling.
 
-The names are those of `torch.distributed.rpc`.  They are loaded when they are first
-asked for: only then are tensors, compiled functions and, for workers of other
-processes, the packages of the extra `rpc` needed.
+The names are those of `torch.distributed.rpc`.  Each name is loaded on first access,
+because loading needs tensors, compiled functions and, for workers in other processes,
+the packages of the extra `rpc`.
 """
 
 from importlib.util import find_spec
@@ -107,19 +107,19 @@ __all__ = [
     "use_pickler",
 ]
 
-# What programs get of it, as soon as anything of it is named.
+# Script programs can call workers as soon as any name of this package is imported.
 _PROGRAMS = plug_in_workers()
 
-# What workers of different processes need.
+# Packages that workers of different processes need.
 _EXTRA = ("zmq", "cloudpickle")
 
 
 def is_available() -> bool:
-    """Whether the extra `rpc` is installed, which workers of other processes need."""
+    """Return True if the extra `rpc` is installed, which other processes need."""
     return all(find_spec(package) is not None for package in _EXTRA)
 
 
-# Where names live.
+# Module of each lazy name.
 _LAZY = {
     "agent": (
         *("RpcBackendOptions", "backend_registered", "construct_rpc_backend_options"),
@@ -141,7 +141,7 @@ _LAZY = {
 }
 _HOMES = {name: home for home, names in _LAZY.items() for name in names}
 _MODULES = ("api", "functions")
-# By which names programs for torch know them.
+# Names that programs for torch use, and the names here.
 _SYNONYMS = {
     "PyRRef": "RRef",
     "TensorPipeRpcBackendOptions": "RpcBackendOptions",
@@ -153,30 +153,30 @@ _SYNONYMS = {
 }
 
 
-def _found(name: str) -> Any:
-    """A lazy name, loaded; it is an ordinary one from then on."""
-    known = _SYNONYMS.get(name, name)
-    if known == "BackendType":
-        # Another one whenever a backend is registered.
+def _load_attribute(name: str) -> Any:
+    """Load a lazy name and store it as an ordinary module attribute."""
+    target = _SYNONYMS.get(name, name)
+    if target == "BackendType":
+        # Not stored: registering a backend replaces the enumeration.
         return load(f"{__name__}.agent").backend_type()
-    if known not in _HOMES and known not in _MODULES:
+    if target not in _HOMES and target not in _MODULES:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}", name=name
         )
     with LOADING:
-        # A worker takes whatever there is: references, too.
+        # A received message can hold references, so a worker needs the whole API.
         load(f"{__name__}.api")
-        if known in _MODULES:
-            found: Any = load(f"{__name__}.{known}")
+        if target in _MODULES:
+            attribute: Any = load(f"{__name__}.{target}")
         else:
-            found = getattr(load(f"{__name__}.{_HOMES[known]}"), known)
-        globals()[name] = found
-    return found
+            attribute = getattr(load(f"{__name__}.{_HOMES[target]}"), target)
+        globals()[name] = attribute
+    return attribute
 
 
 if not TYPE_CHECKING:
-    # A checker knows the names, and says which there are not.
-    __getattr__ = _found
+    # A type checker sees the imports above and reports unknown names.
+    __getattr__ = _load_attribute
 
 
 def __dir__() -> list[str]:

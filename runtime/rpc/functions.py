@@ -1,4 +1,4 @@
-"""Functions that workers may call by name, under the module name that torch has."""
+"""Functions that workers may call by name, under the module name that torch uses."""
 
 from everyorder.runtime.rpc.codec.named_functions import (
     Registered,

@@ -24,10 +24,13 @@ Rules of functions:
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from inspect import Parameter, Signature, get_annotations, signature, unwrap
 from math import isfinite
 from typing import Any, ForwardRef, Literal, NamedTuple, Protocol, get_args, get_origin
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.errors.schema import InferenceError, SchemaError
 from everyorder.runtime.keys.keyset import KeySet
 from everyorder.runtime.schema.enums import Device, EnumConstant
@@ -93,9 +96,13 @@ _BUILTIN: dict[type, Type] = {
     type(None): NoneType_,
 }
 # Classes of higher areas; a subclass has the type of its base.
-_REGISTERED: dict[type, Type] = {TensorStandIn: TensorType}
+_REGISTERED: Registry[type, Type] = Registry(
+    "annotations", {TensorStandIn: TensorType}, shared=True
+)
 # Generic class -> the wrapper of its subscripts, and the element of the bare class.
-_WRAPPERS: dict[Any, tuple[Wrapper, Type | None]] = {}
+_WRAPPERS: Registry[Any, tuple[Wrapper, Type | None]] = Registry(
+    "generic annotations", shared=True
+)
 # Other generic annotations, and their number of parameters; None for any number.
 _GENERICS: tuple[tuple[Any, int | None], ...] = (
     *((each, None) for each in (tuple, typing.Union, typing.Annotated)),
@@ -115,42 +122,36 @@ _LEAST_NUMBER = frozenset({IntType, FloatType})
 _MOST_NUMBER = _LEAST_NUMBER | {BoolType, ComplexType}
 
 
-def register_annotation(python_type: type, schema_type: Type) -> Callable[[], None]:
+def register_annotation(python_type: type, schema_type: Type) -> RegistryHandle:
     """Let the class `python_type`, and its subclasses, denote `schema_type`.
 
-    Registering the same again does nothing.  Return a function that removes it.
+    Registering the same again is harmless; the last handle to be closed ends it.
 
     Raises:
         SchemaError: the class already denotes another type.
     """
-    current = _BUILTIN.get(python_type) or _REGISTERED.get(python_type)
-    if current not in (None, schema_type):
-        raise _taken(python_type, current, schema_type)
-    _REGISTERED[python_type] = schema_type
-    return _remover(_REGISTERED, python_type)
+    meaning = _BUILTIN.get(python_type, schema_type)
+    if meaning == schema_type:
+        with suppress(AlreadyRegistered):
+            return _REGISTERED.register(python_type, schema_type, stacklevel=2)
+        meaning = _REGISTERED.rows[python_type]
+    raise _taken(python_type, meaning, schema_type)
 
 
 def register_wrapper(
     python: type, kind: Wrapper, bare: Type | None = None
-) -> Callable[[], None]:
+) -> RegistryHandle:
     """Let `python[T]` denote the kind of `T`; without a subscript, that of `bare`.
 
-    Registering the same again does nothing.  Return a function that removes it.
+    Registering the same again is harmless; the last handle to be closed ends it.
 
     Raises:
         SchemaError: the class already denotes another type.
     """
-    current = _WRAPPERS.setdefault(python, (kind, bare))
-    if current != (kind, bare):
-        raise _taken(python, current[0](current[1] or AnyType), kind(bare or AnyType))
-    return _remover(_WRAPPERS, python)
-
-
-def _remover(table: dict[Any, Any], python: type) -> Callable[[], None]:
-    def remove() -> None:
-        table.pop(python, None)
-
-    return remove
+    with suppress(AlreadyRegistered):
+        return _WRAPPERS.register(python, (kind, bare), stacklevel=2)
+    first, element = _WRAPPERS.rows[python]
+    raise _taken(python, first(element or AnyType), kind(bare or AnyType))
 
 
 def _taken(python: type, current: Type | None, requested: Type) -> SchemaError:
@@ -228,8 +229,8 @@ def generic_type(
         return element
     if origin is typing.Optional:
         return optional(element)
-    if origin in _WRAPPERS:
-        return _WRAPPERS[origin][0](element)
+    if origin in _WRAPPERS.rows:
+        return _WRAPPERS.rows[origin][0](element)
     return ListType(element) if origin in (list, Sequence) else None
 
 
@@ -239,10 +240,11 @@ def wanted_parameters(origin: Any) -> int | None:
     It is 0 for an object that is not generic.
     """
     # By identity: `origin` may be any object of a program, and its `==` foreign code.
-    for each, count in (*_GENERICS, *((wrapper, 1) for wrapper in _WRAPPERS)):
+    for each, count in _GENERICS:
         if origin is each:
             return count
-    return 0
+    hash_method: object = type(origin).__hash__
+    return int(hash_method is object.__hash__ and origin in _WRAPPERS.rows)
 
 
 def _class_type(annotation: Any, resolver: Resolver | None) -> Type | None:
@@ -250,12 +252,13 @@ def _class_type(annotation: Any, resolver: Resolver | None) -> Type | None:
         return None
     if annotation in _BUILTIN:
         return _BUILTIN[annotation]
-    if annotation in _WRAPPERS:
-        kind, bare = _WRAPPERS[annotation]
+    if annotation in _WRAPPERS.rows:
+        kind, bare = _WRAPPERS.rows[annotation]
         return None if bare is None else kind(bare)
+    rows = _REGISTERED.rows
     for base in annotation.__mro__:
-        if base in _REGISTERED:
-            return _REGISTERED[base]
+        if base in rows:
+            return rows[base]
     return None if resolver is None else resolver.declared(annotation)
 
 

@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar
 from weakref import ref
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.schema import SchemaError
 from everyorder.runtime.schema.signature import Signature
@@ -36,7 +37,7 @@ ROOT, CUSTOM = "__torch__", "__torch__.torch.classes"
 _QUALNAME = re.compile(r"__torch__(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _MANGLE = re.compile(r"\.___torch_mangle_[0-9]+(?=\.)")
 # The custom classes that schemas may name.
-_CUSTOM_NAMES: set[str] = set()
+_CUSTOM_NAMES: Registry[str, None] = Registry("custom classes", shared=True)
 
 
 class Declaration:
@@ -287,8 +288,10 @@ def _declared(namespace: Namespace, qualname: str) -> Declaration:
     return declared.declaration
 
 
-def register_class(qualname: str) -> None:
-    """Let schemas name the class `namespace.Class`; repeating it does nothing.
+def register_class(qualname: str) -> RegistryHandle:
+    """Let schemas name the class `namespace.Class`; registering it again is harmless.
+
+    The last handle to be closed ends it.
 
     Raises:
         SchemaError: `qualname` is not two identifiers joined by one dot.
@@ -296,9 +299,9 @@ def register_class(qualname: str) -> None:
     parts = qualname.split(".")
     if len(parts) != 2 or not all(p.isascii() and p.isidentifier() for p in parts):
         raise SchemaError(code="MalformedClassName", found=qualname)
-    _CUSTOM_NAMES.add(qualname)
+    return _CUSTOM_NAMES.register(qualname, None, stacklevel=2)
 
 
 def is_registered_class(qualname: str) -> bool:
     """Return True if schemas may name this class."""
-    return qualname in _CUSTOM_NAMES
+    return qualname in _CUSTOM_NAMES.rows

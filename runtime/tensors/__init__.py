@@ -1,4 +1,4 @@
-"""Tensors: elements with a shape, a dtype and a device, on storages that are shared."""
+"""Tensors: elements with a shape, a dtype and a device, on shared storages."""
 
 from everyorder.runtime.tensors.construction import (
     empty_like_spec,

@@ -1,17 +1,17 @@
-"""Making tensors of parts: views, empty ones, others' arrays, numbers.
+"""Construct tensors from parts: views, empty tensors, foreign arrays and numbers.
 
-Here a tensor comes to its storage and its keys.  `tensor`, which reads data of any
-kind, is in `runtime.tensors.from_data`.
+This module assigns the storage and the keys of a tensor.  `tensor`, which reads data of
+any kind, is in `runtime.tensors.from_data`.
 
 Rules:
 - a view has the storage, the device and the keys of its base; a new tensor has the keys
-  of its device, less those of autograd in inference mode;
-- nothing here knows autograd: a view made here has no history; operators give it one;
-- bounds are checked by `runtime.tensors.shape.check_bounds`, where a shape comes from
-  outside; a view of a checked tensor cannot leave its storage;
-- an array on a CUDA device is taken by the CUDA array interface, version 3 (numba's
-  documentation of it): the memory of device type `cuda` has a method
-  `adopted(address, nbytes, owner, stream)`, which gives the bytes as an array and the
+  of its device, without those of autograd in inference mode;
+- this module does not know autograd: a new view lacks a history; operators add one;
+- `runtime.tensors.shape.check_bounds` checks the bounds of a shape from outside; a view
+  of a checked tensor cannot leave its storage;
+- an array on a CUDA device is adopted through the CUDA array interface, version 3
+  (numba's documentation of it): the memory of device type `cuda` has a method
+  `adopted(address, nbytes, owner, stream)`, which returns the bytes as an array and the
   index of their device; the owner lives as long as the array.
 """
 
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 
 CPU = Device("cpu")
-# A Python number that stands where a tensor does is of the widest dtype of its kind, so
-# that nothing of it is lost.
+# A Python number in place of a tensor has the widest dtype of its kind, so that no
+# digit is lost.
 _FLOAT64 = BUILTIN[float]
 _INT64 = info(BUILTIN[int])
 
@@ -73,46 +73,46 @@ _INFERENCE = inference_keys_of("cpu").bits
 
 
 def host_tensor(flat: Any, shape: Ints, dtype: DType) -> Tensor:
-    """A new CPU tensor of a fresh array that holds exactly its elements.
+    """Return a new CPU tensor of `flat`, a fresh array that holds exactly its elements.
 
-    What `Tensor(flat, shape, dtype, CPU, fresh_key_bits("cpu"))` makes, 100 ns sooner:
-    half of what a class costs is to be called.
+    Equals `Tensor(flat, shape, dtype, CPU, fresh_key_bits("cpu"))`, and is 100 ns
+    faster: half of the cost of an instance is the call of its class.
     """
-    made = _new(Tensor)
-    made._flat = flat
-    made._shape = shape
-    made._dtype = dtype
-    made._device = CPU
-    made.key_bits = _INFERENCE if INFERRING and inference.active else _PLAIN
-    made._place = None
-    made._requires_grad = False
-    made._history = None
-    made.number = None
-    return made
+    tensor = _new(Tensor)
+    tensor._flat = flat
+    tensor._shape = shape
+    tensor._dtype = dtype
+    tensor._device = CPU
+    tensor.key_bits = _INFERENCE if INFERRING and inference.active else _PLAIN
+    tensor._place = None
+    tensor._requires_grad = False
+    tensor._history = None
+    tensor.number = None
+    return tensor
 
 
 def view_of(
     base: Tensor, shape: Ints, strides: Ints, offset: int, dtype: DType | None = None
 ) -> Tensor:
-    """A tensor on the storage of `base`; `offset` counts from the storage's start.
+    """Return a tensor on the storage of `base`; `offset` counts from its start.
 
-    Strides and offset count elements of the view's own dtype.  Nothing is checked.
+    Strides and offset count elements of the view's own dtype.  No bounds are checked.
     """
     place = base._place or ensure_place(base)
-    # As in `host_tensor`: views are made all the time.
-    made = _new(Tensor)
-    made._flat = None
-    made._shape = shape
-    made._dtype = dtype or base._dtype
-    made._device = base._device
+    # Not by a call of the class, as in `host_tensor`: views are created all the time.
+    view = _new(Tensor)
+    view._flat = None
+    view._shape = shape
+    view._dtype = dtype or base._dtype
+    view._device = base._device
     bits = base.key_bits
-    # What is made below a handler is a plain tensor; the handler makes its own of it.
-    made.key_bits = bits if type(base) is Tensor else bits & UNHANDLED
-    made._place = place[0], offset, strides
-    made._requires_grad = False
-    made._history = None
-    made.number = None
-    return made
+    # A view created below a handler is a plain tensor; the handler wraps it.
+    view.key_bits = bits if type(base) is Tensor else bits & UNHANDLED
+    view._place = place[0], offset, strides
+    view._requires_grad = False
+    view._history = None
+    view.number = None
+    return view
 
 
 def place_on(
@@ -123,19 +123,25 @@ def place_on(
     dtype: DType | None = None,
     key_bits: int | None = None,
 ) -> Tensor:
-    """A tensor on a given storage, with the keys of its device if none are given."""
+    """Return a tensor on `storage`.
+
+    `key_bits` defaults to the keys of the storage's device, `dtype` to its dtype.
+    """
     device = storage.device
     bits = fresh_key_bits(device.type) if key_bits is None else key_bits
-    made = Tensor(None, shape, dtype or storage.dtype, device, bits)
-    made._place = storage, offset, strides
-    return made
+    tensor = Tensor(None, shape, dtype or storage.dtype, device, bits)
+    tensor._place = storage, offset, strides
+    return tensor
 
 
 def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
-    """A contiguous tensor whose elements have any value.
+    """Return a contiguous tensor with uninitialized elements.
 
-    Raises `BadSize` for a negative size, `BadSize` for sizes beside a 0 that no
-    memory could have, `UnfitValue`, `DeviceUnavailable`, and `OutOfMemory`.
+    Raises:
+        BadSize: a size is negative, or the strides of the sizes exceed 64 bits.
+        UnfitValue: tensors do not support the dtype.
+        DeviceUnavailable: the device cannot be used here.
+        OutOfMemory: the device cannot hold the elements.
     """
     count = prod(shape)
     if shape and min(shape) < 0:
@@ -156,7 +162,7 @@ def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
 
 
 def no_memory(shape: Ints, dtype: DType, device: Device) -> OutOfMemory:
-    """The error that a tensor of that shape cannot be held."""
+    """Return the error for a tensor that does not fit the memory of its device."""
     return OutOfMemory(
         code="NotEnoughMemory",
         shape=shape,
@@ -169,7 +175,7 @@ def no_memory(shape: Ints, dtype: DType, device: Device) -> OutOfMemory:
 def empty_strided(
     shape: Ints, strides: Ints, dtype: DType, device: Device = CPU
 ) -> Tensor:
-    """A tensor of any values with the strides given, on a storage that just fits."""
+    """Return an uninitialized tensor with `strides`, on the smallest storage."""
     if is_contiguous(shape, strides):
         return empty_tensor(shape, dtype, device)
     base = empty_tensor((span(shape, strides),), dtype, device)
@@ -182,7 +188,7 @@ def empty_like_spec(
     dtype: DType | None = None,
     device: Device | None = None,
 ) -> Tensor:
-    """A contiguous tensor of any values, as `like` where nothing else is said."""
+    """Return an uninitialized contiguous tensor, by default as `like`."""
     return empty_tensor(
         like.shape if shape is None else shape,
         like.dtype if dtype is None else dtype,
@@ -191,11 +197,12 @@ def empty_like_spec(
 
 
 def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
-    """A CPU tensor that shares the memory of a NumPy array, whatever its strides.
+    """Return a CPU tensor that shares the memory of a NumPy array of any strides.
 
-    Raises `NotShareable` for an array that is read-only, runs backwards, or is not made
-    of whole elements in this machine's byte order, `UnfitValue`
-    for what is no array.
+    Raises:
+        NotShareable: the array is read-only, has negative strides or strides that are
+            not whole elements, or is not in this machine's byte order.
+        UnfitValue: `array` is not a NumPy array, or tensors do not support its dtype.
     """
     if not hasattr(array, "flags"):
         raise UnfitValue(
@@ -206,7 +213,7 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
         )
     import numpy as np
 
-    # Not a subclass: a matrix has two dimensions whatever it is reshaped to.
+    # Not a subclass: `np.matrix` stays two-dimensional in every reshape.
     array = np.asarray(array)
     dtype = dtype_of(array.dtype.newbyteorder("="))
     shape, bits = array.shape, fresh_key_bits("cpu")
@@ -225,30 +232,31 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
 
 
 def from_flat(flat: "np.ndarray[Any, Any]", shape: Ints, device: Device) -> Tensor:
-    """A tensor on `device` of a 1-D array of the host: shared if the host holds it.
+    """Return a tensor of a 1-D host array on `device`; host devices share the memory.
 
-    On `meta` only shape and dtype are kept.
+    On `meta`, the tensor has only the shape and the dtype.
     """
     dtype = dtype_of(flat.dtype)
     place = resolve_device(device)
-    held = None
+    stored = None
     if place.type != "meta":
-        held = memory_of(place.type).from_numpy(flat, place.index)
-    return Tensor(held, shape, dtype, place, fresh_key_bits(place.type))
+        stored = memory_of(place.type).from_numpy(flat, place.index)
+    return Tensor(stored, shape, dtype, place, fresh_key_bits(place.type))
 
 
 def wrap_number(number: Number, device: Device = CPU) -> Tensor:
-    """The 0-dim tensor that stands for a Python number and does not widen others.
+    """Return a 0-dim tensor for a Python number, which does not widen other dtypes.
 
-    Raises `ArithmeticRefused` for an int beyond int64.
+    Raises:
+        ArithmeticRefused: the number is an int outside of int64.
     """
     kind: Any = type(number)
     dtype = BUILTIN.get(kind)
     if kind is float and device is CPU:
-        # The most frequent one: nothing can be wrong with it.
-        made = host_tensor(None, (), _FLOAT64)
-        made.number = number
-        return made
+        # The most frequent case: a float on the CPU cannot fail.
+        tensor = host_tensor(None, (), _FLOAT64)
+        tensor.number = number
+        return tensor
     if dtype is None:
         # Subclasses, such as NumPy's float64 and enumerations.
         kind = next(base for base in BUILTIN if isinstance(number, base))
@@ -256,18 +264,18 @@ def wrap_number(number: Number, device: Device = CPU) -> Tensor:
     if kind is int and not _INT64.smallest <= number <= _INT64.largest:  # type: ignore[operator]  # it is an int
         raise too_large(int(number), dtype)  # type: ignore[arg-type]  # as above
     if is_host(device.type):
-        made = Tensor(None, (), dtype, device, fresh_key_bits(device.type))
+        tensor = Tensor(None, (), dtype, device, fresh_key_bits(device.type))
     else:
         import numpy as np
 
-        made = from_flat(np.array([number], numpy_dtype(dtype)), (), device)
-    made.number = number
-    return made
+        tensor = from_flat(np.array([number], numpy_dtype(dtype)), (), device)
+    tensor.number = number
+    return tensor
 
 
 def too_large(number: int, dtype: DType) -> ArithmeticRefused:
-    """The error that `number` does not fit an integer dtype."""
-    # Python refuses to print thousands of digits, and nobody reads a hundred.
+    """Return the error for a `number` outside of an integer dtype."""
+    # Python refuses to print thousands of digits; a reader needs the magnitude only.
     text = str(number) if number.bit_length() < 512 else f"{number.bit_length()} bits"
     facts = info(dtype)
     return ArithmeticRefused(
@@ -280,26 +288,27 @@ def too_large(number: int, dtype: DType) -> ArithmeticRefused:
 
 
 def resize_empty(tensor: Tensor, shape: Ints) -> None:
-    """Give a tensor without elements another shape, its values any; for `out=`.
+    """Resize a tensor without elements, uninitialized; for `out=`.
 
-    Raises `BadSize` if it has elements.
+    Raises:
+        BadSize: the tensor has elements.
     """
     if tensor.numel():
         raise BadSize(code="NoElementsLeft", shape=tensor.shape, asked=shape)
     place, count = tensor._place, prod(shape)
     if place is not None and not place[0].count:
         storage = place[0]
-        held = itemsize(storage.dtype)
-        storage.grow((count * itemsize(tensor.dtype) + held - 1) // held)
+        unit = itemsize(storage.dtype)
+        storage.grow((count * itemsize(tensor.dtype) + unit - 1) // unit)
         tensor._flat, tensor._shape = None, shape
         tensor._place = place[0], 0, contiguous_strides(shape)
         return
-    made = empty_tensor(shape, tensor.dtype, tensor.device)
-    tensor._flat, tensor._shape, tensor._place = made._flat, shape, None
+    fresh = empty_tensor(shape, tensor.dtype, tensor.device)
+    tensor._flat, tensor._shape, tensor._place = fresh._flat, shape, None
 
 
 def unshareable(array: "np.ndarray[Any, Any]") -> str | None:
-    """The reason for which no tensor shares the memory of an array, or None."""
+    """Return the reason why a tensor cannot share the memory of an array, or None."""
     if not array.flags.writeable:
         return "read-only"
     if not array.dtype.isnative:
@@ -312,11 +321,15 @@ def unshareable(array: "np.ndarray[Any, Any]") -> str | None:
 
 
 def from_dlpack(source: Any) -> Tensor:
-    """A tensor that shares the memory of a capsule or an object with `__dlpack__`.
+    """Return a tensor on the memory of a capsule or an object with `__dlpack__`.
 
-    It is on the CPU, or where `source` is, if that is a tensor of ours.  Raises
-    `UnfitValue` for neither, `NotShareable` as `from_numpy` does, and whatever the
-    exporter raises; a tensor of ours raises `NotShareable` and `SubclassError`.
+    The result is on the CPU, or on the device of `source` if that is a `Tensor`.
+    Errors of the exporter pass through.
+
+    Raises:
+        UnfitValue: `source` is neither.
+        NotShareable: as in `from_numpy`, or `source` is a `Tensor` that requires grad.
+        SubclassError: `source` is a `Tensor` whose class has a handler.
     """
     if isinstance(source, Tensor):
         check_shareable(source)
@@ -328,33 +341,41 @@ TENSOR_OF_NUMBER.set(wrap_number)
 
 
 def from_cuda_array(source: Any) -> Tensor:
-    """A CUDA tensor of an object with `__cuda_array_interface__`, sharing its memory.
+    """Return a CUDA tensor that shares the memory of `__cuda_array_interface__`.
 
-    The elements are copied if they are read-only, in another byte order, or at steps
-    that are negative or no whole elements.  Work that the object's stream has to do is
-    waited for.  Raises `NotShareable`, `UnfitValue` and `DeviceUnavailable`.
+    The elements are copied if they are read-only, in another byte order, or if a stride
+    is negative or not a whole number of elements.  Waits for the stream of the object.
+
+    Raises:
+        NotShareable: the array has a mask.
+        UnfitValue: tensors do not support the dtype.
+        DeviceUnavailable: CUDA cannot be used here.
     """
     import numpy as np
 
-    told = source.__cuda_array_interface__
-    shape, form = tuple(told["shape"]), np.dtype(told["typestr"])
-    if told.get("mask") is not None:
+    interface = source.__cuda_array_interface__
+    shape, form = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    if interface.get("mask") is not None:
         raise NotShareable(code="MaskedArray", shape=shape)
     native = form.newbyteorder("=")
     dtype, size = dtype_of(native), form.itemsize
     memory: Any = memory_of("cuda")
     if not prod(shape):
         return empty_tensor(shape, dtype, Device("cuda"))
-    steps = told.get("strides") or tuple(size * n for n in contiguous_strides(shape))
+    steps = interface.get("strides") or tuple(
+        size * n for n in contiguous_strides(shape)
+    )
     reach = [step * (extent - 1) for step, extent in zip(steps, shape, strict=True)]
     before = -sum(way for way in reach if way < 0)
     nbytes = before + sum(way for way in reach if way > 0) + size
-    address, fixed = told["data"]
-    raw, index = memory.adopted(address - before, nbytes, source, told.get("stream"))
+    address, fixed = interface["data"]
+    raw, index = memory.adopted(
+        address - before, nbytes, source, interface.get("stream")
+    )
     device = Device("cuda", index)
     whole = min(steps, default=0) >= 0 and not any(step % size for step in steps)
     if whole and form.isnative and not fixed:
-        held = Storage(raw.view(form), device, dtype, nbytes // size)
-        return place_on(held, shape, tuple(step // size for step in steps), 0)
+        storage = Storage(raw.view(form), device, dtype, nbytes // size)
+        return place_on(storage, shape, tuple(step // size for step in steps), 0)
     elements = np.ndarray(shape, form, memory.to_numpy(raw), before, steps)
     return from_flat(elements.astype(native).flatten(), shape, device)

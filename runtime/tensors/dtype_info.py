@@ -1,22 +1,22 @@
-"""The dtypes of tensors: their sizes, relatives and limits, and promotion.
+"""The dtypes of tensors: sizes, compute types, limits and promotion.
 
-One table has the supported dtypes and their NumPy forms.  bfloat16 has no NumPy form of
-its own; ml_dtypes brings one.  16-bit floats are stored, but computed with as float32.
-`finfo` and `iinfo` say the limits by the names that NumPy and torch give them.
+One table holds the supported dtypes and their NumPy forms.  NumPy lacks bfloat16;
+ml_dtypes provides it.  16-bit floats are stored as such and computed in float32.
+`finfo` and `iinfo` report the limits under the names of NumPy and torch.
 
-Promotion says which dtype the result of several has: a lattice, as a literal table, and
-three categories of values.  Both are those of the Array API standard as torch extends
-it: a uint8 with an int8 goes to int16, any integer with a float is that float, float16
-with bfloat16 is float32, and a float64 with a complex64 is a complex128.
+Promotion computes the dtype of a result from several dtypes: a lattice, as a literal
+table, and three categories of values.  Both are those of the Array API standard as
+torch extends it: uint8 with int8 is int16, any integer with a float is that float,
+float16 with bfloat16 is float32, and float64 with complex64 is complex128.
 
 Rules:
-- one row a dtype, in the order of widening; to support another, add its row here and in
-  the table of promotions, and kernels for it;
-- values fall in three categories: tensors with dimensions, tensors without, and
-  numbers (Python's, and wrapped ones); each is promoted in itself first;
-- a lower category changes the result only where its kind is higher (bool, integer,
+- one row per dtype, in the order of widening; to support another dtype, add its row
+  here and in the table of promotions, and kernels for it;
+- values fall in three categories: tensors with dimensions, tensors without, and numbers
+  (Python's, and wrapped ones); each category is promoted by itself first;
+- a lower category changes the result only if its kind is higher (bool, integer,
   floating, complex); otherwise the higher category decides alone;
-- a Python float brings float32, a complex complex64, where it decides.
+- a Python float that decides is float32, a Python complex is complex64.
 """
 
 from dataclasses import dataclass
@@ -51,16 +51,17 @@ _ROWS = (
     ("complex128", 16, "c", 52, 11, "complex128", "float64", "complex128"),
 )
 
-# The names of the dtypes that tensors hold.
+# The names of the supported dtypes.
 SUPPORTED = tuple(row[0] for row in _ROWS)
 
 
 @dataclass(frozen=True, slots=True)
 class DTypeInfo:
-    """The facts of a dtype; `smallest`, `largest` and `eps` are those of its parts.
+    """Size, kind and limits of a dtype; complex dtypes have the limits of their parts.
 
-    `smallest` is the least number of an integer type, and the least positive normal
-    number of a floating one; `eps` is the step above 1, or 0 for integers.
+    `itemsize` is in bytes; `kind` is NumPy's letter.  `smallest` is the least number of
+    an integer type, and the least positive normal number of a floating one; `eps` is
+    the distance from 1 to the next number, or 0 for integers.
     """
 
     name: str
@@ -99,68 +100,72 @@ BUILTIN = {
     float: DType.named("float64"),
     complex: DType.named("complex128"),
 }
-# What stands where a dtype should is shown up to this many characters: half a line.
+# An error shows at most this many characters of a value that is not a dtype: half a
+# line.
 _SHOWN = 40
 
-# Filled as they are asked for: NumPy is loaded by the first tensor, not before.
+# Filled on demand: the first tensor loads NumPy, not the import of this module.
 _NUMPY: dict[DType, "np.dtype[Any]"] = {}
 _BACK: dict["np.dtype[Any]", DType] = {}
 
 
 def numpy_dtype(dtype: DType) -> "np.dtype[Any]":
-    """The NumPy form of a dtype.  Raises `UnfitValue` for one not in the table."""
-    found = _NUMPY.get(dtype)
-    return _load(dtype) if found is None else found
+    """Return the NumPy form of a dtype.  Raises `UnfitValue` for an unsupported one."""
+    form = _NUMPY.get(dtype)
+    return _load(dtype) if form is None else form
 
 
 def dtype_of(form: "np.dtype[Any]") -> DType:
-    """The dtype that NumPy has as `form`.  Raises `UnfitValue`."""
-    found = _BACK.get(form)
-    return _BACK.setdefault(form, _parse_name(form.name)) if found is None else found
+    """Return the dtype of a NumPy form.  Raises `UnfitValue` for an unsupported one."""
+    dtype = _BACK.get(form)
+    return _BACK.setdefault(form, _parse_name(form.name)) if dtype is None else dtype
 
 
 def parse_dtype(dtype: Any) -> DType:
-    """A dtype that tensors can hold, in whichever way it is written.
+    """Return the supported dtype that `dtype` denotes.
 
-    It is given as such, by a name or synonym, as Python's `float`, `int`, `bool` or
-    `complex` (the widest of the kind, as in NumPy), or as NumPy's dtype or scalar type.
-    Raises `UnfitValue` for any other.
+    `dtype` is a `DType`, a name or synonym, Python's `float`, `int`, `bool` or
+    `complex` (the widest dtype of the kind, as in NumPy), or NumPy's dtype or scalar
+    type.
+
+    Raises:
+        UnfitValue: `dtype` is anything else, or an unsupported dtype.
     """
     if isinstance(dtype, DType):
         return dtype if dtype in _INFO else _parse_name(dtype.name)
     if isinstance(dtype, str):
         return _parse_name(dtype)
-    found = BUILTIN.get(dtype) if isinstance(dtype, type) else None
-    return _of_numpy(dtype) if found is None else found
+    builtin = BUILTIN.get(dtype) if isinstance(dtype, type) else None
+    return _of_numpy(dtype) if builtin is None else builtin
 
 
 def itemsize(dtype: DType) -> int:
-    """The bytes of one element."""
+    """Return the size of one element in bytes."""
     return _SIZES[dtype]
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """The dtype that kernels compute in: float32 for 16-bit floats, else itself."""
+    """Return the dtype of computation: float32 for 16-bit floats, else `dtype`."""
     return _COMPUTE[dtype]
 
 
 def real_dtype(dtype: DType) -> DType:
-    """The dtype of the parts of a complex dtype; others are themselves."""
+    """Return the dtype of the parts of a complex dtype, or a real dtype itself."""
     return _REAL[dtype]
 
 
 def complex_dtype(dtype: DType) -> DType:
-    """The complex dtype that holds a dtype's numbers; integers go to complex64."""
+    """Return the complex dtype that holds a dtype's numbers; complex64 for integers."""
     return _COMPLEX[dtype]
 
 
 def info(dtype: DType) -> DTypeInfo:
-    """The facts of a dtype.  Raises `UnfitValue` for one not in the table."""
+    """Return the facts of a dtype.  Raises `UnfitValue` for an unsupported one."""
     return _INFO[parse_dtype(dtype)]
 
 
 def check_differentiable(dtype: DType) -> None:
-    """Refuse a dtype whose tensors have no gradient.  Raises `UnfitValue`."""
+    """Refuse a dtype whose tensors cannot have gradients.  Raises `UnfitValue`."""
     if dtype not in DIFFERENTIABLE:
         raise UnfitValue(code="NoGradient", dtype=str(dtype))
 
@@ -174,13 +179,13 @@ def _parse_name(name: str) -> DType:
     return DType.named(name)
 
 
-def _of_numpy(given: Any) -> DType:
+def _of_numpy(form: Any) -> DType:
     import numpy as np
 
-    scalar = isinstance(given, type) and issubclass(given, np.generic)
-    if scalar or isinstance(given, np.dtype):
-        return _parse_name(np.dtype(given).name)
-    text = given.__name__ if isinstance(given, type) else repr(given)[:_SHOWN]
+    scalar = isinstance(form, type) and issubclass(form, np.generic)
+    if scalar or isinstance(form, np.dtype):
+        return _parse_name(np.dtype(form).name)
+    text = form.__name__ if isinstance(form, type) else repr(form)[:_SHOWN]
     raise UnfitValue(code="UnsupportedData", dtype=text, near=nearest(text, SUPPORTED))
 
 
@@ -198,20 +203,21 @@ def _load(dtype: DType) -> "np.dtype[Any]":
     return _NUMPY.setdefault(dtype, form)
 
 
-def _facts(asked: str, given: object, kinds: str) -> tuple[DType, DTypeInfo]:
-    """The facts of a dtype of some kinds.  Raises `UnfitValue`."""
-    dtype = parse_dtype(given)
-    found = info(dtype)
-    if found.kind not in kinds:
+def _facts(caller: str, value: object, kinds: str) -> tuple[DType, DTypeInfo]:
+    """Return a dtype and its facts if its kind is in `kinds`.  Raises `UnfitValue`."""
+    dtype = parse_dtype(value)
+    facts = info(dtype)
+    if facts.kind not in kinds:
         fits = "an integer dtype" if "i" in kinds else "a floating or complex dtype"
-        raise UnfitValue(asked=asked, found=str(dtype), fits=fits)
-    return dtype, found
+        raise UnfitValue(asked=caller, found=str(dtype), fits=fits)
+    return dtype, facts
 
 
 class finfo:  # noqa: N801  # the name that programs look for
-    """The limits of a floating-point dtype; of a complex one, those of its parts.
+    """The limits of a floating-point dtype, or of the parts of a complex one.
 
-    Raises `UnfitValue` for any other.
+    Raises:
+        UnfitValue: the dtype is neither floating-point nor complex.
     """
 
     def __init__(self, dtype: object = "float32") -> None:
@@ -223,7 +229,7 @@ class finfo:  # noqa: N801  # the name that programs look for
         self.max = float(facts.largest)
         self.min = -self.max
         self.tiny = self.smallest_normal = float(facts.smallest)
-        # As many decimal digits as it keeps whatever the number.
+        # The decimal digits that every number of the dtype keeps.
         self.resolution = 10.0 ** -floor(-log10(facts.eps))
 
     def __repr__(self) -> str:
@@ -235,7 +241,7 @@ class finfo:  # noqa: N801  # the name that programs look for
 
 
 class iinfo:  # noqa: N801  # as above
-    """The limits of an integer dtype.  Raises `UnfitValue` for any other."""
+    """The limits of an integer dtype.  Raises `UnfitValue` for another dtype."""
 
     def __init__(self, dtype: object) -> None:
         kind, facts = _facts("iinfo", dtype, "iu")
@@ -247,7 +253,8 @@ class iinfo:  # noqa: N801  # as above
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-# Row and column in the order of SUPPORTED; what is left of the diagonal mirrors it.
+# Row and column in the order of SUPPORTED; the table is symmetric, so the half left of
+# the diagonal is omitted.
 _PROMOTIONS = """
 b1 u1 i1 i2 i4 i8 f2 bf f4 f8 c8 c16
    u1 i2 i2 i4 i8 f2 bf f4 f8 c8 c16
@@ -271,21 +278,21 @@ _NAMED = dict(zip(_SHORT, DTYPES, strict=True))
 
 
 def _table() -> dict[tuple[DType, DType], DType]:
-    found = {}
+    table = {}
     for at, row in enumerate(_PROMOTIONS.split("\n")[1:-1]):
         for other, name in zip(DTYPES[at:], row.split(), strict=True):
-            found[DTYPES[at], other] = found[other, DTYPES[at]] = _NAMED[name]
-    return found
+            table[DTYPES[at], other] = table[other, DTYPES[at]] = _NAMED[name]
+    return table
 
 
-# The dtype of two, in either order.
+# The promoted dtype of two dtypes, in either order.
 PROMOTED = _table()
 
-# Kinds in the order in which a lower category gives way to a higher one.
+# A lower category decides the result only if its kind is higher in this order.
 _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 KIND_OF = {dtype: _KINDS[info(dtype).kind] for dtype in DTYPES}
 
-# What a Python number brings where it decides, by class.
+# The dtype of a Python number that decides the result, by class.
 _OF_NUMBERS = {
     bool: DType.named("bool"),
     int: DType.named("int64"),
@@ -295,42 +302,47 @@ _OF_NUMBERS = {
 
 
 def promote_types(one: DType, other: DType) -> DType:
-    """The narrowest dtype that both go to."""
+    """Return the narrowest dtype that both dtypes promote to."""
     return PROMOTED[one, other]
 
 
 def number_dtype(number: Number) -> DType:
-    """The dtype that a Python number has by itself."""
-    found = _OF_NUMBERS.get(type(number))
-    if found is None:
-        found = next(of for base, of in _OF_NUMBERS.items() if isinstance(number, base))
-    return found
+    """Return the dtype of a Python number that decides the result."""
+    dtype = _OF_NUMBERS.get(type(number))
+    if dtype is None:
+        dtype = next(of for base, of in _OF_NUMBERS.items() if isinstance(number, base))
+    return dtype
 
 
 def combine_categories(
     dimensioned: DType | None, scalar: DType | None, number: DType | None
 ) -> DType:
-    """The result of the three categories, each promoted in itself, None if empty."""
-    found = _combine(dimensioned, _combine(scalar, number))
-    assert found is not None, "there is a value in one of the categories"
-    return found
+    """Return the result dtype of the three categories.
+
+    Each argument is the promoted dtype of its category, or None for an empty category;
+    at least one is not None.
+    """
+    dtype = _combine(dimensioned, _combine(scalar, number))
+    assert dtype is not None, "there is a value in one of the categories"
+    return dtype
 
 
 def can_cast(source: DType, target: DType) -> bool:
-    """Whether a result of `source` may be written to a tensor of `target`.
+    """Return True if a result of dtype `source` may be written to a tensor of `target`.
 
-    Not from complex to real, from floating to integer, or from a number to bool.
+    The kind may not fall: from complex to real, from floating to integer, or from a
+    number to bool.
     """
     return KIND_OF[source] <= KIND_OF[target]
 
 
 def promote_skip_none(one: DType | None, other: DType) -> DType:
-    """`promote_types`, where there may be none yet."""
+    """Return `promote_types(one, other)`, or `other` if `one` is None."""
     return other if one is None else PROMOTED[one, other]
 
 
 def _combine(higher: DType | None, lower: DType | None) -> DType | None:
-    """`higher`, unless `lower` is of a higher kind."""
+    """Return `higher`, unless the kind of `lower` is higher."""
     if higher is None or lower is None:
         return lower if higher is None else higher
     if KIND_OF[lower] <= KIND_OF[higher]:

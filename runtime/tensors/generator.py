@@ -1,14 +1,14 @@
-"""Random numbers: generators, the default one, and its seed.
+"""Random numbers: generators, the default generator, and its seed.
 
 Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1,
-2, 3", 2011) makes a block of four 32-bit numbers from a key and a counter.  The key is
-the seed; a generator only counts blocks.  A kernel reserves as many as it needs, and
-makes block i of them from counter `offset + i`: so every device draws the same bits,
-however its threads share the work.
+2, 3", 2011) computes a block of four 32-bit numbers from a key and a counter.  The key
+is the seed; a generator only counts blocks.  A kernel reserves its blocks and computes
+block i from counter `offset + i`, so every device draws the same bits with any number
+of threads.
 
 Rules:
-- `take` is the only thing that moves the counter, under a lock;
-- a generator on a device without own state draws what the CPU's would;
+- only `take` advances the counter, under a lock;
+- a generator on a device without its own state draws the same numbers as on the CPU;
 - `default_generator` is one object for the whole process.
 """
 
@@ -27,17 +27,17 @@ from everyorder.runtime.schema.types import GeneratorType
 
 __all__ = ["Generator", "default_generator", "manual_seed"]
 
-# What torch starts with, too.
+# torch's default seed.
 DEFAULT_SEED = 67280421310721
 
 # A seed is the key of Philox, two words of 32 bits; so is the low half of a counter.
 _SEEDS = 2**64
-# The least seed that stands for one: negative ones count from the end, as upstream.
+# The least seed: negative seeds count from the end, as in torch.
 _LEAST = -(2**63)
 
 
 class Generator:
-    """A seed and the count of blocks drawn with it."""
+    """A seed and the number of blocks drawn with it."""
 
     __slots__ = ("__weakref__", "_lock", "_offset", "_seed", "device")
 
@@ -49,9 +49,11 @@ class Generator:
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Start over with `seed`.
+        """Restart with `seed`.
 
-        Raises `ArithmeticRefused` beyond 64 bits, and `UnfitValue` for no integer.
+        Raises:
+            ArithmeticRefused: the seed does not fit 64 bits.
+            UnfitValue: the seed is not an integer.
         """
         try:
             seed = as_int(seed)
@@ -72,7 +74,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start over with a seed from the operating system, which is returned."""
+        """Restart with a seed from the operating system, and return it."""
         from secrets import randbits
 
         drawn = randbits(63)
@@ -80,11 +82,11 @@ class Generator:
         return drawn
 
     def initial_seed(self) -> int:
-        """The seed that the generator was started with."""
+        """Return the seed that the generator was started with."""
         return self._seed
 
     def take(self, blocks: int) -> tuple[int, int]:
-        """Reserve blocks: the seed, and the counter of the first one.
+        """Reserve `blocks` blocks; return the seed and the counter of the first block.
 
         Counters are 64 bits wide and wrap around.
         """
@@ -95,12 +97,16 @@ class Generator:
             return self._seed, first
 
     def get_state(self) -> tuple[int, int]:
-        """The seed and the count of blocks drawn, for `set_state`."""
+        """Return the seed and the number of blocks drawn, for `set_state`."""
         with self._lock:
             return self._seed, self._offset
 
     def set_state(self, state: tuple[int, int]) -> "Generator":
-        """Go on from where `get_state` was asked.  Raises `NotReplaceable`."""
+        """Continue from a state of `get_state`.
+
+        Raises:
+            NotReplaceable: `state` is not such a state.
+        """
         match state:
             case (int(seed), int(offset)) if 0 <= seed < _SEEDS > offset >= 0:
                 with self._lock:
@@ -120,12 +126,12 @@ def _restored(device: str, state: tuple[int, int]) -> Generator:
     return Generator(device).set_state(state)
 
 
-# What random operators draw from when they are given none.
+# Random operators without a generator draw from this one.
 default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start `default_generator` over with `seed`.  Raises as its `manual_seed`."""
+    """Restart `default_generator` with `seed`.  Raises as its `manual_seed`."""
     return default_generator.manual_seed(seed)
 
 

@@ -1,18 +1,18 @@
-"""Elements that leave and come: NumPy's arrays, the array protocols, DLPack.
+"""Exchange of elements with other libraries: NumPy, the array protocols, DLPack.
 
-An array that shares memory is handed out for host memory only, and of a tensor that
-requires grad only where nothing is recorded, as in `no_grad` and in kernels: autograd
-would not see a write to it.  A protocol that a tensor cannot serve is an attribute that
-it does not have, so that others fall back to the next one.
+Only host memory is exported as a NumPy array that shares memory.  A tensor that
+requires grad is exported only where nothing is recorded, as in `no_grad` and in
+kernels: autograd cannot see a write to the array.  If a tensor cannot serve a protocol,
+it does not have the attribute, so that callers fall back to the next protocol.
 
-DLPack's capsules are made and read by NumPy, whose arrays share the memory; so a
-capsule's owner outlives it, and its deleter is C.  NumPy knows no bfloat16: such
-elements travel through it as uint16, and the code of their type is rewritten inside of
-the capsule, on the way out and in.  Only host memory is handed over; CUDA tensors have
-the CUDA array interface.
+NumPy creates and reads DLPack's capsules, and its arrays share the memory; so a
+capsule's owner outlives it, and its deleter is C.  NumPy does not know bfloat16: such
+elements pass through it as uint16, and the type code inside the capsule is rewritten on
+export and import.  Only host memory is exported; CUDA tensors have the CUDA array
+interface.
 
-Rules: a read-only array is never taken, as elements of a tensor may be written to.  A
-capsule of the protocol before 1.0 does not say whether it is one: it is taken to be
+Rules: a read-only array is never imported, as elements of a tensor may be written to.
+A capsule of the protocol before 1.0 does not say if it is read-only: it is treated as
 writable, as everywhere but in NumPy.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def is_recorded(tensor: TensorBase) -> bool:
-    """Whether autograd records, here and now, what is computed from the tensor."""
+    """Return True if autograd records, in this thread's state, uses of the tensor."""
     if not tensor._requires_grad:
         return False
     below = AUTOGRAD_KEYS.bits & ~LOCAL.view.excluded & ~BACKEND_BITS == 0
@@ -45,42 +45,52 @@ def is_recorded(tensor: TensorBase) -> bool:
     return not below and (records is None or records())
 
 
-def shared_array(tensor: TensorBase, asked: str) -> "np.ndarray[Any, Any]":
-    """The elements as an array that shares memory.
+def shared_array(tensor: TensorBase, operation: str) -> "np.ndarray[Any, Any]":
+    """Return the elements as an array that shares memory.
 
-    Raises `NoData` on `meta`, `NotShareable` for a device's own memory or if the tensor
-    requires grad, and `SubclassError` if its class has a handler.
+    Raises:
+        NoData: the tensor is on `meta`.
+        NotShareable: the elements are in a device's memory, or the tensor requires
+            grad.
+        SubclassError: the class of the tensor has a handler.
     """
-    _check_writable(tensor, asked)
-    return host_array(tensor, asked)
+    _check_writable(tensor, operation)
+    return host_array(tensor, operation)
 
 
-def _check_writable(tensor: TensorBase, asked: str) -> None:
-    """Refuse a tensor to whose elements nobody else may write.
+def _check_writable(tensor: TensorBase, operation: str) -> None:
+    """Refuse a tensor whose elements other code must not write to.
 
-    Raises `NotShareable` and `SubclassError`.
+    Raises:
+        NotShareable: autograd records uses of the tensor.
+        SubclassError: the class of the tensor has a handler.
     """
-    check_unhandled(tensor, asked)
+    check_unhandled(tensor, operation)
     if is_recorded(tensor):
-        raise NotShareable(code="NeedsDetach", asked=asked)
+        raise NotShareable(code="NeedsDetach", asked=operation)
 
 
 def forced_array(tensor: TensorBase) -> "np.ndarray[Any, Any]":
-    """The elements as an array: shared memory on the host, a copy of a device's.
+    """Return the elements as an array: shared memory on the host, a copy of a device's.
 
-    Of a tensor that requires grad, too: autograd sees no write to it.  Nothing is
-    resolved first, as conjugates and negatives are computed at once here.
+    Works for a tensor that requires grad, too; autograd does not see a write to the
+    array.  There is nothing to resolve, because conjugates and negatives are computed
+    eagerly.
 
-    Raises `NoData` on `meta`, and `SubclassError` if its class has a handler.
+    Raises:
+        NoData: the tensor is on `meta`.
+        SubclassError: the class of the tensor has a handler.
     """
     check_unhandled(tensor, "numpy(force=True)")
     return host_copy(tensor, "numpy(force=True)")
 
 
 def python_numbers(tensor: TensorBase) -> Any:
-    """The elements as nested lists; of no dimensions, the number itself.
+    """Return the elements as nested lists, or the number of a 0-dim tensor.
 
-    Raises `NoData` on `meta`, and `SubclassError` if its class has a handler.
+    Raises:
+        NoData: the tensor is on `meta`.
+        SubclassError: the class of the tensor has a handler.
     """
     check_unhandled(tensor, "tolist()")
     if tensor.number is not None:
@@ -89,10 +99,11 @@ def python_numbers(tensor: TensorBase) -> Any:
 
 
 def array_interface(tensor: TensorBase) -> dict[str, Any]:
-    """NumPy's array interface, version 3.
+    """Return NumPy's array interface, version 3.
 
-    Raises AttributeError for memory that is not the host's and for bfloat16, which the
-    interface cannot name; else as `shared_array`.
+    Raises:
+        AttributeError: the elements are not in host memory, or are bfloat16, which the
+            interface cannot express; other errors as in `shared_array`.
     """
     if not is_host(tensor.device.type) or tensor.dtype.name == "bfloat16":
         raise _absent(tensor, "__array_interface__")
@@ -100,10 +111,13 @@ def array_interface(tensor: TensorBase) -> dict[str, Any]:
 
 
 def cuda_array_interface(tensor: TensorBase) -> dict[str, Any]:
-    """The CUDA array interface, version 3 (numba's documentation of it).
+    """Return the CUDA array interface, version 3 (numba's documentation of it).
 
-    Raises AttributeError for a tensor that is not on a CUDA device and for bfloat16,
-    which the interface cannot name, and `NotShareable` if it requires grad.
+    Raises:
+        AttributeError: the tensor is not on a CUDA device, or is bfloat16, which the
+            interface cannot express.
+        NotShareable: the tensor requires grad.
+        SubclassError: the class of the tensor has a handler.
     """
     if tensor.device.type != "cuda" or tensor.dtype.name == "bfloat16":
         raise _absent(tensor, "__cuda_array_interface__")
@@ -129,12 +143,12 @@ def _absent(tensor: TensorBase, name: str) -> AttributeError:
 
 # DLDeviceType of dlpack.h.
 _CPU, _CUDA = 1, 2
-# What the class of capsules is called; it has no name to import.
+# The name of the class of capsules, which cannot be imported.
 _CAPSULE = "PyCapsule"
 # DLDataTypeCode of dlpack.h.
 _UNSIGNED, _BFLOAT = 1, 4
-# Capsule name -> where in its structure the code of the element type is, in bytes:
-# before it, the tensor's data, device and ndim (20), and in the versioned structure
+# Capsule name -> the byte offset of the element type code in its structure: after the
+# tensor's data, device and ndim (20), and in the versioned structure also after
 # version, context, deleter and flags (32).  From dlpack.h 1.0.
 _LEGACY = b"dltensor"
 _CODE_AT = {_LEGACY: 20, b"dltensor_versioned": 52}
@@ -143,7 +157,11 @@ _BFLOAT16 = DType.named("bfloat16")
 
 
 def device_code(tensor: TensorBase) -> tuple[int, int]:
-    """DLPack's device type and index.  Raises `NotShareable` for other devices."""
+    """Return DLPack's device type and index.
+
+    Raises:
+        NotShareable: DLPack does not define a code for the device.
+    """
     device = tensor.device
     if is_host(device.type):
         return _CPU, 0
@@ -152,31 +170,34 @@ def device_code(tensor: TensorBase) -> tuple[int, int]:
     raise _refused(f"the protocol has no code for the device `{device}`", "")
 
 
-def capsule(tensor: TensorBase, **asked: Any) -> Any:
-    """A capsule that shares the tensor's memory; `asked` is the protocol's.
+def capsule(tensor: TensorBase, **options: Any) -> Any:
+    """Return a capsule that shares the tensor's memory; `options` are the protocol's.
 
-    Raises `NotShareable` for a tensor that requires grad or is not in host memory, and
-    `SubclassError` if its class has a handler.
+    Raises:
+        NotShareable: the tensor requires grad, or is not in host memory.
+        SubclassError: the class of the tensor has a handler.
     """
     check_shareable(tensor)
     if device_code(tensor)[0] != _CPU:
         raise _refused(
             f"it is on `{tensor.device}`", "use its `__cuda_array_interface__`"
         )
-    # A stream orders work on a device; the host has none.
-    asked.pop("stream", None)
+    # A stream orders work on a device; the host does not have streams.
+    options.pop("stream", None)
     elements = host_array(tensor, "__dlpack__()")
     if tensor.dtype is not _BFLOAT16:
-        return elements.__dlpack__(**asked)
-    found = elements.view("uint16").__dlpack__(**asked)
-    _rewrite(found, _UNSIGNED, _BFLOAT)
-    return found
+        return elements.__dlpack__(**options)
+    packed = elements.view("uint16").__dlpack__(**options)
+    _rewrite(packed, _UNSIGNED, _BFLOAT)
+    return packed
 
 
 def check_shareable(tensor: TensorBase) -> None:
-    """Whether others may write to the tensor's memory, on whichever device.
+    """Refuse a tensor whose memory other code must not write to, on any device.
 
-    Raises `NotShareable` for one that requires grad, and `SubclassError`.
+    Raises:
+        NotShareable: autograd records uses of the tensor.
+        SubclassError: the class of the tensor has a handler.
     """
     check_unhandled(tensor, "__dlpack__()")
     if is_recorded(tensor):
@@ -184,9 +205,10 @@ def check_shareable(tensor: TensorBase) -> None:
 
 
 def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
-    """The array that shares the memory of an object with `__dlpack__`, or a capsule.
+    """Return the array on the memory of a capsule or an object with `__dlpack__`.
 
-    Raises `UnfitValue` for anything else, and for a capsule that was used.
+    Raises:
+        UnfitValue: `source` is neither, or is a used capsule.
     """
     import numpy as np
 
@@ -211,24 +233,24 @@ def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
 
 
 class _Writable:
-    """The elements of an array that NumPy calls read-only, as an old capsule may be."""
+    """A writable view of an array that NumPy marks read-only, as for an old capsule."""
 
     def __init__(self, elements: "np.ndarray[Any, Any]") -> None:
         self._elements = elements
-        told = elements.__array_interface__
-        self.__array_interface__ = {**told, "data": (told["data"][0], False)}
+        interface = elements.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
 
 
 class _CapsuleSource:
-    """A capsule as an object that gives it away, once."""
+    """A capsule as a DLPack source, usable once."""
 
-    __slots__ = ("held",)
+    __slots__ = ("capsule",)
 
-    def __init__(self, held: Any) -> None:
-        self.held = held
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
 
     def __dlpack__(self, **_asked: Any) -> Any:
-        return self.held
+        return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         # NumPy reads the device in the capsule, and refuses all but the host.
@@ -236,59 +258,59 @@ class _CapsuleSource:
 
 
 class _Relay:
-    """Passes a capsule on, its bfloat16 called uint16."""
+    """A DLPack source that passes a capsule on, with bfloat16 renamed to uint16."""
 
-    __slots__ = ("found", "legacy", "rewritten", "source")
+    __slots__ = ("capsule", "legacy", "rewritten", "source")
 
     def __init__(self, source: Any) -> None:
         self.source = source
-        self.found: Any = None
+        self.capsule: Any = None
         self.rewritten = self.legacy = False
 
-    def __dlpack__(self, **asked: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> Any:
         try:
-            found = self.source.__dlpack__(**asked)
+            capsule = self.source.__dlpack__(**options)
         except TypeError:
-            # A source of the protocol before 1.0 takes none of the newer options.
-            found = self.source.__dlpack__()
-        self.legacy = _capsule_name(found) == _LEGACY
-        self.rewritten = _rewrite(found, _BFLOAT, _UNSIGNED)
-        self.found = found
-        return found
+            # A source of the protocol before 1.0 has none of the newer options.
+            capsule = self.source.__dlpack__()
+        self.legacy = _capsule_name(capsule) == _LEGACY
+        self.rewritten = _rewrite(capsule, _BFLOAT, _UNSIGNED)
+        self.capsule = capsule
+        return capsule
 
     def restore_code(self) -> None:
-        """Leave a capsule that was refused as it was."""
+        """Restore the type code of a capsule that NumPy refused."""
         if self.rewritten:
-            _rewrite(self.found, _UNSIGNED, _BFLOAT)
+            _rewrite(self.capsule, _UNSIGNED, _BFLOAT)
 
     def __dlpack_device__(self) -> Any:
         return self.source.__dlpack_device__()
 
 
-def _capsule_name(found: Any) -> bytes:
-    """The name of a capsule, which tells the version of the protocol."""
+def _capsule_name(capsule: Any) -> bytes:
+    """Return the name of a capsule, which identifies the version of the protocol."""
     from ctypes import c_char_p, py_object, pythonapi
 
     name_of = pythonapi.PyCapsule_GetName
     name_of.argtypes, name_of.restype = [py_object], c_char_p
-    name: bytes = name_of(found)
+    name: bytes = name_of(capsule)
     return name
 
 
-def _rewrite(found: Any, old: int, new: int) -> bool:
-    """Change the type code inside of an unused capsule; whether it was `old`."""
+def _rewrite(capsule: Any, old: int, new: int) -> bool:
+    """Change the type code in an unused capsule; return True if it was `old`."""
     from ctypes import POINTER, c_char_p, c_uint8, c_void_p, cast, py_object, pythonapi
 
     pointer_of = pythonapi.PyCapsule_GetPointer
     pointer_of.argtypes, pointer_of.restype = [py_object, c_char_p], c_void_p
-    name = _capsule_name(found)
+    name = _capsule_name(capsule)
     if name not in _CODE_AT:
         raise UnfitValue(
             asked="from_dlpack",
             found=f"a capsule named {name.decode()!r}",
-            fits="a capsule that nobody took yet",
+            fits="an unused capsule",
         )
-    code = cast(pointer_of(found, name) + _CODE_AT[name], POINTER(c_uint8))
+    code = cast(pointer_of(capsule, name) + _CODE_AT[name], POINTER(c_uint8))
     if code[0] != old:
         return False
     code[0] = new

@@ -1,23 +1,24 @@
 """The dispatch keys of a tensor, and its handler in Python.
 
 A tensor has the key of its device, `ADInplaceOrView`, the autograd key of its backend,
-and the autocast key of its backend where the model has one (Meta has none).
-`requires_grad` does not matter: whether a gradient is wanted is decided by the kernel
-at the autograd key.  Tensors made in inference mode carry neither `ADInplaceOrView` nor
-an autograd key; autograd's mode sets `inference.active` for its thread.
+and the autocast key of its backend if the model has one (Meta has none).
+`requires_grad` does not matter: the kernel at the autograd key decides if a gradient is
+recorded.  Tensors made in inference mode have neither `ADInplaceOrView` nor an autograd
+key; autograd's mode sets `inference.active` for its thread.
 
-Dispatch to Python and tracing are areas far above.  Tensors know of them by bits: that
-a class has a handler is a bit of `key_bits`, that a thread is traced is its key
-`Tracer`, and what modes a thread has entered is in `STATE`.
+Dispatch to Python and tracing are higher areas.  Tensors represent their state as bits:
+a bit of `key_bits` for a class with a handler, the key `Tracer` for a traced thread,
+and the entered modes of a thread in `STATE`.
 
 Rules:
-- a class has a handler if it has a `__torch_dispatch__` that is not `disabled`; that is
-  asked once for each tensor, when it is made;
-- elements of a tensor that is handled are read by an operator, so that the handler
-  hears of it, and never leave as an array;
-- what is asked of a tensor past all operators is told to the tracer (`tell`);
-- every call asks for modes, and nearly no process has a thread in one: the sets
-  `INFERRING` and `MODED`, which all threads share, say so at a fifth of the cost.
+- a class has a handler if its `__torch_dispatch__` is not `disabled`; this is checked
+  once for each tensor, at its creation;
+- an operator reads the elements of a handled tensor, so that the handler sees the
+  access; they never leave as an array;
+- accesses to a tensor that bypass all operators are reported to the tracer
+  (`report_read`);
+- every call needs to know if a mode is active, and few processes have one: the shared
+  sets `INFERRING` and `MODED` answer at a fifth of the cost of a thread local.
 """
 
 import threading
@@ -39,14 +40,14 @@ from everyorder.runtime.keys import (
 from everyorder.runtime.keys.keyset import FULL
 from everyorder.runtime.keys.local import View, view_of
 
-# A `Presence` for each time that a thread has entered inference mode.
+# A `Presence` for each active inference mode of each thread.
 INFERRING: set[ref[Any]] = set()
 
 
 class _Inference(threading.local):
-    """Whether the thread makes inference tensors; a thread starts without.
+    """True if the thread makes inference tensors; a thread starts with False.
 
-    As long as it is set, a `Presence` is in `INFERRING`.
+    While it is set, a `Presence` is in `INFERRING`.
     """
 
     active: bool = False
@@ -61,7 +62,7 @@ _FRESH_INFERENCE: dict[str, int] = {}
 
 @cache
 def keys_of(kind: str) -> KeySet:
-    """The keys of a plain tensor on a device type.  Raises `UnknownDevice`."""
+    """Return the keys of a plain tensor on a device type.  Raises `UnknownDevice`."""
     key = key_of_device(kind)
     keys = [key, DispatchKey.ADInplaceOrView, autograd_key_of(key.backend)]
     return KeySet([*keys, *_autocast(key)])
@@ -69,19 +70,20 @@ def keys_of(kind: str) -> KeySet:
 
 @cache
 def inference_keys_of(kind: str) -> KeySet:
-    """The keys of a tensor made in inference mode.  Raises `UnknownDevice`."""
+    """Return the keys of a tensor made in inference mode.  Raises `UnknownDevice`."""
     key = key_of_device(kind)
     return KeySet([key, *_autocast(key)])
 
 
 def fresh_key_bits(kind: str) -> int:
-    """The bits of a tensor that this thread makes now on a device type.
+    """Return the key bits of a tensor that this thread makes now on a device type.
 
-    Raises `UnknownDevice`.
+    Raises:
+        UnknownDevice: there is no such device type.
     """
     active = bool(INFERRING) and inference.active
-    found = (_FRESH_INFERENCE if active else _FRESH).get(kind)
-    return _fresh(kind, active) if found is None else found
+    bits = (_FRESH_INFERENCE if active else _FRESH).get(kind)
+    return _fresh(kind, active) if bits is None else bits
 
 
 def _fresh(kind: str, active: bool) -> int:
@@ -98,23 +100,23 @@ def _autocast(key: DispatchKey) -> tuple[DispatchKey, ...]:
 TRACER = DispatchKey.Tracer.bits
 
 
-def tell(tensor: Any, asked: str) -> None:
-    """Something is asked of a tensor that no operator sees."""
+def report_read(tensor: Any, operation: str) -> None:
+    """Report an access that bypasses all operators to the tracer, if any."""
     observer = trace_observer()
     if observer is not None:
-        observer.read(tensor, asked)
+        observer.read(tensor, operation)
 
 
 def trace_observer() -> TraceObserver | None:
-    """The tracer that watches the thread now, or None."""
+    """Return the tracer of the thread, or None if it is not tracing."""
     view = LOCAL.view
     return TRACE_OBSERVER.answer if view.included & ~view.excluded & TRACER else None
 
 
 def backend_select(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
-    """The factory of a linked kernel at BackendSelect: on to the backend of a device.
+    """Return the factory of a linked BackendSelect kernel, which picks the backend.
 
-    `place` is where the device stands among the arguments; None is the CPU.
+    `place` is the index of the device among the arguments; the device None is the CPU.
     """
 
     def select(below: Any, keyset: KeySet) -> Callable[..., Any]:
@@ -136,31 +138,31 @@ def backend_select(place: int) -> Callable[[Any, KeySet], Callable[..., Any]]:
 
 
 class Keyed(Protocol):
-    """A tensor, to the dispatcher."""
+    """A tensor as the dispatcher sees it: an object with key bits."""
 
     key_bits: int
 
 
-# The bit that has a handler called, and those that a tensor with one carries.
+# The bit that calls a handler, and the bits of a tensor with a handler.
 PYTHON = DispatchKey.Python.bits
 HANDLED = PYTHON | DispatchKey.PythonTLSSnapshot.bits
-# Every bit but these: what a plain tensor keeps of the keys of one with a handler.
+# All other bits: the keys that a plain tensor shares with one with a handler.
 UNHANDLED = FULL.bits & ~HANDLED
 
-# The keys at which calls are seen, by handlers and tracers.
+# The keys at which handlers and tracers see calls.
 _SEEN = PYTHON | TRACER
 
-# The keys between Python and PythonDispatcher, which looks at calls only.
+# The keys between Python and PythonDispatcher, which only observes calls.
 ABOVE = full_after(DispatchKey.PythonDispatcher).bits & ~(
     full_after(DispatchKey.Python).bits | PYTHON
 )
 
 
 class Presence:
-    """Is in a set, which all threads share, as long as it lives.
+    """A weak entry in a set that all threads share, as long as this object lives.
 
-    It goes with what holds it, also where a thread ends.  No code in Python runs at its
-    end, so that nothing can interrupt it.
+    It is released with its holder, also when a thread ends.  Its removal runs no Python
+    code, so that nothing can interrupt it.
     """
 
     __slots__ = ("__weakref__",)
@@ -169,22 +171,22 @@ class Presence:
         among.add(ref(self, among.discard))
 
 
-# The entries of all stacks of modes, of every thread.
+# The entries of the mode stacks of all threads.
 MODED: set[ref[Any]] = set()
 
 
 class _ThreadModes(threading.local):
-    """The modes and the context of a thread; a new one starts without modes.
+    """The modes and the context of a thread; a new thread starts without modes.
 
-    `stack` holds the modes that were entered, outermost first; `snapshot` is what the
-    thread included and excluded when the outermost call was dispatched to Python, None
-    outside of one; `context` is the interpreter that new tensors with handlers are of.
-    `thread` is no other thread's.  All of them lie in the thread's `__dict__`.
+    `stack` holds the entered modes, outermost first.  `snapshot` is the included and
+    excluded keys of the thread when the outermost call was dispatched to Python, None
+    outside of such a call.  `context` is the interpreter context of new tensors with
+    handlers. `thread` is unique to the thread.  All are in the thread's `__dict__`.
     """
 
     stack: tuple[Any, ...]
     snapshot: View | None
-    # What a new thread starts with; the area that has contexts says which.
+    # The context of a new thread; the area that defines contexts sets it.
     context: Any = None
 
     def __init__(self) -> None:
@@ -226,48 +228,54 @@ class _Disabled:
         return "disabled"
 
 
-# What `Tensor.__torch_dispatch__` is, and what a class is given that wants no handler.
-# Called as a handler is, it runs the operator with Python and all above switched off,
-# also for calls inside of it.  Raises `HandlerError`.
+# The value of `Tensor.__torch_dispatch__`, and of a subclass that disables its handler.
+# Called like a handler, it runs the operator with Python and all keys above excluded,
+# also in nested calls.  Raises `HandlerError`.
 disabled = _Disabled()
 
 
 def handler_bits(kind: type) -> int:
-    """The key bits of the handler of a class: `HANDLED`, or 0 without one.
+    """Return the key bits of the handler of a class: `HANDLED`, or 0 without one.
 
-    A class above this one may have it, or the class's own class.
+    The handler may be inherited or defined by the class itself.
     """
-    found = getattr(kind, "__torch_dispatch__", None)
-    return 0 if found is None or found is disabled else HANDLED
+    handler = getattr(kind, "__torch_dispatch__", None)
+    return 0 if handler is None or handler is disabled else HANDLED
 
 
 def is_handled(tensor: Keyed) -> bool:
-    """Whether a call with the tensor would be dispatched to Python, here and now.
+    """Return True if this thread would dispatch a call with the tensor to Python.
 
-    What a traced thread calls is, to the tracer.
+    A traced thread dispatches every call, to the tracer.
     """
     view = LOCAL.view
     return bool((tensor.key_bits | view.included) & ~view.excluded & _SEEN)
 
 
-def check_unhandled(tensor: Keyed, asked: str) -> None:
-    """Whether the elements may leave as an array.  Raises `SubclassError`."""
-    tell(tensor, asked)
+def check_unhandled(tensor: Keyed, operation: str) -> None:
+    """Report an access to the tracer; refuse an export of elements past a handler.
+
+    Raises:
+        SubclassError: the class of the tensor has a handler.
+    """
+    report_read(tensor, operation)
     if tensor.key_bits & PYTHON:
         raise SubclassError(
-            code="NotForSubclasses", cls=type(tensor).__name__, asked=asked
+            code="NotForSubclasses", cls=type(tensor).__name__, asked=operation
         )
 
 
 def init_from_data(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
-    """The `__init__` of subclasses, which does nothing if `__new__` made the tensor.
+    """Initialize a tensor of a subclass, unless `__new__` has already initialized it.
 
-    Else the tensor is made of the data or sizes given, as by `Tensor(...)`.
-    Raises `SubclassError` for one with a handler, which decides what it is made of, and
-    as `runtime.tensors.from_data.fill`.
+    The tensor is built from data or sizes, as by `Tensor(...)`.
+
+    Raises:
+        SubclassError: the class has a handler, which must create its tensors itself;
+            other errors as in `runtime.tensors.from_data.fill`.
     """
     try:
-        tensor.key_bits  # noqa: B018  # asked for, not used: is it made?
+        tensor.key_bits  # noqa: B018  # raises AttributeError before initialization
     except AttributeError:
         if handler_bits(type(tensor)):
             raise SubclassError(code="NotMade", cls=type(tensor).__name__) from None

@@ -1,20 +1,20 @@
 """Shapes, strides and orders: pure functions of tuples of integers.
 
-Strides and offsets count elements; no number is negative, except a dimension given from
-the end and the one `-1` of a size.  Nothing here knows of tensors or memory; a fault
-raises the error of `runtime.errors.tensor` with the shapes as they were given.
+Strides and offsets count elements.  No number is negative, except a dimension counted
+from the end and the one `-1` of a size.  These functions do not know tensors or memory;
+they raise the errors of `runtime.errors.tensor` with the shapes of the call.
 
-A memory format says how the dimensions of a dense tensor lie, one inside of the other:
+A memory format is an order of the dimensions of a dense tensor, outermost first:
 
-| format              | the elements lie                                           |
+| format              | order of the elements                                      |
 |---------------------|------------------------------------------------------------|
-| `preserve_format`   | as those of the tensor, without its gaps (the default)     |
+| `preserve_format`   | that of the tensor, without gaps (the default)             |
 | `contiguous_format` | row by row                                                 |
-| `channels_last`     | (n, c, h, w) as n, h, w, c; of four dimensions only        |
-| `channels_last_3d`  | (n, c, d, h, w) as n, d, h, w, c; of five dimensions only  |
+| `channels_last`     | (n, c, h, w) as n, h, w, c; only for four dimensions       |
+| `channels_last_3d`  | (n, c, d, h, w) as n, d, h, w, c; only for five dimensions |
 
-A pointwise result lies as its arguments do (`memory_order`); strides of dimensions of
-one element mean nothing, and are whatever comes of that.
+A pointwise result has the order of its arguments (`memory_order`).  The stride of a
+dimension of one element is meaningless, and follows from the computation.
 """
 
 from collections.abc import Iterable
@@ -33,47 +33,48 @@ Ints = tuple[int, ...]
 
 
 class Size(tuple[int, ...]):
-    """The sizes of a tensor, as programs make them: `Size([2, 3])`.
+    """The sizes of a tensor, as a tuple: `Size([2, 3])`.
 
-    Tensors themselves say plain tuples, which are equal to these.
+    Shapes of tensors are plain tuples, which are equal to these.
     """
 
     __slots__ = ()
 
     def numel(self) -> int:
-        """How many elements a tensor of these sizes has."""
+        """Return the number of elements of a tensor of these sizes."""
         return prod(self)
 
     def __repr__(self) -> str:
         return f"Size({list(self)})"
 
 
-# Programs see few shapes; each answer is small, and asking for it again costs 60 ns.
+# Programs use few shapes; an entry is small, and a lookup costs 60 ns.
 REMEMBERED = 4096
 
 
 @lru_cache(maxsize=REMEMBERED)
 def contiguous_strides(shape: Ints) -> Ints:
-    """The strides of row-major order; a dimension of size 0 counts as 1.
+    """Return the strides of row-major order; a dimension of size 0 counts as 1.
 
-    Raises `BadSize` for those that do not fit 64 bits: what has no elements may have
-    any sizes.
+    Raises:
+        BadSize: a stride does not fit 64 bits.  A tensor without elements may have any
+            sizes, so the number of elements does not bound the strides.
     """
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
         step *= size or 1
-    found = tuple(reversed(strides))
-    if found and found[0] >= 1 << 63:
-        raise BadSize(code="BadStrides", shape=shape, strides=found, offset=0)
-    return found
+    result = tuple(reversed(strides))
+    if result and result[0] >= 1 << 63:
+        raise BadSize(code="BadStrides", shape=shape, strides=result, offset=0)
+    return result
 
 
 @lru_cache(maxsize=REMEMBERED)
 def is_contiguous(shape: Ints, strides: Ints) -> bool:
-    """Whether the elements lie in row-major order without gaps.
+    """Return True if the elements are in row-major order without gaps.
 
-    Strides of dimensions of one element do not matter, and without elements none do.
+    Strides of dimensions of one element do not matter; without elements, none does.
     """
     step = 1
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -88,7 +89,7 @@ def is_contiguous(shape: Ints, strides: Ints) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def broadcast_shapes(*shapes: Ints) -> Ints:
-    """The shape that all shapes broadcast to.  Raises `ShapesDoNotFit`."""
+    """Return the shape that all shapes broadcast to.  Raises `ShapesDoNotFit`."""
     ndim = max(map(len, shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -104,31 +105,32 @@ def broadcast_shapes(*shapes: Ints) -> Ints:
 
 @lru_cache(maxsize=REMEMBERED)
 def broadcast_strides(shape: Ints, strides: Ints, to: Ints) -> Ints:
-    """The strides that read `shape` as if it had the shape `to`.
+    """Return the strides that read `shape` as if it had the shape `to`.
 
-    Raises `ShapesDoNotFit` where `shape` does not broadcast to `to`.
+    Raises:
+        ShapesDoNotFit: `shape` does not broadcast to `to`.
     """
     shift = len(to) - len(shape)
     if shift < 0:
         raise ShapesDoNotFit(code="ShapesDiffer", shapes=(shape, to))
-    found = [0] * shift
-    for size, stride, wanted in zip(shape, strides, to[shift:], strict=True):
-        if size != wanted and size != 1:
+    result = [0] * shift
+    for size, stride, target in zip(shape, strides, to[shift:], strict=True):
+        if size != target and size != 1:
             raise ShapesDoNotFit(code="ShapesDiffer", shapes=(shape, to))
-        found.append(stride if size == wanted else 0)
-    return tuple(found)
+        result.append(stride if size == target else 0)
+    return tuple(result)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def view_strides(shape: Ints, strides: Ints, new_shape: Ints) -> Ints | None:
-    """The strides that show the same elements in `new_shape`, or None if none do.
+    """Return the strides that view the same elements as `new_shape`, or None.
 
-    Both shapes have equally many elements.  Dimensions that lie after each other as if
-    they were one are joined into runs, and every run is split anew.
+    Both shapes have equally many elements.  Adjacent dimensions that can be addressed
+    as one are joined into runs, and every run is split again.
     """
     if prod(shape) == 0 or is_contiguous(shape, strides):
         return strides if shape == new_shape else contiguous_strides(new_shape)
-    found = [0] * len(new_shape)
+    result = [0] * len(new_shape)
     at = len(new_shape) - 1
     elements, step = 1, 0
     for last in range(len(shape) - 1, -1, -1):
@@ -137,37 +139,37 @@ def view_strides(shape: Ints, strides: Ints, new_shape: Ints) -> Ints | None:
         elements *= shape[last]
         if last and (shape[last - 1] == 1 or strides[last - 1] == elements * step):
             continue
-        taken = 1
-        while at >= 0 and (taken < elements or new_shape[at] == 1):
-            found[at] = taken * step
-            taken *= new_shape[at]
+        covered = 1
+        while at >= 0 and (covered < elements or new_shape[at] == 1):
+            result[at] = covered * step
+            covered *= new_shape[at]
             at -= 1
-        if taken != elements:
+        if covered != elements:
             return None
         elements = 1
-    return tuple(found)
+    return tuple(result)
 
 
 def infer_size(shape: Iterable[int], numel: int) -> Ints:
-    """A size for `numel` elements, its one `-1` replaced.  Raises `BadSize`."""
-    asked = tuple(shape)
-    known: int = prod([size for size in asked if size != -1])
-    open_ends = asked.count(-1)
-    if open_ends > 1 or any(size < -1 for size in asked):
-        raise BadSize(asked=asked, elements=numel)
+    """Return a size for `numel` elements, its `-1` replaced.  Raises `BadSize`."""
+    sizes = tuple(shape)
+    product: int = prod([size for size in sizes if size != -1])
+    open_ends = sizes.count(-1)
+    if open_ends > 1 or any(size < -1 for size in sizes):
+        raise BadSize(asked=sizes, elements=numel)
     if open_ends:
-        if known == 0 or numel % known:
-            raise BadSize(asked=asked, elements=numel)
-        return tuple(numel // known if size == -1 else size for size in asked)
-    if known != numel:
-        raise BadSize(asked=asked, elements=numel)
-    return asked
+        if product == 0 or numel % product:
+            raise BadSize(asked=sizes, elements=numel)
+        return tuple(numel // product if size == -1 else size for size in sizes)
+    if product != numel:
+        raise BadSize(asked=sizes, elements=numel)
+    return sizes
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """A dimension counted from the front.  Raises `IndexOutOfRange`.
+    """Return a dimension counted from the front.  Raises `IndexOutOfRange`.
 
-    A tensor without dimensions takes 0 and -1, as if it had one.
+    A tensor without dimensions accepts 0 and -1, as if it had one.
     """
     room = ndim or 1
     if not -room <= dim < room:
@@ -176,9 +178,11 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def real_dim(dim: int, ndim: int) -> int:
-    """As `wrap_dim`, of what has dimensions.
+    """Return `wrap_dim(dim, ndim)` for a tensor that must have dimensions.
 
-    Raises `IndexOutOfRange`, and `UnfitValue` for a bool.
+    Raises:
+        IndexOutOfRange: there is no such dimension.
+        UnfitValue: `dim` is a bool.
     """
     if dim is True or dim is False:
         raise UnfitValue(
@@ -190,9 +194,10 @@ def real_dim(dim: int, ndim: int) -> int:
 
 
 def wrap_dims(dims: Iterable[int] | int | None, ndim: int) -> Ints:
-    """Dimensions counted from the front, ascending; None and no dims mean all.
+    """Return dimensions counted from the front, ascending; None and no dims mean all.
 
-    Raises `IndexOutOfRange`.
+    Raises:
+        IndexOutOfRange: a dimension does not exist or is repeated.
     """
     if isinstance(dims, int):
         dims = (dims,)
@@ -208,7 +213,7 @@ def wrap_dims(dims: Iterable[int] | int | None, ndim: int) -> Ints:
 
 @lru_cache(maxsize=REMEMBERED)
 def reduced_shape(shape: Ints, dims: Ints, keepdim: bool) -> Ints:
-    """The shape after the (wrapped) dims are reduced."""
+    """Return the shape after a reduction of `dims`, which are wrapped."""
     if keepdim:
         return tuple(1 if at in dims else size for at, size in enumerate(shape))
     return tuple(size for at, size in enumerate(shape) if at not in dims)
@@ -216,7 +221,7 @@ def reduced_shape(shape: Ints, dims: Ints, keepdim: bool) -> Ints:
 
 @lru_cache(maxsize=REMEMBERED)
 def span(shape: Ints, strides: Ints) -> int:
-    """The number of storage elements from the first to the last one touched."""
+    """Return the number of storage elements from the first to the last accessed one."""
     reach = 1
     for size, stride in zip(shape, strides, strict=True):
         if size == 0:
@@ -227,9 +232,10 @@ def span(shape: Ints, strides: Ints) -> int:
 
 @lru_cache(maxsize=REMEMBERED)
 def may_overlap_itself(shape: Ints, strides: Ints) -> bool:
-    """Whether two indices may mean one element; False is certain, True is a guess.
+    """Return True if two indices may address one element; False is certain.
 
-    Sorted by stride, each dimension must step over all that the smaller ones reach.
+    The test is conservative: in ascending order of strides, each stride must exceed the
+    reach of the smaller dimensions.
     """
     reach = 1
     for stride, size in sorted(zip(strides, shape, strict=True)):
@@ -242,25 +248,27 @@ def may_overlap_itself(shape: Ints, strides: Ints) -> bool:
     return False
 
 
-def check_bounds(shape: Ints, strides: Ints, offset: int, held: int) -> None:
-    """Refuse a view that reaches outside of a storage of `held` elements.
+def check_bounds(shape: Ints, strides: Ints, offset: int, available: int) -> None:
+    """Refuse a view that exceeds a storage of `available` elements.
 
-    Raises `BadSize` for numbers that no view has, and `BadSize`.
+    Raises:
+        BadSize: shape and strides differ in length, a number is negative, or the view
+            reaches beyond the storage.
     """
     if len(shape) != len(strides) or offset < 0 or min(strides, default=0) < 0:
         raise BadSize(code="BadStrides", shape=shape, strides=strides, offset=offset)
     if min(shape, default=0) < 0:
-        raise BadSize(asked=shape, elements=held)
+        raise BadSize(asked=shape, elements=available)
     needed = offset + span(shape, strides)
-    # What has no elements is nowhere: slices of it may begin behind the end.
-    if needed > held and 0 not in shape:
+    # A view without elements is nowhere: an empty slice may begin beyond the end.
+    if needed > available and 0 not in shape:
         raise BadSize(
             code="OutOfStorage",
             shape=shape,
             strides=strides,
             offset=offset,
             needed=needed,
-            held=held,
+            held=available,
         )
 
 
@@ -275,13 +283,13 @@ LAST = {
 
 @lru_cache(maxsize=REMEMBERED)
 def memory_order(shape: Ints, operands: tuple[Ints, ...]) -> Ints | None:
-    """The dimensions of a pointwise result, outermost first in memory.
+    """Return the dimensions of a pointwise result, outermost first; None: row-major.
 
-    `operands` are strides over `shape`, 0 where an operand is broadcast: the first one
-    that tells two dimensions apart puts them in its order; sizes decide between equal
-    strides.  None is row-major order.
+    `operands` are strides over `shape`, 0 where an operand is broadcast.  The first
+    operand whose strides differ in two dimensions decides their order; sizes decide
+    between equal strides.
 
-    Source: how upstream's TensorIterator orders dimensions, an insertion sort.
+    Source: the order of dimensions in torch's TensorIterator, an insertion sort.
     """
     order = [*reversed(range(len(shape)))]
     for last in range(1, len(order)):
@@ -294,12 +302,12 @@ def memory_order(shape: Ints, operands: tuple[Ints, ...]) -> Ints | None:
                 moving = at
             elif compared < 0:
                 break
-    found = tuple(reversed(order))
-    return None if found == tuple(range(len(shape))) else found
+    result = tuple(reversed(order))
+    return None if result == tuple(range(len(shape))) else result
 
 
 def _compared(shape: Ints, operands: tuple[Ints, ...], inner: int, outer: int) -> int:
-    """Less than 0 if `inner` is the faster of two dimensions, more if `outer` is."""
+    """Return a number below 0 if `inner` varies faster, above 0 if `outer` does."""
     for strides in operands:
         one, other = strides[inner], strides[outer]
         if one and other:
@@ -312,7 +320,7 @@ def _compared(shape: Ints, operands: tuple[Ints, ...], inner: int, outer: int) -
 
 @lru_cache(maxsize=REMEMBERED)
 def ordered_strides(shape: Ints, order: Ints) -> Ints:
-    """The strides of elements without gaps whose dimensions lie in an order."""
+    """Return the strides of a dense tensor; `order` has its outermost dim first."""
     strides = dict(
         zip(order, contiguous_strides(tuple(shape[d] for d in order)), strict=True)
     )
@@ -321,7 +329,7 @@ def ordered_strides(shape: Ints, order: Ints) -> Ints:
 
 @lru_cache(maxsize=REMEMBERED)
 def is_dense(shape: Ints, strides: Ints) -> bool:
-    """Whether the elements lie without gaps and overlaps, in whatever order."""
+    """Return True if the elements do not have gaps or overlaps, in any order."""
     sizes = [(stride, size) for size, stride in zip(shape, strides, strict=True)]
     step = 1
     for stride, size in sorted(each for each in sizes if each[1] != 1):
@@ -333,26 +341,30 @@ def is_dense(shape: Ints, strides: Ints) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def preserved_strides(shape: Ints, strides: Ints) -> Ints:
-    """The strides of a copy that keeps the order of elements in memory."""
+    """Return the strides of a dense copy that keeps the order of elements in memory."""
     if is_dense(shape, strides):
         return strides
     order = memory_order(shape, (strides,))
     return contiguous_strides(shape) if order is None else ordered_strides(shape, order)
 
 
-def is_in_format(shape: Ints, strides: Ints, wanted: MemoryFormat) -> bool:
-    """Whether elements lie in the order of a format, without gaps.
+def is_in_format(shape: Ints, strides: Ints, memory_format: MemoryFormat) -> bool:
+    """Return True if the elements are in the order of a format, without gaps.
 
-    False for a format of another number of dimensions.  Raises `UnfitValue` for the one
-    that says no order.
+    False for a format of another number of dimensions.
+
+    Raises:
+        UnfitValue: the format is `preserve_format`, which defines no order.
     """
-    if wanted is CONTIGUOUS:
+    if memory_format is CONTIGUOUS:
         return is_contiguous(shape, strides)
-    if wanted is PRESERVE:
+    if memory_format is PRESERVE:
         raise UnfitValue(
-            asked="is_contiguous", found=str(wanted), fits="a format that says an order"
+            asked="is_contiguous",
+            found=str(memory_format),
+            fits="a format that defines an order",
         )
-    order = LAST[wanted]
+    order = LAST[memory_format]
     if len(shape) != len(order):
         return False
     return is_contiguous(

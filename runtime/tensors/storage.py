@@ -1,24 +1,26 @@
-"""Where elements lie: the memories of devices, and the storages that tensors share.
+"""Memories of devices, and the storages that tensors share.
 
-A *memory* says how the elements of a device type are had.  Host memory is NumPy's.  A
-device type that has no memory of its own keeps its elements in host memory: that is how
-a new backend starts, and it may bring its own by `register_memory`.  `meta` has none.
+A *memory* allocates and copies the elements of a device type.  Host memory is NumPy's.
+A device type without a registered memory keeps its elements in host memory; a new
+backend starts that way and may register its memory with `register_memory`.  `meta` has
+no memory.
 
 A *storage* is a run of elements on a device.  Two tensors are views of each other
-exactly if they have one storage; each write to the elements raises `version`, by which
-a saved tensor is known to be unchanged.  A storage is never absent: on `meta` it has a
-device, a dtype and a count, but no array, and its address is 0.  A wrapper, which
-computes by its handler, has a `WrapperStorage`, whose elements are refused by name.
+exactly if they share a storage.  Each write to the elements increments `version`, so
+that autograd detects changes of a saved tensor.  Every tensor has a storage: on `meta`
+it has a device, a dtype and a count, but no array, and its address is 0.  A wrapper,
+which computes through its handler, has a `WrapperStorage`; access to its elements
+raises an error that names the wrapper's class.
 
 Rules:
 - `array` is one-dimensional and holds exactly `count` elements of `dtype`, or is None
-  on `meta`; nobody replaces it, except `grow` of a storage without elements;
-- a memory of a higher area is registered by a function of `MEMORY_PROVIDERS`, which is
-  called when the memory is first used;
-- pickled, a storage is its bytes, its dtype and its device; never its version;
-- copied deeply, it is copied once, however many tensors share it;
-- a view that a handler made of a wrapper, with a storage of its own, counts versions
-  together with it (`counts_with`), so that a write to either is noticed.
+  on `meta`; only `grow`, of a storage without elements, replaces it;
+- a function in `MEMORY_PROVIDERS` registers the memory of a higher area; it is called
+  at the first use of the memory;
+- a pickled storage consists of bytes, dtype and device, without the version;
+- a deep copy copies a storage once, however many tensors share it;
+- a view that a handler made of a wrapper, with a separate storage, counts versions
+  together with the wrapper (`counts_with`), so that a write to either is detected.
 """
 
 from collections.abc import Callable
@@ -49,86 +51,91 @@ Array = Any
 
 
 class Memory(Protocol):
-    """What a device type offers; `index` is that of the device, or None."""
+    """The operations of a device type; `index` is the device's index, or None."""
 
     def empty(self, count: int, np_dtype: "np.dtype[Any]", index: int | None) -> Array:
-        """An array of `count` elements of any value."""
+        """Return an array of `count` uninitialized elements."""
 
     def from_numpy(self, array: "np.ndarray[Any, Any]", index: int | None) -> Array:
-        """A copy of a one-dimensional NumPy array (host memory: the array itself)."""
+        """Return a copy of a 1-D NumPy array; host memory returns the array itself."""
 
     def to_numpy(self, array: Array) -> "np.ndarray[Any, Any]":
-        """A copy in host memory (host memory: the array itself)."""
+        """Return a copy in host memory (in host memory: the array itself)."""
 
     def pointer(self, array: Array) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
 
 
 @cache
 def _numpy() -> Any:
-    """NumPy, at a tenth of the price of an import statement; tensors are made often."""
+    """Return NumPy, at a tenth of the cost of an import statement."""
     import numpy as np
 
     return np
 
 
 class HostMemory:
-    """NumPy's arrays."""
+    """The memory of the host: NumPy's arrays."""
 
     __slots__ = ()
 
     def empty(self, count: int, np_dtype: "np.dtype[Any]", index: int | None) -> Array:
-        """An array of `count` elements of any value."""
+        """Return an array of `count` uninitialized elements."""
         return _numpy().empty(count, np_dtype)
 
     def from_numpy(self, array: "np.ndarray[Any, Any]", index: int | None) -> Array:
-        """The array itself."""
+        """Return the array itself."""
         return array
 
     def to_numpy(self, array: Array) -> "np.ndarray[Any, Any]":
-        """The array itself."""
-        found: np.ndarray[Any, Any] = array
-        return found
+        """Return the array itself."""
+        elements: np.ndarray[Any, Any] = array
+        return elements
 
     def pointer(self, array: Array) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         address: int = array.__array_interface__["data"][0]
         return address
 
 
 HOST = HostMemory()
 
-# Device type -> its memory; a type that is not here uses host memory.
+# Device type -> its memory; a type that is missing here uses host memory.
 MEMORIES: dict[str, Memory] = {"cpu": HOST}
 
 
 def register_memory(kind: str, memory: Memory) -> None:
-    """Let tensors on the device type `kind` keep their elements in `memory`."""
+    """Store the elements of tensors on device type `kind` in `memory`."""
     MEMORIES[kind] = memory
 
 
 def memory_of(kind: str) -> Memory:
-    """The memory of a device type.
+    """Return the memory of a device type.
 
-    Raises `DeviceUnavailable` where the type has a memory that cannot be had here.
+    Raises:
+        DeviceUnavailable: the memory of the type cannot be used here.
     """
-    found = MEMORIES.get(kind)
-    if found is not None:
-        return found
+    memory = MEMORIES.get(kind)
+    if memory is not None:
+        return memory
     provider = MEMORY_PROVIDERS.get(kind)
     return HOST if provider is None else _provided(kind, provider)
 
 
 def is_host(kind: str) -> bool:
-    """Whether the elements of a device type lie in host memory."""
+    """Return True if the elements of a device type are in host memory."""
     return kind != "meta" and kind not in MEMORY_PROVIDERS and memory_of(kind) is HOST
 
 
 def resolve_device(device: Device | str) -> Device:
-    """The device that a tensor is made on: `cpu:0` is `cpu`, `cuda` the current one.
+    """Return the device of a new tensor: `cpu` for `cpu:0`, the current one for `cuda`.
 
-    A memory that tells devices apart says which one is meant without an index by a
-    method `current_index()`.  Raises `UnknownDevice` and `DeviceUnavailable`.
+    The method `current_index()` of a memory, if present, returns the index that a
+    device without an index denotes; the default is 0.
+
+    Raises:
+        UnknownDevice: `device` is not the name of a device.
+        DeviceUnavailable: the memory of the type cannot be used here.
     """
     if device == "cpu":
         return _CPU
@@ -153,7 +160,7 @@ def _provided(kind: str, register: Callable[[], object]) -> Memory:
         ) from error
     if kind not in MEMORIES:
         raise DeviceUnavailable(
-            device=kind, reason="its module brought no memory", remedy=""
+            device=kind, reason="its module registered no memory", remedy=""
         )
     return MEMORIES[kind]
 
@@ -170,38 +177,38 @@ class Storage:
         self.device = device
         self.dtype = dtype
         self.count = count
-        # How often the elements were written to in place.
+        # The number of in-place writes to the elements.
         self.version = 0
 
     def size(self) -> int:
-        """How many elements there are."""
+        """Return the number of elements."""
         return self.count
 
     def element_size(self) -> int:
-        """The bytes of one element."""
+        """Return the size of one element in bytes."""
         return itemsize(self.dtype)
 
     def nbytes(self) -> int:
-        """The size in bytes; on `meta` that which it would have."""
+        """Return the size in bytes; on `meta`, that of the absent elements."""
         return self.count * itemsize(self.dtype)
 
     def data_ptr(self) -> int:
-        """The address of the first element, or 0 if there are no bytes."""
+        """Return the address of the first element, or 0 without bytes."""
         if self.array is None or not self.count:
             return 0
         return memory_of(self.device.type).pointer(self.array)
 
     def numpy(self) -> "np.ndarray[Any, Any] | None":
-        """The elements in host memory, shared if they lie there; None on `meta`."""
+        """Return the elements in host memory, shared if possible; None on `meta`."""
         if self.array is None:
             return None
-        held = memory_of(self.device.type).to_numpy(self.array)
-        # A memory may keep a dtype that its device lacks under another of its size.
+        elements = memory_of(self.device.type).to_numpy(self.array)
+        # A memory may store a dtype that its device lacks as another of the same size.
         form = numpy_dtype(self.dtype)
-        return held if held.dtype == form else held.view(form)
+        return elements if elements.dtype == form else elements.view(form)
 
     def grow(self, count: int) -> None:
-        """Give a storage without elements room for `count`, of any value."""
+        """Allocate `count` uninitialized elements in a storage without elements."""
         assert not self.count, "views of elements would be left behind"
         if self.array is not None:
             form = numpy_dtype(self.dtype)
@@ -210,7 +217,7 @@ class Storage:
         self.count = count
 
     def copy(self) -> "Storage":
-        """A storage of the same elements, its version 0."""
+        """Return a storage with a copy of the elements and version 0."""
         elements = self.numpy()
         return _stored(
             None if elements is None else elements.copy(),
@@ -220,21 +227,21 @@ class Storage:
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Storage":
-        # `deepcopy` looks a thing up in the memo before it asks it.
+        # `deepcopy` consults the memo before it calls this.
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
         import numpy as np
 
         elements = self.numpy()
-        # As bytes: NumPy alone reads them, also where ml_dtypes is a later one.
+        # As bytes: NumPy alone can read them, even if ml_dtypes has another version.
         raw = None if elements is None else elements.view(np.uint8)
         return restored_storage, (raw, str(self.device), self.dtype.name, self.count)
 
     def tolist(self) -> list[Any]:
-        """The elements as Python numbers.  Raises `NoData` on `meta`."""
-        found: list[Any] = self[:]
-        return found
+        """Return the elements as Python numbers.  Raises `NoData` on `meta`."""
+        numbers: list[Any] = self[:]
+        return numbers
 
     def __getitem__(self, place: int | slice) -> Any:
         elements = self.numpy()
@@ -268,16 +275,16 @@ def _stored(
 def restored_storage(
     raw: "np.ndarray[Any, Any] | None", device: str, dtype: str, count: int
 ) -> Storage:
-    """A storage of pickled bytes.  Raises `UnfitValue`."""
+    """Return a storage from pickled bytes.  Raises `UnfitValue`."""
     kind = DType.named(dtype)
     import numpy as np
 
     place = Device.parse(device)
-    # A mapped file is an array of a class of its own.
+    # A mapped file is an instance of a subclass, `np.memmap`.
     raw = np.asarray(raw) if isinstance(raw, np.ndarray) else raw
     _check_bytes(raw, place, itemsize(kind))
     if raw is not None:
-        # Out-of-band buffers may be read-only, and lie anywhere.
+        # Out-of-band buffers may be read-only or unaligned.
         typed = raw.view(numpy_dtype(kind))
         raw = typed if typed.flags.writeable and typed.flags.aligned else typed.copy()
         count = len(raw)
@@ -285,9 +292,10 @@ def restored_storage(
 
 
 def _check_bytes(raw: Any, device: Device, size: int) -> None:
-    """Refuse loaded bytes, from an untrusted file perhaps, that are no elements.
+    """Refuse bytes of a pickle, possibly untrusted, that are not whole elements.
 
-    Raises `UnfitValue`.
+    Raises:
+        UnfitValue: `raw` is not a contiguous 1-D uint8 array of whole elements.
     """
     import numpy as np
 
@@ -302,16 +310,16 @@ def _check_bytes(raw: Any, device: Device, size: int) -> None:
         and not raw.size % size
     ):
         return
-    shown = f"{raw.dtype} {raw.shape}" if isinstance(raw, np.ndarray) else f"{raw!r}"
+    text = f"{raw.dtype} {raw.shape}" if isinstance(raw, np.ndarray) else f"{raw!r}"
     raise UnfitValue(
         asked="unpickling a storage",
-        found=f"{shown[:60]} for elements of {size} bytes on {device}",
+        found=f"{text[:60]} for elements of {size} bytes on {device}",
         fits="one run of whole elements, as uint8; nothing on meta",
     )
 
 
 class WrapperStorage(Storage):
-    """A run of elements that are not there; `owner` names the class of the wrapper."""
+    """A storage whose elements do not exist; `owner` names the class of the wrapper."""
 
     __slots__ = ("_counter", "owner")
 
@@ -320,19 +328,19 @@ class WrapperStorage(Storage):
         self.device = device
         self.dtype = dtype
         self.count = count
-        # One cell, shared by the storages that count together.
+        # One cell, shared by storages that count together.
         self._counter = [0]
 
     if not TYPE_CHECKING:
 
         @property
         def array(self) -> "Array | None":
-            """Nothing: raises `SubclassError`."""
+            """Raise `SubclassError`: a wrapper does not have an array."""
             self._refuse()
 
         @property
         def version(self) -> int:
-            """How often the elements were written to in place."""
+            """Return the number of in-place writes to the elements."""
             return self._counter[0]
 
         @version.setter
@@ -340,32 +348,32 @@ class WrapperStorage(Storage):
             self._counter[0] = version
 
     def counts_with(self, other: Storage) -> None:
-        """Count the versions of both together, if `other` has no elements either."""
+        """Count the versions of both together, if `other` is a wrapper's too."""
         if isinstance(other, WrapperStorage):
             self._counter = other._counter
 
     def data_ptr(self) -> int:
-        """0: there is no first element."""
+        """Return 0: there is no first element."""
         return 0
 
     def numpy(self) -> NoReturn:
-        """Raises `SubclassError`."""
+        """Raise `SubclassError`: the elements do not exist."""
         self._refuse()
 
     def grow(self, count: int) -> None:
-        """Give a storage without elements room for `count`, which are not there."""
+        """Set the count of a storage without elements."""
         assert not self.count, "views of elements would be left behind"
         self.count = count
 
     def copy(self) -> "WrapperStorage":
-        """Another one of that size, its version 0."""
+        """Return another wrapper storage of that size, with version 0."""
         return WrapperStorage(self.owner, self.device, self.dtype, self.count)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "WrapperStorage":
-        made = self.copy()
+        copied = self.copy()
         # Copies of storages that count together count together.
-        made._counter = memo.setdefault(id(self._counter), made._counter)
-        return made
+        copied._counter = memo.setdefault(id(self._counter), copied._counter)
+        return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restored_wrapper, (
@@ -380,8 +388,8 @@ class WrapperStorage(Storage):
 
 
 def restored_wrapper(owner: str, device: str, dtype: str, count: int) -> WrapperStorage:
-    """A storage without elements.  Raises `BadSize`."""
-    # The pickle may be of an untrusted file.
+    """Return a wrapper storage from pickled parts.  Raises `BadSize`."""
+    # The pickle may come from an untrusted file.
     count = index(count)
     if count < 0:
         raise BadSize(asked=(count,), elements=0)

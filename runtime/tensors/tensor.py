@@ -1,29 +1,28 @@
 """The tensor: elements with a shape, a dtype, a device and a set of dispatch keys.
 
-Its parts are in `runtime.tensors.tensor_impl`; here is what it gives to others:
-numbers, arrays, its text, a copy, a pickle.  Operators, autograd and dispatch to Python
-put their methods on the class by `install` when they are imported: `x + y`, `x.sum()`
-and `x.backward()` are theirs.
+`runtime.tensors.tensor_impl` has its parts; this module has its conversions: to
+numbers, arrays and text, copies and pickles.  Operators, autograd and dispatch to
+Python install their methods with `install` when they are imported, such as `x + y`,
+`x.sum()` and `x.backward()`.
 
-Elements print as NumPy prints them, with the middle left out above `SUMMARIZED`
-elements; the dtype is named unless the text shows it, the device unless it is the CPU.
+Elements print as in NumPy, with the middle left out above `SUMMARIZED` elements.  The
+text names the dtype unless the elements show it, and the device unless it is the CPU.
 
-Pickled or copied, elements, shape, strides, dtype, device, keys and `requires_grad`
-survive; history and version do not.  Tensors that share a storage share one again if
-they are pickled, or copied deeply, together; `copy.copy` shares the storage itself.  Of
-a subclass everything that it put on the tensor survives, in a `__dict__` or in
-`__slots__`, unless a `__getstate__` and a `__setstate__` say what does.
+Pickles and copies keep elements, shape, strides, dtype, device, keys and
+`requires_grad`; history and version are lost.  Tensors that share a storage share one
+again if they are pickled, or copied deeply, together; `copy.copy` shares the storage
+itself.  All attributes that a subclass sets on the tensor, in a `__dict__` or in
+`__slots__`, are kept, unless `__getstate__` and `__setstate__` replace this rule.
 
 Rules:
-- `Tensor(flat, shape, dtype, device, key_bits)` is for code that knows the parts, on
-  the path of every call: it checks nothing; see `runtime.tensors.construction`;
-  programs call `Tensor(data)` or `Tensor(2, 3)`, which `runtime.tensors.from_data`
-  fills;
-- a name is installed by one function; by another one it is replaced;
-- neither text nor pickle asks a handler; whether there is one is decided anew where a
-  tensor is read, by its class;
-- keys are written down only where they are not those of a plain tensor, so that a plain
-  one gets the keys that its device has where it is read.
+- `Tensor(flat, shape, dtype, device, key_bits)` is for code that has the parts, on the
+  path of every call: it checks nothing; see `runtime.tensors.construction`; programs
+  call `Tensor(data)` or `Tensor(2, 3)`, which `runtime.tensors.from_data` fills;
+- one function installs a name; a second installation replaces the first;
+- neither text nor pickle calls a handler; reading a tensor determines from its class if
+  it has a handler;
+- keys are pickled only if they differ from those of a plain tensor, so that a plain
+  tensor has the keys of its device when it is read.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,7 +60,7 @@ from everyorder.runtime.tensors.keys import (
     fresh_key_bits,
     init_from_data,
     keys_of,
-    tell,
+    report_read,
 )
 from everyorder.runtime.tensors.shape import check_bounds
 from everyorder.runtime.tensors.storage import Storage, WrapperStorage
@@ -80,20 +79,20 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-# Stand for arguments that were not given.
+# The defaults of the constructor, compared by identity to detect omitted arguments.
 FLOAT32 = DType.named("float32")
 CPU = Device("cpu")
 
 
 class Tensor(TensorBase):
-    """A tensor; made by `tensor` and by operators."""
+    """A tensor; created by `tensor` and by operators."""
 
     __slots__ = ()
 
-    # A subclass that defines its own is asked about every operator.
+    # A subclass that defines a handler receives every operator.
     __torch_dispatch__: Any = disabled
 
-    # NumPy's operators leave `array + tensor` to the tensor.
+    # NumPy's operators defer `array + tensor` to the tensor.
     __array_priority__ = 1000
 
     def __init__(
@@ -105,11 +104,13 @@ class Tensor(TensorBase):
         key_bits: int = -1,
         *more: int,
     ) -> None:
-        if key_bits < 0 or type(flat) is int:  # not of its parts
-            given = (flat, shape, dtype, device, key_bits)
+        if key_bits < 0 or type(flat) is int:  # not its parts
+            arguments = (flat, shape, dtype, device, key_bits)
             defaults = Tensor.__init__.__defaults__ or ()
-            said = zip(given, defaults, strict=True)
-            init_from_data(self, *[v for v, default in said if v is not default], *more)
+            pairs = zip(arguments, defaults, strict=True)
+            init_from_data(
+                self, *[v for v, default in pairs if v is not default], *more
+            )
             return
         self._flat = flat
         self._shape = shape
@@ -124,29 +125,33 @@ class Tensor(TensorBase):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__init__ is Tensor.__init__:
-            # Its tensors are made by `__new__`; Python calls this one after it.
-            cls.__init__ = init_from_data  # type: ignore[method-assign,assignment]  # takes whatever `__new__` takes
+            # `__new__` creates its tensors; Python calls this `__init__` after it.
+            cls.__init__ = init_from_data  # type: ignore[method-assign,assignment]  # takes the arguments of `__new__`
 
     def with_keyset(self, keyset: KeySet) -> "Tensor":
-        """A tensor with these keys on the same data; for sparse, quantized, ..."""
+        """Return a tensor with these keys on the same data, for sparse and others."""
         other = alias_of(self, keyset.bits)
         other._requires_grad = self._requires_grad
         other.number = self.number
         return other
 
-    # Gradients: what a tensor without autograd says; autograd installs its own.
+    # Gradients: the values without autograd, which installs its methods over these.
 
     @property
     def requires_grad(self) -> bool:
-        """Whether autograd records what is computed from the tensor."""
+        """Return True if autograd records operations on the tensor."""
         return self._requires_grad
 
     @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
+    def requires_grad(self, requires_grad: bool) -> None:
+        self.requires_grad_(requires_grad)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
-        """Set `requires_grad`.  Raises `UnfitValue`."""
+        """Set `requires_grad`.
+
+        Raises:
+            UnfitValue: tensors of the dtype cannot have gradients.
+        """
         if requires_grad:
             check_differentiable(self.dtype)
         self._requires_grad = bool(requires_grad)
@@ -154,42 +159,47 @@ class Tensor(TensorBase):
 
     @property
     def grad(self) -> "Tensor | None":
-        """The gradient accumulated by `backward`; None before."""
+        """Return the gradient accumulated by `backward`; None before."""
         return None
 
     @grad.setter
     def grad(self, gradient: "Tensor | None") -> None:
-        assert gradient is None, "gradients are kept by autograd, which is not loaded"
+        assert gradient is None, "autograd, which stores gradients, is not loaded"
 
     @property
     def grad_fn(self) -> Any:
-        """The node of the graph that the tensor came from; None for a leaf."""
+        """Return the graph node that computed the tensor; None for a leaf."""
         return None
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the tensor was not computed under autograd."""
+        """Return True if the tensor was not computed under autograd."""
         return True
 
-    # The elements outside.
+    # Conversions of the elements.
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
-        """The elements as an array that shares memory; `force`: or else as a copy.
+        """Return the elements as an array that shares memory; `force`: or a copy.
 
-        Raises `NoData` on `meta`; unless forced, `NotShareable` for memory of a device,
-        and `NotShareable` if the tensor requires grad.
+        Raises:
+            NoData: the tensor is on `meta`.
+            NotShareable: without `force`, the elements are in a device's memory, or the
+                tensor requires grad.
+            SubclassError: the class of the tensor has a handler.
         """
         return forced_array(self) if force else shared_array(self, "numpy()")
 
     def item(self) -> Any:
-        """The one element as a Python number.
+        """Return the one element as a Python number.
 
-        Raises `NoData` on `meta`, and `BadSize` for another number of elements.
+        Raises:
+            NoData: the tensor is on `meta`.
+            BadSize: the tensor does not have exactly one element.
         """
         return self.number if self.number is not None else element(self, "item()")
 
     def tolist(self) -> Any:
-        """The elements as nested lists; of no dimensions, the number itself."""
+        """Return the elements as nested lists, or the number of a 0-dim tensor."""
         return python_numbers(self)
 
     def __array__(
@@ -207,8 +217,8 @@ class Tensor(TensorBase):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return cuda_array_interface(self)
 
-    def __dlpack__(self, **asked: Any) -> Any:
-        return capsule(self, **asked)
+    def __dlpack__(self, **options: Any) -> Any:
+        return capsule(self, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return device_code(self)
@@ -216,17 +226,17 @@ class Tensor(TensorBase):
     def __len__(self) -> int:
         if not self.shape:
             raise UnfitValue(code="NoLength", asked="len()")
-        tell(self, "len()")
+        report_read(self, "len()")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise UnfitValue(code="NoLength", asked="iter()")
-        tell(self, "iter()")
+        report_read(self, "iter()")
         return (self[index] for index in range(self.shape[0]))
 
-    def __contains__(self, wanted: object) -> bool:
-        return contains(self, wanted)
+    def __contains__(self, value: object) -> bool:
+        return contains(self, value)
 
     def __bool__(self) -> bool:
         return bool(element(self, "bool()"))
@@ -249,7 +259,7 @@ class Tensor(TensorBase):
     def __repr__(self) -> str:
         return text_of(self)
 
-    # By identity, also when operators install an elementwise `==`.
+    # By identity, although operators install an elementwise `==`.
     __hash__ = object.__hash__
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -265,14 +275,14 @@ register_annotation(DType, ScalarTypeType)
 
 
 def alias_of(tensor: Tensor, key_bits: int) -> Tensor:
-    """A tensor with these keys on the same elements, without history."""
+    """Return a tensor with these keys on the same elements, without history."""
     place = tensor._place or ensure_place(tensor)
     alias = Tensor(tensor._flat, tensor._shape, tensor._dtype, tensor._device, key_bits)
     alias._place = place
     return alias
 
 
-# What was installed, by name: functions and properties.
+# The installed functions and properties, by name.
 METHODS: dict[str, Callable[..., Any] | property] = {}
 
 
@@ -282,29 +292,29 @@ def install(name: str, function: Callable[..., Any] | property) -> None:
     setattr(Tensor, name, function)
 
 
-# NumPy's and torch's threshold.
+# The threshold of NumPy and torch.
 SUMMARIZED = 1000
 
-# What `tensor` makes of Python numbers needs no name.
+# The dtypes of Python numbers in `tensor`, which the text does not name.
 _PLAIN = frozenset({"int64", "bool", "float32", "complex64"})
 
 
 def text_of(tensor: Tensor) -> str:
-    """The whole text; `...` stands for elements that cannot be shown.
+    """Return the text of the tensor; `...` replaces elements that cannot be shown.
 
-    There are none on `meta` and in a wrapper, whose class may have a `__repr__` that
-    shows more, and NumPy prints no more than `MOST_DIMENSIONS`.  Elements are read
-    below a handler, so that it is not asked.
+    Tensors on `meta` and wrappers lack elements (the class of a wrapper may define a
+    `__repr__` that shows more), and NumPy prints at most `MOST_DIMENSIONS`.  The
+    elements are read below the handler, so that the text does not call it.
     """
     shape, dtype, device = tensor._shape, tensor._dtype, tensor._device
     kind = type(tensor).__name__
     prefix = "tensor(" if kind == "Tensor" else f"{kind}("
     hidden = _hidden(tensor)
     parts = ["..." if hidden else _elements(tensor, prefix)]
-    shown = 0 not in shape and not hidden
-    if hidden or not (shown or shape == (0,)):
+    has_elements = 0 not in shape and not hidden
+    if hidden or not (has_elements or shape == (0,)):
         parts.append(f"shape={shape}")
-    if dtype.name not in _PLAIN or not shown:
+    if dtype.name not in _PLAIN or not has_elements:
         parts.append(f"dtype={dtype}")
     if device.type != "cpu":
         parts.append(f"device='{device}'")
@@ -313,9 +323,10 @@ def text_of(tensor: Tensor) -> str:
 
 
 def formatted(tensor: Tensor, spec: str) -> str:
-    """The text by a format: of one element the number's, else one for texts.
+    """Format the number of a one-element tensor, or else the text of the tensor.
 
-    Raises `UnfitValue` for a format of numbers where there are several.
+    Raises:
+        UnfitValue: `spec` formats numbers, and the tensor does not have exactly one.
     """
     if not spec:
         return str(tensor)
@@ -358,11 +369,12 @@ def _elements(tensor: Tensor, prefix: str) -> str:
 
 
 def _gradient(tensor: Tensor) -> list[str]:
-    """The node that a tensor came from, or that it requires grad, or nothing."""
+    """Return the text of the tensor's graph node or of `requires_grad`, if any."""
     try:
         node = tensor.grad_fn
     except EveryorderError:
-        # The view cannot follow its base any more; using it says why, showing it not.
+        # The view is invalid since its base changed.  Using it raises the reason;
+        # printing it must not raise.
         return ["grad_fn=<invalid>"]
     if node is not None:
         return [f"grad_fn=<{node.name()}>"]
@@ -372,23 +384,23 @@ def _gradient(tensor: Tensor) -> list[str]:
 T = TypeVar("T", bound=Tensor)
 Ints = tuple[int, ...]
 
-# What a wrapped number can be.
+# The classes of a wrapped number.
 _NUMBERS = (bool, int, float, complex)
 
-# Slots that are Python's own.
+# Python's own slots.
 _NO_STATE = frozenset({"__dict__", "__weakref__"})
 
 
 def reduced(tensor: Tensor) -> tuple[Any, ...]:
-    """The parts of a tensor, for `pickle` and `copy`; a subclass keeps its attributes.
+    """Return the parts of a tensor and its attributes for `pickle` and `copy`.
 
-    Whether there is a handler is decided by the class, where the tensor is read.
+    The handler is not stored: the class determines it when the tensor is read.
     """
     storage, offset, strides = ensure_place(tensor)
     bits = tensor.key_bits & ~HANDLED
     plain = bits == keys_of(storage.device.type).bits
     keys = None if plain else KeySet.from_bits(bits)
-    # A tensor whose keys were set by hand has no policy.
+    # A tensor whose keys were set explicitly lacks a policy.
     policy = getattr(tensor, "_policy", 0) if tensor.key_bits & PYTHON else 0
     parts = (
         *(tensor._shape, strides, offset, tensor._dtype.name, keys),
@@ -401,9 +413,10 @@ def reduced(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def deep_copy(tensor: T, memo: dict[int, Any]) -> T:
-    """A tensor on a copy of the storage, the gradient and all attributes copied too.
+    """Return a tensor on a copy of the storage, with copies of gradient and attributes.
 
-    Raises `NotShareable` for a tensor that was computed under autograd.
+    Raises:
+        NotShareable: the tensor was computed under autograd.
     """
     from copy import deepcopy
 
@@ -422,9 +435,9 @@ def deep_copy(tensor: T, memo: dict[int, Any]) -> T:
 
 
 def _state_of(tensor: Tensor) -> Any:
-    """The attributes of a class on a tensor, as `pickle` knows them; None for none.
+    """Return the attributes of a subclass in `pickle`'s form; None without any.
 
-    That is a dict, or a pair of one (or None) and of the slots that are filled.
+    The form is a dict, or a pair of a dict (or None) and the assigned slots.
     """
     kind = type(tensor)
     if kind.__getstate__ is not object.__getstate__:
@@ -437,8 +450,8 @@ def _state_of(tensor: Tensor) -> Any:
 
 
 def _slots_of(kind: type) -> list[str]:
-    """The slots that the classes below `Tensor` brought, as Python names them."""
-    found = []
+    """Return the slots of the classes below `Tensor`, with private names mangled."""
+    names = []
     for each in kind.__mro__:
         if each is Tensor:
             break
@@ -447,13 +460,14 @@ def _slots_of(kind: type) -> list[str]:
             if name not in _NO_STATE:
                 hidden = name.startswith("__") and not name.endswith("__")
                 owner = each.__name__.lstrip("_")
-                found.append(f"_{owner}{name}" if hidden and owner else name)
-    return found
+                names.append(f"_{owner}{name}" if hidden and owner else name)
+    return names
 
 
 def _set_state(tensor: Any, state: Any) -> None:
-    """Put the state of `_state_of` on a tensor."""
-    # Of the class: the tensor may answer for what it wraps, which it has not yet.
+    """Restore the state of `_state_of` on a tensor."""
+    # Looked up on the class: the tensor may forward lookups to a wrapped object, which
+    # it does not have yet.
     if hasattr(type(tensor), "__setstate__"):
         tensor.__setstate__(state)
         return
@@ -462,18 +476,18 @@ def _set_state(tensor: Any, state: Any) -> None:
         tensor.__dict__.update(attributes)
     own = _slots_of(type(tensor)) if slots else ()
     for name, value in (slots or {}).items():
-        # The slots of every tensor say where its elements are: no state sets them.
+        # The slots of `Tensor` locate the elements: a state must not set them.
         if name not in own:
             raise _unfit(shortened(name), f"the slots of `{type(tensor).__name__}`")
         setattr(tensor, name, value)
 
 
-def _unfit(found: str, fits: str) -> UnfitValue:
-    return UnfitValue(asked="reading a pickled tensor", found=found, fits=fits)
+def _unfit(value: str, fits: str) -> UnfitValue:
+    return UnfitValue(asked="reading a pickled tensor", found=value, fits=fits)
 
 
 def _check_parts(kind: Any, storage: Any, keys: Any, number: Any, shape: Ints) -> None:
-    """Whether these are parts of a tensor.  Raises `UnfitValue`."""
+    """Refuse pickled values that are not parts of a tensor.  Raises `UnfitValue`."""
     if not isinstance(kind, type) or not issubclass(kind, Tensor):
         raise _unfit(shortened(kind), "a class of tensors")
     if not isinstance(storage, Storage):
@@ -499,23 +513,28 @@ def restored(
     number: Any,
     policy: int = 0,
 ) -> Tensor:
-    """A tensor of pickled parts.  Raises `UnfitValue` and `BadSize`."""
+    """Return a tensor from pickled parts.
+
+    Raises:
+        UnfitValue: a value is not a part of a tensor.
+        BadSize: shape and strides exceed the storage.
+    """
     # The pickle may be of an untrusted file.
     shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
     offset = index(offset)
     _check_parts(kind, storage, keys, number, shape)
-    device, known = storage.device, parse_dtype(dtype)
-    # A wrapper may show more than there would be: nothing is read.
+    device, parsed = storage.device, parse_dtype(dtype)
+    # A wrapper may show more elements than its storage counts: nothing is read.
     bare = isinstance(storage, WrapperStorage)
-    count = maxsize if bare else storage.nbytes() // itemsize(known)
+    count = maxsize if bare else storage.nbytes() // itemsize(parsed)
     check_bounds(shape, strides, offset, count)
     if requires_grad:
-        check_differentiable(known)
+        check_differentiable(parsed)
     bits = fresh_key_bits(device.type) if keys is None else keys.bits
-    made = instance_of(kind, shape, known, device, bits, (storage, offset, strides))
-    made._requires_grad = bool(requires_grad)
-    made.number = number
-    # A class without handler is not made to ask one, least of all the one of all.
-    if policy and made.key_bits & PYTHON:
-        APPLY_POLICY.get()(made, index(policy))
-    return made
+    result = instance_of(kind, shape, parsed, device, bits, (storage, offset, strides))
+    result._requires_grad = bool(requires_grad)
+    result.number = number
+    # A class without a handler lacks a policy; so does `Tensor` itself.
+    if policy and result.key_bits & PYTHON:
+        APPLY_POLICY.get()(result, index(policy))
+    return result

@@ -1,24 +1,24 @@
-"""The parts of a tensor: its slots, and where its elements are.
+"""The parts of a tensor: its slots, and the location of its elements.
 
-Most tensors are fresh, contiguous and never viewed, so that a tensor starts with
-nothing but its array `_flat`; the storage that views share is made when it is first
-asked for. Two slots say where the elements are:
+Most tensors are fresh, contiguous and never viewed.  So a tensor starts with only its
+array `_flat`; the storage that views share is created at the first request.  Two slots
+locate the elements:
 
     `_flat`   the elements in row-major order as one 1-D array, or None: not computed
               yet, not contiguous, or without elements (`meta`)
-    `_place`  None: contiguous, alone on all of its storage; else (storage, offset,
-              strides), counted in elements
+    `_place`  None: contiguous, the only tensor on all of its storage; else (storage,
+              offset, strides), counted in elements
 
 Rules:
-- what is computed of the two is remembered in them; nothing else of a tensor ever
-  changes, but by `set_`, `data`, and in-place views;
+- values computed from the two slots are cached in them; nothing else in a tensor
+  changes, except through `set_`, `data`, and in-place views;
 - `key_bits` is an int, set once; another key set makes another tensor on one storage;
-  to the dispatcher a tensor is whatever has it;
-- a *wrapped number* has `number`: a Python number that stands where a tensor does, and
-  takes no part in promotion by its width; its array is made when it is asked for;
-- every array that is had here shares memory with the tensor, except `host_copy` of a
-  device's;
-- the class of tensors is `runtime.tensors.tensor.Tensor`; code below it is for
+  the dispatcher treats every object with this attribute as a tensor;
+- a *wrapped number* has `number`: a Python number in place of a tensor, whose width
+  does not take part in promotion; its array is created on demand;
+- every array from this module shares memory with the tensor, except `host_copy` of a
+  device's elements;
+- the class of tensors is `runtime.tensors.tensor.Tensor`; code below it uses
   `TensorBase`, which has all parts and no operators.
 """
 
@@ -47,7 +47,7 @@ from everyorder.runtime.tensors.keys import (
     STATE,
     handler_bits,
     is_handled,
-    tell,
+    report_read,
 )
 from everyorder.runtime.tensors.shape import (
     contiguous_strides,
@@ -63,19 +63,19 @@ if TYPE_CHECKING:
 
     from everyorder.runtime.declared import Declared
 else:
-    # At run time the methods are put on `Tensor` by `runtime.tensors.tensor.install`.
+    # At run time, `runtime.tensors.tensor.install` adds the methods to `Tensor`.
     Declared = object
 
 Ints = tuple[int, ...]
-# Where the elements are: storage, offset, strides.
+# The location of elements: storage, offset, strides.
 Place = tuple[Storage, int, Ints]
 
-# NumPy's NPY_MAXDIMS, since its version 2.
+# NPY_MAXDIMS since NumPy 2.
 MOST_DIMENSIONS = 64
 
 
 def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
-    """The setter of an attribute of the memory, which refuses."""
+    """Return a setter that refuses to replace an attribute of the memory."""
 
     def refuse(tensor: object, value: object) -> None:
         raise NotReplaceable(code="FixedAttribute", name=name, instead=instead)
@@ -84,9 +84,9 @@ def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
 
 
 class TensorBase(Declared):
-    """The parts of a tensor, and what it says of them; its class is `Tensor`."""
+    """The parts of a tensor and its properties; the public class is `Tensor`."""
 
-    # With `__dict__`: attributes may be set on any tensor.
+    # With `__dict__`: programs may set attributes on any tensor.
     __slots__ = (
         "__dict__",
         "__weakref__",
@@ -103,7 +103,7 @@ class TensorBase(Declared):
         "number",
     )
 
-    # NumPy leaves `array + tensor` to the tensor: its ufuncs take no tensors.
+    # NumPy defers `array + tensor` to the tensor: its ufuncs do not accept tensors.
     __array_ufunc__ = None
 
     _flat: Array | None
@@ -112,72 +112,75 @@ class TensorBase(Declared):
     _device: Device
     _place: "Place | None"
     _requires_grad: bool
-    # Autograd's; None is that of a leaf that has no gradient yet.
+    # Set by autograd; None for a leaf without a gradient so far.
     _history: Any
     key_bits: int
     number: Number | None
-    # Of tensors with a handler: their context, and what of the metadata it tells.
+    # For tensors with a handler: their context, and the metadata that the handler
+    # answers.
     _context: Any
     _policy: int
 
-    # What the elements are.  A getter in C costs 20 ns; a slot costs less.
+    # Properties of the elements.  A getter in C costs 20 ns; a slot costs less.
 
     if TYPE_CHECKING:
 
         @property
         def shape(self) -> tuple[int, ...]:
-            """The sizes."""
+            """Return the sizes."""
 
         @property
         def dtype(self) -> DType:
-            """The kind of the elements."""
+            """Return the dtype of the elements."""
 
         @property
         def device(self) -> Device:
-            """Where the elements are."""
+            """Return the device of the elements."""
 
     else:
         shape = property(attrgetter("_shape"), _fixed("shape", "reshape(...)"))
         dtype = property(attrgetter("_dtype"), _fixed("dtype", "to(dtype)"))
         device = property(attrgetter("_device"), _fixed("device", "to(device)"))
 
-    # Where the elements are.
+    # Location of the elements.
 
     def storage(self) -> Storage:
-        """The storage, shared by all views of it."""
+        """Return the storage, shared by all views of it."""
         return (self._place or ensure_place(self))[0]
 
     @property
     def offset(self) -> int:
-        """The elements of the storage before the first one of the tensor."""
+        """Return the number of storage elements before the tensor's first."""
         place = self._place
         return 0 if place is None else place[1]
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The steps in the storage from one index to the next, in elements."""
+        """Return the steps in the storage from one index to the next, in elements."""
         place = self._place
         return contiguous_strides(self._shape) if place is None else place[2]
 
     @property
     def _version(self) -> int:
-        """How often the elements were written to in place, by whichever view."""
+        """Return the number of in-place writes to the elements, through any view."""
         return 0 if self._place is None else self._place[0].version
 
     def storage_offset(self) -> int:
-        """The elements of the storage before the first one of the tensor."""
+        """Return the number of storage elements before the tensor's first."""
         return self.offset
 
     def stride(self, dim: int | None = None) -> Any:
-        """All strides, or that of one dimension.  Raises `IndexOutOfRange`."""
+        """Return all strides, or that of one dimension.  Raises `IndexOutOfRange`."""
         strides = self.strides
         return strides if dim is None else strides[real_dim(dim, len(strides))]
 
     def is_contiguous(self, memory_format: MemoryFormat | None = None) -> bool:
-        """Whether the elements lie without gaps in an order: row by row, if not said.
+        """Return True if the elements are dense in an order, by default row-major.
 
-        False for a format of another number of dimensions.  Raises `UnfitValue` for the
-        format that says no order.
+        False for a format of another number of dimensions.
+
+        Raises:
+            UnfitValue: the format is `preserve_format`, which defines no order.
         """
         if memory_format is not None:
             return is_in_format(self.shape, self.strides, memory_format)
@@ -185,7 +188,7 @@ class TensorBase(Declared):
         return place is None or is_contiguous(self.shape, place[2])
 
     def data_ptr(self) -> int:
-        """The address of the first element; 0 without elements in memory."""
+        """Return the address of the first element; 0 without elements in memory."""
         place = self._place
         if place is not None:
             start = place[0].data_ptr()
@@ -195,76 +198,76 @@ class TensorBase(Declared):
             return 0
         return memory_of(self.device.type).pointer(flat)
 
-    # What it is.
+    # Metadata.
 
     @property
     def keyset(self) -> KeySet:
-        """The dispatch keys of the tensor."""
+        """Return the dispatch keys of the tensor."""
         return KeySet.from_bits(self.key_bits)
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.shape)
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element."""
+        """Return the size of one element in bytes."""
         return itemsize(self.dtype)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements, shared ones counted as often as they are read."""
+        """Return the bytes of all elements; shared elements count once per index."""
         return prod(self.shape) * itemsize(self.dtype)
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the tensor is on the device type `cpu`."""
+        """Return True if the tensor is on the device type `cpu`."""
         return self.device.type == "cpu"
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the tensor is on a CUDA device."""
+        """Return True if the tensor is on a CUDA device."""
         return self.device.type == "cuda"
 
     @property
     def is_meta(self) -> bool:
-        """Whether the tensor has a shape and a dtype, but no elements."""
+        """Return True if the tensor has a shape and a dtype, but no elements."""
         return self.device.type == "meta"
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self.shape)
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return prod(self.shape)
 
     def element_size(self) -> int:
-        """The bytes of one element."""
+        """Return the size of one element in bytes."""
         return itemsize(self.dtype)
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of one dimension.  Raises `IndexOutOfRange`."""
-        tell(self, "size()")
+        """Return the shape, or the size of one dimension.  Raises `IndexOutOfRange`."""
+        report_read(self, "size()")
         shape = self.shape
         return shape if dim is None else shape[real_dim(dim, len(shape))]
 
     def is_floating_point(self) -> bool:
-        """Whether the elements are real floating-point numbers."""
+        """Return True if the elements are real floating-point numbers."""
         return self.dtype.is_floating
 
     def is_complex(self) -> bool:
-        """Whether the elements are complex numbers."""
+        """Return True if the elements are complex numbers."""
         return self.dtype.is_complex
 
 
-# Held while a fresh tensor gets its storage, so that it gets one only.
+# Held during the creation of a storage, so that a fresh tensor has only one.
 _PLACE_LOCK = reentered()
 
 
 def ensure_place(tensor: "TensorBase") -> Place:
-    """Where the elements of a tensor are, its storage made if there was none."""
+    """Return the location of a tensor's elements; create a missing storage."""
     with _PLACE_LOCK:
         if tensor._place is None:
             flat, shape = flat_of(tensor), tensor.shape
@@ -276,9 +279,9 @@ def ensure_place(tensor: "TensorBase") -> Place:
 
 
 def flat_of(tensor: "TensorBase") -> Array | None:
-    """The elements in row-major order as one 1-D array that shares memory.
+    """Return the elements in row-major order as one 1-D array that shares memory.
 
-    None if the tensor is not contiguous, or on `meta`.  The answer is kept.
+    None if the tensor is not contiguous, or on `meta`.  The result is cached.
     """
     if tensor._flat is None:
         place = tensor._place
@@ -292,7 +295,7 @@ def flat_of(tensor: "TensorBase") -> Array | None:
 
 
 def place_of(tensor: "TensorBase") -> tuple[Array | None, int, Ints]:
-    """The typed 1-D array that the elements lie in, the offset and the strides in it.
+    """Return the typed 1-D array that holds the elements, the offset and the strides.
 
     For kernels that read any layout; counted in elements.  The array is None on `meta`.
     """
@@ -309,21 +312,25 @@ def place_of(tensor: "TensorBase") -> tuple[Array | None, int, Ints]:
 
 
 def array_of(tensor: "TensorBase") -> "np.ndarray[Any, Any]":
-    """The elements as an N-d NumPy array with the tensor's strides, sharing memory.
+    """Return the elements as an N-d NumPy array that shares memory and strides.
 
-    For code of ours: it does not ask whether the tensor requires grad.  Raises `NoData`
-    on `meta`, and `NotShareable` for elements in a device's own memory.
+    For internal code: it does not check if the tensor requires grad.
+
+    Raises:
+        NoData: the tensor is on `meta`.
+        NotShareable: the elements are in a device's own memory.
+        BadSize: the tensor has more than `MOST_DIMENSIONS`.
     """
     return host_array(tensor, "array_of()")
 
 
-def host_array(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
-    """As `array_of`; the errors name what was `asked`."""
+def host_array(tensor: "TensorBase", operation: str) -> "np.ndarray[Any, Any]":
+    """Return `array_of(tensor)`; the errors name the `operation`."""
     if tensor.device.type == "meta":
-        raise no_data(tensor, asked)
+        raise no_data(tensor, operation)
     if not is_host(tensor.device.type):
-        raise NotShareable(code="NotOnHost", asked=asked, device=str(tensor.device))
-    _check_ndim(tensor, asked)
+        raise NotShareable(code="NotOnHost", asked=operation, device=str(tensor.device))
+    _check_ndim(tensor, operation)
     flat = flat_of(tensor)
     if flat is not None:
         return flat.reshape(tensor.shape)  # type: ignore[no-any-return]  # the host's arrays are NumPy's
@@ -332,16 +339,20 @@ def host_array(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
     return strided(array, tensor.dtype, tensor.shape, strides, offset)
 
 
-def host_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
-    """The elements as an N-d NumPy array, wherever they are: read it, never write it.
+def host_copy(tensor: "TensorBase", operation: str) -> "np.ndarray[Any, Any]":
+    """Return the elements of any device as an N-d NumPy array, for reading only.
 
-    Shares memory where the host holds the elements.  Raises `NoData` on `meta`.
+    Shares memory if the host holds the elements.
+
+    Raises:
+        NoData: the tensor is on `meta`.
+        BadSize: the tensor has more than `MOST_DIMENSIONS`.
     """
     if tensor.device.type == "meta" or is_host(tensor.device.type):
-        return host_array(tensor, asked)
+        return host_array(tensor, operation)
     import numpy as np
 
-    _check_ndim(tensor, asked)
+    _check_ndim(tensor, operation)
     array, offset, strides = place_of(tensor)
     if not tensor.numel():
         return np.empty(tensor.shape, numpy_dtype(tensor.dtype))
@@ -354,7 +365,7 @@ def host_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
 def strided(
     array: "np.ndarray[Any, Any]", dtype: DType, shape: Ints, strides: Ints, offset: int
 ) -> "np.ndarray[Any, Any]":
-    """Elements of a dtype in an array of NumPy's, at places counted in such elements.
+    """Return elements of `dtype` in a NumPy array, with strides and offset in elements.
 
     The memory is shared, whatever the dtype of the array.
     """
@@ -362,42 +373,44 @@ def strided(
 
     size = itemsize(dtype)
     steps = tuple(stride * size for stride in strides)
-    # Bytes, because ml_dtypes' arrays are no buffers for others.
+    # As bytes, because ml_dtypes' arrays do not export a buffer.
     raw = array.view(np.uint8)
     return np.ndarray(shape, numpy_dtype(dtype), raw, offset * size, steps)
 
 
-def standard_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
-    """As `host_copy`, of a dtype that NumPy itself has: bfloat16 as float32."""
-    elements = host_copy(tensor, asked)
+def standard_copy(tensor: "TensorBase", operation: str) -> "np.ndarray[Any, Any]":
+    """Return `host_copy` in a dtype of NumPy itself: bfloat16 as float32."""
+    elements = host_copy(tensor, operation)
     return elements.astype("float32") if tensor.dtype.name == "bfloat16" else elements
 
 
-def _check_ndim(tensor: "TensorBase", asked: str) -> None:
+def _check_ndim(tensor: "TensorBase", operation: str) -> None:
     if len(tensor.shape) > MOST_DIMENSIONS:
         raise BadSize(
             code="TooManyDimensions",
-            asked=asked,
+            asked=operation,
             ndim=len(tensor.shape),
             most=MOST_DIMENSIONS,
         )
 
 
-def element(tensor: "TensorBase", asked: str) -> Number:
-    """The one element as a Python number.
+def element(tensor: "TensorBase", operation: str) -> Number:
+    """Return the one element as a Python number.
 
-    Raises `NoData` on `meta`, and `BadSize` for another number of elements.
+    Raises:
+        NoData: the tensor is on `meta`.
+        BadSize: the tensor does not have exactly one element.
     """
     if (tensor.key_bits & PYTHON or MODED) and is_handled(tensor):
         return ELEMENT.get()(tensor)  # type: ignore[no-any-return]  # an operator's result
     if tensor.number is not None:
         return tensor.number
     if tensor.device.type == "meta":
-        raise no_data(tensor, asked)
+        raise no_data(tensor, operation)
     count = prod(tensor.shape)
     if count != 1:
         raise BadSize(
-            code="NotOneElement", shape=tensor.shape, elements=count, asked=asked
+            code="NotOneElement", shape=tensor.shape, elements=count, asked=operation
         )
     array, offset, _ = place_of(tensor)
     assert array is not None, "only `meta` has no array"
@@ -409,7 +422,7 @@ def element(tensor: "TensorBase", asked: str) -> Number:
 
 
 def whole_number(tensor: "TensorBase") -> int:
-    """The one element, an integer.  Raises `UnfitValue`."""
+    """Return the one element, an integer.  Raises `UnfitValue` for another tensor."""
     number = element(tensor, "index()") if prod(tensor.shape) == 1 else None
     if not isinstance(number, int):
         raise UnfitValue(
@@ -418,21 +431,21 @@ def whole_number(tensor: "TensorBase") -> int:
     return int(number)
 
 
-def contains(tensor: "TensorBase", wanted: Any) -> bool:
-    """Whether an element equals a number, or the element of another tensor."""
+def contains(tensor: "TensorBase", value: Any) -> bool:
+    """Return True if an element equals a number, or the element of another tensor."""
     if tensor.key_bits & PYTHON:
-        return bool((tensor == wanted).any())
-    number = wanted.item() if hasattr(wanted, "key_bits") else wanted
+        return bool((tensor == value).any())
+    number = value.item() if hasattr(value, "key_bits") else value
     return bool((host_copy(tensor, "in") == number).any())
 
 
-def no_data(tensor: "TensorBase", asked: str) -> NoData:
-    """The error that a tensor on `meta` has no elements."""
+def no_data(tensor: "TensorBase", operation: str) -> NoData:
+    """Return the error for an access to the elements of a tensor on `meta`."""
     return NoData(
         device=str(tensor.device),
         dtype=str(tensor.dtype),
         shape=tensor.shape,
-        asked=asked,
+        asked=operation,
     )
 
 
@@ -450,7 +463,7 @@ def _sliced(
 
 
 def _typed(array: Array, start: int, end: int, dtype: DType) -> Array:
-    """The bytes from `start` to `end` as elements of another dtype."""
+    """Return the bytes from `start` to `end` as elements of another dtype."""
     raw = array.view(numpy_dtype(DType.named("uint8")))
     return raw[start:end].view(numpy_dtype(dtype))
 
@@ -466,23 +479,23 @@ def instance_of(
     key_bits: int,
     place: Place,
 ) -> T:
-    """A tensor of class `kind` at a place, without history; nothing is checked.
+    """Return a tensor of class `kind` on `place`, without history or checks.
 
     `key_bits` are those of a tensor without a handler.
     """
-    made: Any = object.__new__(kind)
-    made._flat = None
-    made._shape = shape
-    made._dtype = dtype
-    made._device = device
-    made.key_bits = (key_bits & ~HANDLED) | handler_bits(kind)
-    made._place = place
-    made._requires_grad = False
-    made._history = None
-    made.number = None
-    if made.key_bits & PYTHON:
-        made._policy = 0
-        made._context = context = STATE.context
+    tensor: Any = object.__new__(kind)
+    tensor._flat = None
+    tensor._shape = shape
+    tensor._dtype = dtype
+    tensor._device = device
+    tensor.key_bits = (key_bits & ~HANDLED) | handler_bits(kind)
+    tensor._place = place
+    tensor._requires_grad = False
+    tensor._history = None
+    tensor.number = None
+    if tensor.key_bits & PYTHON:
+        tensor._policy = 0
+        tensor._context = context = STATE.context
         if context.noted.get(id(kind)) is not ref(kind):
             context.note(kind)
-    return made  # type: ignore[no-any-return]  # it is one now
+    return tensor  # type: ignore[no-any-return]  # an instance of `kind`

@@ -1,15 +1,15 @@
-"""Comparing tensors in tests.
+"""Comparison of tensors in tests.
 
-True only here: how close is close enough.  `assert_close` compares what a test got with
-what it expected, element by element, by `|actual - expected| <= atol + rtol *
-|expected|`; the tolerances come from the dtypes unless both are given, and equal
-infinities are equal.
+`assert_close` compares an actual with an expected value, element by element, by
+`|actual - expected| <= atol + rtol * |expected|`; the default tolerances depend on the
+dtypes, and equal infinities are equal.
 
 Rules:
-- tensors, arrays, numbers, and sequences and mappings of them; both sides are of one
-  structure, but a list may stand for a tuple, and an array or lists for a tensor;
-- the error is data: how many elements mismatch, the greatest differences and where, and
-  the path to them inside of containers;
+- values are tensors, arrays, numbers, and sequences and mappings of them; both sides
+  have the same structure, but a list equals a tuple, and an array or lists equal a
+  tensor;
+- the error is data: the number of mismatches, the greatest differences and their
+  indices, and the path to them inside of containers;
 - integers and bools are compared exactly in their own type, never as floats.
 """
 
@@ -42,11 +42,11 @@ TOLERANCES = {
 
 @dataclass(eq=False, kw_only=True)
 class NotClose(EveryorderError, AssertionError):
-    """Two values that a test compares are not close.
+    """Two compared values are not close.
 
     `where` is the path inside of containers, such as `[1]['weight']`.  `absolute` and
-    `relative` are the greatest differences, each with the index where it is; they are
-    None where no two numbers differ (NaN on one side only).
+    `relative` are the greatest differences, each with its index; they are None if no
+    two numbers differ (NaN on one side only).
     """
 
     where: str
@@ -62,7 +62,7 @@ class NotClose(EveryorderError, AssertionError):
     message: str = ""
 
     def render(self) -> str:
-        """The counts, the differences, and what the first mismatch holds."""
+        """Return the counts, the differences, and the values of the first mismatch."""
         place = f" at {self.where}" if self.where else ""
         share = 100 * self.mismatched / self.elements
         rows = [
@@ -79,9 +79,10 @@ class NotClose(EveryorderError, AssertionError):
 
 @dataclass(eq=False, kw_only=True)
 class NotAlike(EveryorderError, AssertionError):
-    """Two values that a test compares differ in more than their numbers.
+    """Two compared values differ in more than their numbers.
 
-    `aspect` is what differs: structure, length, keys, shape, dtype, device or strides.
+    `aspect` names the difference: structure, length, keys, shape, dtype, device or
+    strides.
     """
 
     where: str
@@ -91,7 +92,7 @@ class NotAlike(EveryorderError, AssertionError):
     message: str = ""
 
     def render(self) -> str:
-        """What differs, and both sides of it."""
+        """Return the differing aspect and both of its sides."""
         place = f" at {self.where}" if self.where else ""
         rows = [("actual", self.actual), ("expected", self.expected)]
         if self.message:
@@ -101,7 +102,7 @@ class NotAlike(EveryorderError, AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class _PairComparison:
-    """What is asked of every pair."""
+    """The options of a comparison, applied to every pair of values."""
 
     rtol: float | None
     atol: float | None
@@ -112,7 +113,7 @@ class _PairComparison:
     message: str
 
     def compare(self, actual: Any, expected: Any, where: str) -> None:
-        """Compare a pair, whatever it is."""
+        """Compare a pair of mappings, sequences or leaves; raise if they differ."""
         if isinstance(expected, Mapping) and isinstance(actual, Mapping):
             self._mappings(actual, expected, where)
         elif _is_sequence(expected) and _is_sequence(actual):
@@ -203,7 +204,7 @@ class _PairComparison:
         )
 
     def _tolerances(self, *dtypes: DType) -> tuple[float, float]:
-        """Both tolerances: those given, or the wider of the dtypes' own."""
+        """Return the tolerances of the call, or the wider ones of the dtypes."""
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         return (
@@ -226,19 +227,20 @@ def assert_close(
 ) -> None:
     """Check that `actual` is close to `expected`: tensors, arrays, numbers, containers.
 
-    Both tolerances are given or neither.  Python numbers have no dtype to check, and
-    only tensors have a device and strides.  On `meta` there is nothing but those.
+    Pass both tolerances or neither.  Python numbers have no dtype to check, and only
+    tensors have a device and strides.  On `meta`, only shape, dtype, device and strides
+    are compared.
 
     Raises:
         NotClose: elements differ by more than the tolerances.
         NotAlike: structure, length, keys, shape, dtype, device or strides differ.
-        ValueError: one tolerance is given without the other.
-        UnfitValue: something is neither a number nor an array of numbers.
+        ValueError: one tolerance is passed without the other.
+        UnfitValue: a leaf is neither a number nor an array of numbers.
     """
     if (rtol is None) != (atol is None):
-        raise ValueError("give both rtol and atol, or neither")
-    asked = (equal_nan, check_dtype, check_device, check_stride)
-    _PairComparison(rtol, atol, *asked, msg or "").compare(actual, expected, "")
+        raise ValueError("pass both rtol and atol, or neither")
+    checks = (equal_nan, check_dtype, check_device, check_stride)
+    _PairComparison(rtol, atol, *checks, msg or "").compare(actual, expected, "")
 
 
 def _is_sequence(value: Any) -> bool:
@@ -246,7 +248,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _is_leaf(value: Any, other: Any) -> bool:
-    """Whether it is numbers: lists are, beside a tensor or an array."""
+    """Return True for numbers; a list is a leaf if `other` is a tensor or an array."""
     if _is_sequence(value):
         return _has_dtype(other)
     return isinstance(value, int | float | complex) or _has_dtype(value)
@@ -261,7 +263,7 @@ def _key_list(keys: Mapping[Any, Any]) -> str:
 
 
 def _comparison_dtype(dtype: DType) -> str:
-    """The type to compare in: nothing of the elements is lost."""
+    """Return the NumPy type of comparison, which holds all elements exactly."""
     kind = info(dtype).kind
     return {"b": "bool", "u": "int64", "i": "int64", "f": "float64"}.get(
         kind, "complex128"
@@ -269,7 +271,7 @@ def _comparison_dtype(dtype: DType) -> str:
 
 
 def _difference(one: "Elements", other: "Elements") -> "Elements":
-    """`|one - other|` as floats; integers first differ exactly, without wrapping."""
+    """Return `|one - other|` as floats; integers subtract exactly, without wrapping."""
     import numpy as np
 
     if one.dtype.kind == "b":
@@ -277,20 +279,20 @@ def _difference(one: "Elements", other: "Elements") -> "Elements":
     if one.dtype.kind == "i":
         high, low = np.maximum(one, other), np.minimum(one, other)
         return (high.view(np.uint64) - low.view(np.uint64)).astype(np.float64)
-    found: Elements = np.abs(one - other)
-    return found
+    difference: Elements = np.abs(one - other)
+    return difference
 
 
 def _greatest(
     difference: "Elements", close: "Elements"
 ) -> tuple[float, tuple[int, ...]] | None:
-    """The greatest number among the mismatches and its index; None if there is none."""
+    """Return the greatest difference of the mismatches and its index, or None."""
     import numpy as np
 
     counted = np.where(close | np.isnan(difference), -1.0, difference)
     at = np.unravel_index(int(counted.argmax()), counted.shape)
-    found = float(counted[at])
-    return None if found < 0 else (found, tuple(map(int, at)))
+    greatest = float(counted[at])
+    return None if greatest < 0 else (greatest, tuple(map(int, at)))
 
 
 def _worst(

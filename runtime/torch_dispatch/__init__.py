@@ -1,8 +1,8 @@
 """Dispatch to Python: classes of tensors and modes that handle every operator.
 
-What programs for torch look for, where it has another name here:
+Names of torch that are different here:
 
-| there                                       | here                        |
+| torch                                       | here                        |
 |---------------------------------------------|-----------------------------|
 | `_get_current_dispatch_mode`                | `current_mode`              |
 | `_get_current_dispatch_mode_stack`          | `current_modes`             |

@@ -1,24 +1,24 @@
 """Contexts: several interpreters in one process.
 
-A context has a name, classes and modes, and may be closed.  Its kernels are found by
-`runtime.torch_dispatch.context_library`.
+A context has a name, classes and modes, and may be closed.
+`runtime.torch_dispatch.context_library` registers and selects its kernels.
 
     plugin = Context("plugin")
     with plugin:                        # this thread is in it
         kernels = plugin.library("core", "IMPL", "CPU")
         kernels.impl("mul", theirs)     # `MAIN` has one there, too: see below
-        x = Wrapper(...)                # is handled in `plugin`, whoever calls
+        x = Wrapper(...)                # is handled in `plugin`, for every caller
 
 Rules:
-- `MAIN` is there from the start; threads start in it; it alone registers with the
-  dispatcher, and what others register is held to it
+- `MAIN` always exists; threads start in it; it is the only context that registers with
+  the dispatcher, and registrations of other contexts are verified against it
   (`runtime.torch_dispatch.context_library`);
-- a tensor with a handler is of the context that was current when it was made; so is a
-  mode that was entered; handlers and copies of kernels run in their own context;
-- a context keeps none of its classes and modes alive, and its kernels by its libraries;
-- closing lets go of all that at once.  A call that is running comes to its end; what is
-  asked of the context from then on is refused, and to leave it, its modes or its
-  libraries is always possible.
+- a tensor with a handler belongs to the context that was current when it was created,
+  and an entered mode to the one that was current when it was entered; handlers and
+  copies of kernels run in their own context;
+- a context does not keep its classes and modes alive; its libraries own its kernels;
+- closing releases all of these at once. A running call finishes; new requests to the
+  context are refused, but leaving it, its modes or its libraries is always possible.
 """
 
 import threading
@@ -38,12 +38,12 @@ from everyorder.runtime.torch_dispatch.context_library import (
 )
 from everyorder.runtime.torch_dispatch.wrappers import check_class
 
-# Seconds; what torch's deployed interpreters wait for the first one.
+# Seconds; the time that torch's deployed interpreters wait for the first one.
 TIMEOUT = 2.0
 
 
 class _EnteredContexts(threading.local):
-    """The contexts that a thread is in, each with the one before; innermost last."""
+    """The contexts that a thread is in, each with the previous one; innermost last."""
 
     pairs: tuple[tuple["Context", "Context"], ...] = ()
 
@@ -54,9 +54,9 @@ _ENTERED = _EnteredContexts()
 class Context:
     """An interpreter: classes, modes and kernels that belong together.
 
-    `timeout` is how many seconds it waits for the main context to register what it
-    registers itself; it may be set at any time.  `alive` says that it is open, and
-    `registrar` that it is the main one.
+    `timeout` is the number of seconds to wait until the main context registers the
+    same; it may be set at any time. `alive` is True while the context is open,
+    `registrar` is True for the main context.
     """
 
     __slots__ = (
@@ -77,11 +77,11 @@ class Context:
         self.alive = True
         if not self.registrar:
             OTHERS.add(ref(self, OTHERS.discard))
-        # Identity -> class, as classes need not be hashable.  A dead one's may be that
-        # of another class: its reference is another one, too.
+        # Identity -> class, as classes need not be hashable. The id of a dead class may
+        # be used again by another class: then the reference differs.
         self.noted: dict[int, ref[type[Tensor]]] = {}
         self._libraries: WeakSet[Library] = WeakSet()
-        # What was registered beside each dispatcher.
+        # The dispatcher of this context for each main dispatcher.
         self._own: WeakKeyDictionary[Dispatcher, Dispatcher] = WeakKeyDictionary()
 
     def library(
@@ -93,7 +93,8 @@ class Context:
         dispatcher: Dispatcher | None = None,
         origin: str | None = None,
     ) -> Library:
-        """A library of the context: the main one registers, others do as it does.
+        """Return a library of the context: the main one registers, others do as it
+        does.
 
         The arguments are those of `Library`; see
         `runtime.torch_dispatch.context_library`.
@@ -118,34 +119,40 @@ class Context:
     ) -> Library:
         call = f"Context.library({ns!r}, {kind!r})"
         own = self._own_dispatcher(main, call)
-        made = VerifiedLibrary(self, main, own, ns, kind, dispatch_key, origin)
+        library = VerifiedLibrary(self, main, own, ns, kind, dispatch_key, origin)
         with CHANGED:
-            self._libraries.add(made)
+            self._libraries.add(library)
             alive = self.alive
         if not alive:
-            made.close()
+            library.close()
             self.check_open(call)
-        return made
+        return library
 
     def own(self, dispatcher: Dispatcher) -> Dispatcher | None:
-        """Where the copies are that it has beside a dispatcher; None if it has none."""
+        """Return the dispatcher with this context's copies, or None if it has none."""
         return self._own.get(dispatcher)
 
     def modes(self) -> tuple[Any, ...]:
-        """Those of its modes that this thread has entered, outermost first."""
+        """Return the modes of this context that the thread has entered, outermost
+        first.
+        """
         return tuple(each.mode for each in STATE.stack if each.context is self)
 
     def classes(self) -> tuple[type[Tensor], ...]:
-        """Its classes with handlers, in order: registered, or of tensors made in it."""
-        found = (reference() for reference in tuple(self.noted.values()))
-        return tuple(cls for cls in found if cls is not None)
+        """Return its classes with handlers, in order.
+
+        These are the registered classes, and the classes of tensors created in the
+        context.
+        """
+        classes = (reference() for reference in tuple(self.noted.values()))
+        return tuple(cls for cls in classes if cls is not None)
 
     def register_class(self, cls: type[Tensor]) -> None:
-        """Count a class of tensors among its own; several contexts may have it.
+        """Register a class of tensors in the context; several contexts may share it.
 
         Raises:
             ContextError: the context is closed.
-            SubclassError, HandlerError: no tensors can be made of it.
+            SubclassError, HandlerError: tensors of this class cannot be created.
         """
         call = "Context.register_class"
         check_class(cls, call)
@@ -153,53 +160,60 @@ class Context:
         self.note(cls)
 
     def close(self) -> None:
-        """Let go of what belongs to it; the second time nothing happens.
+        """Release everything that belongs to the context; a second call has no effect.
 
-        Raises `ContextError` for the main one.
+        Raises:
+            ContextError: this is the main context.
         """
         with CHANGED:
             self.alive = False
             libraries, owned = tuple(self._libraries), tuple(self._own.values())
             self._own.clear()
             CHANGED.notify_all()
-        # Kernels go here: with them whatever they refer to, by no matter what code.
+        # Kernels are freed here, with all objects that they refer to; finalizers may
+        # run arbitrary code.
         for library in libraries:
             library.close()
         for own in owned:
             own.drain()
         self.noted.clear()
 
-    def check_open(self, asked: str) -> None:
-        """Whether something new can be asked of it.  Raises `ContextError`."""
+    def check_open(self, call: str) -> None:
+        """Check that the context is open.
+
+        Raises:
+            ContextError: the context is closed.
+        """
         if not self.alive:
-            raise ContextError(code="ContextClosed", context=self.name, asked=asked)
+            raise ContextError(code="ContextClosed", context=self.name, asked=call)
 
     def _own_dispatcher(self, main: Dispatcher, call: str) -> Dispatcher:
         with CHANGED:
             self.check_open(call)
-            found = self._own.get(main)
-            if found is None:
-                found = self._own[main] = Dispatcher(
+            own = self._own.get(main)
+            if own is None:
+                own = self._own[main] = Dispatcher(
                     builtin_fallbacks=False,
                     merges_alias_kinds=main.state.merges_alias_kinds,
                     warns_of_overrides=main.warns_of_overrides,
                 )
-        return found
+        return own
 
     def note(self, cls: type[Tensor]) -> None:
-        """Note that a tensor of a class was made here; classes are held weakly."""
-        known = self.noted
-        if known.get(id(cls)) is not ref(cls) and self.alive:
-            for number, reference in tuple(known.items()):
+        """Record that a tensor of a class was created here; the reference is weak."""
+        noted = self.noted
+        if noted.get(id(cls)) is not ref(cls) and self.alive:
+            for number, reference in tuple(noted.items()):
                 if reference() is None:
-                    known.pop(number, None)
-            known[id(cls)] = ref(cls)
+                    noted.pop(number, None)
+            noted[id(cls)] = ref(cls)
 
     def __enter__(self) -> Self:
         self.check_open(f"with {self!r}")
         entered: tuple[Context, Context] = self, STATE.context
         pairs = *_ENTERED.pairs, entered
-        # Together, with no call in between: no signal finds one without the other.
+        # In one statement, with no call in between: a signal never sees one without the
+        # other.
         _ENTERED.pairs, STATE.context = pairs, self
         return self
 
@@ -216,7 +230,7 @@ class Context:
 
 
 class _Main(Context):
-    """The context that is there from the start, and registers."""
+    """The main context, which always exists and registers with the dispatcher."""
 
     __slots__ = ()
 
@@ -237,24 +251,27 @@ class _Main(Context):
 
 
 MAIN: Context = _Main("main")
-# What every thread starts in, and this one, which has started.
+# The context in which every thread starts; this thread has started already.
 type(STATE).context = STATE.context = MAIN
 
 
 def current_context() -> Context:
-    """The context that the thread is in."""
-    found: Context = STATE.context
-    return found
+    """Return the current context of the thread."""
+    context: Context = STATE.context
+    return context
 
 
 def check_wrapped_here(tensor: Tensor, call: str) -> None:
-    """Whether a tensor may be made of another one here.  Raises `ContextError`.
+    """Check that a tensor may be wrapped in the current context.
 
-    `call` is what makes it.
+    `call` names the function that wraps it, for the error.
+
+    Raises:
+        ContextError: the tensor belongs to another context.
     """
     if not tensor.key_bits & PYTHON:
         return
-    # A tensor whose keys were set by hand has no context.
+    # A tensor whose keys were set by hand does not have a context.
     context: Context = getattr(tensor, "_context", STATE.context)
     if context is not STATE.context:
         raise ContextError(

@@ -1,38 +1,42 @@
-"""What contexts register, and whose kernel a call runs.
+"""Registrations of contexts, and the choice of a context's kernel for a call.
 
-| context   | what it defines           | its kernels and fallbacks                   |
+| context   | its definitions           | its kernels and fallbacks                   |
 |-----------|---------------------------|---------------------------------------------|
-| main      | is defined                | are registered, each in a router            |
-| any other | must be defined, equally  | are copies, which the router of the main    |
-|           |                           | one at that operator and key runs           |
+| main      | define operators          | are registered, each in a router            |
+| any other | must be equal to those    | are copies, run by the router of the main   |
+|           | of the main context       | context at that operator and key            |
 
-How it works: what the main context registers is a linked kernel around its own, a
-*router*.  A call that gets there is of the context of its tensors, else of that of the
-thread.  If that is the main one, its own kernel runs; else the context is asked for its
-copy, of the same operator and key.  Both run as if they had been registered themselves,
-with what lies below them, and with their context as the current one.
+How it works: the main context registers each kernel inside a linked kernel, a *router*.
+A call that reaches the router belongs to the context of its tensors, else to the
+context of the thread. In the main context the router runs its own kernel; otherwise it
+runs the context's copy, of the same operator and key. Both run as if they had been
+registered directly, with the kernels below them, and with their context as the current
+one.
 
-Every other context has a dispatcher of its own beside each one that it takes part in.
-There its libraries are ordinary ones, with all their checks, and there its copies are
-found.  What they register is *verified*: it stays if the main context has registered
-the same, or does so while the other one waits (`Context.timeout`).
+Every other context has a separate dispatcher for each dispatcher that it takes part in.
+Its libraries are ordinary libraries of that dispatcher, with all their checks, and
+routers look up copies there. Its registrations are *verified*: they stay if the main
+context has registered the same, or does so while the other one waits
+(`Context.timeout`).
 
 Rules of calls:
-- a tensor with a handler is of the context that made it, for ever; other tensors are of
-  none, and tensors of two contexts meet in no call: neither knows the other's classes;
-- a closed context is asked nothing; a call that has its copy runs it to the end;
-- as long as there is one context, nothing is asked at all: see `OTHERS`;
-- a copy's bound kernel is remembered by the copy, weakly, and no lock is taken.
+- a tensor with a handler always belongs to the context that created it; other tensors
+  do not belong to a context, and tensors of two contexts cannot meet in a call: neither
+  context can handle the other's classes;
+- a closed context does not get new calls; a call that has its copy runs it to the end;
+- as long as there is only one context, calls skip these checks: see `OTHERS`;
+- a copy caches its bound kernel, weakly, and calls do not lock.
 
 Rules of registrations:
-- a definition counts whoever made it; a kernel only if the main context did, since
-  another one asks for no copies.  A library that is no context's ends no wait, but is
-  seen at the end of it;
-- what is not verified is taken back; what the main context takes down later leaves the
-  copies where they are, and they run again when it is back;
-- claims and reservations are the context's own affair;
-- a rule is of no context but by its class, and no copy of another one;
-- nobody waits while holding a lock, nor for a dispatcher whose listener is running.
+- a definition counts no matter who registered it; a kernel only if the main context
+  did, since only the main context registers routers. A library without a context does
+  not end a wait, but is noticed at its end;
+- a registration that is not verified is withdrawn; if the main context closes its
+  kernel later, the copies stay, and run again when the kernel is registered again;
+- claims and reservations of a context do not affect other contexts;
+- a rule belongs to a context only by its class, and cannot be a copy of another one;
+- waiting is not possible while holding a lock, nor for a dispatcher whose listener is
+  running.
 """
 
 import os
@@ -65,27 +69,32 @@ from everyorder.runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 from everyorder.runtime.schema.signature import OperatorName
 from everyorder.runtime.tensors.keys import PYTHON, STATE
 
-# The contexts beside the main one, closed ones too: a tensor of one may be anywhere,
-# and keeps it.  A reference takes itself out.
+# The contexts other than the main one, closed ones too: a tensor of one may still
+# exist, and keeps it alive. A dead reference removes itself.
 OTHERS: set[ref[Any]] = set()
 
 
 def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
-    """The context of the first tensor that has one, else the thread's current one.
+    """Return the context of the first tensor that has one, else the thread's current
+    one.
 
-    `operator` gives the handle, for errors.  Raises `ContextError`.
+    `operator` returns the handle, for errors.
+
+    Raises:
+        ContextError: the tensors belong to different contexts, or it is closed.
     """
-    found = next(_contexts(arguments), None) or STATE.context
-    check_contexts(found, arguments, operator)
-    return found
+    context = next(_contexts(arguments), None) or STATE.context
+    check_contexts(context, arguments, operator)
+    return context
 
 
 def check_contexts(
     context: Any, arguments: Sequence[Any], operator: Callable[[], Any]
 ) -> None:
-    """Whether `context` may handle the call, as far as tensors tell.
+    """Check that `context` may handle a call with these arguments.
 
-    Raises `ContextError`.
+    Raises:
+        ContextError: a tensor belongs to another context, or `context` is closed.
     """
     for other in _contexts(arguments):
         if other is not context:
@@ -102,12 +111,12 @@ def check_contexts(
 
 
 def _contexts(arguments: Sequence[Any]) -> Iterator[Any]:
-    """The context of each tensor with a handler, lists looked into."""
+    """Yield the context of each tensor with a handler, also inside lists."""
     for each in arguments:
         if isinstance(each, (list, tuple)):
             yield from _contexts(each)
         elif getattr(each, "key_bits", 0) & PYTHON:
-            # One whose keys were set by hand has none.
+            # A tensor whose keys were set by hand does not have a context.
             context = getattr(each, "_context", None)
             if context is not None:
                 yield context
@@ -117,16 +126,16 @@ Held = Implementation | Fallback
 
 
 class Router:
-    """The factory of a linked kernel that stands for one of each context.
+    """The factory of a linked kernel that selects the kernel of the call's context.
 
-    `token` is what the main context registers, in that dispatcher.
+    `token` is the registration of the main context, in that dispatcher.
     """
 
     __slots__ = ("_dispatcher", "_kernel", "_place")
 
     def __init__(self, token: Held, dispatcher: Dispatcher) -> None:
         self._kernel = token.kernel
-        # None: a fallback, whose copies stand at the key of the call.
+        # None for a fallback, whose copies are at the key of the call.
         self._place: tuple[str, str, DispatchKey] | None = None
         if isinstance(token, Implementation):
             reading = token.reading
@@ -134,7 +143,7 @@ class Router:
         self._dispatcher = ref(dispatcher)
 
     def __call__(self, below: NextKernel, keyset: KeySet) -> BoundKernel:
-        """The function of all arguments, for one keyset of one entry."""
+        """Return the function of all arguments, for one keyset of one entry."""
         key = self._place[2] if self._place else SLOTS[slot_of(keyset.bits)]
         fallback = self._place is None
         main = below.bind(self._kernel, keyset, key, fallback)
@@ -146,9 +155,9 @@ class Router:
             context = context_of(arguments, below.operator)
             run = main
             if not context.registrar:
-                held = self._copy(context, key, below.operator)
-                run = copies.get(held) or copies.setdefault(
-                    held, below.bind(held.kernel, keyset, key, fallback)
+                copy = self._copy(context, key, below.operator)
+                run = copies.get(copy) or copies.setdefault(
+                    copy, below.bind(copy.kernel, keyset, key, fallback)
                 )
             before = STATE.context
             if context is before:
@@ -164,18 +173,22 @@ class Router:
     def _copy(
         self, context: Any, key: DispatchKey, operator: Callable[[], Any]
     ) -> Held:
-        """The kernel that the context registered here.  Raises `ContextError`."""
+        """Return the kernel that the context registered here.
+
+        Raises:
+            ContextError: the context is closed, or has no copy.
+        """
         dispatcher = self._dispatcher()
         own = None if dispatcher is None else context.own(dispatcher)
-        held = None if own is None else self._held(own.state, key)
-        if held is not None:
-            return held
+        copy = None if own is None else self._find_copy(own.state, key)
+        if copy is not None:
+            return copy
         context.check_open(str(operator()))
         raise ContextError(
             code="NoCopy", context=context.name, operator=str(operator()), key=key.name
         )
 
-    def _held(self, state: DispatcherState, key: DispatchKey) -> Held | None:
+    def _find_copy(self, state: DispatcherState, key: DispatchKey) -> Held | None:
         if self._place is None:
             assert key.slot is not None, "calls are dispatched by runtime keys"
             return state.fallbacks.slots[key.slot]
@@ -186,15 +199,15 @@ class Router:
 
 @lru_cache(maxsize=REMEMBERED)
 def _standing(facts: KernelTraits) -> KernelTraits:
-    """The facts of a router: those of its kernel, but for the kind.
+    """Return the traits of a router: those of its kernel, except for the kind.
 
-    One object for each kernel, as what is remembered of an operator goes by it.
+    There is one object for each kernel, because caches of an operator compare it.
     """
     return replace(facts, kind="linked")
 
 
 def routed(token: RegistrationRecord, dispatcher: Dispatcher) -> RegistrationRecord:
-    """The token that is registered instead of `token`; it reads the same."""
+    """Return the record to register instead of `token`; it has the same reading."""
     if isinstance(token, (Implementation, Fallback)):
         kernel = token.kernel
         if kernel.function is not None:
@@ -202,23 +215,27 @@ def routed(token: RegistrationRecord, dispatcher: Dispatcher) -> RegistrationRec
             standing = Kernel(Router(token, dispatcher), facts)
             if isinstance(token, Fallback):
                 return Fallback(token.keys, standing, token.debug)
-            told = token.reading
+            original = token.reading
             reading = read_kernel(
-                told.operator, told.key, facts, told.debug, kernel.with_keyset
+                original.operator,
+                original.key,
+                facts,
+                original.debug,
+                kernel.with_keyset,
             )
             return Implementation(reading, standing)
     return token
 
 
 def is_routed(token: Held) -> bool:
-    """Whether contexts can have copies of what is registered by `token`."""
+    """Return True if contexts can have copies of the registration `token`."""
     return isinstance(token.kernel.function, Router)
 
 
-# Told when the main context has registered something, or another one was closed.  Its
-# lock is reentrant: a finalizer may close a context wherever it runs.
+# Notified when the main context has registered something, or another one was closed.
+# Its lock is reentrant: a finalizer may close a context at any point.
 CHANGED = Condition()
-# Some systems have no fork; in a child, nobody waits and nobody holds the lock.
+# Some systems do not have fork. In a child there are no waiters and no lock owner.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=CHANGED._at_fork_reinit)  # type: ignore[attr-defined]  # as `threading` does with its own
 
@@ -232,16 +249,17 @@ class MainLibrary(Library):
         self, tokens: tuple[RegistrationRecord, ...], exclusive: bool = False
     ) -> Registration:
         standing = tuple([routed(token, self._dispatcher) for token in tokens])
-        made = super()._register(standing, exclusive)
+        registration = super()._register(standing, exclusive)
         with CHANGED:
             CHANGED.notify_all()
-        return made
+        return registration
 
 
 class VerifiedLibrary(Library):
-    """A library of another context; see `Library`, which it is in `own`.
+    """A library of another context; its base `Library` is one of the dispatcher `own`.
 
-    Besides, whatever registers raises:
+    Registering methods raise, in addition to the errors of `Library`:
+
         ContextError: the main context did not do the same in time.
         ContextError: it defined the operator otherwise.
         ContextError: the context is closed, or was while it waited.
@@ -270,7 +288,7 @@ class VerifiedLibrary(Library):
     ) -> Registration:
         self._main.check_writable("a library of a context")
         try:
-            made = super()._register(tokens, exclusive)
+            registration = super()._register(tokens, exclusive)
         except LibraryMisuse as error:
             if error.code != "LibraryClosed":
                 raise
@@ -279,9 +297,9 @@ class VerifiedLibrary(Library):
         try:
             _verify(self._context, self._main, tokens)
         except BaseException:
-            made.close()
+            registration.close()
             raise
-        return made
+        return registration
 
     def rule(
         self,
@@ -291,7 +309,7 @@ class VerifiedLibrary(Library):
         *,
         debug: str | None = None,
     ) -> Registration:
-        """Refuse: calls ask for rules in the dispatcher that all contexts share.
+        """Refuse: calls look up rules in the dispatcher that all contexts share.
 
         Raises:
             LibraryMisuse: always.
@@ -300,7 +318,7 @@ class VerifiedLibrary(Library):
             code="CallRefused",
             call=f"rule({str(op)!r}, ...)",
             library=repr(self),
-            reason="a rule is of the operator, which all contexts share",
+            reason="a rule belongs to the operator, which all contexts share",
             remedy="Use register_torch_dispatch(op, cls, fn).",
         )
 
@@ -332,7 +350,7 @@ def _verify(
 
 
 def _is_met(state: DispatcherState, token: RegistrationRecord) -> bool:
-    """Whether the same is registered."""
+    """Return True if the main context has registered the same."""
     if isinstance(token, Definition):
         entry = state.entry(token.operator)
         return entry is not None and bool(entry.definitions)
@@ -340,22 +358,22 @@ def _is_met(state: DispatcherState, token: RegistrationRecord) -> bool:
         return True
     through = token.kernel.function is None
     return all(
-        any(is_routed(e) or (through and e.kernel.function is None) for e in held)
-        for held in _kernel_places(state, token)
+        any(is_routed(e) or (through and e.kernel.function is None) for e in tokens)
+        for tokens in _kernel_places(state, token)
     )
 
 
 def _kernel_places(
     state: DispatcherState, token: RegistrationRecord
 ) -> list[tuple[Implementation | Fallback, ...]]:
-    """The tokens at each place of a kernel; no places for other tokens."""
+    """Return the tokens at each place of a kernel; no places for other tokens."""
     if isinstance(token, Implementation):
         entry = state.entry(token.operator)
         return [() if entry is None else entry.implementations.get(token.key, ())]
     if isinstance(token, Fallback):
         slots = state.fallbacks.slots
-        found = [slots[key.slot] for key in token.keys if key.slot is not None]
-        return [() if each is None else (each,) for each in found]
+        fallbacks = [slots[key.slot] for key in token.keys if key.slot is not None]
+        return [() if each is None else (each,) for each in fallbacks]
     return []
 
 
@@ -383,7 +401,12 @@ def _unmet(
 def _check_fits(
     context: str, state: DispatcherState, token: RegistrationRecord
 ) -> None:
-    """Whether the main context's operator is defined so, and can have that kernel."""
+    """Check that the main context's definition is equal, and accepts that kernel.
+
+    Raises:
+        ContextError: the definitions differ.
+        Conflict: the typed kernel does not fit.
+    """
     if not isinstance(token, (Definition, Implementation)):
         return
     entry = state.entry(token.operator)
@@ -392,12 +415,12 @@ def _check_fits(
         if token.reading.facts.signature is not None:
             check_kernel_fits(entry, token)
         return
-    known = [each.schema for each in entry.definitions]
-    if known and token.schema not in known:
+    schemas = [each.schema for each in entry.definitions]
+    if schemas and token.schema not in schemas:
         raise ContextError(
             code="SchemaDiffers",
             context=context,
             operator=str(token.operator),
             schema=str(token.schema),
-            expected=str(known[0]),
+            expected=str(schemas[0]),
         )

@@ -1,10 +1,10 @@
-"""The fallbacks at PythonTLSSnapshot and Python: where a call leaves for Python.
+"""The fallbacks at PythonTLSSnapshot and Python: where a call enters Python handlers.
 
-At the first, what the thread is in is remembered for `enable_reentrant_dispatch`; at
-the second, handlers are asked: by `runtime.torch_dispatch.torch_dispatch_call`, or by a
-function of the operator's own arguments, which is generated and does the same where one
-class at most has a handler, the operator has no rules, no argument is a list, and
-everything belongs to the thread's own context:
+The first stores the state of the thread for `enable_reentrant_dispatch`; the second
+calls the handlers, in one of two ways: by `runtime.torch_dispatch.torch_dispatch_call`,
+or by a generated function with the operator's own parameters. The generated function
+does the same where at most one class has a handler, the operator has no rules, no
+argument is a list, and all tensors belong to the thread's context:
 
     def handle(a0, a1, a2):
         mine = STATE.__dict__
@@ -18,25 +18,25 @@ everything belongs to the thread's own context:
         else:
             result = first.__torch_dispatch__(func, (type(first),), given, by_name)
 
-A *rule* says what a class of tensors or modes does for one operator, from outside.  It
-stands before the handler of exactly its class, and is called `fn(cls_or_mode, func,
-types, args, kwargs)`: the mode itself for a class of modes, the class for one of
-tensors; NotImplemented goes on to the next one that is asked.
+A *rule* defines, from outside, the behavior of a class of tensors or modes for one
+operator. It precedes the handler of exactly its class, and is called `fn(cls_or_mode,
+func, types, args, kwargs)`: with the mode itself for a class of modes, with the class
+for one of tensors; NotImplemented passes the call to the next handler.
 
 Rules:
-- every key above Python is excluded while a handler runs: autograd is done with the
+- every key above Python is excluded while a handler runs, as autograd has processed the
   call; Python itself is not, and a handler that calls the operator on its own tensors
-  is asked again;
-- an exception of a handler goes on as it is, and the thread is as before; one alone is
-  told in other words: that of a recursion which goes through handlers;
-- a class that returned NotImplemented, or left other modes, is not asked again;
-- a tensor whose keys were set by hand, which is of no context, goes the general way;
-- what is the thread's own is read and written in its `__dict__`, found once: an
+  is called again;
+- exceptions of a handler propagate, and the thread's state is restored; only a
+  recursion that goes through handlers is replaced by another error;
+- a class that returned NotImplemented, or left other modes, is not called again;
+- a tensor whose keys were set by hand has no context, and uses the general way;
+- the state of the thread is read and written in its `__dict__`, looked up once: an
   attribute of a `threading.local` costs three times as much as an item;
 - a rule is a registration (`runtime.dispatch.registration_record.ClassRule`): it is
-  live by its
-  operator's name, defined or not, and stands in the state of its dispatcher; there is
-  one for an operator and a class, and closing it brings the class's own handler back.
+  live by its operator's name, defined or not, and is part of its dispatcher's state;
+  there is one for an operator and a class, and closing it restores the class's own
+  handler.
 """
 
 from collections.abc import Callable
@@ -67,20 +67,23 @@ from everyorder.runtime.torch_dispatch.torch_dispatch_call import (
 
 Function = Callable[..., Any]
 
-# What tracebacks call the short ways.
+# The name of the generated functions in tracebacks.
 HANDLING = "handling of a call in Python"
 
 
 def snapshotting(below: Any, keyset: Any) -> Callable[..., Any]:
-    """At PythonTLSSnapshot: remember what the thread was in when the call began."""
+    """Return the PythonTLSSnapshot kernel of an operator.
+
+    It stores the thread's view of the keys when the call begins.
+    """
     count = -1 if below.schema.is_vararg else len(below.schema.arguments)
     return _snapshot(count)(below.run, below.operator)
 
 
 def handling(below: Any, keyset: Any) -> Callable[..., Any]:
-    """At Python: ask the modes and the classes; the short way where there is one.
+    """Return the Python kernel of an operator: the fast path where it has one.
 
-    It knows of no rules: an operator that has some goes the general way.
+    The fast path does not support rules: an operator with rules uses the general way.
     """
     numbers = NUMBERS_AS_TENSORS in below.tags
     general = Handling(below.schema, below.operator, below.rules, numbers)
@@ -89,7 +92,7 @@ def handling(below: Any, keyset: Any) -> Callable[..., Any]:
     return fast_path(below.schema, general) or general.handle
 
 
-# What dumps show.
+# The names in dumps.
 SNAPSHOT = linked(snapshotting, "python_snapshot")
 
 HANDLE = linked(handling, "python_dispatch")
@@ -104,7 +107,7 @@ def install_fallbacks(library: Library) -> tuple[Registration, ...]:
 
 
 def fast_path(schema: Schema, general: Handling) -> Function | None:
-    """The short way of an operator; None if its schema has none."""
+    """Return the fast path of an operator; None if its schema does not allow one."""
     kinds = [argument.type for argument in schema.arguments]
     if schema.is_vararg or any(map(is_list, kinds)):
         return None
@@ -118,7 +121,7 @@ def fast_path(schema: Schema, general: Handling) -> Function | None:
         general.operator,
         general.strip,
         general.finish,
-        # Whoever calls has the handle, most of the time.
+        # The caller usually owns the handle.
         ref(general.operator()),
     )
 
@@ -135,8 +138,8 @@ def fast_path(schema: Schema, general: Handling) -> Function | None:
     inside_last=inside_last,
 )
 def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
-    given = numbered(count)
-    values = f"({given},)" if count else "()"
+    parameters = numbered(count)
+    values = f"({parameters},)" if count else "()"
     text = [
         "mine = STATE.__dict__",
         "stack = mine['stack']",
@@ -146,7 +149,7 @@ def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
     for number, place in enumerate(places):
         text += [
             f"    if a{place} is not None and a{place}.key_bits & PYTHON:",
-            *_found(f"a{place}", number == 0, given),
+            *_find_handled(f"a{place}", number == 0, parameters),
         ]
     text += [
         "    if first is None:",
@@ -155,21 +158,21 @@ def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
         "    else:",
         "        types = (type(first),)",
         "        context = first._context",
-        # Keys that were set by hand are no handler's.
+        # Tensors whose keys were set by hand do not have a handler.
         "except AttributeError:",
-        f"    return general({given})",
+        f"    return general({parameters})",
         "if context is not mine['context'] or not context.alive:",
-        f"    return general({given})",
+        f"    return general({parameters})",
         "func = known()",
         "if func is None:",
         "    func = operator()",
-        f"args, kwargs = strip({given})",
+        f"args, kwargs = strip({parameters})",
         "local = LOCAL.__dict__",
         "view = local['view']",
         "if stack:",
         "    entered = stack[-1]",
         "    if entered.context is not context:",
-        f"        return general({given})",
+        f"        return general({parameters})",
         "    handler = entered.mode",
         "    rest = stack[:-1]",
         "    if rest:",
@@ -196,43 +199,43 @@ def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
         "local['view'] = view",
         "mine['context'] = context",
         "if result is NotImplemented:",
-        f"    return refused({given})",
-        # A tensor that is nobody's alias is the result itself.
+        f"    return refused({parameters})",
+        # A tensor result that cannot alias an argument needs no conversion.
         *(["if isinstance(result, Tensor): return result"] if plain else ()),
         f"return finish(result, {values}, handler)",
     ]
-    return block(f"def handle({given}):", text)
+    return block(f"def handle({parameters}):", text)
 
 
-def _found(name: str, alone: bool, given: str) -> list[str]:
-    if alone:
+def _find_handled(name: str, single: bool, parameters: str) -> list[str]:
+    if single:
         return [f"        first = {name}"]
     return [
         "        if first is None:",
         f"            first = {name}",
         f"        elif type({name}) is not type(first) or "
         f"{name}._context is not first._context:",
-        f"            return general({given})",
+        f"            return general({parameters})",
     ]
 
 
-# So many handlers inside of one another are a handler without end: Python allows for
-# a thousand frames, and one handler takes four at least.
+# This many nested handlers mean endless recursion: Python allows a thousand frames, and
+# one handler uses four at least.
 ENDLESS = 32
 
-# And so many times the usual distance between two of them may lie behind the last one;
-# what goes on for longer is a recursion of its own.
+# The greatest distance after the last handler, as a multiple of the usual distance
+# between two. A longer one is a recursion that does not go through handlers.
 FARTHEST = 4
 
-# The code that asks handlers, beside that of the short ways.
-_FRAMES = (Handling._asked.__code__,)
+# The code that calls handlers, other than the fast paths.
+_FRAMES = (Handling._call_handler.__code__,)
 
 
 def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
-    """Whether a recursion went through something else than handlers.
+    """Raise `EndlessDispatch` if a recursion goes through handlers.
 
-    Raises `EndlessDispatch` from here: an exception that lies in a frame of its own
-    traceback would keep alive what was called with.
+    It is raised here, because an exception in a frame of its own traceback would keep
+    the arguments of the call alive.
     """
     if isinstance(error, EndlessDispatch):
         return
@@ -241,8 +244,8 @@ def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
         frame = trace.tb_frame
         frames, after = frames + 1, after + 1
         if frame.f_code in _FRAMES or is_generated(frame.f_code, HANDLING):
-            # Both call it so.  The code that it runs is named after where it was
-            # written, which may be neither the class nor the mode that was asked.
+            # Both frames name it `handler`.  The name of the handler's code shows only
+            # where it was written, which may be another class or mode.
             last = frame.f_locals.get("handler", last)
             depth, after = depth + 1, 0
         trace = trace.tb_next
@@ -260,22 +263,22 @@ def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
     check_endless=_check_endless,
 )
 def _snapshot(count: int) -> list[str]:
-    """The kernel for so many arguments; -1 for any number."""
-    given = numbered(count) if count >= 0 else "*rest"
+    """Return the lines of the kernel for `count` arguments; -1 for any number."""
+    parameters = numbered(count) if count >= 0 else "*rest"
     body = [
         "mine = STATE.__dict__",
         'if mine["snapshot"] is not None:',
-        f"    return run({given})",
+        f"    return run({parameters})",
         'mine["snapshot"] = LOCAL.view',
         "try:",
-        f"    return run({given})",
+        f"    return run({parameters})",
         "except RecursionError as error:",
         "    check_endless(error, operator)",
         "    raise",
         "finally:",
         '    mine["snapshot"] = None',
     ]
-    return block(f"def snapshot({given}):", body)
+    return block(f"def snapshot({parameters}):", body)
 
 
 def register_torch_dispatch(
@@ -283,18 +286,19 @@ def register_torch_dispatch(
 ) -> Registration:
     """Let `fn` handle the operator `func` for modes or tensors of class `cls`.
 
-    `func` is an `OperatorHandle`.  Keep the registration: nothing else can end it, and
-    losing it ends nothing.  `Library.rule` makes one that ends with its library.
+    `func` is an `OperatorHandle`. Store the returned registration to be able to close
+    it; dropping it does not end the rule. `Library.rule` creates a rule that ends with
+    its library.
 
     Raises:
-        LibraryMisuse: an argument is something else.
+        LibraryMisuse: an argument has the wrong type.
         Conflict: the class has a rule for the operator.
         LibraryMisuse: called by a listener.
     """
     if not isinstance(func, OperatorHandle):
-        found, expected = type(func).__name__, "an operator with its overload"
+        actual, expected = type(func).__name__, "an operator with its overload"
         raise LibraryMisuse(
-            code="WrongArgument", argument="func", expected=expected, found=found
+            code="WrongArgument", argument="func", expected=expected, found=actual
         )
     dispatcher = func.dispatcher
     assert isinstance(dispatcher, Dispatcher), "handles are made for dispatchers"

@@ -1,28 +1,28 @@
 """Modes: handlers of every operator that a thread calls, with or without tensors.
 
     with Logging() as mode:
-        runtime.ones(2) + 1       # `mode` is asked about both operators
+        runtime.ones(2) + 1       # `mode` handles both operators
 
-Here is the stack of a thread's modes, how it changes, and what the thread includes and
-excludes while a handler runs.
+This module holds the stack of a thread's modes, its changes, and the keys that the
+thread includes and excludes while a handler runs.
 
 Rules:
-- the stack belongs to the thread, not to tasks; the innermost mode is asked first, and
-  is not on the stack while it is: what it calls goes to the next one, unless it enters
-  itself again;
-- the first mode that is entered includes the keys Python and PythonTLSSnapshot for the
-  thread, the last one that is left takes back what that added;
+- the stack belongs to the thread, not to tasks; the innermost mode is called first, and
+  is off the stack meanwhile: its own calls are handled by the next mode, unless it
+  enters itself again;
+- the first entered mode includes the keys Python and PythonTLSSnapshot for the thread,
+  the last one that is left restores the previous keys;
 - an *infra* mode (`infra = "FAKE"`, ...) has one place, below all user modes: it is
-  asked after them, whenever it was entered;
+  called after them, no matter when it was entered;
 - an instance can be entered again inside of itself; it is left innermost first;
-- every mode is of the context that was current when it was entered;
+- every mode belongs to the context that was current when it was entered;
 - the stack and the keys change together, with no call in between: neither a signal nor
-  the end of recursion finds one without the other, and leaving needs no more depth than
-  entering; what a signal before the first instruction of `__exit__` leaves entered is
-  taken along by the next mode outside, if there is one;
-- a `with` block that ends takes its mode along, also where that is an error;
+  a RecursionError separates them, and leaving needs no more depth than entering; if a
+  signal before the first instruction of `__exit__` leaves a mode entered, the next
+  outer mode leaves it too, if there is one;
+- the end of a `with` block removes its mode from the stack, also if that is an error;
 - while a handler runs, every key above Python is excluded, as the call has passed it;
-  Python is not.  The two views that say so are kept on the view that a call came with.
+  Python is not. The two views for this are cached on the view of the call.
 """
 
 from collections.abc import Callable
@@ -38,14 +38,14 @@ from everyorder.runtime.tensors.keys import ABOVE, HANDLED, MODED, STATE, Presen
 
 Given = TypeVar("Given")
 
-# The places of infra modes, outermost first: a fake mode is asked last of all.
+# The places of infra modes, outermost first: a fake mode is called last.
 INFRA = ("FAKE", "PROXY", "FUNCTIONAL")
 
 
 class Entered(NamedTuple):
     """A mode on the stack: its context, and the bits that entering it included.
 
-    `outside` is what the thread included and excluded before, `inside` what after.
+    `outside` is the thread's view of the keys before entering, `inside` the view after.
     """
 
     mode: "TorchDispatchMode"
@@ -60,18 +60,18 @@ Stack = tuple[Entered, ...]
 
 
 class TorchDispatchMode:
-    """The base of modes: a subclass defines `__torch_dispatch__`, a plain method.
+    """The base class of modes: a subclass defines the method `__torch_dispatch__`.
 
-    `__torch_dispatch__(self, func, types, args=(), kwargs=None)` gets the operator, the
-    classes of tensors that have handlers themselves, and the arguments without those
-    that are at their defaults.  It returns what the operator returns, or
-    NotImplemented to leave the call to these classes.
+    `__torch_dispatch__(self, func, types, args=(), kwargs=None)` receives the operator,
+    the classes of tensors that have handlers themselves, and the arguments without
+    those at their defaults. It returns the operator's result, or NotImplemented to
+    leave the call to these classes.
 
-    Entering raises `HandlerError`, `ModeStackError`, and
-    `ModeStackError`; leaving raises `ModeStackError`.
+    Entering raises `HandlerError` and `ModeStackError`; leaving raises
+    `ModeStackError`.
     """
 
-    # The name of its place in `INFRA`, if it has one.
+    # The name of its place in `INFRA`, or None for a user mode.
     infra: ClassVar[str | None] = None
 
     def __torch_dispatch__(
@@ -88,7 +88,7 @@ class TorchDispatchMode:
         stack = STATE.stack
         if stack and stack[-1].mode is self:
             rest, last = stack[:-1], stack[-1]
-            # As `_without` has it, for most; without a call.
+            # The usual case of `_without`, inline to avoid a call.
             if not last.included:
                 STATE.stack = rest
                 return
@@ -98,17 +98,18 @@ class TorchDispatchMode:
         try:
             _leave(self, bool(exception), _interrupts(*exception[:1]))
         except BaseException as error:
-            # What comes while an infra mode is left does not keep it entered.
-            held = any(each.mode is self for each in STATE.stack)
-            if held and _interrupts(type(error)):
+            # An exception while an infra mode is left does not keep it entered.
+            entered = any(each.mode is self for each in STATE.stack)
+            if entered and _interrupts(type(error)):
                 _leave(self, True, True)
             raise
 
 
 def check_mode(cls: type) -> None:
-    """Whether the handler of a class of modes can be called on a mode.
+    """Check that the handler of a class of modes can be called on a mode.
 
-    Raises `HandlerError`.
+    Raises:
+        HandlerError: the class has no handler, or it is not a plain method.
     """
     handler = getattr_static(cls, "__torch_dispatch__", None)
     if isinstance(handler, (classmethod, staticmethod)):
@@ -125,9 +126,10 @@ def _handler(cls: type) -> str:
 
 
 def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
-    """The stack and the keys with one more mode.
+    """Return the stack and the view of the keys with one more mode.
 
-    Raises `ModeStackError`.
+    Raises:
+        ModeStackError: the place of an infra mode is occupied or unknown.
     """
     stack, view = STATE.stack, LOCAL.view
     added = HANDLED & ~view.included
@@ -138,17 +140,21 @@ def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
 
 
 def _interrupts(kind: Any = None) -> bool:
-    """Whether it is a class of exceptions that come from outside, as by Ctrl-C."""
+    """Return True for a class of exceptions that interrupt, such as by Ctrl-C."""
     outside = isinstance(kind, type) and issubclass(kind, BaseException)
     return outside and not issubclass(kind, (Exception, GeneratorExit))
 
 
 def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
-    """Leave a mode.  Raises `ModeStackError`.
+    """Leave a mode.
 
-    `over` says that nobody will leave it again: it goes wherever it stands.  What was
-    entered later, and is there still when the thread is `interrupted`, goes with it:
-    then it is no error, and the interruption goes on.
+    `over` is True if there will be no other attempt to leave it: it is removed at any
+    position. If the thread is `interrupted`, the modes that were entered later and are
+    still on the stack are removed too: then this is not an error, and the interruption
+    propagates.
+
+    Raises:
+        ModeStackError: the mode is not the innermost one, or not on the stack.
     """
     stack, view = STATE.stack, LOCAL.view
     if not stack and not interrupted:
@@ -168,10 +174,12 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
 
 
 def leave(mode: TorchDispatchMode) -> None:
-    """Leave a mode wherever it stands, its innermost entry if it has several.
+    """Leave a mode at any position of the stack, its innermost entry if it has several.
 
-    For code that cannot leave modes in reverse order; others use `with`.  Raises
-    `ModeStackError`.
+    For code that cannot leave modes in reverse order; other code uses `with`.
+
+    Raises:
+        ModeStackError: the mode is not on the stack.
     """
     stack = STATE.stack
     for at in reversed(range(len(stack))):
@@ -186,11 +194,11 @@ def leave(mode: TorchDispatchMode) -> None:
 
 
 def _without(stack: Stack, at: int, view: View) -> tuple[Stack, View]:
-    """The stack and the keys without the entry at a place."""
+    """Return the stack and the view of the keys without the entry at a place."""
     rest = (*stack[:at], *stack[at + 1 :])
     included = stack[at].included
     if rest and included:
-        # What it brought is needed as long as there is any other.
+        # The included keys are needed as long as there is any other mode.
         heir = rest[min(at, len(rest) - 1)]
         heir_now = heir._replace(
             included=heir.included | included, outside=stack[at].outside
@@ -226,45 +234,49 @@ def _with_infra(stack: Stack, entered: Entered) -> Stack:
 
 
 def mode_name(mode: TorchDispatchMode) -> str:
-    """The class of a mode, as errors name it."""
+    """Return the class name of a mode, for errors."""
     return type(mode).__name__
 
 
 def same_modes(left: Stack, right: Stack) -> bool:
-    """Whether two stacks have the same modes in the same order."""
+    """Return True if two stacks have the same modes in the same order."""
     return [id(each.mode) for each in left] == [id(each.mode) for each in right]
 
 
 def mode_names(stack: Stack) -> tuple[str, ...]:
-    """The classes of the modes of a stack."""
+    """Return the class names of the modes of a stack."""
     return tuple(mode_name(each.mode) for each in stack)
 
 
 def current_mode() -> TorchDispatchMode | None:
-    """The innermost mode of the thread; None if none is entered."""
+    """Return the innermost mode of the thread; None if none is entered."""
     stack = STATE.stack
     return stack[-1].mode if stack else None
 
 
 def current_modes() -> tuple[TorchDispatchMode, ...]:
-    """The modes of the thread, outermost first."""
+    """Return the modes of the thread, outermost first."""
     return tuple(each.mode for each in STATE.stack)
 
 
 def mode_at(place: int) -> TorchDispatchMode:
-    """The mode at a place of the stack, 0 the outermost.  Raises `ModeStackError`."""
+    """Return the mode at a place of the stack, 0 for the outermost.
+
+    Raises:
+        ModeStackError: the stack is not that deep.
+    """
     stack = STATE.stack
     if not -len(stack) <= place < len(stack):
         raise ModeStackError(code="NoModeAtPlace", place=place, stack=mode_names(stack))
-    found: TorchDispatchMode = stack[place].mode
-    return found
+    mode: TorchDispatchMode = stack[place].mode
+    return mode
 
 
 class _Aside(Generic[Given]):
-    """Context: fewer modes are entered; on exit all are again.
+    """A context manager that removes modes from the stack, and restores them on exit.
 
-    Raises `ModeStackError` where another thread leaves it, as the garbage collector
-    may do with a generator: the modes of that thread are not touched.
+    It raises `ModeStackError` if another thread leaves it, as the garbage collector may
+    do with a generator: the modes of that thread do not change.
     """
 
     __slots__ = ("_choose", "_saved")
@@ -275,13 +287,13 @@ class _Aside(Generic[Given]):
 
     def __enter__(self) -> Given:
         stack, outside = STATE.stack, LOCAL.view
-        rest, given = self._choose(stack)
+        rest, removed = self._choose(stack)
         inside = outside
         if stack and not rest:
             inside = view_of(outside.included & ~HANDLED, outside.excluded)
         self._saved = stack, outside, inside, STATE.thread, self._saved
         STATE.stack, LOCAL.view = rest, inside
-        return given
+        return removed
 
     def __exit__(self, *_exception: object) -> None:
         stack, view, inside, thread, before = self._saved
@@ -297,15 +309,16 @@ class _Aside(Generic[Given]):
 
 
 def pop_mode_temporarily() -> AbstractContextManager[TorchDispatchMode]:
-    """Context: the innermost mode is not entered; on exit it is again.
+    """Remove the innermost mode from the stack inside a `with` block.
 
-    Raises `ModeStackError`.
+    Raises:
+        ModeStackError: no mode is entered, or the block is left in another thread.
     """
     return _Aside(_but_the_innermost)
 
 
 def disable_current_modes() -> AbstractContextManager[tuple[TorchDispatchMode, ...]]:
-    """Context: no mode is entered; on exit all are again.  Gives them."""
+    """Remove all modes inside a `with` block, which receives them as a tuple."""
     return _Aside(_none)
 
 
@@ -320,16 +333,16 @@ def _none(stack: Stack) -> tuple[Stack, tuple[TorchDispatchMode, ...]]:
 
 
 def no_dispatch() -> exclude_keys:
-    """Context: neither modes nor handlers of classes are asked."""
+    """Disable modes and handlers of classes inside a `with` block."""
     return exclude_keys(KeySet.from_bits(HANDLED))
 
 
 class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
-    """Context, inside of a handler: the keys are those that the outermost call found.
+    """A context manager for handlers: restore the keys of the outermost call.
 
-    What is called inside goes through autograd again, and through everything else.
-    Modes that are on the stack are asked, and no others.  Raises `HandlerError`,
-    also where it is left after the handler, or in another thread.
+    Calls inside the block go through autograd again, and through all other keys. Only
+    modes on the stack are called. Raises `HandlerError` outside of a handler, and also
+    if it is left after the handler or in another thread.
     """
 
     __slots__ = ("_saved",)
@@ -360,17 +373,19 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
 
 
 def inside(view: View) -> View:
-    """The view of a handler; kept as `view.handling`."""
-    found = view.handling
-    if found is None:
-        found = view.handling = view_of(view.included, view.excluded | ABOVE)
-    return found
+    """Return the view of a handler; cached as `view.handling`."""
+    handling = view.handling
+    if handling is None:
+        handling = view.handling = view_of(view.included, view.excluded | ABOVE)
+    return handling
 
 
 def inside_last(view: View) -> View:
-    """The view of the handler of the last mode; kept as `view.handling_last`."""
-    found = view.handling_last
-    if found is None:
+    """Return the view of the handler of the last mode; cached as
+    `view.handling_last`.
+    """
+    handling = view.handling_last
+    if handling is None:
         included = view.included & ~HANDLED
-        found = view.handling_last = view_of(included, view.excluded | ABOVE)
-    return found
+        handling = view.handling_last = view_of(included, view.excluded | ABOVE)
+    return handling

@@ -1,14 +1,14 @@
-"""Tensors of subclasses: how they are made, and what a handler tells of their metadata.
+"""Tensors of subclasses: their creation, and metadata that their handlers compute.
 
-| way                      | elements                 | for classes                    |
+| function                 | elements                 | for classes                    |
 |--------------------------|--------------------------|--------------------------------|
 | `_make_subclass`         | those of another tensor  | that *are* a tensor            |
-| `as_subclass`            | as `_make_subclass`      | the same, said by the tensor   |
+| `as_subclass`            | as `_make_subclass`      | the same, as a tensor method   |
 | `_make_wrapper_subclass` | none                     | that *have* tensors            |
 
-A *policy* has the handler of such a tensor asked for shape, strides, device or layout:
+With a *policy*, the handler of such a tensor computes shape, strides, device or layout:
 
-| policy                                    | asks                                    |
+| policy                                    | operators                               |
 |-------------------------------------------|-----------------------------------------|
 | `dispatch_sizes_strides_policy="strides"` | `is_contiguous`, `sym_stride`           |
 | `dispatch_sizes_strides_policy="sizes"`   | these, and `dim`, `sym_size`,           |
@@ -16,30 +16,31 @@ A *policy* has the handler of such a tensor asked for shape, strides, device or 
 | `dispatch_device`                         | `device`                                |
 | `dispatch_layout`                         | `layout`                                |
 
-How it works: the first tensor of a class that is made with a policy puts properties on
-this class that ask; tensors of other classes never come here.  Asking is calling the
-operator of that name, so that modes, rules and contexts have their say as for any other
-call.  These operators are registered here, with `set_`, which replaces what they read;
-and here one element of a handled tensor is read by an operator, as for `item()`.
+How it works: when the first tensor of a class is created with a policy, this class gets
+properties that call the operator of that name; tensors of other classes are not
+affected. Modes, rules and contexts apply as to any other call. These operators are
+registered here, with `set_`, which replaces the values that they read. Reading one
+element of a handled tensor, for `item()`, calls an operator too.
 
-Rules of making:
-- whether the class has a handler is asked when a tensor is made, and never again; a
-  class that tensors cannot be made of is refused (`runtime.torch_dispatch.wrappers`);
+Rules of creation:
+- a tensor has a handler if its class has one when the tensor is created; later changes
+  of the class have no effect; a class whose tensors cannot be created is refused
+  (`runtime.torch_dispatch.wrappers`);
 - the new tensor shares the elements of the other one and is not its view; a tensor with
-  a handler is detached by its handler, all modes kept out;
-- a wrapper allocates nothing, so that its size and its device may be any.
+  a handler is detached by its handler, with all modes disabled;
+- a wrapper does not allocate memory, so that it may have any size and device.
 
 Rules of policies:
-- the operators are of namespace `core`, also those that are upstream's `prim`, which is
-  that of an interpreter that this runtime does not have; no result of theirs can have a
-  gradient, so nothing is recorded, and `set_` has no formula;
-- their kernels read slots, never the properties of a tensor: a property may ask;
-- an answer is of the operator's type, and no number is negative;
-- a handler that answers None gets the default, the value that the tensor was made with;
-  NotImplemented is the error that it is for every operator, and names the operator;
-- where dispatch to Python is switched off the operator's kernel answers: the default;
-- an attribute that a class defines itself is left alone: it asks by `super()` if it
-  wants to.
+- the operators are in namespace `core`, also those in upstream's `prim`, which belongs
+  to an interpreter that this runtime does not have; their results cannot have a
+  gradient, so nothing is recorded, and `set_` does not have a formula;
+- their kernels read slots, never the properties of a tensor: a property may call the
+  operator again;
+- an answer has the operator's return type, and numbers are not negative;
+- if a handler returns None, the answer is the default, the value that the tensor was
+  created with; NotImplemented is an error, as for every operator;
+- where dispatch to Python is switched off the operator's kernel returns the default;
+- an attribute that a class defines itself is not replaced: it can call `super()`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -96,18 +97,18 @@ def make_subclass(
     dispatch_layout: bool = False,
     device_for_backend_keys: Device | str | None = None,
 ) -> T:
-    """A tensor of class `cls` on the elements of `data`, a leaf.
+    """Return a tensor of class `cls` on the elements of `data`, a leaf.
 
-    `device_for_backend_keys` gives it the keys of another device.
+    `device_for_backend_keys` adds the keys of another device.
 
     Raises:
-        SubclassError: `cls` is no subclass, or `data` no tensor.
-        SubclassError: `data` is of another class with a handler.
+        SubclassError: `cls` is not a subclass, or `data` not a tensor.
+        SubclassError: `data` has another class with a handler.
         ContextError: `data` has a handler in another context.
-        HandlerError: the handler of `cls` is no classmethod.
-        UnfitValue: the device is none.
-        UnfitValue: its dtype has no gradient.
-        SubclassError: the policy is none.
+        HandlerError: the handler of `cls` is not a classmethod.
+        UnfitValue: the device is invalid.
+        UnfitValue: its dtype cannot have gradients.
+        SubclassError: the policy is unknown.
     """
     check_class(cls, "_make_subclass")
     check_slots(cls, "_make_subclass")
@@ -127,13 +128,13 @@ def make_subclass(
             raise SubclassError(
                 code="AlreadyWrapped", cls=cls.__name__, found=type(detached).__name__
             )
-        made: T = detached
+        result: T = detached
     else:
         bits = detached.key_bits
         if device_for_backend_keys is not None:
             where = _device("_make_subclass", device_for_backend_keys)
             bits = fresh_key_bits(where.type)
-        made = instance_of(
+        result = instance_of(
             cls,
             detached._shape,
             detached._dtype,
@@ -141,8 +142,8 @@ def make_subclass(
             bits,
             ensure_place(detached),
         )
-    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
-    return _requiring(made, require_grad)
+    set_policy(result, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(result, require_grad)
 
 
 def make_wrapper_subclass(
@@ -160,22 +161,22 @@ def make_wrapper_subclass(
     dispatch_device: bool = False,
     dispatch_layout: bool = False,
 ) -> T:
-    """A tensor of class `cls` that has a shape, and no elements.
+    """Return a tensor of class `cls` that has a shape, but not elements.
 
-    Strides and offset count elements; without strides it is contiguous.  `dtype` is
-    float32 and `device` the CPU unless they are given.
+    Strides and offset count elements; without strides it is contiguous. `dtype`
+    defaults to float32 and `device` to the CPU.
 
     Raises:
-        SubclassError: `cls` is no subclass of Tensor.
-        SubclassError: it has no handler.
-        HandlerError: its handler is no classmethod.
-        UnfitValue: a size, a stride or the offset is no integer, or a size negative, or
-            the device none.
-        BadSize: what strides and the offset may not be.
+        SubclassError: `cls` is not a subclass of Tensor.
+        SubclassError: it does not have a handler.
+        HandlerError: its handler is not a classmethod.
+        UnfitValue: a size, a stride or the offset is not an integer, a size is
+            negative, or the device is invalid.
+        BadSize: strides and offset are out of bounds.
         SubclassError: another memory format than `contiguous_format`, another
             layout than `strided`, or pinned memory.
-        UnfitValue: its dtype has no gradient.
-        SubclassError: the policy is none.
+        UnfitValue: its dtype cannot have gradients.
+        SubclassError: the policy is unknown.
     """
     check_class(cls, "_make_wrapper_subclass")
     if not handler_bits(cls):
@@ -192,27 +193,28 @@ def make_wrapper_subclass(
     offset = 0
     if storage_offset is not None:
         offset = _number("storage_offset", storage_offset)
-    # Of the size of the storage nothing is asked: there is none.
+    # The storage does not exist, so its size is not checked.
     check_bounds(shape, steps, offset, maxsize)
     where = _device("_make_wrapper_subclass", device)
     kind = FLOAT32 if dtype is None else parse_dtype(dtype)
     count = offset + span(shape, steps) if prod(shape) else offset
     storage = WrapperStorage(cls.__name__, where, kind, count)
     bits = fresh_key_bits(where.type)
-    made = instance_of(cls, shape, kind, where, bits, (storage, offset, steps))
-    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
-    return _requiring(made, requires_grad)
+    wrapper = instance_of(cls, shape, kind, where, bits, (storage, offset, steps))
+    set_policy(wrapper, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(wrapper, requires_grad)
 
 
 def as_subclass(tensor: Tensor, cls: type[T]) -> T:
-    """The elements of the tensor as a tensor of class `cls`.
+    """Return a tensor of class `cls` on the elements of the tensor, a leaf.
 
-    The new tensor is a leaf.  Raises as `_make_subclass`.
+    Raises:
+        SubclassError, ContextError, HandlerError: as `_make_subclass`.
     """
     return make_subclass(cls, tensor)
 
 
-# What a wrapper can be made with, besides None.
+# The values of a wrapper's options that are allowed, besides None.
 _OPTIONS = {
     "memory_format": ("contiguous_format", "preserve_format"),
     "layout": ("strided",),
@@ -220,8 +222,8 @@ _OPTIONS = {
 }
 
 
-def _check_options(cls: type, *given: Any) -> None:
-    for (option, fits), value in zip(_OPTIONS.items(), given, strict=True):
+def _check_options(cls: type, *options: Any) -> None:
+    for (option, fits), value in zip(_OPTIONS.items(), options, strict=True):
         if value is not None and str(value) not in fits:
             raise SubclassError(
                 code="UnsupportedForWrappers",
@@ -232,54 +234,58 @@ def _check_options(cls: type, *given: Any) -> None:
             )
 
 
-def _numbers(argument: str, given: object) -> Ints:
-    """Several integers, as they may be given.  Raises `UnfitValue`."""
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise _unfit(f"a sequence of integers as `{argument}`", given)
-    return tuple(_number(argument, each) for each in given)
+def _numbers(argument: str, value: object) -> Ints:
+    """Return a sequence of integers as a tuple.
+
+    Raises:
+        UnfitValue: `given` is not a sequence of integers.
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise _unfit(f"a sequence of integers as `{argument}`", value)
+    return tuple(_number(argument, each) for each in value)
 
 
-def _number(argument: str, given: object) -> int:
+def _number(argument: str, value: object) -> int:
     try:
-        return int(index(given))  # type: ignore[arg-type]  # refused by a TypeError
+        return int(index(value))  # type: ignore[arg-type]  # refused by a TypeError
     except TypeError:
-        raise _unfit(f"integers as `{argument}`", given) from None
+        raise _unfit(f"integers as `{argument}`", value) from None
 
 
-def _unfit(fits: str, given: object) -> UnfitValue:
+def _unfit(fits: str, value: object) -> UnfitValue:
     return UnfitValue(
-        asked="_make_wrapper_subclass", fits=fits, found=describe_value(given)
+        asked="_make_wrapper_subclass", fits=fits, found=describe_value(value)
     )
 
 
-def _device(call: str, given: Device | str | None) -> Device:
-    if given is None:
+def _device(call: str, value: Device | str | None) -> Device:
+    if value is None:
         return CPU
-    if isinstance(given, str):
-        return Device.parse(given)
-    if not isinstance(given, Device):
+    if isinstance(value, str):
+        return Device.parse(value)
+    if not isinstance(value, Device):
         raise UnfitValue(
-            asked=call, fits="a device, or its name", found=describe_value(given)
+            asked=call, fits="a device, or its name", found=describe_value(value)
         )
-    return given
+    return value
 
 
-def _requiring(made: T, requires_grad: bool) -> T:
+def _requiring(tensor: T, requires_grad: bool) -> T:
     if requires_grad:
-        check_differentiable(made._dtype)
-        made._requires_grad = True
-    return made
+        check_differentiable(tensor._dtype)
+        tensor._requires_grad = True
+    return tensor
 
 
 STRIDED = Layout.named("strided")
 
 
 def layout(self: Tensor) -> Layout:
-    """How the elements are arranged: every tensor of this runtime is strided."""
+    """Return the layout of the elements: every tensor of this runtime is strided."""
     return STRIDED
 
 
-# The operators that are asked, and what their kernels read.
+# The operators of the policies, and the functions that their kernels call.
 OPERATORS: tuple[tuple[str, Callable[[Tensor], Any]], ...] = (
     ("dim(Tensor self) -> int?", lambda self: len(self._shape)),
     ("sym_size(Tensor self) -> SymInt[]?", lambda self: [*self._shape]),
@@ -304,7 +310,7 @@ def _strides(tensor: Tensor) -> Ints:
     return contiguous_strides(tensor._shape) if place is None else place[2]
 
 
-# What replaces all that they read.
+# The operator that replaces all of these values.
 SET = "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)"
 EVERYWHERE = "CompositeExplicitAutograd"
 
@@ -325,30 +331,35 @@ def install_metadata(library: Library) -> None:
 
 
 def set_(self: Tensor, source: Tensor) -> Tensor:
-    """Have the elements of `source`, its shape and its strides, sharing memory.
+    """Use the elements, shape and strides of `source`, sharing memory.
 
-    Raises `NotReplaceable` for a view.
+    Raises:
+        NotReplaceable: the tensor is a view, or the tensors do not fit.
     """
     core.set__source_Tensor(self, source)
     return self
 
 
-# What a tensor's `_policy` is made of; sizes come with strides.
+# The bits of a tensor's `_policy`; sizes include strides.
 STRIDES, SIZES, DEVICE, LAYOUT = 1, 2, 4, 8
-# The answers to these are numbers, or whether something is so.
+# Answers to these are numbers, or booleans.
 COUNTS = STRIDES | SIZES
 
 WORDS: dict[str | None, int] = {None: 0, "strides": STRIDES, "sizes": COUNTS}
 
-# What kernels read of a tensor with elements: told something else, they would read
-# and write beside them.
+# Kernels read these of a tensor with elements: with other values they would access
+# memory outside of the tensor.
 _KERNELS_READ = ("shape", "dtype", "key_bits")
 
 
 def check_slots(cls: type, call: str) -> None:
-    """Refuse a class that replaces what kernels read.  Raises `SubclassError`."""
+    """Refuse a class that replaces an attribute that kernels read.
+
+    Raises:
+        SubclassError: the class defines such an attribute.
+    """
     for name in _KERNELS_READ:
-        # What a policy has put there asks the handler, and else Tensor.
+        # A property of a policy calls the handler, or else uses Tensor's attribute.
         own = getattr(cls, name)
         if own is not getattr(Tensor, name) and own is not ASKING.get(name):
             raise SubclassError(
@@ -360,34 +371,41 @@ def check_slots(cls: type, call: str) -> None:
             )
 
 
-def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
-    """Have the handler of a new tensor asked.  Raises `SubclassError`."""
+def set_policy(tensor: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
+    """Make the handler of a new tensor answer for its metadata.
+
+    Raises:
+        SubclassError: the policy is unknown.
+    """
     if not isinstance(sizes, str | None) or sizes not in WORDS:
         raise SubclassError(
             code="UnknownPolicy",
-            cls=type(made).__name__,
+            cls=type(tensor).__name__,
             found=str(sizes),
             known=tuple(word for word in WORDS if word is not None),
         )
     policy = WORDS[sizes] | (DEVICE if device else 0) | (LAYOUT if layout else 0)
     if policy:
-        apply_policy(made, policy)
+        apply_policy(tensor, policy)
 
 
-def apply_policy(made: Tensor, policy: int) -> None:
-    """Have the handler of a tensor asked, as `policy` says, a sum of the four above."""
-    kind = type(made)
+def apply_policy(tensor: Tensor, policy: int) -> None:
+    """Make the handler of a tensor answer for the metadata in `policy`, a sum of
+    bits.
+    """
+    kind = type(tensor)
     for name, asking in ASKING.items():
-        # Its own is put beside; that of a class between stays.
+        # Replace only attributes inherited from Tensor, not those of a class in
+        # between.
         if getattr_static(kind, name) is getattr_static(Tensor, name):
             setattr(kind, name, asking)
-    made._policy = policy
+    tensor._policy = policy
 
 
 def _answer(
     tensor: Tensor, bit: int, func: OperatorHandle, read: Callable[[Tensor], Any]
 ) -> Any:
-    # Of its class there may be tensors without a policy, and without a handler.
+    # The class may have tensors without a policy, and without a handler.
     if tensor.key_bits & PYTHON and getattr(tensor, "_policy", 0) & bit:
         answer = func(tensor)
         if answer is not None:
@@ -397,22 +415,28 @@ def _answer(
     return read(tensor)
 
 
-def _check_counts(tensor: Tensor, func: OperatorHandle, found: int | list[int]) -> None:
-    """Whether no size, stride, ... is negative.  Raises `SubclassError`."""
-    numbers = found if isinstance(found, list) else [found]
+def _check_counts(
+    tensor: Tensor, func: OperatorHandle, answer: int | list[int]
+) -> None:
+    """Check that sizes, strides and the like are not negative.
+
+    Raises:
+        SubclassError: a number is negative.
+    """
+    numbers = answer if isinstance(answer, list) else [answer]
     if min(numbers, default=0) < 0:
         raise SubclassError(
             code="WrongMetadata",
             cls=type(tensor).__name__,
             operator=str(func),
-            found=str(found),
+            found=str(answer),
         )
 
 
-def _asking(
+def _policy_attribute(
     name: str, bit: int, operator: str, convert: Callable[[Any], Any] | None = None
 ) -> tuple[str, Any]:
-    """The attribute `name` of a tensor, as a class with a policy has it."""
+    """Return the attribute `name` of a tensor for a class with a policy."""
     func, read = getattr(core, operator), _READ[operator]
 
     def ask(self: Tensor) -> Any:
@@ -421,14 +445,14 @@ def _asking(
 
     own = getattr_static(Tensor, name)
     if isinstance(own, property):
-        # What is refused to be set on a tensor is refused on this one, too.
+        # Keep the setter: a value that Tensor refuses is refused here too.
         return name, property(ask, own.fset, doc=own.__doc__)
     return name, wraps(own)(ask)
 
 
-def _asking_of_order() -> tuple[str, Any]:
-    """`is_contiguous`: of a format by the strides, of none as the handler says."""
-    name, ask = _asking("is_contiguous", STRIDES, "is_contiguous")
+def _policy_is_contiguous() -> tuple[str, Any]:
+    """Return `is_contiguous`: by the strides for a format, else by the handler."""
+    name, ask = _policy_attribute("is_contiguous", STRIDES, "is_contiguous")
 
     @wraps(Tensor.is_contiguous)
     def in_order(self: Tensor, memory_format: MemoryFormat | None = None) -> Any:
@@ -445,18 +469,18 @@ def _as_layout(answer: Layout | int) -> Layout:
 
 
 def element(tensor: Tensor) -> Any:
-    """The one element, as the handler gives it."""
+    """Return the one element, from the handler."""
     return core._local_scalar(tensor)
 
 
 def has_handler(tensor: Tensor) -> bool:
-    """Whether the tensor's class had a handler when the tensor was made."""
+    """Return True if the tensor's class had a handler when the tensor was created."""
     return bool(tensor.key_bits & PYTHON)
 
 
-# An import that is interrupted takes back what it has registered: it can be repeated.
+# An interrupted import withdraws its registrations, so that it can be repeated.
 with ExitStack() as undo:
-    # It lives as long as the default dispatcher does.
+    # It lives as long as the default dispatcher.
     LIBRARY = undo.enter_context(
         Library(NAMESPACE, "FRAGMENT", dispatcher=default_dispatcher(), origin=ORIGIN)
     )
@@ -467,19 +491,20 @@ with ExitStack() as undo:
     install("_make_wrapper_subclass", staticmethod(checked(make_wrapper_subclass)))
     install("as_subclass", checked(as_subclass))
     install("_python_dispatch", property(has_handler))
-    # What is put on a class; every other property of a tensor is computed from these.
+    # The attributes for a class; all other properties of a tensor are computed from
+    # these.
     ASKING: dict[str, Any] = dict(
         (
-            _asking("shape", SIZES, "sym_size", tuple),
-            _asking("ndim", SIZES, "dim"),
-            _asking("dim", SIZES, "dim"),
-            _asking("numel", SIZES, "sym_numel"),
-            _asking("offset", SIZES, "sym_storage_offset"),
-            _asking("storage_offset", SIZES, "sym_storage_offset"),
-            _asking("strides", STRIDES, "sym_stride", tuple),
-            _asking_of_order(),
-            _asking("device", DEVICE, "device"),
-            _asking("layout", LAYOUT, "layout", _as_layout),
+            _policy_attribute("shape", SIZES, "sym_size", tuple),
+            _policy_attribute("ndim", SIZES, "dim"),
+            _policy_attribute("dim", SIZES, "dim"),
+            _policy_attribute("numel", SIZES, "sym_numel"),
+            _policy_attribute("offset", SIZES, "sym_storage_offset"),
+            _policy_attribute("storage_offset", SIZES, "sym_storage_offset"),
+            _policy_attribute("strides", STRIDES, "sym_stride", tuple),
+            _policy_is_contiguous(),
+            _policy_attribute("device", DEVICE, "device"),
+            _policy_attribute("layout", LAYOUT, "layout", _as_layout),
         )
     )
     APPLY_POLICY.set(apply_policy)

@@ -1,27 +1,29 @@
 """Handling: from a call at the key Python to the handlers, and back to its results.
 
-This is the whole of it, for any schema; `runtime.torch_dispatch.fallback` does the
-same for most calls, sooner.
+This is the general way, for any schema; the fast paths of
+`runtime.torch_dispatch.fallback` do the same for most calls in less time.
 
-How it works: the first step knows no interpreter.  It finds the *context* that the call
-belongs to, which is that of the innermost mode, else that of the first argument that
-has one.  The second, in that context, asks the mode, and if that is not the one, the
-classes of the arguments, in the order that NumPy wrote down for `__array_function__`
-(NEP 18) and that torch shares.  The third makes the operator's result of the handler's.
+How it works: the first step does not depend on an interpreter. It finds the *context*
+of the call: that of the innermost mode, else that of the first argument that has one.
+The second step, in that context, calls the mode. If the mode declines, it calls the
+classes of the arguments, in the order that NumPy defined for `__array_function__` (NEP
+18) and that torch shares. The third step converts the handler's result to the
+operator's.
 
 Rules:
-- a mode is off the stack while it is asked; with the last one the keys that modes
-  include go, too; classes are asked with the modes back on the stack;
-- a handler leaves the stack of modes as it was, or it is put back and that is an error;
-- tensors are looked for where the schema has a tensor or any list; what stands in
-  tuples and dicts is not found.  One tensor of each class is asked; a class stands
-  before the first one that it derives from, else in the order of the arguments;
-- every handler gets arguments of its own: what one does to them no other sees; a number
-  that was given for a tensor, as in `x * 2`, is shown as that number;
-- an operator whose results are the arguments that it wrote to returns these very
-  objects, whatever its handler made of them; other results convert as those of any
-  Python kernel, and one that does not fit names the handler;
-- a view that a handler made as a wrapper of its own counts its versions together with
+- a mode is off the stack during its call; without the last one the keys that modes
+  include are off too; classes are called with the modes back on the stack;
+- a handler must leave the stack of modes unchanged; otherwise it is restored, and that
+  is an error;
+- tensors are searched where the schema has a tensor or any list, but not inside tuples
+  and dicts. One tensor of each class is called; a class precedes the first one that it
+  derives from, else classes follow the order of the arguments;
+- every handler gets separate arguments: its changes are invisible to the others; a
+  number in place of a tensor, as in `x * 2`, is passed as that number;
+- an operator whose results are its written arguments returns these very objects,
+  whatever its handler returned; other results are converted like those of any Python
+  kernel, and an error for a wrong result names the handler;
+- a view that a handler created as a separate wrapper shares its version counter with
   the argument that it shows.
 """
 
@@ -59,7 +61,9 @@ Overloaded = list[Any]
 
 
 def collector(schema: Schema) -> Callable[[Sequence[Any]], Overloaded]:
-    """The function from all arguments to those with handlers, in order of asking."""
+    """Return the function that selects the arguments with handlers, in calling
+    order.
+    """
     places = tuple(
         (place, is_list(argument.type))
         for place, argument in enumerate(schema.arguments)
@@ -82,7 +86,7 @@ def collector(schema: Schema) -> Callable[[Sequence[Any]], Overloaded]:
 
 
 def insert(overloaded: Overloaded, tensor: Any) -> None:
-    """Put a tensor where it belongs, if none of its class is there."""
+    """Insert a tensor at its place in the calling order, if its class is new."""
     kind = type(tensor)
     for each in overloaded:
         if type(each) is kind:
@@ -95,15 +99,16 @@ def insert(overloaded: Overloaded, tensor: Any) -> None:
 
 
 def is_list(kind: Type) -> bool:
-    """Whether a type is that of a list, or of an optional one."""
+    """Return True if a type is a list, or an optional list."""
     return isinstance(unwrap_optional(kind), ListType)
 
 
 class Handling:
-    """How the calls of one operator are handled; made for its entry once.
+    """The handling of one operator's calls; created for its entry once.
 
-    `operator()` gives the handle that handlers see, `rules` are those of the entry;
-    `numbers` says that the operator takes numbers for tensors: handlers get them so.
+    `operator()` returns the handle that handlers receive, `rules` are those of the
+    entry; `numbers` is True if the operator accepts numbers for tensors: handlers get
+    the numbers.
     """
 
     __slots__ = ("_overloaded", "_rules", "finish", "operator", "strip")
@@ -122,79 +127,85 @@ class Handling:
         self.finish = finisher(schema)
 
     def handle(self, *arguments: Any) -> Any:
-        """Ask the innermost mode, then the classes; the operator's result."""
+        """Call the innermost mode, then the classes; return the operator's result."""
         stack, view, before = STATE.stack, LOCAL.view, STATE.context
-        found = self._overloaded(arguments)
+        overloaded = self._overloaded(arguments)
         func = self.operator()
-        STATE.context = _context(func, stack, found, arguments)
+        STATE.context = _context(func, stack, overloaded, arguments)
         try:
             if stack:
                 mode = stack[-1].mode
                 rest = STATE.stack = stack[:-1]
                 LOCAL.view = inside(view) if rest else inside_last(view)
-                types = tuple(map(type, found))
+                types = tuple(map(type, overloaded))
                 by = self._by(mode)
-                result = self._asked(by, mode, func, types, arguments)
+                result = self._call_handler(by, mode, func, types, arguments)
                 check_stack(by, rest)
                 if result is not NotImplemented:
                     return self.finish(result, arguments, by)
             STATE.stack, LOCAL.view = stack, inside(view)
-            return self._classes(func, found, arguments)
+            return self._classes(func, overloaded, arguments)
         finally:
             STATE.stack = stack
             LOCAL.view = view
             STATE.context = before
 
-    def _classes(self, func: Any, found: Overloaded, arguments: Any) -> Any:
-        """Ask the classes of the arguments, one after the other."""
-        stack, types = STATE.stack, tuple(map(type, found))
-        for tensor in found:
+    def _classes(self, func: Any, overloaded: Overloaded, arguments: Any) -> Any:
+        """Call the handlers of the arguments' classes, one after the other."""
+        stack, types = STATE.stack, tuple(map(type, overloaded))
+        for tensor in overloaded:
             by = self._by(tensor)
-            result = self._asked(by, type(tensor), func, types, arguments)
+            result = self._call_handler(by, type(tensor), func, types, arguments)
             check_stack(by, stack)
             if result is not NotImplemented:
                 return self.finish(result, arguments, by)
-        raise _not_implemented(func, stack, found)
+        raise _not_implemented(func, stack, overloaded)
 
     def refused(self, *arguments: Any) -> Any:
-        """Go on where the first handler returned NotImplemented.
+        """Continue after the first handler returned NotImplemented.
 
         That was the innermost mode's, or else that of the one class of the arguments.
         """
         stack, view, before = STATE.stack, LOCAL.view, STATE.context
-        func, found = self.operator(), self._overloaded(arguments)
+        func, overloaded = self.operator(), self._overloaded(arguments)
         if not stack:
-            raise _not_implemented(func, stack, found)
+            raise _not_implemented(func, stack, overloaded)
         LOCAL.view = inside(view)
         try:
-            return self._classes(func, found, arguments)
+            return self._classes(func, overloaded, arguments)
         finally:
             STATE.stack = stack
             LOCAL.view = view
             STATE.context = before
 
-    def _by(self, asked: Any) -> Any:
-        """The rule of the class of a mode or tensor, or the mode or tensor itself."""
+    def _by(self, subject: Any) -> Any:
+        """Return the rule of the class of a mode or tensor, or the mode or tensor
+        itself.
+        """
         for rule in self._rules:
-            if rule.cls is type(asked):
+            if rule.cls is type(subject):
                 return rule
-        return asked
+        return subject
 
-    def _asked(
+    def _call_handler(
         self, handler: Any, subject: Any, func: Any, types: Any, arguments: Any
     ) -> Any:
-        """The result of a handler, or of a rule, which is given the mode or class."""
-        given, by_name = self.strip(*arguments)
+        """Return the result of a handler, or of a rule, which receives the mode or
+        class.
+        """
+        args, by_name = self.strip(*arguments)
         if isinstance(handler, ClassRule):
-            return handler.function(subject, func, types, given, by_name)
-        return handler.__torch_dispatch__(func, types, given, by_name)
+            return handler.function(subject, func, types, args, by_name)
+        return handler.__torch_dispatch__(func, types, args, by_name)
 
 
 def check_stack(handler: Any, expected: Any) -> None:
-    """Whether the modes are those that a handler was called with.
+    """Check that the modes on the stack are those before the handler's call.
 
-    They are after it has entered one and left it again, in another tuple.  Raises
-    `ModeStackError`.
+    A handler that entered a mode and left it again changes the tuple, not the modes.
+
+    Raises:
+        ModeStackError: the stack has changed.
     """
     if STATE.stack is expected or same_modes(STATE.stack, expected):
         return
@@ -206,43 +217,46 @@ def check_stack(handler: Any, expected: Any) -> None:
     )
 
 
-def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
-    """The context that a call belongs to.
+def _context(func: Any, stack: Any, overloaded: Overloaded, arguments: Any) -> Any:
+    """Return the context that a call belongs to.
 
-    Raises `HandlerError` and `ContextError`.
+    Raises:
+        HandlerError: there is neither a mode nor a tensor with a handler.
+        ContextError: the tensors belong to different contexts, or it is closed.
     """
-    if not (stack or found):
+    if not (stack or overloaded):
         raise HandlerError(code="NothingToHandle", operator=str(func))
-    # A tensor whose keys were set by hand has no context.
+    # A tensor whose keys were set by hand does not have a context.
     here = STATE.context
-    context = stack[-1].context if stack else getattr(found[0], "_context", here)
+    context = stack[-1].context if stack else getattr(overloaded[0], "_context", here)
     if OTHERS:
-        # Of a class that two tensors have, only the first one is in `found`.
+        # If two tensors share a class, only the first one is in `overloaded`.
         check_contexts(context, arguments, lambda: func)
     return context
 
 
-def _not_implemented(func: Any, stack: Any, found: Overloaded) -> HandlerError:
+def _not_implemented(func: Any, stack: Any, overloaded: Overloaded) -> HandlerError:
     modes = (f"the mode {mode_name(stack[-1].mode)}",) if stack else ()
-    classes = tuple(f"the class {type(each).__name__}" for each in found)
+    classes = tuple(f"the class {type(each).__name__}" for each in overloaded)
     return HandlerError(
         code="NoImplementation", operator=str(func), asked=(*modes, *classes)
     )
 
 
-# (what the handler returned, all arguments, the mode or tensor) -> the result
+# Arguments: the handler's return value, all arguments, the mode or tensor. Returns the
+# result.
 Finish = Callable[[Any, Sequence[Any], Any], Any]
 
 
 def handler_name(handler: Any) -> str:
-    """The handler of a tensor or a mode, or a rule, as errors name it."""
+    """Return the name of the handler of a tensor or mode, or of a rule, for errors."""
     if isinstance(handler, ClassRule):
         return f"the rule of {handler.cls.__qualname__}, {handler.debug}"
     return f"{type(handler).__qualname__}.__torch_dispatch__"
 
 
 def finisher(schema: Schema) -> Finish:
-    """The function that makes the operator's result of a handler's."""
+    """Return the function that converts a handler's result to the operator's."""
     convert = returner(schema)
 
     def converted(value: Any, handler: Any) -> Any:
@@ -251,10 +265,10 @@ def finisher(schema: Schema) -> Finish:
         except KernelError as error:
             problem = _problem(error)
         else:
-            found = _foreign(result)
-            if not found:
+            foreign = _foreign(result)
+            if not foreign:
                 return result
-            problem = f"{found}, which has keys and is no tensor"
+            problem = f"{foreign}, which has keys but is not a tensor"
         raise HandlerError(
             code="WrongHandlerResult",
             handler=handler_name(handler),
@@ -282,13 +296,13 @@ def _identical(written: tuple[int, ...], converted: Callable[..., Any]) -> Finis
 
 
 def _counting(
-    shown: tuple[tuple[int, int], ...], single: bool, converted: Callable[..., Any]
+    views_of: tuple[tuple[int, int], ...], single: bool, converted: Callable[..., Any]
 ) -> Finish:
-    """Wrappers that show an argument's memory count their versions with it."""
+    """Make wrappers that show an argument's memory share its version counter."""
 
     def finish(value: Any, arguments: Sequence[Any], handler: Any) -> Any:
         result = converted(value, handler)
-        for argument, number in shown:
+        for argument, number in views_of:
             origin = arguments[argument]
             if not isinstance(origin, Tensor):
                 continue
@@ -306,7 +320,7 @@ def _counting(
 
 
 def _foreign(result: Any) -> str:
-    """A value that has keys and is no tensor, such as a class of tensors; or ""."""
+    """Return the text of a value that has keys but is not a tensor; or ""."""
     if isinstance(result, (list, tuple)):
         return next(filter(None, map(_foreign, result)), "")
     if isinstance(result, Tensor) or not hasattr(result, "key_bits"):
@@ -315,10 +329,10 @@ def _foreign(result: Any) -> str:
 
 
 def _problem(error: KernelError) -> str:
-    """The misfit that an error of a kernel tells, as one of a handler."""
-    found, expected = error.found, error.expected
+    """Return the problem in a kernel's error, worded for a handler."""
+    actual, expected = error.found, error.expected
     if error.code == "WrongReturnCount":
-        noun = "value" if found == 1 else "values"
-        return f"{found} {noun}; the operator has {expected}"
+        noun = "value" if actual == 1 else "values"
+        return f"{actual} {noun}; the operator has {expected}"
     where = "" if error.position is None else f" at position {error.position}"
-    return f"{found} {error.value}{where}; {expected} belongs there"
+    return f"{actual} {error.value}{where}; {expected} belongs there"

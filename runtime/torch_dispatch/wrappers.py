@@ -1,8 +1,8 @@
-"""Classes of tensors: which are refused, and what a class of wrappers defines.
+"""Classes of tensors: the check of a class, and the protocol of wrapper classes.
 
-A class whose tensors have a handler is looked at before there are tensors of it
-(`check_class`).  A *wrapper* has other tensors inside.  Others, which know nothing of
-its class, walk through it if that defines
+A class whose tensors have a handler is checked before its first tensor is created
+(`check_class`). A *wrapper* contains other tensors. Code that does not know its class
+can process the wrapper if the class defines
 
     def __tensor_flatten__(self):             # the attributes with tensors, a context
         return ["values", "scale"], self.axis
@@ -11,27 +11,28 @@ its class, walk through it if that defines
     def __tensor_unflatten__(tensors, context, size, strides):
         return Scaled(tensors["values"], tensors["scale"], context)
 
-`flatten` takes a wrapper apart down to tensors that are none, however they are nested;
-`unflatten` puts one together of such tensors.  Both check what the class gives.  A
-context says all that the tensors do not, and should be comparable: wrappers whose plans
-are equal differ in their tensors only.
+`flatten` decomposes a wrapper, however nested, down to tensors that are not wrappers;
+`unflatten` rebuilds a wrapper from such tensors. Both check the results of the class. A
+context holds all data that the tensors do not, and should be comparable: wrappers with
+equal plans differ only in their tensors.
 
 `return_and_correct_aliasing` is the last line of a wrapper's handler:
 
     out = wrap(func(*unwrap(args), **unwrap(kwargs)))
     return return_and_correct_aliasing(func, args, kwargs, out)
 
-A wrapper that a handler makes is a tensor of its own, also where the operator returns a
-view of its argument, or the argument itself.  In three steps (the same as upstream's):
+A wrapper that a handler creates is a separate tensor, also where the operator returns a
+view of its argument, or the argument itself. The correction has three steps (the same
+as upstream's):
 
 1. a result that shows an argument that is not written to gets its storage; shape and
    strides stay those of the result;
-2. an operator with the tag `inplace_view` changed the shape of what is wrapped; it is
-   run once more on the wrapper itself, which has no elements that could change twice;
-3. results that *are* arguments that were written to become these very objects.
+2. an operator with the tag `inplace_view` changed the shape of the wrapped tensor; it
+   is run once more on the wrapper itself, which has no elements to change twice;
+3. results that *are* written arguments are replaced by these very objects.
 
-Arguments are found by the live schema of the operator, however they were passed; what
-its results share is worked out once, and kept with the reading of its definition.
+The live schema of the operator finds the arguments, however they were passed; the
+sharing of its results is computed once, and cached with the reading of its definition.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,12 +51,12 @@ from everyorder.runtime.torch_dispatch.modes import no_dispatch
 
 
 def check_class(cls: type, call: str) -> None:
-    """Whether tensors can be made of `cls`; `call` is what makes them.
+    """Check that tensors of `cls` can be created; `call` names the creating function.
 
     Raises:
-        SubclassError: it is no subclass of Tensor.
-        HandlerError: its handler is no function.
-        HandlerError: its handler is no classmethod.
+        SubclassError: it is not a subclass of Tensor.
+        HandlerError: its handler is not a function.
+        HandlerError: its handler is not a classmethod.
     """
     if not isinstance(cls, type) or not issubclass(cls, Tensor) or cls is Tensor:
         is_class = isinstance(cls, type)
@@ -73,7 +74,7 @@ def check_class(cls: type, call: str) -> None:
             handler=f"{cls.__qualname__}.__torch_dispatch__",
             found=describe_value(handler),
         )
-    # A classmethod is bound; what is not may still be a staticmethod.
+    # A classmethod is bound; an unbound function may still be a staticmethod.
     if type(handler) is FunctionType and isinstance(
         getattr_static(cls, "__torch_dispatch__"), FunctionType
     ):
@@ -89,14 +90,14 @@ Ints = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class WrapperPlan:
-    """How a wrapper is put together.
+    """The data to rebuild a wrapper from tensors.
 
     Attributes:
         cls: the class of the wrapper.
-        names: of its attributes that hold tensors.
-        context: whatever else the class wants to know.
+        names: the attributes that hold tensors.
+        context: the other data of the class.
         size, strides: those of the wrapper.
-        inner: for each name the plan of what it holds; None for no wrapper.
+        inner: for each name the plan of its value; None if that is not a wrapper.
     """
 
     cls: type[Tensor]
@@ -108,24 +109,24 @@ class WrapperPlan:
 
     @property
     def count(self) -> int:
-        """The tensors that a wrapper is put together from."""
+        """Return the number of tensors in a flattened wrapper."""
         return sum(1 if plan is None else plan.count for plan in self.inner)
 
 
 class Flattened(NamedTuple):
-    """A wrapper taken apart: tensors that are no wrappers, in order, and the plan."""
+    """A flattened wrapper: tensors that are not wrappers, in order, and the plan."""
 
     tensors: tuple[Tensor, ...]
     plan: WrapperPlan
 
 
 def is_traceable_wrapper_subclass(value: object) -> bool:
-    """Whether it is a tensor of a subclass that has both methods of the protocol."""
+    """Return True for a tensor of a subclass that has both methods of the protocol."""
     return isinstance(value, Tensor) and is_traceable_wrapper_subclass_type(type(value))
 
 
 def is_traceable_wrapper_subclass_type(cls: type) -> bool:
-    """Whether tensors of that class can be taken apart and put together."""
+    """Return True if tensors of that class can be flattened and rebuilt."""
     return (
         issubclass(cls, Tensor)
         and cls is not Tensor
@@ -134,22 +135,22 @@ def is_traceable_wrapper_subclass_type(cls: type) -> bool:
 
 
 def flatten(wrapper: Tensor) -> Flattened:
-    """The tensors inside of a wrapper, and in the wrappers inside of it.
+    """Return the tensors inside of a wrapper, and in the wrappers inside of it.
 
     Raises:
         SubclassError: its class lacks the protocol, or half of it.
-        SubclassError: `__tensor_flatten__` gave no names, or names of no tensors.
+        SubclassError: `__tensor_flatten__` returned no names, or names of other values.
     """
     plan, tensors = _flatten(wrapper)
     return Flattened(tuple(tensors), plan)
 
 
 def unflatten(tensors: Sequence[Tensor], plan: WrapperPlan) -> Any:
-    """The wrapper that the plan makes of these tensors.
+    """Return the wrapper that the plan builds from these tensors.
 
     Raises:
-        SubclassError: the plan is for more or fewer.
-        SubclassError: `__tensor_unflatten__` made another class or another shape.
+        SubclassError: the plan is for another number of tensors.
+        SubclassError: `__tensor_unflatten__` returned another class or another shape.
     """
     if len(tensors) != plan.count:
         raise SubclassError(
@@ -172,8 +173,8 @@ def _flatten(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
     for name in names:
         value = getattr(wrapper, name, None)
         if not isinstance(value, Tensor):
-            shown = f"the name {name!r}, which is no attribute with a tensor"
-            raise _wrong_parts(wrapper, shown)
+            problem = f"the name {name!r}, which is not an attribute with a tensor"
+            raise _wrong_parts(wrapper, problem)
         if value is wrapper:
             raise _wrong_parts(wrapper, f"the name {name!r}, which is itself")
         if is_traceable_wrapper_subclass(value):
@@ -190,7 +191,7 @@ def _flatten(wrapper: Tensor) -> tuple[WrapperPlan, list[Tensor]]:
 
 
 def _parts(wrapper: Any) -> tuple[tuple[str, ...], Any]:
-    """The names and the context that `__tensor_flatten__` gives, checked."""
+    """Return the checked names and the context from `__tensor_flatten__`."""
     parts = wrapper.__tensor_flatten__()
     if not isinstance(parts, (list, tuple)):
         raise _wrong_parts(wrapper, f"a {type(parts).__name__}")
@@ -201,44 +202,46 @@ def _parts(wrapper: Any) -> tuple[tuple[str, ...], Any]:
         raise _wrong_parts(wrapper, f"a {type(names).__name__} for the names")
     for name in names:
         if not isinstance(name, str):
-            shown = f"a {type(name).__name__} for the name of an attribute"
-            raise _wrong_parts(wrapper, shown)
+            problem = f"a {type(name).__name__} for the name of an attribute"
+            raise _wrong_parts(wrapper, problem)
     return tuple(names), context
 
 
-def _wrong_parts(wrapper: object, found: str) -> SubclassError:
-    return SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=found)
+def _wrong_parts(wrapper: object, problem: str) -> SubclassError:
+    return SubclassError(code="WrongParts", cls=type(wrapper).__name__, found=problem)
 
 
 def _put_together(tensors: Iterator[Tensor], plan: WrapperPlan) -> Any:
-    given = {
+    tensors_by_name = {
         name: next(tensors) if inner is None else _put_together(tensors, inner)
         for name, inner in zip(plan.names, plan.inner, strict=True)
     }
     kind: Any = plan.cls
-    made = kind.__tensor_unflatten__(given, plan.context, plan.size, plan.strides)
-    if type(made) is not kind:
+    wrapper = kind.__tensor_unflatten__(
+        tensors_by_name, plan.context, plan.size, plan.strides
+    )
+    if type(wrapper) is not kind:
         raise SubclassError(
             code="WrongWhole",
             cls=kind.__name__,
             expected=f"a `{kind.__name__}`",
-            found=f"a `{type(made).__name__}`",
+            found=f"a `{type(wrapper).__name__}`",
         )
-    if made.shape != plan.size:
+    if wrapper.shape != plan.size:
         raise SubclassError(
             code="WrongWhole",
             cls=kind.__name__,
             expected=f"one of shape {plan.size}",
-            found=f"one of shape {made.shape}",
+            found=f"one of shape {wrapper.shape}",
         )
-    return made
+    return wrapper
 
 
 class SharedMemory(NamedTuple):
     """The memory that the results of a schema share with its arguments, by places.
 
     `shown`: pairs of an argument that is not written to and a result that shows it.
-    `written`: the arguments that results are, as these were written to.
+    `written`: the written arguments that are results.
     """
 
     shown: tuple[tuple[int, int], ...]
@@ -251,11 +254,11 @@ def return_and_correct_aliasing(
     kwargs: Mapping[str, Any] | None,
     out: Any,
 ) -> Any:
-    """The result of a handler for `func(*args, **kwargs)`, made of `out`.
+    """Return the result of a handler for `func(*args, **kwargs)`, corrected from `out`.
 
     Raises:
-        HandlerError: a wrapper's view is of another class than the wrapper.
-        HandlerError: `out` is not what the operator returns.
+        HandlerError: a wrapper's view has another class than the wrapper.
+        HandlerError: `out` does not fit the operator's returns.
         HandlerError: some results are written arguments and others are not, or an
             operator that changes the shape of its arguments changes several.
         CallError: the arguments do not fit the schema.
@@ -283,9 +286,10 @@ def return_and_correct_aliasing(
 
 
 def correctable_aliases(schema: Schema) -> SharedMemory:
-    """The aliases of a schema that results can be corrected by.
+    """Return the aliases of a schema, if results can be corrected by them.
 
-    Raises `HandlerError`.
+    Raises:
+        HandlerError: only some of the results are written arguments.
     """
     aliases = aliases_of(schema)
     if aliases.written and len(aliases.written) != len(schema.returns):
@@ -299,18 +303,18 @@ def correctable_aliases(schema: Schema) -> SharedMemory:
 
 
 def aliases_of(schema: Schema) -> SharedMemory:
-    """The memory that the results of a schema share with its arguments."""
-    shown, written = [], []
+    """Return the memory that the results of a schema share with its arguments."""
+    views, written = [], []
     for number, result in enumerate(schema.returns):
         for place, argument in enumerate(schema.arguments):
             if argument.sets_before.isdisjoint(result.sets_before):
                 continue
             if not argument.is_write:
-                shown.append((place, number))
+                views.append((place, number))
             elif result.is_write:
                 written.append(place)
                 break
-    return SharedMemory(tuple(shown), tuple(written))
+    return SharedMemory(tuple(views), tuple(written))
 
 
 def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:
@@ -319,15 +323,15 @@ def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:
         return (out,)
     if not isinstance(out, (list, tuple)) or len(out) != count:
         several = isinstance(out, (list, tuple))
-        found = f"{len(out)} of them" if several else f"a {type(out).__name__}"
+        actual = f"{len(out)} of them" if several else f"a {type(out).__name__}"
         raise HandlerError(
-            code="WrongResultCount", operator=str(func), expected=count, found=found
+            code="WrongResultCount", operator=str(func), expected=count, found=actual
         )
     return out
 
 
 def _share(func: OperatorHandle, name: str, argument: Any, result: Any) -> None:
-    """Put `result` on the storage of `argument`, its shape and strides as they are."""
+    """Put `result` on the storage of `argument`, keeping its shape and strides."""
     if not isinstance(argument, Tensor) or not isinstance(result, Tensor):
         return
     wrappers = map(is_traceable_wrapper_subclass, (argument, result))
@@ -351,7 +355,7 @@ def _reshape(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> None:
-    """Have an operator that changes the shape of its argument change the wrapper's."""
+    """Apply an operator that changes the shape of its argument to the wrapper too."""
     changed = [
         value
         for argument, value in zip(schema.arguments, values, strict=False)

@@ -1,4 +1,4 @@
-"""Upstream's paths, for what programs import by them and has another home here."""
+"""Modules at torch's paths whose contents are defined elsewhere in this package."""
 
 from everyorder.runtime.utils import _python_dispatch, _pytree
 

@@ -1,4 +1,4 @@
-"""Dispatch to Python, by upstream's path and names; see `runtime.python_dispatch`."""
+"""Dispatch to Python under torch's path and names; see `runtime.torch_dispatch`."""
 
 from everyorder.runtime.torch_dispatch import (
     TorchDispatchMode,

@@ -1,10 +1,10 @@
-"""Trees: lists, tuples and dicts within each other, and what lies at their ends.
+"""Trees: nested lists, tuples and dicts, and their leaves.
 
-Lists, tuples, named tuples, dicts, ordered and default dicts and deques are nodes, of
-exactly these classes or registered ones; all else is a leaf, None included.  A dict's
-children come in its own order.  A tree that is put together again has the classes it
-was taken apart from; trees that are mapped together must have one structure.  The names
-are upstream's.
+Nodes are lists, tuples, named tuples, dicts, ordered and default dicts and deques, of
+exactly these classes or registered ones; every other object is a leaf, including None.
+A dict's children are in its own order.  An unflattened tree has the classes of the
+flattened one; trees that are mapped together must have one structure.  The names are
+torch's.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -16,13 +16,13 @@ from everyorder.runtime.errors.tensor import UnfitValue
 
 Leaves = list[Any]
 IsLeaf = Callable[[Any], bool]
-# What a node's children are, and what else it takes to make it again.
+# The children of a node, and the context that rebuilds it from them.
 Apart = tuple[Iterable[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TreeSpec:
-    """The structure of a tree: of a leaf, `kind` is None and there are no children."""
+    """The structure of a tree; a leaf has the kind None and no children."""
 
     kind: type | None
     context: Any
@@ -30,13 +30,13 @@ class TreeSpec:
 
     @property
     def num_leaves(self) -> int:
-        """How many leaves a tree of this structure has."""
+        """Return the number of leaves of a tree of this structure."""
         if self.kind is None:
             return 1
         return sum(child.num_leaves for child in self.children)
 
     def is_leaf(self) -> bool:
-        """Whether the tree is a single leaf."""
+        """Return True if the tree is a single leaf."""
         return self.kind is None
 
 
@@ -50,7 +50,7 @@ class _Node:
 
 
 def _items(kind: Callable[..., Any]) -> _Node:
-    """A mapping, made again by `kind` from pairs."""
+    """Return the node functions of a mapping that `kind` builds from pairs."""
     return _Node(
         lambda tree: (tree.values(), tuple(tree)),
         lambda children, keys: kind(zip(keys, children, strict=True)),
@@ -79,25 +79,26 @@ def register_pytree_node(
     flatten_fn: Callable[[Any], Apart],
     unflatten_fn: Callable[[Iterable[Any], Any], Any],
 ) -> None:
-    """Have a class be a node: `flatten_fn(tree)` gives (children, context).
+    """Register a class as a node: `flatten_fn(tree)` returns (children, context).
 
-    Raises `UnfitValue` for a class that is one.
+    Raises:
+        UnfitValue: the class is registered already.
     """
     if cls in _NODES:
         raise UnfitValue(
             asked="register_pytree_node",
             found=f"the class {cls.__name__}",
-            fits="a class that is no node yet",
+            fits="a class that is not a node yet",
         )
     _NODES[cls] = _Node(flatten_fn, unflatten_fn)
 
 
 def _node_of(tree: Any) -> _Node | None:
     kind = type(tree)
-    found = _NODES.get(kind)
-    if found is None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    node = _NODES.get(kind)
+    if node is None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _Node(lambda tree: (tree, None), lambda children, _: kind(*children))
-    return found
+    return node
 
 
 def _walk(tree: Any, is_leaf: IsLeaf | None, leaves: Leaves) -> TreeSpec:
@@ -111,24 +112,25 @@ def _walk(tree: Any, is_leaf: IsLeaf | None, leaves: Leaves) -> TreeSpec:
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[Leaves, TreeSpec]:
-    """The leaves of a tree, in order, and its structure."""
+    """Return the leaves of a tree, in order, and its structure."""
     leaves: Leaves = []
     return leaves, _walk(tree, is_leaf, leaves)
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The tree of a structure with these leaves.
+    """Return the tree of a structure with these leaves.
 
-    Raises `UnfitValue` for another number of them.
+    Raises:
+        UnfitValue: the number of leaves is not that of the structure.
     """
-    given = list(leaves)
-    if len(given) != treespec.num_leaves:
+    values = list(leaves)
+    if len(values) != treespec.num_leaves:
         raise UnfitValue(
             asked="tree_unflatten",
-            found=f"{len(given)} leaves",
+            found=f"{len(values)} leaves",
             fits=f"{treespec.num_leaves}, as the structure has",
         )
-    return _built(treespec, iter(given))
+    return _built(treespec, iter(values))
 
 
 def _built(spec: TreeSpec, leaves: Iterator[Any]) -> Any:
@@ -140,21 +142,22 @@ def _built(spec: TreeSpec, leaves: Iterator[Any]) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> Leaves:
-    """The leaves of a tree, in order."""
+    """Return the leaves of a tree, in order."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeSpec:
-    """The structure of a tree."""
+    """Return the structure of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None
 ) -> Any:
-    """A tree of what the function gives for each leaf, and those beside it in `rests`.
+    """Return a tree of the function's results for the leaves of `tree` and `rests`.
 
-    Raises `UnfitValue` where the structures differ.
+    Raises:
+        UnfitValue: the structures differ.
     """
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves]
@@ -173,7 +176,7 @@ def tree_map(
 def tree_map_(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None
 ) -> Any:
-    """Call the function for each leaf; returns the tree."""
+    """Call the function for each leaf; return the tree."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
@@ -184,21 +187,21 @@ def tree_map_only(
     tree: Any,
     is_leaf: IsLeaf | None = None,
 ) -> Any:
-    """As `tree_map`, of the leaves of these classes, or that a predicate is true of."""
+    """Map the leaves that are of these classes, or for which a predicate is true."""
 
     def changed(leaf: Any) -> Any:
         classes = isinstance(kinds, (type, tuple))
-        chosen = isinstance(leaf, kinds) if classes else kinds(leaf)  # type: ignore[arg-type,operator]  # as said
+        chosen = isinstance(leaf, kinds) if classes else kinds(leaf)  # type: ignore[arg-type,operator]  # by `kinds`
         return func(leaf) if chosen else leaf
 
     return tree_map(changed, tree, is_leaf=is_leaf)
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any) -> bool:
-    """Whether a leaf is one of which the predicate is true."""
+    """Return True if the predicate is true of any leaf."""
     return any(map(pred, tree_leaves(tree)))
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any) -> bool:
-    """Whether the predicate is true of all leaves."""
+    """Return True if the predicate is true of all leaves."""
     return all(map(pred, tree_leaves(tree)))

@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,6 +222,76 @@ def test_who_holds_a_long_lock_may_fork() -> None:
     with _held(LOADING):
         assert not _take(LOADING)
     assert _take(LOADING)
+
+
+@needs_fork
+def test_a_fork_needs_no_order_of_long_locks() -> None:
+    """The other thread holds the second one, and then takes the first one."""
+    first, second = locks._AWAITED[:2]
+    holds_second, forks = threading.Event(), threading.Event()
+    acquired: list[bool] = []
+
+    def take_both() -> None:
+        with second:
+            holds_second.set()
+            assert forks.wait(60)
+            # After this pause the fork waits for `second`.
+            threading.Event().wait(0.2)
+            if first.acquire(timeout=5):
+                first.release()
+                acquired.append(True)
+
+    thread = threading.Thread(target=take_both, daemon=True)
+    thread.start()
+    assert holds_second.wait(60)
+    forks.set()
+    assert in_child(lambda: _take(first) and _take(second))
+    thread.join(60)
+    assert acquired == [True]
+
+
+COMPILING = """
+import os, sys, threading, time, faulthandler, warnings
+from everyorder.runtime import Tensor, jit, tensor
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+def program():
+    def f(x: Tensor) -> Tensor:
+        return x * x + x.sin().sum()
+    return f
+
+def compile_again():
+    while True:
+        jit.script(program())(tensor([1.0]))
+
+jit.script(program())(tensor([1.0]))
+sys.setswitchinterval(1e-5)
+threading.Thread(target=compile_again, daemon=True).start()
+faulthandler.dump_traceback_later(60, exit=True)
+end = time.monotonic() + 5
+while time.monotonic() < end:
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+os._exit(0)
+"""
+
+
+@needs_fork
+def test_a_process_forks_while_another_thread_compiles(tmp_path: Path) -> None:
+    """A program needs its source, so it is a file."""
+    file = tmp_path / "compiling.py"
+    file.write_text(COMPILING)
+    process = subprocess.run(
+        [sys.executable, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        env=unmeasured(),
+    )
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 def test_locks_are_not_kept_for_forks() -> None:

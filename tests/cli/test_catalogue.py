@@ -413,7 +413,7 @@ def test_modules_are_looked_for_at_the_end_in_the_mode_append(
 def test_a_file_that_is_no_module(project: Project) -> None:
     project.write("notes.txt", "text")
     [broken] = load(("notes.txt",)).broken
-    assert broken.reason == "ImportError: notes.txt is no Python file"
+    assert broken.reason == "ImportError: notes.txt is not a Python file"
 
 
 def test_nearest_knows_paths_and_names() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from everyorder.harness.base.errors import NotFound, ProcessError
 from everyorder.harness.cli import runner as crews
-from everyorder.harness.cli.runner import Advanced, ChildPool, FinishedTask, Started
+from everyorder.harness.cli.display import Advanced, FinishedTask, Started
+from everyorder.harness.cli.runner import ChildPool
 from everyorder.harness.cli.task import (
     ExploreOptions,
     Listing,
@@ -296,7 +297,7 @@ def test_no_child_is_left(project: Project) -> None:
         assert not Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_where_nothing_can_be_forked(project: Project) -> None:
     with ChildPool(EFFORT, fork=False) as pool:
         found = outcomes(pool, pool.load(()), 2)

@@ -231,7 +231,7 @@ class Command:
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 @pytest.mark.parametrize(
-    "moments", [4, pytest.param(10, marks=pytest.mark.long, id="10")]
+    "moments", [4, pytest.param(10, marks=pytest.mark.slow, id="10")]
 )
 def test_at_any_moment_nothing_is_left(
     project: Project, tmp_path: Path, moments: int

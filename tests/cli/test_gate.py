@@ -44,8 +44,8 @@ PROVEN = """\
 proven: for histories of any length, in one thread and one process, if nothing
   tells equal states apart (ids, addresses, orders of sets, hashes that changed,
   clocks, caches of the standard library)
-* assumes: fingerprint= tells the whole state (sound)
-* assumes: the undo handles hold no state of their own (sound)
+* assumes: fingerprint= returns the whole state (sound)
+* assumes: the undo handles have no state (sound)
 
 """
 
@@ -60,8 +60,7 @@ COVERED = """\
 guarantee: sca:2: every 2 steps were added, and removed, in every order of those
   2 (plain, related)
 skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
-  come about: a step fails, cannot be undone, or has to come before another
-  (related)
+  occur: a step fails, cannot be undone, or has to precede another (related)
 
 gate: 2 scenarios, 2 as expected; exit code 0
 """
@@ -118,14 +117,15 @@ def test_stale_entries(accepted: Project) -> None:
     assert path.read_text() == text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_stale_files(accepted: Project) -> None:
     accepted.scenarios("sound", SOUND.replace("newest = ", "renamed = "))
     result = accepted.run("gate")
     assert result.exit_code == exits.MISSING
     assert (
         "[14] an expectation is stale: scenarios/test_sound/newest\n"
-        "expect/scenarios/test_sound/newest.txt belongs to no scenario; give it up: "
+        "expect/scenarios/test_sound/newest.txt does not belong to any scenario; "
+        "delete it: "
         "everyorder review --accept scenarios/test_sound/newest\n"
     ) in result.output
     (accepted.root / "expect/scenarios/test_sound/sound.txt").unlink()
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_read(accepted: Project) -> None:
     result = accepted.run("gate")
     assert result.exit_code == exits.CHANGED
     assert (
-        "expect/scenarios/test_sound/sound.txt is there and cannot be read: Is a "
+        "expect/scenarios/test_sound/sound.txt exists but cannot be read: Is a "
         "directory."
     ) in result.output
     assert "gate: 2 scenarios, 1 as expected; exit code 12\n" in result.output
@@ -335,7 +335,7 @@ def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
     result = accepted.run("gate")
     told, _, counts = result.output.partition("\n\n")
     assert told.startswith(
-        "steps that fail whatever is active, so nothing is shown but that:\n"
+        "steps that fail whatever is active, so only their failure is shown:\n"
     )
     assert "mistyped step 2: UnknownKey CPUU" in told
     assert counts == f"{PROVEN}gate: 3 scenarios, 3 as expected; exit code 0\n"

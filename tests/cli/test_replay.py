@@ -123,7 +123,7 @@ def test_a_history_too_long_for_its_id_is_found_again(
 
     result = faulty.run("replay", replay_id, "test_faulty/order")
     assert result.exit_code == exits.REFUSED
-    assert "its history is too long to stand in it" in result.output
+    assert "the id is too short for its history" in result.output
     monkeypatch.setattr(module, "explore", explored)
     text = faulty.text("replay", replay_id, "test_faulty/order")
     assert text.startswith("scenarios/test_faulty/order: 62 operations from a fresh")

@@ -316,7 +316,7 @@ def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
     assert path.read_text() == before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [
@@ -351,8 +351,8 @@ def test_a_folder_in_the_place_of_a_file_is_not_replaced(project: Project) -> No
     result = project.run("review", "--accept", "all", "sound")
     assert result.exit_code == exits.FAILED
     assert result.output == (
-        f"not to be accepted: {file} is there and cannot be read: Is a directory. Make "
-        "it a file that may be read, or remove it.\n"
+        f"not to be accepted: {file} exists but cannot be read: Is a directory. Make "
+        "it a readable file, or remove it.\n"
         "nothing to review: 0 scenarios as expected\n"
     )
 

@@ -123,7 +123,7 @@ def test_steps_that_never_succeed_are_told(faulty: Project) -> None:
     result = faulty.run("run", "test_typo", "failing")
     assert result.exit_code == exits.OK
     assert (
-        "\nsteps that fail whatever is active, so nothing is shown but that:\n"
+        "\nsteps that fail whatever is active, so only their failure is shown:\n"
         "  scenarios/test_typo/typo step 2: UnknownKey CPUU\n"
         "  scenarios/test_faulty/failing step 2: ValueError this name is taken\n"
     ) in result.output
@@ -194,7 +194,7 @@ def test_torch_takes_no_paths(project: Project) -> None:
     result = project.run("run", "--system", "torch", "sound")
     assert result.exit_code == exits.REFUSED
     assert result.output.endswith(
-        "--system torch has a scenario of its own; no PATHS\n"
+        "--system torch explores a fixed scenario; omit PATHS\n"
     )
 
 

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from everyorder.harness.cli.display import Advanced, FinishedTask, LiveDisplay, Started
 from everyorder.harness.cli.runner import (
     PARALLEL_OPERATIONS,
-    Advanced,
-    FinishedTask,
     Interrupted,
-    LiveDisplay,
     Runner,
-    Started,
     process_count,
 )
 from everyorder.harness.cli.task import ExploreOptions, Task
@@ -47,10 +44,10 @@ def test_outcomes_are_in_the_order_of_the_tasks(
     project: Project, jobs: int | None, in_process: bool, terminal: "type[Console]"
 ) -> None:
     console = terminal(file=StringIO())
-    campaign = Runner(ExploreOptions("walk:1"), jobs=jobs, in_process=in_process)
-    with campaign:
-        listing = campaign.load(())
-        outcomes = campaign.explore(listing.tasks, console)
+    runner = Runner(ExploreOptions("walk:1"), jobs=jobs, in_process=in_process)
+    with runner:
+        listing = runner.load(())
+        outcomes = runner.explore(listing.tasks, console)
     assert [each.scenario for each in outcomes] == list(listing.paths)
     assert all(isinstance(each, Report) for each in outcomes)
 
@@ -64,10 +61,10 @@ def test_an_interrupt_has_what_is_finished(
         "def stop(registry):\n    raise KeyboardInterrupt\n"
         "stops = Scenario(step('stop()', stop), create=list, observe=repr)\n",
     )
-    with Runner(ExploreOptions("walk:1"), in_process=True) as campaign:
-        listing = campaign.load(("sound", "stops"))
+    with Runner(ExploreOptions("walk:1"), in_process=True) as runner:
+        listing = runner.load(("sound", "stops"))
         with pytest.raises(Interrupted) as stopped:
-            campaign.explore(listing.tasks, terminal(file=StringIO()))
+            runner.explore(listing.tasks, terminal(file=StringIO()))
     assert [each.scenario for each in stopped.value.finished] == [
         "scenarios/test_sound/sound"
     ]

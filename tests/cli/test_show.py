@@ -106,23 +106,24 @@ def test_the_trace_of_each_probe(project: Project) -> None:
         ),
         (
             ("sound", "--state", "1,3"),
-            "'1,3' is no list of steps: write numbers from 1 to 2, each at most once, "
-            "joined by commas, as in '3,1'; '' is nothing.",
+            "invalid step list '1,3': expected distinct numbers from 1 to 2, joined by "
+            "commas, as in '3,1'; '' is the empty list.",
         ),
         (
             ("sound", "--state", "1,1"),
-            "'1,1' is no list of steps: write numbers from 1 to 2, each at most once, "
-            "joined by commas, as in '3,1'; '' is nothing.",
+            "invalid step list '1,1': expected distinct numbers from 1 to 2, joined by "
+            "commas, as in '3,1'; '' is the empty list.",
         ),
         (
             ("sound", "--state", "a"),
-            "'a' is no list of steps: write numbers from 1 to 2, each at most once, "
-            "joined by commas, as in '3,1'; '' is nothing.",
+            "invalid step list 'a': expected distinct numbers from 1 to 2, joined by "
+            "commas, as in '3,1'; '' is the empty list.",
         ),
         (
             ("sound", "--table"),
-            "--table shows the inside of a dispatcher, and scenarios/test_sound/sound "
-            "is a scenario of another registry; without it, what is observed is shown.",
+            "--table shows the internals of a dispatcher, but "
+            "scenarios/test_sound/sound explores another registry; without --table, "
+            "the observations are shown.",
         ),
         (
             ("nowhere::nothing",),

@@ -66,7 +66,7 @@ def test_run(skipping: Project, arguments: tuple[str, ...]) -> None:
     assert result.output.endswith("8 scenarios: 8 skipped; 0 states, 0 transitions\n")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_run_with_one_that_fails(skipping: Project) -> None:
     skipping.scenarios("faulty", "from tests.scenarios.test_sound import *\nx = 1 / 0")
     assert skipping.run("run").exit_code == exits.FAILED
@@ -78,7 +78,7 @@ def test_a_report_tells_it(skipping: Project) -> None:
     assert (told["verdict"], told["reason"]) == ("skipped", REASON)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_gate(skipping: Project) -> None:
     assert skipping.run("review", "--accept", "all").exit_code == exits.OK
     result = skipping.run("gate")
@@ -90,7 +90,7 @@ def test_gate(skipping: Project) -> None:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_was_expected_of_it_stays(skipping: Project) -> None:
     """It may not skip itself elsewhere: its file is neither stale nor compared."""
     alone = SKIPS.partition("by_unittest = ")[0]

@@ -211,5 +211,5 @@ def test_a_file_that_changed_in_between(project: Project) -> None:
     assert perform(task, ExploreOptions()) == Unexplored(
         "scenarios/test_sound/sound",
         "test_sound.py",
-        "the second time it was loaded: it is gone",
+        "the second time it was loaded: it no longer exists",
     )

@@ -162,7 +162,7 @@ def test_run(project: Project, arguments: tuple[str, ...]) -> None:
     assert (plain(result), result.exit_code) == (f"{LINE}\n{before}", exits.OK)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_gate(accepted: Project) -> None:
     before = accepted.text("gate")
     accepted.scenarios("held", HEAD + HELD)

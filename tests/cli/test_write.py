@@ -281,7 +281,7 @@ thing_c = Thing("thing_c")
 
 
 def observe(registry: registries.Plugins) -> str:
-    """What must depend on nothing but the active steps."""
+    """Return the text that must depend on the active steps only."""
     # TODO: this follows the order of the steps; if it must not, delete sorted().
     return str(sorted(registry.names()))
 
@@ -390,7 +390,7 @@ def test_a_stale_cache_is_found_by_what_is_written(registries: Project) -> None:
     assert 'registry.get("a")\n    step_1 = registry.add("a", thing_a)\n' in explored
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_handlers_and_filters_of_a_logger(registries: Project) -> None:
     text, row, _ = run(registries, "logging:Logger", "walk:1")
     assert [each[0] for each in calls(text, "step")] == [
@@ -404,7 +404,7 @@ def test_handlers_and_filters_of_a_logger(registries: Project) -> None:
     assert "holds" in row
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_plugins_of_pluggy(registries: Project) -> None:
     text, row, _ = run(registries, "pluggy:PluginManager", "walk:0")
     assert [
@@ -469,7 +469,7 @@ def test_functions_of_a_module_in_processes_of_their_own(registries: Project) ->
     assert "FAILED" not in row
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_functions_of_codecs(registries: Project) -> None:
     text, row, _ = run(registries, "codecs", "walk:0")
     assert [each[0] for each in calls(text, "step")] == [
@@ -514,7 +514,7 @@ def test_an_object_of_a_module(registries: Project, name: str) -> None:
     assert 'isolation="fork",' in result.output
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_awaited(registries: Project) -> None:
     text, row, _ = run(registries, "registries:Waiting")
     assert calls(text, "step")[0] == [
@@ -528,7 +528,7 @@ def test_what_is_awaited(registries: Project) -> None:
 def test_an_undo_of_the_newest_is_told(registries: Project) -> None:
     text = registries.run("write", "registries:Stack").output
     assert remarks(text) == [
-        "its undo takes back the newest, whichever step that is of; is that meant?",
+        "its undo removes the newest registration of any step; is that intended?",
         "this follows the order of the steps; if it must not, delete unordered=True.",
         "what it is made with is a guess; is it right?",
     ]
@@ -541,7 +541,7 @@ def test_a_file_is_not_written_over(registries: Project) -> None:
     arguments = ("write", "registries:Switch", "-o", "kept.py")
     result = registries.run(*arguments)
     assert (result.output, result.exit_code) == (
-        "Error: kept.py is there already; --force writes over it.\n",
+        "Error: kept.py already exists; --force overwrites it.\n",
         exits.REFUSED,
     )
     assert kept.read_text() == "mine = 1\n"
@@ -725,14 +725,15 @@ def test_errors_are_no_registries(registries: Project) -> None:
         ),
         (
             "shutil",
-            "shutil acts on files, processes or the network, so nothing of it is "
-            "called to see what it does; write its scenario by hand.",
+            "shutil acts on files, processes or the network, so none of its "
+            "functions is called on trial; write its scenario by hand.",
         ),
         (
             "registries:Impossible",
-            'registries:Impossible could not be made: tried ("d"), (fourth), '
-            "(thing_d), and 7 more; the last said: PermissionError: no. Name a "
-            "function without parameters that makes one, as in package.module:make.",
+            'could not create registries:Impossible: tried ("d"), (fourth), '
+            "(thing_d), and 7 more; the last attempt failed with: PermissionError: "
+            "no. Name a function without parameters that creates one, as in "
+            "package.module:make.",
         ),
         (
             "registries:Area",
@@ -768,8 +769,8 @@ def test_a_package_that_has_the_name_of_ours(
     own = registries.write("harness/__init__.py", "")
     result = registries.run(*command)
     assert (result.output, result.exit_code) == (
-        f"Error: harness is taken: {harness.__file__} is what runs here, so "
-        f"{own.resolve()} cannot be imported beside it; give yours another name.\n",
+        f"Error: the name harness is taken: {harness.__file__} is imported already, "
+        f"so {own.resolve()} cannot be imported; rename yours.\n",
         exits.REFUSED,
     )
 
@@ -779,7 +780,7 @@ def test_a_module_that_ends_its_process(registries: Project) -> None:
     result = registries.run("write", "ending:Registry")
     assert (result.output, result.exit_code) == (
         "Error: ending:Registry could not be tried: its process ended with exit code "
-        "3. --timeout gives it more time.\n",
+        "3. --timeout allows more time.\n",
         exits.REFUSED,
     )
 
@@ -797,7 +798,7 @@ def test_a_module_that_cannot_be_imported(registries: Project) -> None:
 def test_time_that_is_up_before_anything_was_tried(registries: Project) -> None:
     result = registries.run("write", "registries:Plugins", "--timeout", "0.0001")
     assert (result.output, result.exit_code) == (
-        "Error: registries:Plugins could not be tried: time was up. --timeout gives it "
+        "Error: registries:Plugins could not be tried: time was up. --timeout allows "
         "more time.\n",
         exits.REFUSED,
     )
@@ -841,7 +842,7 @@ class Both:
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
     """Each of ten kinds of arguments was given two seconds."""
     registries.write("hanging.py", HANGING)
@@ -856,13 +857,13 @@ def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
     with ThreadPoolExecutor() as pool:
         making, adding, text = pool.map(told_of, ("Making", "Adding", "Both"))
     assert making == (
-        'hanging:Making could not be made: tried ("d"), (fourth); the last '
-        "said: nothing, it did not return in 4 s. Name a function without parameters "
-        "that makes one, as in package.module:make."
+        'could not create hanging:Making: tried ("d"), (fourth); the last attempt '
+        "failed with: nothing, it did not return in 4 s. Name a function without "
+        "parameters that creates one, as in package.module:make."
     )
     assert adding.partition(" alone. ")[2] == (
-        "No call came back of: add (it did not return in 4 s). These have such names: "
-        "hanging:Both."
+        "These calls did not return: add (it did not return in 4 s). These have "
+        "such names: hanging:Both."
     )
     assert [each[0] for each in calls(text, "step")] == [
         "'registry.add(\"a\")'",
@@ -895,7 +896,7 @@ class Slow:
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_slow_does_not_hang(registries: Project) -> None:
     registries.write("slow.py", SLOW)
     text = registries.text("write", "slow:Slow", "--timeout", "120")
@@ -929,7 +930,7 @@ class Two:
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_time_that_is_up_at_any_trial(
     registries: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -963,7 +964,7 @@ def test_time_that_is_up_at_any_trial(
         assert set(found.steps) <= set(whole.steps)
         told.update(found.remarks)
     assert [*told] == [
-        "two:Two could not be tried: time was up. --timeout gives it more time.",
+        "two:Two could not be tried: time was up. --timeout allows more time.",
         "time was up before these were tried: open; --timeout gives more",
         "left out, because time was up before anything showed what it did: "
         "registry.open()",
@@ -1012,7 +1013,8 @@ def test_a_call_that_does_not_come_back_is_told(registries: Project) -> None:
     result = registries.run("write", "odd:Ending")
     told = result.output.partition(" alone. ")[2]
     assert (told, result.exit_code) == (
-        "No call came back of: add. These have such names: odd:Weird, odd:Both.\n",
+        "These calls did not return: add. These have such names: odd:Weird, "
+        "odd:Both.\n",
         exits.REFUSED,
     )
     text = registries.text("write", "odd:Both")

@@ -19,6 +19,7 @@ sys.modules["numba_cuda"] = None
 import importlib.util
 real = importlib.util.find_spec
 importlib.util.find_spec = lambda name: None if name == "numba_cuda" else real(name)
+from everyorder import runtime
 import everyorder.runtime.cuda
 assert "numpy" not in sys.modules and "numba" not in sys.modules
 print(runtime.cuda.is_available(), runtime.cuda.device_count())
@@ -65,7 +66,7 @@ def test_names_load_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_unknown_name() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = everyorder.runtime.cuda.graphs
-    assert str(caught.value) == "module `runtime.cuda` has no `graphs`"
+    assert str(caught.value) == "module `everyorder.runtime.cuda` has no `graphs`"
 
 
 @pytest.mark.skipif(

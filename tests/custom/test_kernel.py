@@ -124,9 +124,9 @@ def one_by_one(x: Tensor) -> Any:
 @pytest.mark.parametrize(
     ("function", "fault"),
     [
-        (later, "it is `async`, and a call of it runs nothing"),
-        (several_later, "it is `async`, and a call of it runs nothing"),
-        (one_by_one, "it has a `yield`, and a call of it runs nothing"),
+        (later, "it is `async`, so that a call does not run it"),
+        (several_later, "it is `async`, so that a call does not run it"),
+        (one_by_one, "it has a `yield`, so that a call does not run it"),
     ],
 )
 def test_a_function_that_runs_nothing_when_it_is_called(

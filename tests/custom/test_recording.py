@@ -389,7 +389,7 @@ def test_what_is_marked_dirty() -> None:
         with pytest.raises(
             AutogradMisuse,
             check=code("FunctionMisuse"),
-            match="writes to none by its schema",
+            match="does not write to any by its schema",
         ):
             made(leaf(1.0))
 

@@ -23,6 +23,7 @@ def keys_of(d: Dispatcher, name: str = "test::foo") -> list[str]:
     return [] if entry is None else sorted(k.name for k in entry.implementations)
 
 
+@pytest.mark.spec("dispatch 8.4", "test_error_for_unsupported_ns_or_kind")
 @pytest.mark.parametrize(
     ("arguments", "reason", "remedy"),
     [

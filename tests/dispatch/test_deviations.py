@@ -34,17 +34,17 @@ from tests.torch.predictions import PREDICTIONS
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/dispatch/"
-PYTHON = "../python_dispatch/"
+PYTHON = "../torch_dispatch/"
 CORE = "../operators/test_deviations.py"
 FUTURES = "../futures/"
 EMISSION = "../script/emission/"
 MODULES = "../script/modules/"
-RUNNING = "../script/running/"
+RUNNING = "../script/executor/"
 DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
 TRACING = "../script/tracing/"
 ARCHIVE = "../script/archive/"
 PROGRAMS = "../script/emission/test_programs.py::test_does_what_python_does"
-RPC = "../rpc/surface/"
+RPC = "../rpc/api/"
 COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
@@ -78,57 +78,57 @@ TESTS: dict[str, str] = {
         f"{RPC}test_timeouts.py::test_a_reference_whose_making_was_not_answered_in_time_is_dead"
     ),
     "the type of a value, asked once without waiting": (
-        f"{RPC}test_references.py::test_a_type_is_kept_and_never_a_future"
+        f"{RPC}test_rref.py::test_a_type_is_kept_and_never_a_future"
     ),
     "`remote` of what cannot be called": (
-        f"{RPC}test_calls.py::test_what_cannot_be_called_is_refused_at_once"
+        f"{RPC}test_remote_calls.py::test_what_cannot_be_called_is_refused_at_once"
     ),
     "a reference to a tuple": (
-        f"{RPC}test_references.py::test_a_reference_to_a_tuple_is_sent"
+        f"{RPC}test_rref.py::test_a_reference_to_a_tuple_is_sent"
     ),
     "names of workers with a hyphen": (f"{RPC}test_ends.py::test_names_with_hyphens"),
     "an asynchronously executed function whose future has an error": (
         f"{RPC}test_async_execution.py::test_a_future_that_is_completed_with_an_error_raises_it"
     ),
     "keywords of a remote call that are no texts": (
-        f"{RPC}test_calls.py::test_what_are_no_arguments_is_refused_at_once"
+        f"{RPC}test_remote_calls.py::test_what_are_no_arguments_is_refused_at_once"
     ),
     "functions of remote calls that have no name": (
-        f"{RPC}test_calls.py::test_functions_without_a_name_travel_whole"
+        f"{RPC}test_remote_calls.py::test_functions_without_a_name_travel_whole"
     ),
     "`backward` of a reference": (
-        f"{RPC}test_references.py::test_backward_for_a_user_runs_on_the_owner"
+        f"{RPC}test_rref.py::test_backward_for_a_user_runs_on_the_owner"
     ),
     "requests that wait for one another": (
-        f"{RPC}test_calls.py::test_calls_in_a_circle_end_though_all_threads_wait"
+        f"{RPC}test_remote_calls.py::test_calls_in_a_circle_end_though_all_threads_wait"
     ),
     # Remote calls of programs
     "a program with remote calls, saved": (
-        "../rpc/program/test_graphs.py::test_a_program_is_saved_and_loaded"
+        "../rpc/script/test_graphs.py::test_a_program_is_saved_and_loaded"
     ),
     "arguments by name of a program's remote call": (
-        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+        "../rpc/script/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
     ),
     "an argument without default that a program's remote call gives by name": (
-        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+        "../rpc/script/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
     ),
     "an argument of a program's remote call by place and by name": (
-        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+        "../rpc/script/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
     ),
     "a worker of another type, or a timeout that is an int, in a program": (
-        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+        "../rpc/script/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
     ),
     "`to_here()` of a program without a timeout": (
-        "../rpc/program/test_references.py::test_the_timeout_of_to_here"
+        "../rpc/script/test_references.py::test_the_timeout_of_to_here"
     ),
     "what another worker's function gives a program": (
-        "../rpc/program/test_calls.py::test_results_are_held_against_their_types"
+        "../rpc/script/test_calls.py::test_results_are_held_against_their_types"
     ),
     "a reference to a module, passed on by its owner": (
-        "../rpc/program/test_references_in_worlds.py::test_remote_script_module"
+        "../rpc/script/test_references_in_worlds.py::test_remote_script_module"
     ),
     "dictionaries and lists that are annotated with Any": (
-        "../rpc/program/test_calls_in_worlds.py::test_args_and_kwargs_contain_different_types"
+        "../rpc/script/test_calls_in_worlds.py::test_args_and_kwargs_contain_different_types"
     ),
     # Programs
     "the middle of a chain of comparisons": PROGRAMS,
@@ -161,7 +161,7 @@ TESTS: dict[str, str] = {
         f"{EMISSION}test_wrong_forms.py::test_what_is_said_of_a_wrong_program"
     ),
     # Keys
-    "guards of HIP, VE and MTIA": "test_table.py::test_rules",
+    "guards of HIP, VE and MTIA": "test_dispatch_table.py::test_rules",
     "names of runtime keys": "test_deviations.py::test_every_runtime_key_can_be_read",
     "kernels at building blocks": "test_library.py::test_building_blocks_are_refused",
     "aliases as members of aliases": "test_deviations.py::test_no_alias_is_a_member",
@@ -197,7 +197,7 @@ TESTS: dict[str, str] = {
     ),
     # Registration
     "dispatchers": "test_threads.py::test_dispatchers_do_not_know_each_other",
-    "stale tables": "test_table.py::test_rules",
+    "stale tables": "test_dispatch_table.py::test_rules",
     "dump_table": "test_deviations.py::test_the_live_table_is_dumped",
     "DEF and FRAGMENT libraries of namespace `_`": (
         "test_arguments.py::test_a_library_that_cannot_be"
@@ -280,19 +280,19 @@ TESTS: dict[str, str] = {
         "../autograd/test_inplace.py::test_writes_to_tensors_and_to_views"
     ),
     "writes between partly overlapping tensors": (
-        "../operators/test_produce.py::test_a_shifted_array_is_read_as_it_was"
+        "../operators/declare/test_allocate_outputs.py::test_a_shifted_array_is_read_as_it_was"
     ),
     "a tensor compared with a list": (
-        "../operators/test_calling.py::test_comparing_with_a_list_is_refused"
+        "../operators/bindings/test_python_bindings.py::test_comparing_with_a_list_is_refused"
     ),
     "a nested list as a subscript, `x[[[0, 1], [1, 0]]]`": (
         "../operators/test_indexing.py::test_a_nested_list_is_one_index"
     ),
     "complex numbers of NumPy's, alone or in lists, as real elements": (
-        "../tensors/test_data.py::test_complex_numbers_are_no_real_ones"
+        "../tensors/test_from_data.py::test_complex_numbers_are_no_real_ones"
     ),
     "numbers of NumPy's uint16, uint32 and uint64, alone or in lists": (
-        "../tensors/test_data.py::test_data_decides_the_dtype"
+        "../tensors/test_from_data.py::test_data_decides_the_dtype"
     ),
     "None for a tensor that an operator of ours requires": (
         "../opinfo/test_undefined.py::test_none_is_no_tensor"
@@ -323,7 +323,7 @@ TESTS: dict[str, str] = {
         f"{CORE}::test_a_python_bool_is_a_number"
     ),
     "a number as a bound of `clamp` that the elements cannot hold": (
-        "../operators/test_calling.py::test_a_number_as_a_bound_is_never_another"
+        "../operators/bindings/test_python_bindings.py::test_a_number_as_a_bound_is_never_another"
     ),
     "dimensions of a tensor that has none": (
         f"{CORE}::test_dimensions_of_what_has_none"
@@ -384,7 +384,9 @@ TESTS: dict[str, str] = {
     "the key Python without mode or handler": (
         f"{PYTHON}test_fallback.py::test_python_by_hand_and_nobody_to_ask"
     ),
-    "results of several values": f"{PYTHON}test_handling.py::test_what_does_not_fit",
+    "results of several values": (
+        f"{PYTHON}test_torch_dispatch_call.py::test_what_does_not_fit"
+    ),
     "the module of an operator that a handler sees": (
         "test_handle.py::test_an_operator_of_the_runtime"
     ),
@@ -417,7 +419,7 @@ TESTS: dict[str, str] = {
         f"{FUTURES}test_future.py::test_a_value_that_is_not_there"
     ),
     "a state that fits a module in part": (
-        "../modules/test_module.py::test_a_state_that_does_not_fit_changes_nothing"
+        "../nn/test_module.py::test_a_state_that_does_not_fit_changes_nothing"
     ),
     "lists and dictionaries that are attributes of a compiled module": (
         f"{MODULES}test_compiled.py::test_lists_are_those_of_the_compiled_module"
@@ -432,7 +434,7 @@ TESTS: dict[str, str] = {
         f"{MODULES}test_compiled.py::test_deriving_and_script_method_are_refused"
     ),
     "names that a compiled module has for Python, as attributes (`graph`, `code`)": (
-        f"{MODULES}test_shape.py::test_what_each_attribute_is"
+        f"{MODULES}test_module_shape.py::test_what_each_attribute_is"
     ),
     # Archives
     "kinds of nodes of plug-ins in the text of a program": (
@@ -467,10 +469,10 @@ TESTS: dict[str, str] = {
         "::test_frames_of_tasks_stay_below_those_of_who_waits"
     ),
     "lists and dictionaries at the boundary of a program": (
-        f"{RUNNING}test_boundary.py::test_lists_and_objects_are_the_callers_own"
+        f"{RUNNING}test_python_interop.py::test_lists_and_objects_are_the_callers_own"
     ),
     "integers of a list where floats are asked for, at the boundary": (
-        f"{RUNNING}test_boundary.py::test_values_that_do_not_fit"
+        f"{RUNNING}test_python_interop.py::test_values_that_do_not_fit"
     ),
     "an eager await or future that gives another type than its parameter says": (
         f"{RUNNING}test_later.py::test_what_an_await_of_python_gives_is_looked_at"
@@ -479,7 +481,7 @@ TESTS: dict[str, str] = {
         f"{RUNNING}test_later.py::test_awaits_run_when_they_are_waited_for"
     ),
     "`isinstance(x, int)` of True, where x may be anything": (
-        f"{RUNNING}test_kinds.py::test_isinstance"
+        f"{RUNNING}test_node_kernels.py::test_isinstance"
     ),
     "an operator that is registered anew, under a compiled function": (
         f"{RUNNING}test_operators.py::test_an_operator_with_another_schema_is_refused"

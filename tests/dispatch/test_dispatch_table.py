@@ -27,6 +27,8 @@ from everyorder.runtime.keys import BACKEND_BITS, FULL, SLOTS, DispatchKey
 from everyorder.runtime.keys.model import BACKENDS
 from tests.dispatch.samples import bare, says, silent
 
+pytestmark = pytest.mark.spec("dispatch 9.2", "4 the guard of autograd")
+
 CI = "CompositeImplicitAutograd"
 CE = "CompositeExplicitAutograd"
 CENF = "CompositeExplicitAutogradNonFunctional"

@@ -47,6 +47,8 @@ from everyorder.runtime.keys import SLOTS, DispatchKey
 from everyorder.runtime.schema import OperatorName, parse_schema
 from tests.dispatch.samples import FOO, Ear, bare, defined, says, silent, t_t
 
+pytestmark = pytest.mark.spec("dispatch 9.2", "14 the orders of both dumps")
+
 # The example of the format, with the description of every kernel given.
 EXAMPLE = """\
 name: test::foo

@@ -22,7 +22,7 @@ def held_after(do: Callable[[], Any]) -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_programs_that_make_names_up_do_not_grow() -> None:
     dispatcher, count = Dispatcher(), 0
 

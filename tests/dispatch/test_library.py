@@ -130,6 +130,7 @@ def test_the_key_of_a_kernel_is_its_own_or_the_library_s_or_composite() -> None:
     }
 
 
+@pytest.mark.spec("dispatch 8.4", "test_extend_library_with_dispatch_key_arg")
 def test_a_key_that_is_not_the_library_s() -> None:
     with pytest.raises(LibraryMisuse, check=code("KeyMismatch")) as caught:
         lib(silent(), "IMPL", "CPU").impl("foo", says(1), "CUDA")
@@ -166,6 +167,7 @@ def test_building_blocks_are_refused(key: str) -> None:
         Library("_", "IMPL", key, dispatcher=d).fallback(says(1))
 
 
+@pytest.mark.spec("dispatch 8.4", "test_error_if_fn_not_callable")
 def test_what_is_no_kernel() -> None:
     library: Any = lib(silent())
     with pytest.raises(LibraryMisuse, check=code("NotAKernel")) as caught:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.dispatch import Dispatcher, Library, Registration, fingerprint
-from everyorder.runtime.dispatch.registration import Closeable
 from everyorder.runtime.errors.registration import LibraryMisuse
 from tests.coded import code
 from tests.dispatch.samples import FOO, Ear, everything, op, says, silent

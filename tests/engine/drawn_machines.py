@@ -182,5 +182,5 @@ def parts(count: int, at_once: int) -> list[Any]:
 
     `make test` plays the first `at_once` of them, `make test-long` the others.
     """
-    long = (pytest.param(part, marks=pytest.mark.long) for part in range(count))
+    long = (pytest.param(part, marks=pytest.mark.slow) for part in range(count))
     return [*range(at_once), *list(long)[at_once:]]

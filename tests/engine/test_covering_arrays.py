@@ -103,7 +103,7 @@ def test_what_is_not_covered_is_told(relations: Relations, up: int, down: int) -
     assert len(orders(falling, 2)) == 12 - down
     told = (
         f"sca:2: of 12 orders of 2 steps, {up} of adding and {down} of removing did "
-        "not come about: a step fails, cannot be undone, or has to come before another"
+        "not occur: a step fails, cannot be undone, or has to precede another"
     )
     assert found.skipped == ((told,) if up or down else ())
 

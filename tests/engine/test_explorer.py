@@ -50,7 +50,7 @@ def test_the_whole_result_of_a_small_system() -> None:
     )
     assert result.assumptions == (
         "the system is deterministic (some histories were played twice to check it)",
-        "walk:0: what matters of a history are the active steps",
+        "walk:0: only the active steps of a history matter",
     )
     assert result.skipped == ()
     assert dict(result.states) == {

@@ -170,7 +170,7 @@ def kinds(found: Exploration) -> list[str]:
 
 def apart(found: Exploration) -> list[str]:
     """The groups in words."""
-    start = "groups: these have nothing to do with each other: "
+    start = "groups: these are independent: "
     return [
         line.removeprefix(start) for line in found.assumptions if line.startswith(start)
     ]
@@ -262,9 +262,8 @@ def test_a_read_that_no_write_shows_is_never_proven_away() -> None:
     assert (kinds(found), found.complete, found.proven) == ([], True, False)
     (bound,) = (line for line in found.assumptions if "does not show" in line)
     assert bound == (
-        "groups: what groups do to each other shows in what they write, between two "
-        "steps, or with all others active; what a step reads does not show, so this is "
-        "no proof"
+        "groups: effects between groups show in their writes, between two steps, or "
+        "with all others active; reads do not show, so this is not a proof"
     )
     # Nor by what is played beside it, which finds the fault if it has three steps.
     assert kinds(explore(broken, "groups+histories:3")) == ["order"]
@@ -351,8 +350,8 @@ def test_systems_that_it_is_not_for() -> None:
         explore(Silent(3, 1), "groups")
     found = explore(Toy(3, printed=True), "groups")
     assert found.skipped == (
-        "groups: only where steps may leave more than one state behind; each set of "
-        "active steps has one here, which walks compare",
+        "groups: only for systems with several states for one set of active steps; "
+        "here each set has one, which walks compare",
     )
     assert not found.proven
 
@@ -374,7 +373,7 @@ class Speechless(Tables):
 def test_a_system_without_portraits() -> None:
     found = explore(Speechless(6, 2), "groups")
     assert found.skipped[-1] == (
-        "groups: all steps are one group: the system does not tell what they write"
+        "groups: all steps are one group: the system does not show their writes"
     )
 
 
@@ -407,7 +406,7 @@ def test_where_auto_takes_it() -> None:
     assert "groups" not in chosen(8)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_auto_explores_groups() -> None:
     found = explore(Stale(20, 4))
     assert kinds(found) == ["use"]
@@ -461,7 +460,7 @@ def shelved(put: Callable[[Any, int], object]) -> Scenario:
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_registry_of_python_objects() -> None:
     report = explore_scenario(shelved(Shelves.put), "groups")
     found = report.exploration

@@ -62,7 +62,7 @@ def test_a_fingerprint_that_can_change_later_is_refused() -> None:
     assert str(caught.value) == (
         "the system's state() cannot be a complete state: this list is not "
         "hashable. Return all that later steps may read, copied into tuples and "
-        "texts, or None where that cannot be had."
+        "texts, or None if it is unavailable."
     )
 
 

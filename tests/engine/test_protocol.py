@@ -37,9 +37,9 @@ def test_too_many_operations_are_refused() -> None:
     with pytest.raises(BadStrategy, check=code("TooLarge")) as caught:
         operations_of(Toy(200, 54))
     assert str(caught.value) == (
-        "the number of operations (steps, uses, the look, collecting garbage) comes to "
-        "256, above the limit of 255. Choose a smaller parameter or another strategy, "
-        "or 'auto' with a budget."
+        "the number of operations (steps, uses, the look, collecting garbage): 256 "
+        "exceeds the limit of 255. Choose a smaller parameter or another strategy, or "
+        "'auto' with a budget."
     )
 
 
@@ -48,8 +48,8 @@ def test_a_foreign_operation_is_named() -> None:
     with pytest.raises(CannotReplay, check=code("UnknownOperation")) as caught:
         Operations(2, 1).check((0, 5))
     assert str(caught.value) == (
-        "operation 5 of the history [0, 5] is none of 0..4; was the scenario changed "
-        "since?"
+        "operation 5 of the history [0, 5] is out of range 0..4; was the scenario "
+        "changed since?"
     )
 
 

@@ -426,7 +426,7 @@ def test_each_pinned_pair_must_show(
     assert [(each.kind, each.expected) for each in found.violations] == [
         (
             "unpinned",
-            f"two orders of steps {one + 1} and {other + 1} that can be told apart",
+            f"two orders of steps {one + 1} and {other + 1} with different results",
         )
         for one, other in unpinned
     ]

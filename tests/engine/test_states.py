@@ -296,7 +296,7 @@ def test_states_after_which_nobody_looked_are_told(
     found = explore(Leaving(3, (9,)))
     assert found.proven
     assert [each.text for each in found.caveats] == [
-        "what create makes is fresh after 11 states, as it is after 5"
+        "create makes a fresh system after 11 states, as it is after 5"
     ]
 
 

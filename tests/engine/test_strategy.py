@@ -128,7 +128,8 @@ def test_looking_alike_is_told() -> None:
 
     result = explore(Blind(2), "kA:1")
     assert result.skipped == (
-        "kA:1: 4 states show 2 observations; states that look alike are not told apart",
+        "kA:1: 4 states show 2 observations; states that look alike are not "
+        "distinguished",
     )
 
 

@@ -180,7 +180,7 @@ def test_sets_become_numbers(
     for members, text in zip(classes, caveats, strict=True):
         first, last = f"add({members[0]})", f"add({members[-1]})"
         names = f"{first}, {last}" if len(members) == 2 else f"{first}, ..., {last}"
-        start = f"{names} can stand for each other, as told; it was checked by "
+        start = f"{names} are interchangeable, as declared; this was checked by "
         assert text.startswith(start)
         number = text.removeprefix(start).removesuffix(" histories")
         assert int(number.replace(",", "")) > 100
@@ -270,7 +270,7 @@ def test_a_claim_that_is_refuted(kind: Callable[[int], Registry], reason: str) -
     assert error.one == "add(0)"
     text = str(error)
     assert text.startswith(
-        f"add(0) and {error.other} are told to be symmetric, and are not: "
+        f"add(0) and {error.other} are declared symmetric, but are not: "
     )
     assert error.reason == reason
 
@@ -280,7 +280,7 @@ def test_a_parameter_that_is_seen_as_something_else() -> None:
     with pytest.raises(BadScenario, check=code("NotSymmetric")) as caught:
         explore(symmetric(Popping(4), (0, 1, 2, 3)), "graph")
     assert caught.value.reason == (
-        "1 is seen without add(1), so that nobody can tell what it stands for (add(0), "
+        "1 occurs without add(1), so its meaning is ambiguous (add(0), "
         "observe() gives int 1)"
     )
 
@@ -364,7 +364,7 @@ def bags(*named: str, put: Callable[[Any, str], object] = Bag.put) -> Scenario:
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_registry_of_python_objects() -> None:
     report = explore_scenario(bags(*"abcdefgh"), "graph")
     assert report.verdict == "proven"
@@ -385,10 +385,10 @@ def test_a_registry_with_a_favourite() -> None:
     with pytest.raises(BadScenario, check=code("NotSymmetric")) as caught:
         explore_scenario(bags(*"abcd", put=put), "graph")
     assert str(caught.value) == (
-        "put('a') and put('c') are told to be symmetric, and are not: put('a'), "
-        "observe() gives state / a: 1; put('c'), observe() gives state / c: 2. Leave "
-        "symmetric=True out, or make them alike; a use that asks for one of them tells "
-        "them apart, too, and so does a value that is read as another thing."
+        "put('a') and put('c') are declared symmetric, but are not: put('a'), "
+        "observe() gives state / a: 1; put('c'), observe() gives state / c: 2. Remove "
+        "symmetric=True, or make them equivalent; a use that asks for only one of them "
+        "also distinguishes them, and so does a value that is read as something else."
     )
 
 
@@ -396,7 +396,7 @@ def test_a_registry_with_a_favourite() -> None:
 def test_parameters_that_nobody_can_tell_apart(named: Sequence[str]) -> None:
     with pytest.raises(NotAScenario) as caught:
         bags(*named)
-    assert "with symmetric=True, whose parameter stands in that of another step" in str(
+    assert "with symmetric=True, whose parameter occurs in that of another step" in str(
         caught.value
     )
 

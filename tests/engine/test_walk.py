@@ -44,10 +44,10 @@ class Spy(ExplorationSession):
         self.taken[self.note(operation)] += 1
         super().transition(operation)
 
-    def lead(self, operation: int) -> None:
+    def play_setup(self, operation: int) -> None:
         self.note(operation)
         self.leads += 1
-        super().lead(operation)
+        super().play_setup(operation)
 
 
 def spied(system: Toy, depth: int) -> Spy:
@@ -139,7 +139,7 @@ def test_an_unbalanced_digraph_is_covered_by_going_back(depth: int) -> None:
 
 def test_a_walk_that_cannot_come_back_says_so() -> None:
     spy = Spy(Sometimes(3), 0)
-    with pytest.raises(Exception, match="walk:0 cannot come back to") as caught:
+    with pytest.raises(Exception, match="walk:0 cannot reach") as caught:
         SuiteWalk(spy, 0).run()
     assert "because steps fail by history" in str(caught.value)
     assert {finding.kind for finding in spy.findings} == {"error"}

@@ -195,7 +195,7 @@ class Knotted(Toy):
 
 
 class Stale(Toy):
-    """Remembers the answer of a look-up for ever; nothing is seen without a use."""
+    """Remembers the answer of a look-up for ever; nothing occurs without a use."""
 
     def clear(self) -> None:
         super().clear()

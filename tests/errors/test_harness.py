@@ -26,7 +26,7 @@ from everyorder.harness.base.errors import (
 )
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 
-ROOT = Path(everyorder.harness.base.errors.__file__).parent
+ROOT = Path(everyorder.harness.base.errors.__file__).parents[1]
 KINDS: dict[str, type[HarnessError]] = {
     kind.__name__: kind
     for kind in (*vars(everyorder.harness.base.errors).values(), ScenarioSkipped)
@@ -141,7 +141,11 @@ def test_errors_load_nothing_of_ours() -> None:
     )
     loaded = done.stdout.split()
     ours = [each for each in loaded if each.startswith("everyorder.")]
-    assert ours == ["everyorder.harness", "everyorder.harness.base.errors"]
+    assert ours == [
+        "everyorder.harness",
+        "everyorder.harness.base",
+        "everyorder.harness.base.errors",
+    ]
     assert not {"unittest", "dataclasses", "numpy", "difflib"} & {*loaded}
 
 

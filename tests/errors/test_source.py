@@ -37,6 +37,7 @@ def _excerpt(source: Source, name: str) -> str:
     return source.excerpt(source.span(_node(source, name)))  # type: ignore[arg-type]  # with a place
 
 
+@pytest.mark.spec("script 6.9", "excerpts")
 def test_two_lines_are_shown_before_and_behind() -> None:
     assert (
         _excerpt(SOURCE, "y)  # and so on"[:1])
@@ -50,6 +51,7 @@ def f(x, y):
     )
 
 
+@pytest.mark.spec("script 6.9", "excerpts")
 def test_every_line_of_the_span_is_marked() -> None:
     assert (
         _excerpt(SOURCE, "g(a,\n          key=y)")

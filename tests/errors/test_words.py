@@ -120,18 +120,18 @@ def test_every_sentence_tells_fields_or_properties_only() -> None:
 def test_a_look_that_was_interrupted_leaves_the_next_one_whole() -> None:
     """Threads look at once, and Ctrl-C comes at any time: all names, or none yet."""
     text = """
-from everyorder.runtime import errors, locks
-whole = locks.load
+from everyorder.runtime import errors
+whole = errors._load
 def load(name):
     if name.endswith("rpc"):
         raise KeyboardInterrupt
     return whole(name)
-locks.load = load
+errors._load = load
 try:
     errors.RpcError
 except KeyboardInterrupt:
     pass
-locks.load = whole
+errors._load = whole
 print(errors.RpcError.__name__, len(errors.__all__))
 """
     done = subprocess.run(
@@ -146,8 +146,8 @@ print(errors.RpcError.__name__, len(errors.__all__))
 def test_who_looks_while_another_thread_loads_finds_it() -> None:
     text = """
 import threading
-from everyorder.runtime import errors, locks
-whole, looked, failed, threads = locks.load, threading.Event(), [], []
+from everyorder.runtime import errors
+whole, looked, failed, threads = errors._load, threading.Event(), [], []
 def look():
     try:
         errors.WorkerLost
@@ -160,7 +160,7 @@ def load(name):
         threads[0].start()
         looked.wait(0.3)
     return whole(name)
-locks.load = load
+errors._load = load
 errors.RpcError
 threads[0].join()
 print(len(failed))

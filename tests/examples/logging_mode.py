@@ -9,8 +9,8 @@ goes to the next mode outwards, and at last to the kernels.
         x = runtime.ones(2)
         y = x + x
 
-    # logs:  $0: f32[2] = runtime.ops.core.ones.default(['2'])
-    #        $1: f32[2] = runtime.ops.core.add.default($0, $0)
+    # logs:  $0: f32[2] = everyorder.runtime.ops.core.ones.default(['2'])
+    #        $1: f32[2] = everyorder.runtime.ops.core.add.default($0, $0)
 
 `capture_logs_with_logging_tensor_mode` is this in one word.  Modes nest: each writes a
 line, the outer one first, because the inner one waits for what the operator returns;

@@ -16,7 +16,7 @@ unwraps its own class only.
         y = x * x
 
     # logs:  $0: f32[1] = input('x')
-    #        $1: f32[1] = runtime.ops.core.mul.default($0, $0)
+    #        $1: f32[1] = everyorder.runtime.ops.core.mul.default($0, $0)
 
 A line reads `results = operator(arguments)`.  A tensor is `$` and a number, given when
 the tensor is first printed and kept as long as it lives; results say dtype and shape.

@@ -80,9 +80,9 @@ def test_what_runs_is_small() -> None:
     with capture_logs() as lines:
         y = row.exp() * row + 1.0
     assert lines == [
-        "$1: f32[1, 2] = runtime.ops.core.exp.default($0)",
-        "$2: f32[1, 2] = runtime.ops.core.mul.default($1, $0)",
-        "$3: f32[1, 2] = runtime.ops.core.add.default($2, 1.0)",
+        "$1: f32[1, 2] = everyorder.runtime.ops.core.exp.default($0)",
+        "$2: f32[1, 2] = everyorder.runtime.ops.core.mul.default($1, $0)",
+        "$3: f32[1, 2] = everyorder.runtime.ops.core.add.default($2, 1.0)",
     ]
     assert y.shape == (1_000_000, 2)
 

@@ -16,6 +16,9 @@ def logged(*data: float, requires_grad: bool = False) -> LoggingTensor:
     return LoggingTensor(tensor([*data]), requires_grad=requires_grad)
 
 
+@pytest.mark.spec("dispatch 0.2", "LoggingTensor has a tensor and is none")
+@pytest.mark.spec("dispatch 7.10", "lines and ids")
+@pytest.mark.spec("dispatch 8.4", "test_basic")
 def test_forward_and_backward_to_the_letter() -> None:
     with capture_logs() as lines:
         x = logged(3.0, requires_grad=True)
@@ -28,11 +31,11 @@ def test_forward_and_backward_to_the_letter() -> None:
         log_input("grad", grad)
     assert lines == [
         "$0: f32[1] = input('x')",
-        "$1: f32[1] = runtime.ops.core.mul.default($0, $0)",
+        "$1: f32[1] = everyorder.runtime.ops.core.mul.default($0, $0)",
         "$2: f32[1] = input('grad_y')",
-        "$3: f32[1] = runtime.ops.core.mul.default($2, $0)",
-        "$4: f32[1] = runtime.ops.core.mul.default($2, $0)",
-        "$5: f32[1] = runtime.ops.core.add.default($3, $4)",
+        "$3: f32[1] = everyorder.runtime.ops.core.mul.default($2, $0)",
+        "$4: f32[1] = everyorder.runtime.ops.core.mul.default($2, $0)",
+        "$5: f32[1] = everyorder.runtime.ops.core.add.default($3, $4)",
         "$5: f32[1] = input('grad')",
     ]
     assert grad.elem.tolist() == [6.0]
@@ -43,9 +46,13 @@ def test_without_types_as_it_was_before_they_came() -> None:
         x = logged(1.0)
         log_input("x", x)
         x.exp()
-    assert lines == ["$0 = input('x')", "$1 = runtime.ops.core.exp.default($0)"]
+    assert lines == [
+        "$0 = input('x')",
+        "$1 = everyorder.runtime.ops.core.exp.default($0)",
+    ]
 
 
+@pytest.mark.spec("dispatch 7.10", "dtypes, lists, scalars")
 def test_arguments_by_name_numbers_lists_and_several_results() -> None:
     x = LoggingTensor(tensor([[1.0, 2.0], [3.0, 4.0]]))
     with capture_logs() as lines:
@@ -59,15 +66,16 @@ def test_arguments_by_name_numbers_lists_and_several_results() -> None:
         ops.core.equal(x, x)
         ops.core.view(x, [-1])
     assert lines == [
-        "$1: f32[2, 2] = runtime.ops.core.add.default($0, 1.5, alpha=2)",
-        "$3: f32[2, 2] = runtime.ops.core.abs.out($0, out=$2)",
-        "$4: f32[2, 2] = runtime.ops.core.add_.default($0, $0)",
-        "$5: f32[1, 2] = runtime.ops.core.sum.default($0, ['0'], True)",
-        "$6: i8[2, 2] = runtime.ops.core.zeros_like.default($0, dtype=int8)",
-        "('$7: f32[2, 1]', '$8: i64[2, 1]') = runtime.ops.core.topk.default($0, 1)",
-        "$9: f32[2, 4] = runtime.ops.core.cat.default(['$0', '$0'], 1)",
-        "True = runtime.ops.core.equal.default($0, $0)",
-        "$10: f32[4] = runtime.ops.core.view.default($0, ['-1'])",
+        "$1: f32[2, 2] = everyorder.runtime.ops.core.add.default($0, 1.5, alpha=2)",
+        "$3: f32[2, 2] = everyorder.runtime.ops.core.abs.out($0, out=$2)",
+        "$4: f32[2, 2] = everyorder.runtime.ops.core.add_.default($0, $0)",
+        "$5: f32[1, 2] = everyorder.runtime.ops.core.sum.default($0, ['0'], True)",
+        "$6: i8[2, 2] = everyorder.runtime.ops.core.zeros_like.default($0, dtype=int8)",
+        "('$7: f32[2, 1]', '$8: i64[2, 1]') = "
+        "everyorder.runtime.ops.core.topk.default($0, 1)",
+        "$9: f32[2, 4] = everyorder.runtime.ops.core.cat.default(['$0', '$0'], 1)",
+        "True = everyorder.runtime.ops.core.equal.default($0, $0)",
+        "$10: f32[4] = everyorder.runtime.ops.core.view.default($0, ['-1'])",
     ]
 
 
@@ -79,6 +87,7 @@ def test_the_argument_that_was_written_to_is_the_result() -> None:
     assert (x.elem.tolist(), out.elem.tolist()) == ([2.0], [-2.0])
 
 
+@pytest.mark.spec("dispatch 7.10", "short ids for all tensors")
 def test_other_tensors_print_in_full_unless_all_are_numbered() -> None:
     x, other = logged(1.0), tensor([2.0])
     with (
@@ -86,8 +95,10 @@ def test_other_tensors_print_in_full_unless_all_are_numbered() -> None:
         capture_logs(use_shortid_for_all_tensors=True) as numbered,
     ):
         x + other
-    assert lines == ["$1: f32[1] = runtime.ops.core.add.default($0, tensor([2.]))"]
-    assert numbered == ["$2: f32[1] = runtime.ops.core.add.default($0, $1)"]
+    assert lines == [
+        "$1: f32[1] = everyorder.runtime.ops.core.add.default($0, tensor([2.]))"
+    ]
+    assert numbered == ["$2: f32[1] = everyorder.runtime.ops.core.add.default($0, $1)"]
 
 
 def test_a_tensor_keeps_its_number_and_takes_it_along() -> None:
@@ -96,7 +107,9 @@ def test_a_tensor_keeps_its_number_and_takes_it_along() -> None:
         for _ in range(3):
             # The result dies at once, and the next one may have its address.
             x.exp()
-    assert lines == [f"${n} = runtime.ops.core.exp.default($0)" for n in (1, 2, 3)]
+    assert lines == [
+        f"${n} = everyorder.runtime.ops.core.exp.default($0)" for n in (1, 2, 3)
+    ]
 
 
 def test_nothing_is_written_after_a_capture_nor_by_other_threads() -> None:
@@ -117,6 +130,7 @@ def test_a_capture_ends_where_the_program_fails() -> None:
     assert lines == []
 
 
+@pytest.mark.spec("dispatch 7.10", "dtypes, lists, scalars")
 @pytest.mark.parametrize(
     ("dtype", "name"),
     [

@@ -138,8 +138,8 @@ def test_each_layer_sees_what_the_one_outside_calls() -> None:
         x.exp()
     # The innermost is done first.
     assert lines == [
-        "$1 = runtime.ops.core.exp.default($0)",
-        "$3 = runtime.ops.core.exp.default($2)",
+        "$1 = everyorder.runtime.ops.core.exp.default($0)",
+        "$3 = everyorder.runtime.ops.core.exp.default($2)",
     ]
 
 

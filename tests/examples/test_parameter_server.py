@@ -28,7 +28,7 @@ def test_it_learns_among_threads() -> None:
     assert [round(value, 2) for value in learned] == [3.0, -2.0, 0.5]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_command_starts_four_processes() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.examples.parameter_server"],

@@ -45,7 +45,7 @@ def test_the_rows_lie_with_their_owners() -> None:
         assert whole.tolist() == runtime.arange(14.0).reshape(7, 2).tolist()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_command_starts_four_processes() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.examples.remote_embedding"],

@@ -59,7 +59,7 @@ def test_a_character_beyond_the_basic_plane_can_be_written_by_number() -> None:
 
 @pytest.mark.parametrize("written", [r"a\q", r"\x4", r"\u12", "end\\", r"x\e"])
 def test_an_unknown_escape_is_refused(written: str) -> None:
-    with pytest.raises(ValueError, match="is no escape of an expect file"):
+    with pytest.raises(ValueError, match="is not an escape of an expect file"):
         unescape(written)
 
 

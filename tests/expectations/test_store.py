@@ -238,8 +238,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(FileError, check=code("CannotReadExpectFile")) as caught:
         store.read(NAME)
     assert str(caught.value) == (
-        f"expect/{NAME}.txt is there and cannot be read: Is a directory. Make it a "
-        "file that may be read, or remove it."
+        f"expect/{NAME}.txt exists but cannot be read: Is a directory. Make it a "
+        "readable file, or remove it."
     )
 
 
@@ -284,7 +284,7 @@ def test_bad_paths(tmp_path: Path, path: str) -> None:
             b"everyorder expect file, format 1\nscen\xffario",
             f"expect/{NAME}.txt:2: this is not UTF-8; the line reads 'scen\\\\xff",
         ),
-        (b"", f"expect/{NAME}.txt:1: the file ends, but here belongs"),
+        (b"", f"expect/{NAME}.txt:1: the file ends; expected"),
         (
             render(document(scenario="other")).encode(),
             f"expect/{NAME}.txt:2: the file belongs to the scenario '{NAME}' by its",

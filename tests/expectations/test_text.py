@@ -109,19 +109,19 @@ def damaged(old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ("", 1, "the file ends, but here belongs 'everyorder expect file, format 1'"),
-        ("\n", 1, "here belongs 'everyorder expect file, format 1'"),
+        ("", 1, "the file ends; expected 'everyorder expect file, format 1'"),
+        ("\n", 1, "expected 'everyorder expect file, format 1'"),
         (damaged("format 1", "format 2"), 1, "only format 1 is known; was it written"),
-        (damaged("every", "ever"), 1, "here belongs 'everyorder expect file, format"),
-        (damaged("scenario: ", "scenario "), 2, "here belongs 'scenario: '"),
-        (damaged("steps:", "steps: 2"), 3, "here belongs 'steps:'"),
-        (damaged("  2  two", "  3  two"), 5, "here belongs number 2"),
-        (damaged("two()", "\\two"), 5, "'\\t' is no escape of an expect file"),
-        (damaged("strategy: graph\n", ""), 6, "here belongs 'strategy: '"),
+        (damaged("every", "ever"), 1, "expected 'everyorder expect file, format"),
+        (damaged("scenario: ", "scenario "), 2, "expected 'scenario: '"),
+        (damaged("steps:", "steps: 2"), 3, "expected 'steps:'"),
+        (damaged("  2  two", "  3  two"), 5, "expected number 2"),
+        (damaged("two()", "\\two"), 5, "'\\t' is not an escape of an expect file"),
+        (damaged("strategy: graph\n", ""), 6, "expected 'strategy: '"),
         (
             damaged("8 transitions", "8 Transitions"),
             9,
-            "here belongs 'N states, N transitions, N fai",
+            "expected 'N states, N transitions, N fai",
         ),
         (
             damaged("8 transitions", "08 transitions"),
@@ -134,26 +134,34 @@ def damaged(old: str, new: str) -> str:
             "the file holds 4 states, 8 transitions, 0 f",
         ),
         (damaged("\n== {2} ==\nsame as {1}\n", ""), 9, "the file holds 3 states, 8 "),
-        (damaged("\n\n== {} ==", "\n== {} =="), 10, "an empty line belongs before a h"),
-        (damaged("== {} ==", "== {} =="[:-1]), 11, "here belongs a heading, '== {1 2"),
+        (
+            damaged("\n\n== {} ==", "\n== {} =="),
+            10,
+            "expected an empty line before a h",
+        ),
+        (damaged("== {} ==", "== {} =="[:-1]), 11, "expected a heading, '== {1 2"),
         (damaged("== {} ==", "== {3} =="), 11, "the steps are numbered from 1 to 2"),
         (damaged("{} ==", "{2} =="), 14, "sections are sorted, and {2} is before"),
         (damaged("== {1} ==", "== {} =="), 14, "sections are sorted, and {} is befo"),
-        (damaged("state: nothing", "state nothing"), 12, "here belongs 'title:' or "),
-        (damaged("state: nothing", "state:nothing"), 12, "here belongs 'title:' or "),
-        (damaged("state: nothing", "  state: x"), 12, "here belongs 'title:' or 'ti"),
-        (damaged("state: nothing", "state: \\q"), 12, "'\\q' is no escape of an exp"),
+        (damaged("state: nothing", "state nothing"), 12, "expected 'title:' or "),
+        (damaged("state: nothing", "state:nothing"), 12, "expected 'title:' or "),
+        (damaged("state: nothing", "  state: x"), 12, "expected 'title:' or 'ti"),
+        (
+            damaged("state: nothing", "state: \\q"),
+            12,
+            "'\\q' is not an escape of an exp",
+        ),
         (damaged("state: nothing", "state:"), 12, "the text under this title is mis"),
-        (damaged("calls: one", "calls: 1\n  2"), 19, "a text beside its title has no"),
+        (damaged("calls: one", "calls: 1\n  2"), 19, "a text on the line of its title"),
         (damaged("state: nothing", "digest 12"), 12, "a digest has 32 hexadecimal d"),
         (damaged("as {1}\n", "as {1 2}\n"), 21, "no section before this one has a b"),
         (damaged("as {1}\n", "as one\n"), 21, "no section before this one has a bod"),
-        (damaged("\n  CPU", "\n\n  CPU"), 18, "here belongs a heading, '== {1 2} ==' "),
-        (damaged("CPU: one", "CPU: one "), 17, "this is written '  CPU: one\\\\x20'"),
+        (damaged("\n  CPU", "\n\n  CPU"), 18, "expected a heading, '== {1 2} ==' "),
+        (damaged("CPU: one", "CPU: one "), 17, "expected '  CPU: one\\\\x20'"),
         (WHOLE.rstrip("\n"), 26, "the file does not end in a newline; it may have b"),
-        (WHOLE + "\n", 28, "the file ends, but here belongs a heading, '== {1 2} =='"),
+        (WHOLE + "\n", 28, "the file ends; expected a heading, '== {1 2} =='"),
         (WHOLE.replace("\n", "\r\n"), 1, "lines end in a carriage return; keep line "),
-        (damaged("two()\n", "two()\nx\n"), 6, "here belongs 'strategy: '"),
+        (damaged("two()\n", "two()\nx\n"), 6, "expected 'strategy: '"),
         (damaged("  one\n", "<<<<<<< mine\n"), 25, "a merge conflict is not resolved"),
     ],
 )
@@ -171,7 +179,7 @@ def test_the_error_says_what_to_do() -> None:
     with pytest.raises(DamagedExpectFile) as caught:
         parse(damaged("scenario: ", "scenary: "), "expect/a/b.txt")
     assert str(caught.value) == (
-        "expect/a/b.txt:2: here belongs 'scenario: '; the line reads "
+        "expect/a/b.txt:2: expected 'scenario: '; the line reads "
         "'scenary: scenarios/test_demo/pair'. Restore the file from version control, "
         "or accept what is observed now with --everyorder-update=all, which writes it "
         "anew."
@@ -180,7 +188,7 @@ def test_the_error_says_what_to_do() -> None:
 
 def test_a_body_written_twice_is_not_the_layout() -> None:
     body = "state:\n  name: demo::f\n  CPU: one\ncalls: one\n"
-    with pytest.raises(DamagedExpectFile, match=r"this is written 'same as \{1\}'"):
+    with pytest.raises(DamagedExpectFile, match=r"expected 'same as \{1\}'"):
         parse(damaged("same as {1}\n", body))
 
 

@@ -68,6 +68,8 @@ def make() -> tuple[Any, Body]:
     return awaitable(body), body
 
 
+@pytest.mark.spec("futures 0.20", "made when first needed")
+@pytest.mark.spec("futures 1.4", "a miss waits")
 def test_an_attribute_waits_once() -> None:
     """1.4, 0.20: the first one runs the function, on the same stack, once."""
     aw, body = make()
@@ -80,6 +82,7 @@ def test_an_attribute_waits_once() -> None:
     assert aw.v == 8
 
 
+@pytest.mark.spec("futures 1.4", "own names")
 def test_its_own_names_come_first() -> None:
     """1.4: they are never the value's, and do not wait."""
     aw, body = make()
@@ -92,6 +95,8 @@ def test_its_own_names_come_first() -> None:
     assert isinstance(aw.wait(), W)
 
 
+@pytest.mark.spec("futures 1.4", "missing attributes")
+@pytest.mark.spec("futures 10", "D2 a missing attribute is an AttributeError")
 def test_a_missing_attribute() -> None:
     """1.4, D2: an AttributeError that names the type of the value; hasattr is False."""
     aw, body = make()
@@ -135,6 +140,7 @@ OPERATIONS: dict[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.spec("futures 1.4", "operators")
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operators_are_not_the_values(operation: str) -> None:
     """1.4: Python looks them up on the class; nothing runs."""
@@ -144,6 +150,7 @@ def test_operators_are_not_the_values(operation: str) -> None:
     assert body.runs == 0
 
 
+@pytest.mark.spec("futures 1.4", "operators")
 def test_with_is_not_the_values() -> None:
     """1.4: neither `with`."""
     aw, body = make()
@@ -152,6 +159,7 @@ def test_with_is_not_the_values() -> None:
     assert body.runs == 0
 
 
+@pytest.mark.spec("futures 1.4", "identity")
 def test_equality_hash_truth_and_text_are_its_own() -> None:
     """1.4: identity; the value is not asked."""
     aw, body = make()
@@ -165,6 +173,7 @@ def test_equality_hash_truth_and_text_are_its_own() -> None:
     assert body.runs == 0
 
 
+@pytest.mark.spec("futures 1.4", "explicit special methods")
 def test_explicit_special_methods_are_the_values() -> None:
     """1.4: those that an await lacks; the others are its own."""
     aw, _ = make()
@@ -176,6 +185,7 @@ def test_explicit_special_methods_are_the_values() -> None:
     assert aw.__str__() == repr(aw)
 
 
+@pytest.mark.spec("futures 1.4", "setting")
 def test_attributes_are_not_set() -> None:
     """1.4: nor deleted; nothing runs."""
     aw, body = make()
@@ -188,6 +198,7 @@ def test_attributes_are_not_set() -> None:
     assert aw.v == 3
 
 
+@pytest.mark.spec("futures 1.4", "awaits of awaits")
 def test_an_await_of_an_await() -> None:
     """1.4: attributes go through both; what is missing is missing of the innermost."""
     inner = awaitable(Body(W()))
@@ -225,6 +236,7 @@ TAKING_TENSORS: list[Callable[[Any], object]] = [
 ]
 
 
+@pytest.mark.spec("futures 1.4", "tensors")
 def test_a_tensor() -> None:
     """1.4: methods and attributes of a tensor, and no operator of tensors takes one."""
     aw: Any = awaitable(lambda: runtime.ones(2))
@@ -240,6 +252,9 @@ def test_a_tensor() -> None:
     assert body.runs == 0
 
 
+@pytest.mark.spec("futures 0.20", "made when first needed")
+@pytest.mark.spec("futures 0.21", "acts as its value")
+@pytest.mark.spec("script 0.20", "made when first needed")
 def test_a_lazy_module() -> None:
     """0.20, 0.21: what it is for: an object that is made when it is first needed."""
     made: list[int] = []
@@ -258,6 +273,8 @@ def test_a_lazy_module() -> None:
     assert made == [2]
 
 
+@pytest.mark.spec("futures 0.23", "the example")
+@pytest.mark.spec("script 0.23", "the example")
 def test_the_founding_example() -> None:
     """0.23: an await of a number, waited for explicitly."""
 

@@ -53,6 +53,7 @@ class Body:
         return outcome
 
 
+@pytest.mark.spec("futures 1.1", "names", "instances")
 def test_names() -> None:
     """1.1, 0: the names with an underscore are the same objects."""
     assert _Await is Await
@@ -62,6 +63,7 @@ def test_names() -> None:
     assert isinstance(awaitable(Body(1)), Await)
 
 
+@pytest.mark.spec("futures 1.1", "no constructor")
 @pytest.mark.parametrize("cls", [Await, Await[int]])
 def test_the_class_makes_none(cls: Any) -> None:
     """1.1: there is no constructor; the error names the functions."""
@@ -71,6 +73,7 @@ def test_the_class_makes_none(cls: Any) -> None:
         assert isinstance(caught.value, TypeError)
 
 
+@pytest.mark.spec("futures 1.1", "subscripts")
 def test_subscripts() -> None:
     """1.1: `Await[int]` is an alias, and they nest."""
     assert typing.get_origin(Await[int]) is Await
@@ -78,6 +81,7 @@ def test_subscripts() -> None:
     assert repr(Await[int]).endswith("Await[int]")
 
 
+@pytest.mark.spec("futures 1.1", "members")
 def test_members() -> None:
     """1.1: no other public names than these."""
     public = {name for name in dir(Await) if not name.startswith("_")}
@@ -85,6 +89,7 @@ def test_members() -> None:
     assert public == members
 
 
+@pytest.mark.spec("futures 1.1", "texts")
 def test_a_text_never_waits() -> None:
     """1.1: neither does `str`."""
     body = Body(3)
@@ -97,6 +102,7 @@ def test_a_text_never_waits() -> None:
     assert repr(awaitable(abs, 1)) == "<Await of abs: not run>"
 
 
+@pytest.mark.spec("futures 1.2", "what can be called")
 @pytest.mark.parametrize("wrong", [3, None, "f"])
 def test_what_cannot_be_called(wrong: Any) -> None:
     """1.2: refused when it is made."""
@@ -104,12 +110,15 @@ def test_what_cannot_be_called(wrong: Any) -> None:
         awaitable(wrong)
 
 
+@pytest.mark.spec("futures 1.2", "no function")
 def test_without_a_function() -> None:
     """1.2: an ordinary TypeError."""
     with pytest.raises(TypeError, match="func"):
         awaitable()  # type: ignore[call-arg]  # on purpose
 
 
+@pytest.mark.spec("futures 0.24", "three functions")
+@pytest.mark.spec("futures 1.2", "positional arguments")
 def test_arguments_are_owned() -> None:
     """1.2, 0.24: they reach the function as they are; positional ones stay readable."""
     arguments = [1], {"a": 2}
@@ -128,6 +137,8 @@ def test_arguments_are_owned() -> None:
     assert aw.fn()(*aw.args(), **aw.kwargs()) == aw.wait()
 
 
+@pytest.mark.spec("futures 1.2", "keyword arguments")
+@pytest.mark.spec("futures 10", "D1 keyword arguments are honoured")
 def test_keyword_arguments_are_honoured() -> None:
     """1.2, D1: also one that is called as a parameter of ours."""
 
@@ -141,6 +152,8 @@ def test_keyword_arguments_are_honoured() -> None:
     assert aw.args() == ()
 
 
+@pytest.mark.spec("futures 0.22", "nothing in parallel")
+@pytest.mark.spec("futures 1.2", "not run")
 def test_nothing_runs_before_the_first_wait() -> None:
     """1.2, 0.22: and then it runs on the thread that waits; none is started."""
     body = Body(3)
@@ -160,6 +173,8 @@ def test_nothing_runs_before_the_first_wait() -> None:
     assert at_once(wait) == [body.thread]
 
 
+@pytest.mark.spec("futures 0.24", "three functions")
+@pytest.mark.spec("futures 1.2", "of a value")
 def test_of_a_value() -> None:
     """1.2, 0.24: complete at once, and made of that very object."""
     value = object()
@@ -173,6 +188,7 @@ def test_of_a_value() -> None:
     assert not awaitable(Body(1)).is_nowait()
 
 
+@pytest.mark.spec("futures 1.2", "what can be waited for")
 @pytest.mark.parametrize("wrong", [None, 3, Body(1)])
 def test_what_is_no_await(wrong: Any) -> None:
     """1.2: None and anything else is refused."""
@@ -182,6 +198,7 @@ def test_what_is_no_await(wrong: Any) -> None:
     assert isinstance(caught.value, TypeError)
 
 
+@pytest.mark.spec("futures 1.2", "type")
 def test_its_type() -> None:
     """1.2: of Python's it is an await of any value."""
     assert awaitable(Body(1)).type() == Await[Any]
@@ -195,6 +212,7 @@ MOVED: dict[str, Callable[[object], object]] = {
 }
 
 
+@pytest.mark.spec("futures 1.2", "not copied")
 @pytest.mark.parametrize("moved", MOVED)
 @pytest.mark.parametrize("make", [awaitable, lambda f: awaitable_nowait(3)])
 def test_an_await_stays(moved: str, make: Any) -> None:
@@ -208,6 +226,7 @@ def test_an_await_stays(moved: str, make: Any) -> None:
     assert body.runs == 0
 
 
+@pytest.mark.spec("futures 1.2", "not copied")
 def test_an_await_is_not_unpickled() -> None:
     """1.2: the other direction is refused, too."""
     with pytest.raises(FutureMisuse, check=code("FutureMisuse")):
@@ -216,6 +235,9 @@ def test_an_await_is_not_unpickled() -> None:
         awaitable(print).__setstate__({})
 
 
+@pytest.mark.spec("futures 0.24", "three functions")
+@pytest.mark.spec("futures 1.3", "the same object", "None is a result")
+@pytest.mark.spec("script 0.24", "three functions")
 @pytest.mark.parametrize("value", [3, None, [], awaitable_nowait(1)])
 def test_the_result_is_kept(value: object) -> None:
     """1.3, 0.24: the same object for every wait; None is kept, too."""
@@ -225,6 +247,8 @@ def test_the_result_is_kept(value: object) -> None:
     assert body.runs == 1
 
 
+@pytest.mark.spec("futures 1.3", "errors")
+@pytest.mark.spec("futures 11.1", "once", "failing")
 def test_errors_are_not_kept() -> None:
     """1.3, 11.1: each wait runs the function again; the exception is the very one."""
     first, second = ValueError("first"), KeyboardInterrupt()
@@ -238,6 +262,8 @@ def test_errors_are_not_kept() -> None:
     assert (aw.wait(), aw.wait(), body.runs) == (3, 3, 3)
 
 
+@pytest.mark.spec("futures 1.3", "itself")
+@pytest.mark.spec("futures 11.1", "itself")
 def test_a_function_that_waits_for_its_own_await() -> None:
     """1.3, 11.1: it runs once more inside of itself; the outermost result stays."""
     log: list[str] = []
@@ -258,6 +284,7 @@ def test_a_function_that_waits_for_its_own_await() -> None:
     assert log == ["in 0", "in 1", "out 1", "out 0"]
 
 
+@pytest.mark.spec("futures 1.3", "itself")
 def test_without_an_end() -> None:
     """1.3: a function that always waits for itself ends as recursion does."""
 
@@ -270,6 +297,7 @@ def test_without_an_end() -> None:
     assert not aw.done()
 
 
+@pytest.mark.spec("futures 1.3", "the thread that waits", "two threads")
 def test_two_threads() -> None:
     """1.3: one runs the function, the others wait for it, all get the same object."""
     for _ in range(30):
@@ -280,6 +308,7 @@ def test_two_threads() -> None:
         assert body.runs == 1
 
 
+@pytest.mark.spec("futures 1.3", "two threads")
 def test_the_result_of_an_inner_run_is_not_seen_by_other_threads() -> None:
     """1.3: they wait for the outermost."""
     inner_is_done, began = threading.Event(), threading.Event()
@@ -302,6 +331,7 @@ def test_the_result_of_an_inner_run_is_not_seen_by_other_threads() -> None:
     assert seen == ["outer"]
 
 
+@pytest.mark.spec("futures 1.3", "the thread that waits")
 def test_after_an_error_another_thread_runs_it() -> None:
     """1.3: who waited for the run that failed runs the function itself."""
     running, go = threading.Event(), threading.Event()
@@ -330,6 +360,7 @@ def test_after_an_error_another_thread_runs_it() -> None:
     assert len({*threads}) == 2
 
 
+@pytest.mark.spec("futures P1", "runs until it succeeds")
 @given(st.lists(st.booleans(), max_size=6))
 @settings(max_examples=50, deadline=None)
 def test_the_function_runs_until_it_succeeds_and_never_again(fails: list[bool]) -> None:
@@ -347,6 +378,7 @@ def test_the_function_runs_until_it_succeeds_and_never_again(fails: list[bool]) 
         assert body.runs == min(turn, needed) + 1
 
 
+@pytest.mark.spec("futures 1.1", "awaits of awaits")
 def test_nested_awaits() -> None:
     """1.1, 1.4: an await of an await is waited for twice."""
     inner = awaitable(Body(3))

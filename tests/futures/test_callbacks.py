@@ -16,6 +16,8 @@ from tests.futures.test_future import with_error, with_value
 from tests.futures.threads import SECONDS, Threads, at_once, until_waited_for
 
 
+@pytest.mark.spec("futures 2.2", "then")
+@pytest.mark.spec("futures 2.4", "then")
 def test_then() -> None:
     """2.2, 2.4: called with the same future; a new one holds what it returns."""
     future: Future[int] = Future()
@@ -33,6 +35,7 @@ def test_then() -> None:
     assert child.wait() == 2
 
 
+@pytest.mark.spec("futures 2.4", "chained then")
 def test_a_chain() -> None:
     """2.4: chained then."""
     first: Future[int] = Future()
@@ -41,6 +44,7 @@ def test_a_chain() -> None:
     assert last.wait() == 20
 
 
+@pytest.mark.spec("futures 2.2", "at once")
 def test_of_a_complete_future_a_callback_runs_at_once() -> None:
     """2.2: inline, on the thread that registers it."""
     seen: list[int] = []
@@ -50,6 +54,8 @@ def test_of_a_complete_future_a_callback_runs_at_once() -> None:
     assert child.value() == threading.get_ident()
 
 
+@pytest.mark.spec("futures 2.2", "order")
+@pytest.mark.spec("futures 2.4", "add_done_callback, order", "interleaving order")
 def test_callbacks_run_in_the_order_in_which_they_were_registered() -> None:
     """2.2, 2.4: then and add_done_callback interleave."""
     future: Future[int] = Future()
@@ -62,6 +68,7 @@ def test_callbacks_run_in_the_order_in_which_they_were_registered() -> None:
     assert seen == [1, 2, 3, 4]
 
 
+@pytest.mark.spec("futures 2.2", "order")
 def test_what_follows_from_a_callback_comes_before_the_next_one() -> None:
     """2.2: a child is complete, and its callbacks run, before the next callback."""
     future: Future[int] = Future()
@@ -79,6 +86,7 @@ def test_what_follows_from_a_callback_comes_before_the_next_one() -> None:
     assert seen == ["a", "a.a", "a.a.a", "a.b", "b"]
 
 
+@pytest.mark.spec("futures 2.2", "then")
 def test_callbacks_run_on_the_completing_thread() -> None:
     """2.2: wherever they were registered."""
     future: Future[int] = Future()
@@ -93,6 +101,7 @@ def test_callbacks_run_on_the_completing_thread() -> None:
     assert completing != threading.get_ident()
 
 
+@pytest.mark.spec("futures 2.2", "locks")
 def test_callbacks_run_outside_of_the_lock() -> None:
     """2.2: another thread can use futures while one runs."""
     future: Future[int] = Future()
@@ -122,6 +131,7 @@ def test_a_callback_may_register_and_complete() -> None:
     assert seen == ["inner", "first", "other", "second"]
 
 
+@pytest.mark.spec("futures 2.2", "not flat")
 def test_a_future_of_a_future() -> None:
     """2.2: then does not flatten."""
     inner: Future[int] = Future()
@@ -129,6 +139,7 @@ def test_a_future_of_a_future() -> None:
     assert child.value() is inner
 
 
+@pytest.mark.spec("futures 13", "then_async")
 def test_then_async_flattens() -> None:
     """13: a future that the callback returns stands for its outcome."""
     inner: Future[int] = Future()
@@ -178,6 +189,8 @@ def fails(future: Future[Any]) -> int:
     raise ValueError("a text")
 
 
+@pytest.mark.spec("futures 2.2", "errors of callbacks")
+@pytest.mark.spec("futures 2.4", "then, raising")
 def test_a_callback_that_raises() -> None:
     """2.2, 2.4: always a RuntimeError, with the type and the text, and where it was."""
     error = with_value(0).then(fails).error()
@@ -188,6 +201,7 @@ def test_a_callback_that_raises() -> None:
     assert isinstance(error.__cause__, ValueError)
 
 
+@pytest.mark.spec("futures 2.2", "errors of callbacks")
 def test_a_callback_that_ends_an_iteration() -> None:
     """2.2: StopIteration is an error like any other."""
 
@@ -199,6 +213,7 @@ def test_a_callback_that_ends_an_iteration() -> None:
     assert error.error == "StopIteration: a text"
 
 
+@pytest.mark.spec("futures 2.2", "errors of the parent")
 def test_an_error_alone_does_not_fail_what_follows() -> None:
     """2.2: only if the callback touches the value."""
     future = with_error(ValueError("x"))
@@ -211,6 +226,7 @@ def test_an_error_alone_does_not_fail_what_follows() -> None:
     assert isinstance(error, CallbackFailed)
 
 
+@pytest.mark.spec("futures 2.4", "set_exception, then", "interleaving errors")
 def test_an_error_that_a_chain_hands_on() -> None:
     """2.2, 2.4: interleaved, the error reaches whoever waits; told once, not nested."""
     future: Future[int] = Future()
@@ -224,6 +240,9 @@ def test_an_error_that_a_chain_hands_on() -> None:
         third.wait()
 
 
+@pytest.mark.spec("futures 2.2", "arguments of callbacks")
+@pytest.mark.spec("futures 2.4", "then, wrong argument", "then, no argument")
+@pytest.mark.spec("futures 2.4", "add_done_callback, no argument")
 def test_callbacks_with_the_wrong_number_of_arguments() -> None:
     """2.2, 2.4: the same error; told by add_done_callback in the log."""
     two: Any = lambda a, b: 1  # noqa: E731  # as short as a program has it
@@ -234,6 +253,7 @@ def test_callbacks_with_the_wrong_number_of_arguments() -> None:
         assert said in error.error
 
 
+@pytest.mark.spec("futures 2.2", "not callable")
 @pytest.mark.parametrize("method", ["then", "then_async", "add_done_callback"])
 @pytest.mark.parametrize("wrong", [None, 3, "f"])
 def test_what_cannot_be_called(method: str, wrong: Any) -> None:
@@ -245,6 +265,9 @@ def test_what_cannot_be_called(method: str, wrong: Any) -> None:
     assert not future._callbacks
 
 
+@pytest.mark.spec("futures 2.2", "logged")
+@pytest.mark.spec("futures 2.4", "add_done_callback")
+@pytest.mark.spec("futures 2.4", "add_done_callback, errors ignored")
 def test_errors_of_done_callbacks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     """2.2, 2.4: and swallowed: the next callback runs, the value stays."""
     future: Future[int] = Future()

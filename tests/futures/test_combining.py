@@ -17,6 +17,8 @@ def futures(count: int) -> list[Future[int]]:
     return [Future() for _ in range(count)]
 
 
+@pytest.mark.spec("futures 2.2", "collect_all")
+@pytest.mark.spec("futures 2.4", "collect_all")
 def test_collect_all() -> None:
     """2.2, 2.4: complete when all are; the value is the list of the same futures."""
     members = futures(3)
@@ -28,6 +30,7 @@ def test_collect_all() -> None:
         assert member is found
 
 
+@pytest.mark.spec("futures 2.2", "collect_all")
 def test_collect_all_of_none() -> None:
     """2.2: of no futures it is complete at once."""
     assert collect_all([]).value() == []
@@ -42,6 +45,7 @@ def test_collect_all_of_one_future_twice() -> None:
     assert seen == [2]
 
 
+@pytest.mark.spec("futures 2.2", "collect_all")
 def test_collect_all_with_an_error() -> None:
     """2.2: the error of a member, the first in the list, once all are complete."""
     members = futures(3)
@@ -64,6 +68,8 @@ WRONG: list[tuple[Callable[..., object], list[Any], str]] = [
 ]
 
 
+@pytest.mark.spec("futures 2.2", "collect_all")
+@pytest.mark.spec("futures 2.4", "wait_all and None")
 @pytest.mark.parametrize(("call", "given", "said"), WRONG)
 def test_what_is_no_future(call: Any, given: list[Any], said: str) -> None:
     """2.2, 2.4: None, and anything else, is refused with its place."""
@@ -74,6 +80,8 @@ def test_what_is_no_future(call: Any, given: list[Any], said: str) -> None:
     assert isinstance(caught.value, TypeError)
 
 
+@pytest.mark.spec("futures 2.2", "wait_all")
+@pytest.mark.spec("futures 2.4", "wait_all and None")
 def test_wait_all() -> None:
     """2.2, 2.4: the values, in the order of the futures."""
     members = futures(3)
@@ -85,6 +93,7 @@ def test_wait_all() -> None:
     assert wait_all(iter([with_value(3)])) == [3]
 
 
+@pytest.mark.spec("futures 2.2", "wait_all")
 def test_wait_all_ends_at_the_first_error() -> None:
     """2.2: it does not wait for the others, wherever they stand."""
     members = futures(3)
@@ -133,6 +142,8 @@ def test_members_that_complete_at_once() -> None:
         assert wait_all(members) == [1, 1, 1, 1]
 
 
+@pytest.mark.spec("futures 0.9", "who measures")
+@pytest.mark.spec("rpc 0.9", "a profiler needs a future of anything")
 def test_who_measures() -> None:
     """4.10, 0.9: callbacks see the future; what follows has its value, later."""
     future: Future[Any] = Future()

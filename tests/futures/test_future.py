@@ -36,6 +36,7 @@ def with_error(error: Exception) -> Future[Any]:
     return future
 
 
+@pytest.mark.spec("futures 2.1", "classes")
 def test_one_class() -> None:
     """2.1: there is one class, whatever makes a future; its subscripts are types."""
     future = Future[int]()
@@ -51,6 +52,7 @@ class Silent:
         raise AssertionError("asked for its text")
 
 
+@pytest.mark.spec("futures 2.1", "text")
 def test_a_text_never_waits_nor_asks_the_value() -> None:
     """2.1: the state, and what there is by its type."""
     assert repr(Future()) == "<Future: not complete>"
@@ -58,6 +60,7 @@ def test_a_text_never_waits_nor_asks_the_value() -> None:
     assert repr(with_error(ValueError("x"))) == "<Future: the error ValueError>"
 
 
+@pytest.mark.spec("futures 2.1", "devices")
 def test_devices_are_the_cpu() -> None:
     """2.1: `devices=` is accepted; any other device is refused by its name."""
     cpu = ["cpu", "cpu:0", Device("cpu")]
@@ -70,6 +73,8 @@ def test_devices_are_the_cpu() -> None:
         Future("cpu")  # type: ignore[call-arg]  # by keyword only
 
 
+@pytest.mark.spec("futures 2.2", "done")
+@pytest.mark.spec("futures 2.4", "done", "done of an error")
 def test_done_with_a_value_and_with_an_error() -> None:
     """2.2, 2.4: done is True on a value or an error."""
     assert not Future().done()
@@ -77,6 +82,8 @@ def test_done_with_a_value_and_with_an_error() -> None:
     assert with_error(ValueError()).done()
 
 
+@pytest.mark.spec("futures 2.2", "wait")
+@pytest.mark.spec("futures 2.4", "wait")
 def test_waiting_on_the_same_thread() -> None:
     """2.2, 2.4: wait returns the value: the very object, None too."""
     value = object()
@@ -85,6 +92,8 @@ def test_waiting_on_the_same_thread() -> None:
     assert with_value(None).wait() is None
 
 
+@pytest.mark.spec("futures 2.2", "wait")
+@pytest.mark.spec("futures 2.4", "set_exception, many threads", "wait, many threads")
 def test_waiting_on_another_thread() -> None:
     """2.2, 2.4: wait blocks until another thread completes the future."""
     future: Future[int] = Future()
@@ -94,6 +103,7 @@ def test_waiting_on_another_thread() -> None:
     assert threads.results == [3, 3]
 
 
+@pytest.mark.spec("futures 2.2", "value")
 def test_a_value_that_is_not_there() -> None:
     """2.2: value() never blocks; there is an error that is a RuntimeError."""
     future: Future[int] = Future()
@@ -112,6 +122,9 @@ COMPLETED = {
 }
 
 
+@pytest.mark.spec("futures 2.2", "set_result twice")
+@pytest.mark.spec("futures 2.4", "completed twice")
+@pytest.mark.spec("futures 10", "D6 the first completion stays")
 @pytest.mark.parametrize("again", COMPLETED)
 @pytest.mark.parametrize("first", [with_value(3), with_error(KeyError("old"))])
 def test_a_second_completion(again: str, first: Future[Any]) -> None:
@@ -129,6 +142,8 @@ def test_a_second_completion(again: str, first: Future[Any]) -> None:
             first.wait()
 
 
+@pytest.mark.spec("futures 2.2", "set_exception")
+@pytest.mark.spec("futures 2.4", "set_exception")
 def test_an_error_is_raised_itself() -> None:
     """2.2, 2.4: wait and value raise the very exception, each time."""
     error = ValueError("mine")
@@ -140,6 +155,8 @@ def test_an_error_is_raised_itself() -> None:
         assert caught.value is error
 
 
+@pytest.mark.spec("futures 2.2", "the place of the error")
+@pytest.mark.spec("futures 10", "D5 an error is not a value")
 def test_an_error_is_no_value() -> None:
     """2.2, D5: an exception is a value where a value belongs."""
     error = ValueError("mine")
@@ -147,6 +164,7 @@ def test_an_error_is_no_value() -> None:
     assert with_value(error).error() is None
 
 
+@pytest.mark.spec("futures 2.2", "set_exception")
 @pytest.mark.parametrize("wrong", [3, None, KeyboardInterrupt(), ValueError])
 def test_what_is_no_exception(wrong: Any) -> None:
     """2.2: set_exception takes instances of Exception only; nothing happened then."""
@@ -156,6 +174,7 @@ def test_what_is_no_exception(wrong: Any) -> None:
     assert not future.done()
 
 
+@pytest.mark.spec("futures 13", "set_error_if_needed")
 def test_an_error_if_needed() -> None:
     """13: set_error_if_needed says whether it was, and never raises."""
     future: Future[int] = Future()
@@ -227,6 +246,7 @@ def test_a_failed_future_is_freed_without_the_collector() -> None:
         gc.enable()
 
 
+@pytest.mark.spec("script 0.19", "owners")
 def test_an_abandoned_future_is_freed_without_the_collector() -> None:
     gc.collect()
     gc.disable()
@@ -241,6 +261,7 @@ def test_an_abandoned_future_is_freed_without_the_collector() -> None:
         gc.enable()
 
 
+@pytest.mark.spec("futures 2.2", "timeouts")
 def test_a_wait_that_ends_in_time() -> None:
     """2.2: a timeout leaves the future as it was: it can be waited for again."""
     future: Future[int] = Future()
@@ -310,6 +331,8 @@ MOVED: dict[str, Callable[[object], object]] = {
 }
 
 
+@pytest.mark.spec("futures 2.2", "not pickled")
+@pytest.mark.spec("futures 2.4", "pickled")
 @pytest.mark.parametrize("moved", MOVED)
 @pytest.mark.parametrize("future", [Future(), with_value(3)])
 def test_a_future_stays(moved: str, future: Future[int]) -> None:
@@ -326,6 +349,7 @@ class Forged:
         return copyreg._reconstructor, (Future, object, None), {"_outcome": 3}  # type: ignore[attr-defined]  # as pickles of old have it
 
 
+@pytest.mark.spec("futures 1.2", "not copied")
 def test_a_future_is_not_unpickled() -> None:
     """1.2: the other direction is refused, too."""
     with pytest.raises(Unmovable, match="unpickled"):
@@ -379,6 +403,7 @@ def test_a_thread_may_complete_what_it_is_about_to_wait_for(
     assert not future._waiters
 
 
+@pytest.mark.spec("futures 2.2", "set_result twice")
 def test_one_of_many_completes_it() -> None:
     """2.2: however many threads try at once, one does, and all see that one."""
     for _ in range(50):

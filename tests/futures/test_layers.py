@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
@@ -20,6 +22,8 @@ print(*(name for name in {unwanted} if name in sys.modules))
 UNWANTED = ("asyncio", "concurrent.futures", "numba", "numpy", "socket")
 
 
+@pytest.mark.spec("futures 0.13", "values only")
+@pytest.mark.spec("rpc 0.13", "the future of everybody, with its name and its methods")
 def test_no_messages_and_no_sockets() -> None:
     """0.13: neither sockets nor arrays nor other libraries' futures are loaded."""
     # Nobody looks on: coverage loads sockets.

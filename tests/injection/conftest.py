@@ -18,7 +18,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not found:
         return
     terminalreporter.section("interruptions")
-    if "long" in config.getoption("markexpr"):
+    if "slow" in config.getoption("markexpr"):
         for told in sorted(map(str, found)):
             terminalreporter.line(told)
     terminalreporter.line(total(found))

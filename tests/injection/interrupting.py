@@ -31,8 +31,8 @@ import pytest
 # How many signals by a timer: always, in the long legs, and where there is time.
 ROUNDS = (
     500,
-    pytest.param(8_000, marks=pytest.mark.long),
-    pytest.param(20_000, marks=pytest.mark.whole),
+    pytest.param(8_000, marks=pytest.mark.slow),
+    pytest.param(20_000, marks=pytest.mark.nightly),
 )
 
 # What looks for signals, in CPython 3.11 and later.

@@ -164,7 +164,7 @@ def test_at_places(name: str, handled: bool, record_property: Record) -> None:
     played(OPERATIONS[name], wrap, name, False, record_property)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "handled"), CASES)
 def test_at_every_place(name: str, handled: bool, record_property: Record) -> None:
     wrap = Wrapped.of if handled else plain
@@ -172,7 +172,7 @@ def test_at_every_place(name: str, handled: bool, record_property: Record) -> No
 
 
 @pytest.mark.parametrize(
-    "everything", [False, pytest.param(True, marks=pytest.mark.long)]
+    "everything", [False, pytest.param(True, marks=pytest.mark.slow)]
 )
 def test_operators_of_our_own(everything: bool, record_property: Record) -> None:
     with customs() as made:

@@ -96,7 +96,7 @@ def test_no_key_and_single_keys(fallbacks: str) -> None:
     assert [d for key in KEYS for d in disagreements((key,), held)] == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_all_pairs_without_fallbacks() -> None:
     held = FALLBACKS["none"]
     assert [d for p in combinations(KEYS, 2) for d in disagreements(p, held)] == []

@@ -106,7 +106,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_processes_at_once_leave_one_good_file(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(lambda _: _in_process(tmp_path), range(2)))
@@ -157,7 +157,7 @@ def test_the_digest_covers_sources_and_facts(tmp_path: Path) -> None:
 
 
 def test_the_machinery_exists() -> None:
-    here = Path(cache.__file__).parent
+    here = Path(cache.__file__).parents[1]
     assert all((here / name).is_file() for name in cache.MACHINERY)
 
 

@@ -30,7 +30,7 @@ LATE = {"classes_kept_by_few_orders"}
 
 
 def marked(mutant: DispatchMutant) -> Any:
-    marks = [pytest.mark.long] if mutant.name in LATE else []
+    marks = [pytest.mark.slow] if mutant.name in LATE else []
     return pytest.param(mutant, id=mutant.name, marks=marks)
 
 

@@ -32,7 +32,7 @@ def up_to_date(target: Target) -> str:
     return f"bring the file up to date: {command}"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "number"),
     [
@@ -56,7 +56,7 @@ def test_the_sample_is_killed(target: Target, number: int) -> None:
     assert late == {}, up_to_date(target)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @EACH
 def test_what_is_discarded_cannot_be_imported(target: Target) -> None:
     _, discarded = sample(target, MEMORIES[target.name])
@@ -118,7 +118,7 @@ def test_a_mutant_that_no_scenario_meets_survives() -> None:
     assert found == Trial(REFUSES, "survived")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_mutant_is_killed_by_the_rest_of_the_catalogue() -> None:
     found = tried(Order(REFUSES, (BLIND,)))
     assert (found.outcome, found.by != BLIND) == ("killed", True)

@@ -155,18 +155,19 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no tensor": (
         lambda: Scale(1.0).register_buffer("w", 1),  # type: ignore[arg-type]  # refused
         ModuleError,
-        "`w` cannot be a member of `Scale`: an object of type int is no tensor.",
+        "`w` cannot be a member of `Scale`: an object of type int is not a tensor.",
     ),
     "no module": (
         lambda: ModuleList([1]),  # type: ignore[list-item]  # refused
         ModuleError,
-        "`0` cannot be a member of `ModuleList`: an object of type int is no module.",
+        "`0` cannot be a member of `ModuleList`: an object of type int is not a "
+        "module.",
     ),
     "another in its place": (
         lambda: setattr(Scale(1.0), "by", 1),
         ModuleError,
         "`by` cannot be a member of `Scale`: only a `Parameter` or None replaces "
-        "the one that is there, not an object of type int.",
+        "the existing one, not an object of type int.",
     ),
     "no mode": (
         lambda: Scale(1.0).train(1),
@@ -177,8 +178,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no pair": (
         lambda: ModuleDict([3]),
         ModuleError,
-        "`?` cannot be a member of `ModuleDict`: an object of type int is no pair of a "
-        "key and a module.",
+        "`?` cannot be a member of `ModuleDict`: an object of type int is not a pair "
+        "of a key and a module.",
     ),
     "no attribute": (
         lambda: Scale(1.0).sen,

@@ -37,9 +37,9 @@ WRONG: dict[str, Refusal] = {
             tensor(normal(1, 4, 5, 5)), tensor(normal(3, 2, 3, 3)), groups=2
         ),
         ShapesDoNotFit,
-        "`core::conv2d` cannot work on these shapes: 3 channels cannot be made by 2 "
-        "groups alike. given: input (1, 4, 5, 5), weight (3, 2, 3, 3) fits: a weight "
-        "whose first size is a multiple of 2",
+        "`core::conv2d` cannot work on these shapes: 3 output channels do not divide "
+        "into 2 equal groups. given: input (1, 4, 5, 5), weight (3, 2, 3, 3) fits: a "
+        "weight whose first size is a multiple of 2",
     ),
     "kernel": (
         lambda: core.conv2d(tensor(normal(1, 2, 2, 5)), tensor(normal(2, 2, 3, 3))),
@@ -97,11 +97,9 @@ WRONG: dict[str, Refusal] = {
             tensor(np.zeros((1, 2, 2), np.int64)),
         ),
         ShapesDoNotFit,
-        "`core::max_pool2d_backward` cannot work on these shapes: they are not the "
-        "same "
-        "images. given: grad (1, 2, 2), self (2, 4, 4) fits: grad of shape (2,) and "
-        "the "
-        "size of the maxima",
+        "`core::max_pool2d_backward` cannot work on these shapes: grad and self "
+        "have different batch sizes or channels. given: grad (1, 2, 2), self (2, 4, 4) "
+        "fits: grad of shape (2,) and the size of the maxima",
     ),
 }
 

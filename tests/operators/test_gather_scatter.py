@@ -33,9 +33,8 @@ WRONG: dict[str, Refusal] = {
     "gather dimensions": (
         lambda: core.gather(MATRIX, 0, tensor([1])),
         ShapesDoNotFit,
-        "`core::gather` cannot work on these shapes: index has not as many dimensions "
-        "as\n"
-        "self.\n"
+        "`core::gather` cannot work on these shapes: index does not have as many "
+        "dimensions as self.\n"
         "  given: index (1,), self (2, 3)\n"
         "  fits:  2 dimensions for index",
     ),
@@ -87,8 +86,8 @@ WRONG: dict[str, Refusal] = {
     "index_add": (
         lambda: core.index_add(MATRIX, 1, tensor([0, 1]), MATRIX),
         ShapesDoNotFit,
-        "`core::index_add` cannot work on these shapes: source has not one slice for\n"
-        "each number in index.\n"
+        "`core::index_add` cannot work on these shapes: source does not have one "
+        "slice for each number in index.\n"
         "  given: self (2, 3), index (2,), source (2, 3)\n"
         "  fits:  source of shape (2, 2)",
     ),
@@ -114,8 +113,8 @@ WRONG: dict[str, Refusal] = {
     "embedding gradient": (
         lambda: core.embedding_backward(tensor(normal(3, 2)), tensor([0]), 4, -1),
         ShapesDoNotFit,
-        "`core::embedding_backward` cannot work on these shapes: there is not one row "
-        "of the gradient for each index. given: grad (3, 2), indices (1,) fits: grad "
+        "`core::embedding_backward` cannot work on these shapes: grad does not have "
+        "one row for each index. given: grad (3, 2), indices (1,) fits: grad "
         "of shape (1, d)",
     ),
 }

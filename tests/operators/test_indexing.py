@@ -204,7 +204,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         (..., 0, ...),
-        "`tensor[:, :, ...]`: it is there twice.\n"
+        "`tensor[:, :, ...]`: it occurs twice.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  `...` once",
     ),
@@ -216,11 +216,12 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         slice("a", None),
-        "`tensor['a':]`: 'a' is no bound.\n  shape: (2, 3, 4)\n  fits:  ints and None",
+        "`tensor['a':]`: 'a' is not a bound.\n"
+        "  shape: (2, 3, 4)\n  fits:  ints and None",
     ),
     (
         "a",
-        "`tensor['a']`: a str is no place.\n"
+        "`tensor['a']`: a str is not an index.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "array,\n"
@@ -228,7 +229,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         1.0,
-        "`tensor[1.0]`: a float is no place.\n"
+        "`tensor[1.0]`: a float is not an index.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "array,\n"
@@ -236,7 +237,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         [0.5],
-        "`tensor[float32]`: it does not hold places.\n"
+        "`tensor[float32]`: it does not hold integers or booleans.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "array,\n"
@@ -244,7 +245,8 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         [slice(None), 1],
-        "`tensor[[slice(None, None, None), 1]]`: it is no list of places.\n"
+        "`tensor[[slice(None, None, None), 1]]`: it is not a list of integers or "
+        "booleans.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "array,\n"
@@ -252,7 +254,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         ((0, "a"), slice(None)),
-        "`tensor[(0, 'a')]`: it is no list of places.\n"
+        "`tensor[(0, 'a')]`: it is not a list of integers or booleans.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "array,\n"
@@ -300,9 +302,8 @@ def test_index_tensors_are_checked_before_anything_is_written() -> None:
     with pytest.raises(ShapesDoNotFit) as mask:
         base[tensor([True, False, True])]
     assert message_of(mask.value) == one_line(
-        "`core::index` cannot work on these shapes: the mask indices[0] has not the "
-        "shape\n"
-        "of the dimensions it stands for.\n"
+        "`core::index` cannot work on these shapes: the mask indices[0] does not "
+        "have the shape of its dimensions.\n"
         "  given: self (2, 3, 4), indices[0] (3,)\n"
         "  fits:  a mask of shape (2,)"
     )
@@ -331,8 +332,8 @@ def test_a_mask_of_another_shape_takes_no_number() -> None:
     with pytest.raises(ShapesDoNotFit) as caught:
         base[tensor([True])] = 0
     assert message_of(caught.value) == one_line(
-        "`core::index_put_` cannot work on these shapes: the mask indices[0] has not "
-        "the shape of the dimensions it stands for. given: self (2, 3, 4), indices[0] "
+        "`core::index_put_` cannot work on these shapes: the mask indices[0] does "
+        "not have the shape of its dimensions. given: self (2, 3, 4), indices[0] "
         "(1,) fits: a mask of shape (2,)"
     )
     with pytest.raises(IndexOutOfRange) as empty:

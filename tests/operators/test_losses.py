@@ -32,9 +32,9 @@ WRONG: dict[str, Refusal] = {
     "nll_loss shape": (
         lambda: core.nll_loss(tensor(normal(2, 3)), tensor([0, 1, 2])),
         ShapesDoNotFit,
-        "`core::nll_loss` cannot work on these shapes: there is not one target "
-        "for each line of scores. given: self (2, 3), target (3,) fits: target of "
-        "shape (2,)",
+        "`core::nll_loss` cannot work on these shapes: target does not have "
+        "one class for each line of scores. given: self (2, 3), target (3,) fits: "
+        "target of shape (2,)",
     ),
     "nll_loss class": (
         lambda: core.nll_loss(tensor(normal(2, 3)), tensor([0, 3])),
@@ -58,9 +58,8 @@ WRONG: dict[str, Refusal] = {
     "nll_loss number": (
         lambda: core.nll_loss(tensor(1.0), tensor(0)),
         ShapesDoNotFit,
-        "`core::nll_loss` cannot work on these shapes: self has no dimension "
-        "of "
-        "classes. given: self () fits: (C) or (N, C, ...)",
+        "`core::nll_loss` cannot work on these shapes: self does not have "
+        "a dimension of classes. given: self () fits: (C) or (N, C, ...)",
     ),
     "cross_entropy shape": (
         lambda: core.cross_entropy(tensor(normal(2, 3)), tensor([0, 1, 2])),

@@ -94,7 +94,7 @@ WRONG: tuple[Refusal, ...] = (
     (
         lambda: core.matmul(zeros(), zeros(3)),
         ShapesDoNotFit,
-        "`core::matmul` cannot work on these shapes: one has no dimensions.\n"
+        "`core::matmul` cannot work on these shapes: one of them is 0-dimensional.\n"
         "  given: self (), other (3,)\n"
         "  fits:  at least one dimension",
     ),

@@ -116,7 +116,8 @@ WRONG: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "view twice open": (
         lambda x: core.view(x, [-1, -1]),
         ShapesDoNotFit,
-        "`core::view` cannot work on these shapes: size -1 at position 1 is no size.\n"
+        "`core::view` cannot work on these shapes: size -1 at position 1 is not a "
+        "size.\n"
         "  given: self (2, 3, 4), wanted (-1, -1)\n"
         "  fits:  sizes of zero and more, and -1 once",
     ),
@@ -169,16 +170,15 @@ WRONG: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "t": (
         core.t,
         ShapesDoNotFit,
-        "`core::t` cannot work on these shapes: 3 dimensions are no matrix.\n"
+        "`core::t` cannot work on these shapes: 3 dimensions are not a matrix.\n"
         "  given: self (2, 3, 4)\n"
         "  fits:  at most two dimensions; transpose(dim0, dim1) takes any",
     ),
     "as_strided": (
         lambda x: core.as_strided(x, [2], [1, 1]),
         ShapesDoNotFit,
-        "`core::as_strided` cannot work on these shapes: there is not one stride for "
-        "each\n"
-        "size.\n"
+        "`core::as_strided` cannot work on these shapes: stride does not have one "
+        "number for each size.\n"
         "  given: size (2,), stride (1, 1)\n"
         "  fits:  as many strides as sizes",
     ),

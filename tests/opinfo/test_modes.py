@@ -101,7 +101,7 @@ def test_autocast_computes_products_in_the_fast_dtype(name: str) -> None:
         assert leaf.grad.dtype.name == "float32"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_four_threads_compute_the_same() -> None:
     """Every operator at once, each thread in an order of its own."""
     expected = {row.name: call(row, 0) for row in FIXED}
@@ -119,7 +119,7 @@ def test_four_threads_compute_the_same() -> None:
         assert [*pool.map(work, range(4))] == [[], [], [], []]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_four_threads_differentiate_the_same() -> None:
     rows = [r for r in FIXED if r.gradient and not r.view and "float32" in r.dtypes]
 

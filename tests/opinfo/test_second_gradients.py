@@ -118,14 +118,14 @@ def test_gradients_of_gradients_at_every_place(row: OpInfo) -> None:
     failing(row, 1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("row", REAL, ids=repr)
 def test_gradients_of_gradients_of_some_samples(row: OpInfo) -> None:
     """And what is left out has a reason to be."""
     assert failing(row, 3, kinks=True) == kinks_of(row)
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("row", REAL, ids=repr)
 def test_gradients_of_gradients_of_every_sample(row: OpInfo) -> None:
     failing(row, None)

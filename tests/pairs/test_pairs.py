@@ -45,8 +45,8 @@ def test_there_are_142_keys() -> None:
 @pytest.mark.parametrize(
     ("builtin", "defined"),
     [
-        pytest.param(True, True, id="full", marks=pytest.mark.long),
-        pytest.param(False, False, id="bare", marks=pytest.mark.long),
+        pytest.param(True, True, id="full", marks=pytest.mark.slow),
+        pytest.param(False, False, id="bare", marks=pytest.mark.slow),
     ],
 )
 def test_no_order_matters_to_any_pair(builtin: bool, defined: bool) -> None:

@@ -20,7 +20,7 @@ SENSITIVE = tuple(
 )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_no_order_matters_to_any_triple() -> None:
     boards = [Board(builtin=builtin, defined=builtin) for builtin in (True, False)]
     played: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()

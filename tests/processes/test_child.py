@@ -224,7 +224,7 @@ def test_an_exit_status_that_somebody_took(started: Callable[..., Any]) -> None:
 
     child = started(quits)
     os.waitpid(child.pid, 0)
-    assert child.termination() == "how is not known: its exit status was taken"
+    assert child.termination() == "exit status unknown: another process read it"
 
 
 @FORKS
@@ -297,7 +297,7 @@ def test_beside_a_thread_nothing_is_warned_of(started: Callable[..., Any]) -> No
 # A process that starts two children which sleep, tells their numbers, and sleeps.
 MOTHER = """
 import sys, time
-from everyorder.harness import child
+from everyorder.harness.processes import child
 from tests.processes.samples import sleeps
 
 if __name__ == "__main__":  # what is spawned imports this again

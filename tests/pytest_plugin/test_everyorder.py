@@ -65,7 +65,7 @@ def test_import_everyorder_loads_neither_the_runtime_nor_the_engine(
         "print(sorted(ours), 'click' in sys.modules, 'pytest' in sys.modules)"
     )
     assert run_python("-c", program, cwd=tmp_path).stdout == (
-        "['everyorder', 'everyorder.harness'] False False\n"
+        "['everyorder'] False False\n"
     )
 
 

@@ -135,7 +135,7 @@ collected 1 item
 
 tests/test_a.py .                                                        [100%]
 
-stale: expect/test_a/test_three.txt belongs to no scenario
+stale: expect/test_a/test_three.txt does not belong to any scenario
   delete them: pytest --everyorder-update=all
 everyorder: 1 scenario, 4 states, 16 transitions: 1 as expected
 guarantee: walk:1: every operation was taken from every reachable state after
@@ -215,7 +215,7 @@ def test_without_the_plugin_scenarios_are_nothing(project: Project) -> None:
     result.assert_outcomes(passed=1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_in_a_process_of_its_own_all_warnings_are_errors(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, FIRST, FIXTURE)
     result = project.run("-W", "error", "--everyorder-update", apart=True)

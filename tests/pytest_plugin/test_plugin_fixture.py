@@ -50,7 +50,7 @@ def test_a_scenario_in_a_test_is_run_again_by_pytest_alone(project: Project) -> 
     assert "replay" not in text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_names(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, NAMES)
     assert project.run("--everyorder-update").ret == 0

@@ -27,14 +27,14 @@ def test_damaged_file(project: Project) -> None:
     assert (
         "test_a/pair: expect/test_a/pair.txt:1: a merge conflict is not resolved; the "
         "line reads '<<<<<<< mine'. Restore the file from version control, or accept "
-        "what is observed now with --everyorder-update=all, which writes it anew."
+        "what is observed now with --everyorder-update=all, which rewrites it."
     ) in result.outlines
     assert project.run("--everyorder-update=*").ret == 1
     assert project.run("--everyorder-update=all").ret == 0
     assert project.files() == whole
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_effort_chosen_by_hand_is_not_compared(project: Project) -> None:
     project.module("test_a.py", PAIR, FIRST)
     project.run("--everyorder-update")
@@ -121,7 +121,7 @@ def test_other_verdicts(project: Project) -> None:
     assert "1 order-dependent, 1 breaking a law, 1 flaky" in text
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_junit_properties(project: Project) -> None:
     project.module("test_a.py", PAIR, BROKEN)
     for arguments in ((), ("-n2",)):
@@ -143,8 +143,8 @@ def test_junit_properties(project: Project) -> None:
             "strategy": "walk:1",
             "states": "4",
             "transitions": "16",
-            "assumes": "walk:1: what matters of a history are the active steps and its "
-            "last 1 operation",
+            "assumes": "walk:1: only these of a history matter: the active steps and "
+            "its last 1 operation",
         }
         assert broken["verdict"] == "order"
         assert broken["replay id"] == "28n00-9c"
@@ -222,7 +222,7 @@ def test_what_a_scenario_raises_is_shown_without_the_harness(project: Project) -
     assert "explore(*steps(" in parts["test_it"]
     assert "ZeroDivisionError: division by zero" in parts["test_it"]
     assert "without create; it wants" in parts["test_wrong"]
-    assert "--full-trace shows by whom" in parts["bare"]
+    assert "--full-trace shows all frames" in parts["bare"]
     assert parts["bare"].count("Error") == 2
 
 

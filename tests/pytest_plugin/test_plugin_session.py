@@ -135,7 +135,7 @@ def test_the_ini_file_accepts_too_but_not_under_ci(
     assert list(project.files()) == ["test_a/pair.txt"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_new_adds_and_replaces_nothing(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
@@ -143,7 +143,10 @@ def test_new_adds_and_replaces_nothing(project: Project) -> None:
     project.module("test_a.py", PAIR.replace('"a", "b"', '"a", "b", "c"'), FIRST)
     grown = project.run("--everyorder-update=new")
     assert "2 accepted; 2 expect files written" in grown.stdout.str()
-    assert "stale: expect/test_a/last.txt belongs to no scenario" in grown.outlines
+    assert (
+        "stale: expect/test_a/last.txt does not belong to any scenario"
+        in grown.outlines
+    )
     after = project.files()
     assert list(after) == ["test_a/first.txt", "test_a/last.txt", "test_a/pair.txt"]
     assert after["test_a/last.txt"] == before["test_a/last.txt"]
@@ -152,7 +155,7 @@ def test_new_adds_and_replaces_nothing(project: Project) -> None:
     assert project.files() == after
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_scenario(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, FIRST)
     result = project.run("--everyorder-update=test_a/pair")
@@ -165,7 +168,7 @@ def test_one_scenario(project: Project) -> None:
     assert list(project.files()) == ["test_a/last.txt", "test_a/pair.txt"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_strategy_and_budget_of_the_ini_file(project: Project) -> None:
     chosen = "everyorder_strategy = walk:0\neveryorder_budget = 60\n"
     project.write("pytest.ini", INI.replace("everyorder_strategy = walk:1\n", chosen))
@@ -215,7 +218,7 @@ def summary(result: pytest.RunResult) -> str:
     return line.removeprefix("everyorder: ")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_workers_write_what_one_process_writes(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, *MANY[:2])
     project.module("test_b.py", FIRST, FIXTURE)
@@ -256,20 +259,19 @@ ASSUMED = """\
 proven: for histories of any length, in one thread and one process, if nothing
   tells equal states apart (ids, addresses, orders of sets, hashes that changed,
   clocks, caches of the standard library)
-* assumes: fingerprint= tells the whole state (needy)
-* assumes: the undo handles hold no state of their own (needy)
+* assumes: fingerprint= returns the whole state (needy)
+* assumes: the undo handles have no state (needy)
 """
 
 COVERED = """\
 guarantee: sca:2: every 2 steps were added, and removed, in every order of those
   2 (needy, pair, last)
 skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
-  come about: a step fails, cannot be undone, or has to come before another
-  (needy)
+  occur: a step fails, cannot be undone, or has to precede another (needy)
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_stands_beside_the_verdicts(project: Project) -> None:
     """Guarantee, assumptions and what was skipped, wherever it was explored."""
     project.module("test_a.py", PAIR, NEEDY)
@@ -289,7 +291,7 @@ def beside(result: pytest.RunResult) -> list[str]:
     return [line for line in lines[at + 1 :] if not line.startswith("=")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> None:
     # One worker at a time: two scenarios, its end, and two by the one after it.
     kill = "import os\ndef test_kill():\n    os._exit(9)\n"
@@ -302,7 +304,7 @@ def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> No
     assert project.run("--deselect=tests/test_a.py::test_kill").ret == 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_that_accepts_nothing_writes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,7 +353,7 @@ SELECTIONS = (
 )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_selection_calls_nothing_stale(project: Project) -> None:
     project.module("test_a.py", PAIR)
     project.module("test_b.py", FIRST, LAST)
@@ -365,12 +367,12 @@ def test_a_selection_calls_nothing_stale(project: Project) -> None:
         assert len(project.files()) == 3, arguments
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_paths_that_cover_everything_are_no_selection(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
     project.module("test_a.py", PAIR)
-    stale = "stale: expect/test_a/last.txt belongs to no scenario"
+    stale = "stale: expect/test_a/last.txt does not belong to any scenario"
     paths = (("tests",), (".",), ("tests", "toy.py"))
     for arguments, more in product(paths, ((), ("-n1",))):
         result = project.run(*arguments, *more)
@@ -463,16 +465,19 @@ def test_what_was_written_before_a_failure_counts(project: Project) -> None:
     result = project.run("--everyorder-update")
     assert result.ret == 1
     assert summary(result).endswith("2 not written")
-    assert "stale: expect/test_a/last.txt belongs to no scenario" in result.outlines
+    assert (
+        "stale: expect/test_a/last.txt does not belong to any scenario"
+        in result.outlines
+    )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_without_testpaths_the_root_is_everything(project: Project) -> None:
     project.write("pytest.ini", INI.replace("testpaths = tests\n", ""))
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
     project.module("test_a.py", PAIR)
-    stale = "stale: expect/test_a/last.txt belongs to no scenario"
+    stale = "stale: expect/test_a/last.txt does not belong to any scenario"
     assert stale in project.run().outlines
     assert stale in project.run(".").outlines
     assert stale not in project.run("tests").outlines

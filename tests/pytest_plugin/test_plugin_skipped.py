@@ -42,7 +42,7 @@ def test_caught(explore):
 SKIPPED = {"by_step": 14, "by_create": 15, "apart": 16, "test_first": 19}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [(), ("-n2",), ("--everyorder-in-process",)],
@@ -74,7 +74,7 @@ def test_the_test_is_skipped(project: Project, arguments: tuple[str, ...]) -> No
     }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_was_expected_of_it_stays(project: Project) -> None:
     whole = SKIPS.replace('step("skip()", skip)', '*steps("b")')
     project.module("test_a.py", whole.partition("by_create")[0], PAIR)

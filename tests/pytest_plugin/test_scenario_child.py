@@ -107,7 +107,7 @@ ENDS = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_ends(project: Project) -> None:
     odd = [f"{name} = scenario({deed})\n" for name, (deed, _) in ENDS.items()]
     project.module("test_a.py", HEAD, *odd, TAIL)
@@ -121,7 +121,7 @@ def test_other_ends(project: Project) -> None:
         assert told in parts[name]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_step_that_hangs(project: Project) -> None:
     project.module(
         "test_a.py",
@@ -175,7 +175,7 @@ OWN_WORK = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", OWN_WORK, ids=["holds", "does not"])
 def test_the_work_of_the_engine_is_no_operation_that_hangs(
     project: Project, monkeypatch: pytest.MonkeyPatch, scenario: str

@@ -74,7 +74,7 @@ def test_what_a_verdict_says_where_an_order_is_pinned() -> None:
     )
     assert sentence(replace(pairs, exploration=CUT.exploration)) == sentence(CUT)
     assert sentence(PINNED) == (
-        "pinned: depends on the order, as the scenario says, and on nothing else"
+        "pinned: depends on the declared order and on nothing else"
     )
 
 
@@ -83,5 +83,5 @@ def test_square_sentences() -> None:
         "from {1}, 2 then 3 differs from 3 then 2"
     )
     assert square_sentence(PINNED, Square((2, 0), 1, 1)) == (
-        "from 3 then 1, 2 and its undo do not lead back: it is no inverse"
+        "from 3 then 1, 2 and its undo do not lead back: it is not an inverse"
     )

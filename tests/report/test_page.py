@@ -162,7 +162,7 @@ def test_every_verdict_has_its_place() -> None:
     reports = [VACUOUS, *(violated(kind) for kind in KINDS)]
     reader = read(page(reports))
     assert len(reader.opened) == len(reports)
-    assert "what differs cannot be seen from outside" in reader.texts
+    assert "the difference is not visible from outside" in reader.texts
     badges = re.findall(r'<span class="badge ([a-z-]+)">', page(reports))
     assert set(badges) == {
         *("vacuous", "law", "order", "unpinned", "hidden", "not-fresh"),

@@ -278,5 +278,5 @@ def test_of_many_notes_the_last_are_counted() -> None:
     ]
     assert brief(*named(15))[-2:] == [
         "skipped: part 10 (s10)",
-        "... and 4 notes more; `everyorder run` tells them",
+        "... and 4 more notes; `everyorder run` prints them",
     ]

@@ -47,7 +47,7 @@ difference
             at its end
   assumes   the system is deterministic (some histories were played twice to
             check it)
-  assumes   graph: no operation tells equal states apart: by id, the hash of an
+  assumes   graph: no operation distinguishes equal states: by id, the hash of an
             address, the order of a set, `is` between equal values, a clock or
             the hash seed
   assumes   graph: one thread, one process; undo handles are kept, and closed
@@ -143,8 +143,8 @@ class Look(NamedTuple):
 
 OWN_DOTS = canonical(["..."])
 ADVICE = [
-    "make all of that anew in create=, undo it in reset= (empty caches there),",
-    'or explore with isolation="fork"; ignore= if it is no matter, as ids of',
+    "create all of it in create=, undo it in reset= (empty caches there), or",
+    'explore with isolation="fork"; ignore= varying values, such as ids of',
     "processes and seeds of random numbers, which differ in each child",
 ]
 
@@ -325,7 +325,7 @@ ADVICE = [
         ),
         (
             Violation("hidden", (), None, None, (0,), hidden=True),
-            ["what differs cannot be seen from outside"],
+            ["the difference is not visible from outside"],
         ),
         (
             Violation("nondeterminism", (), "a", "b", (0,), frequency=(1, 21)),
@@ -475,12 +475,12 @@ def test_what_is_vacuous_says_what_and_how_to_declare_it() -> None:
 FRESH_TEXT = """\
 scenarios/test_broken/not_fresh: what create makes is not fresh: nothing else
 can be said
-not fresh: what create makes is not fresh: something of before is still there
+not fresh: create does not make a fresh system: earlier state is still there
 at {}, before any operation:
 differs from the first fresh system (first / now):
     Registry.made: 0 / 1
-make all of that anew in create=, undo it in reset= (empty caches there),
-or explore with isolation="fork"; ignore= if it is no matter, as ids of
+create all of it in create=, undo it in reset= (empty caches there), or
+explore with isolation="fork"; ignore= varying values, such as ids of
 processes and seeds of random numbers, which differ in each child
 replay id: {id}
     everyorder replay {id} scenarios/test_broken/not_fresh
@@ -509,16 +509,16 @@ def test_what_closed_and_where_the_operations_went() -> None:
     told = [line for line in lines if line[2:11].strip() in {"states", "spent"}]
     at = lines.index(told[0])
     assert [line[2:] for line in lines[at : at + 3]] == [
-        "states    41 complete states, 205 transitions, each taken from 4 different",
-        "          histories where there are so many; the order of some dict is read,",
-        "          and is part of them",
+        "states    41 complete states, 205 transitions, each taken from up to 4",
+        "          different histories; the order of some dict is read, and is part of",
+        "          them",
     ]
     assert told[1:] == ["  spent     graph 75 %, stale 20 %, histories:3 5 %"]
     assert "  assumes   the order of a set is not read: registry._names" in lines
     assert "  assumes   Random.random is called" in lines
     one = replace(found, closure=Closure(1, 1, 2, closed=True), spent=spent[:1])
     text = render(replace(PROVEN, exploration=one))
-    assert "1 complete state, 1 transition, each taken from 2 different" in text
+    assert "1 complete state, 1 transition, each taken from up to 2 different" in text
     assert "spent" not in text
     # States that did not close are told as skipped, by the engine.
     open_ = replace(found, closure=Closure(9, 99, 0, closed=False))
@@ -594,7 +594,7 @@ def test_steps_that_were_never_done_are_told_whole() -> None:
     found = replace(PROVEN.exploration, states={(): ""}, failures=failures)
     silent = replace(PROVEN, exploration=found)
     assert silent_steps([PROVEN, silent]) == [
-        "steps that fail whatever is active, so nothing is shown but that:",
+        "steps that fail whatever is active, so only their failure is shown:",
         "  scenarios/test_composites/two_kernels step 2: UnknownKey history0 history1",
         "      history2 history3 history4 history5 history6 history7 history8 history9",
         "      history10 history11 history12 history13 history14 history15 history16",
@@ -652,7 +652,7 @@ def test_of_hidden_state_longer_histories_are_counted() -> None:
 
 
 def test_an_undo_that_is_no_inverse_is_called_so() -> None:
-    told = "2 and its undo do not lead back: it is no inverse"
+    told = "2 and its undo do not lead back: it is not an inverse"
     report = violated("use", state=(), expected=0, found=1, history=(1, 1, 3))
     (violation,) = report.exploration.violations
     assert told in render_violation(report, violation).splitlines()

@@ -27,7 +27,13 @@ from typing import Any
 
 from everyorder.runtime.errors.rpc import RpcMisuse, Unsendable
 from everyorder.runtime.futures import Future
-from everyorder.runtime.rpc.agent.agent import Agent, Job, WorkerSlot, seat, serve
+from everyorder.runtime.rpc.agent.agent import (
+    Agent,
+    Job,
+    WorkerSlot,
+    serve,
+    worker_slot,
+)
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions, register_backend
 from everyorder.runtime.rpc.agent.outgoing_calls import CallRequest
 from everyorder.runtime.rpc.agent.owned_values import NOT_CREATED, ReferenceHandle
@@ -200,9 +206,9 @@ class FaultyAgent(Agent):
         session: Session,
         transport: Transport,
         options: RpcBackendOptions,
-        sits: WorkerSlot,
+        slot: WorkerSlot,
     ) -> None:
-        super().__init__(session, transport, options, sits)
+        super().__init__(session, transport, options, slot)
         assert isinstance(options, FaultyOptions), "its backend makes them"
         self._faults = options
         self._failed: Counter[object] = Counter()
@@ -323,13 +329,13 @@ def start(
         session: Session,
         transport: Transport,
         options: RpcBackendOptions,
-        sits: WorkerSlot,
+        slot: WorkerSlot,
     ) -> Agent:
-        agent = FaultyAgent(session, transport, options, sits)
+        agent = FaultyAgent(session, transport, options, slot)
         wrapped[-1].fail = agent.loses
         return agent
 
-    return join(name, where, rpc_backend_options, seat(), make=make, wrap=wrap)
+    return join(name, where, rpc_backend_options, worker_slot(), make=make, wrap=wrap)
 
 
 register_backend(FAULTY_BACKEND, FaultyOptions, start)

@@ -56,7 +56,7 @@ def started(tmp_path: Path) -> Iterator[str]:
         yield place
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the page kills a process")
 def test_the_program_prints_what_the_page_says(started: str, tmp_path: Path) -> None:
     blocks = re.findall(r"^```(?:python)?\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -19,7 +19,7 @@ from everyorder.runtime.rpc.agent import (
     CallRequest,
     RpcBackendOptions,
     current_agent,
-    seated,
+    in_worker_slot,
 )
 from everyorder.runtime.rpc.api.lifecycle import init_rpc, shutdown
 
@@ -62,7 +62,7 @@ def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
                 r"worker w1 \(id 0\) serves at ipc:///\S+/keeper; Ctrl-C to leave\n",
                 said,
             ), (said, process.poll())
-            with seated():
+            with in_worker_slot():
                 options = RpcBackendOptions(init_method=place)
                 init_rpc("w2", rpc_backend_options=options)
                 try:
@@ -96,7 +96,7 @@ def test_a_second_interrupt_ends_it_at_once(folder: str) -> None:
             assert process.stdout is not None
             assert process.stderr is not None
             assert process.stdout.readline().startswith("worker w1 (id 0) serves")
-            with seated():
+            with in_worker_slot():
                 init_rpc("w2", rpc_backend_options=RpcBackendOptions(init_method=place))
                 try:
                     agent = current_agent("test")
@@ -146,13 +146,13 @@ def test_an_interrupt_while_it_joins_ends_it_at_once(
         signal.raise_signal(signal.SIGINT)
         went_on.append(True)
 
-    monkeypatch.setattr("everyorder.runtime.rpc.agent.init_rpc", joins)
+    monkeypatch.setattr("everyorder.runtime.rpc.api.lifecycle.init_rpc", joins)
     command = ["worker", "--name", "a", "--join", f"ipc://{folder}/group"]
     found = CliRunner().invoke(main, command)
     assert (found.exit_code, went_on) == (130, [])
 
 
-@pytest.mark.parametrize("missing", ["zmq", "everyorder.runtime.rpc.agent"])
+@pytest.mark.parametrize("missing", ["zmq", "everyorder.runtime.rpc.api.lifecycle"])
 def test_without_the_extra_it_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from everyorder.runtime.rpc.agent import (
     RpcBackendOptions,
     WorkerSlot,
     current_agent,
-    seated,
+    in_worker_slot,
 )
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
 from everyorder.runtime.rpc.api.lifecycle import init_rpc, stop
@@ -202,7 +202,7 @@ def processes(
             other = Process(how, name, rank=rank, world_size=size, **more)
             stack.callback(other.close)
             others.append(other)
-        stack.enter_context(seated())
+        stack.enter_context(in_worker_slot())
         init_rpc(names[0], rank=0, world_size=size, rpc_backend_options=options(**more))
         agent = current_agent("processes")
         stack.callback(_ended, agent)

@@ -101,7 +101,7 @@ def outside(system: RegistrySystem) -> list[str]:
 
 def test_what_changes_outside_is_told(tables: ModuleType) -> None:
     assert outside(started(fill, empty)) == [
-        "far_tables.table changed outside of what is followed; name it in watch="
+        "far_tables.table changed outside of the followed state; name it in watch="
     ]
 
 

@@ -215,7 +215,7 @@ def test_it_is_looked_outside_before_a_use_takes_it_back() -> None:
     system.reset()
     system.do(0)
     assert system.use(0) == "True"
-    text = "colorsys.counted changed outside of what is followed; name it in watch="
+    text = "colorsys.counted changed outside of the followed state; name it in watch="
     assert text in [each.text for each in system.caveats()]
     del vars(colorsys)[COUNTED]
 
@@ -261,6 +261,6 @@ def test_a_step_that_needs_another_is_looked_after_as_well() -> None:
     for each in range(3):
         system.do(each)
     assert system.use(0) == "True"
-    text = "colorsys.counted changed outside of what is followed; name it in watch="
+    text = "colorsys.counted changed outside of the followed state; name it in watch="
     assert text in [each.text for each in system.caveats()]
     del vars(colorsys)[COUNTED]

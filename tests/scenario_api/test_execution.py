@@ -314,9 +314,7 @@ async def never_later(to: Names) -> AsyncIterator[None]:
         yield
 
 
-ONE_YIELD = (
-    "it wants one yield: what stands before it does the step, what follows undoes it."
-)
+ONE_YIELD = "it wants one yield: the code before it does the step, the rest undoes it."
 
 
 def refused(call: Callable[..., object], *arguments: Any) -> str:
@@ -343,9 +341,8 @@ def test_a_generator_that_does_not_yield(do: Any, loop: ScenarioLoop) -> None:
 @pytest.mark.parametrize("undo", [None, Names.remove])
 def test_what_would_never_run(undo: Any, loop: ScenarioLoop) -> None:
     wanted = (
-        "it wants a function that does the step, or no undo= "
-        f"{'where it stays' if undo is None else 'of its own'}: what follows the yield "
-        "undoes."
+        "it wants a function that does the step, or a generator without undo=: the "
+        "code after its yield undoes the step."
     )
     for do, kind in (
         (lambda to: yields(to), "the generator yields"),
@@ -433,8 +430,8 @@ def test_a_decorator_that_returns_the_function(
 ) -> None:
     assert refused(perform, step("a", do), Names(), loop) == (
         f"{name}, returned by 'a': it returned the function that was registered, as "
-        "decorators do; it wants undo=..., a function of the registry that takes it "
-        "away again, or undo=None where it stays."
+        "decorators do; it wants undo=..., a function of the registry that "
+        "removes it, or undo=None if the step stays."
     )
 
 
@@ -446,17 +443,17 @@ def test_a_function_that_undoes_may_be_known_by_name(loop: ScenarioLoop) -> None
 
 def test_a_step_that_returns_none(loop: ScenarioLoop) -> None:
     assert refused(perform, step("a", lambda to: to.add("a")), Names(), loop) == (
-        "None, returned by 'a'; it wants what undoes the step: return a function "
-        "without parameters or an object with close(), give undo=..., or undo=None "
-        "where it stays."
+        "None, returned by 'a'; it wants an undo: return a function without "
+        "parameters or an object with close(), pass undo=..., or undo=None if the step "
+        "stays."
     )
 
 
 def test_a_step_that_returns_the_registry(loop: ScenarioLoop) -> None:
     """It has `close()`, which ends much more than the step."""
     assert refused(perform, step("a", lambda to: to.fluent("a")), Names(), loop) == (
-        "the registry itself, returned by 'a'; it wants what undoes the step: "
-        "undo=..., a function of the registry, or undo=None where it stays."
+        "the registry itself, returned by 'a'; it wants an undo: undo=..., a "
+        "function of the registry, or undo=None if the step stays."
     )
 
 

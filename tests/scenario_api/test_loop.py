@@ -96,7 +96,7 @@ def test_a_task_that_fails_unseen_is_told(loop: ScenarioLoop) -> None:
 
     loop.wait(start())
     loop.wait(asyncio.sleep(0))
-    assert loop.failures == ("a task that nobody awaits failed: LookupError: gone",)
+    assert loop.failures == ("a task that is not awaited failed: LookupError: gone",)
 
 
 def test_what_is_reported_to_the_loop_is_no_task(loop: ScenarioLoop) -> None:
@@ -108,7 +108,7 @@ def test_what_is_reported_to_the_loop_is_no_task(loop: ScenarioLoop) -> None:
 
     loop.wait(report())
     assert loop.failures == (
-        "the event loop was told of an error: gone",
+        "an error was reported to the event loop: gone",
         "a callback of the event loop failed: IndexError: pop from empty list",
     )
 

@@ -303,5 +303,5 @@ def test_nothing_is_watched_where_no_law_is_asked() -> None:
             handles = [system.do(step) for step in range(2)]
             for step in (1, 0):
                 system.undo(step, handles[step])
-        kept = (system._recorder.objects, system._left.garbage)
+        kept = (system._recorder.objects, system._leftovers.garbage)
         assert any(kept) is laws

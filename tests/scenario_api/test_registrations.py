@@ -18,7 +18,7 @@ from everyorder.harness.scenario import (
 )
 from everyorder.harness.scenario.registrations import (
     KnowingListener,
-    RefusingListener,
+    Refused,
     operator_of,
 )
 from everyorder.harness.systems.dispatcher import RecordingDispatcher
@@ -315,14 +315,14 @@ def test_a_listener_refuses_what_it_is_told_to() -> None:
         define("a::c(Tensor x) -> Tensor"),
     )
     handle = listening()
-    with pytest.raises(RefusingListener, match="a::b"):
+    with pytest.raises(Refused, match="a::b"):
         refused()
     kept = other()
     assert target.op_names() == ("a::c",)
     handle.close()
     kept.close()
     definition = refused()
-    with pytest.raises(RefusingListener, match="a::b"):
+    with pytest.raises(Refused, match="a::b"):
         listening()
     assert target.state.subscriptions == ()
     definition.close()

@@ -196,7 +196,7 @@ def test_digest_is_the_same_in_every_process() -> None:
         ),
         (
             ((PUT, PUT), {"create": list, "observe": str}),
-            "two steps of the text 'put'; it wants a text of its own for each step",
+            "two steps of the text 'put'; it wants a different text for each step",
         ),
         (
             ((PUT,), {"create": "list", "observe": str}),
@@ -230,7 +230,7 @@ def test_digest_is_the_same_in_every_process() -> None:
                     "order_dependent": "the newest wins",
                 },
             ),
-            "ordered= beside order_dependent=; it wants one of both: with "
+            "ordered= together with order_dependent=; it wants one of the two: with "
             "order_dependent= all orders may show",
         ),
     ],
@@ -251,7 +251,7 @@ def test_two_kernels_of_a_key_have_two_descriptions() -> None:
         Scenario(together(two), given=[one])
     assert str(caught.value) == (
         "a scenario cannot take a second kernel described as 'CPU of a::b: mine'; it "
-        "wants a description (debug=) of its own for each kernel of a key."
+        "wants a different description (debug=) for each kernel of a key."
     )
 
 

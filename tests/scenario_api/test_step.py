@@ -137,7 +137,7 @@ def test_a_value_that_is_written_with_its_address() -> None:
     value = object()
     text = refused(lambda: steps("put", [value], Shelf.put))
     assert text == (
-        f"the value {value!r}, which is written with its address; it wants values by "
+        f"the value {value!r}, whose text contains its address; it wants values by "
         "text: {'json': value, ...}."
     )
 
@@ -210,8 +210,8 @@ def test_a_generator_function_has_its_undo_already() -> None:
             yield
 
     assert refused(lambda: step("put", put, undo=Shelf.take)) == (
-        "step('put', ...), a generator function, with undo=; it wants one of both: "
-        "what follows the yield undoes."
+        "step('put', ...), a generator function, with undo=; it wants one of the two: "
+        "the code after the yield undoes the step."
     )
 
 
@@ -315,20 +315,20 @@ def test_what_is_given_is_always_there() -> None:
         (
             (TABLE, made("row", requires="tabel")),
             {},
-            "'tabel' in requires= of 'row', which is no step of it; it wants one of "
-            "its steps, such as table",
+            "'tabel' in requires= of 'row', which is not a step of the scenario; it "
+            "wants one of the steps, such as table",
         ),
         (
             (TABLE, made("row", after="index")),
             {},
-            "'index' in after= of 'row', which is no step of it; it wants one of its "
-            "steps, such as table or row",
+            "'index' in after= of 'row', which is not a step of the scenario; it "
+            "wants one of the steps, such as table or row",
         ),
         (
             (TABLE,),
             {"ordered": [("table", "chair")]},
-            "'chair' in ordered=, which is no step of it; it wants one of its steps, "
-            "such as table",
+            "'chair' in ordered=, which is not a step of the scenario; it wants one of "
+            "the steps, such as table",
         ),
         (
             (TABLE,),
@@ -339,13 +339,13 @@ def test_what_is_given_is_always_there() -> None:
             (TABLE, made("row", requires="index"), made("index", after="row")),
             {},
             "steps of which each waits for another ('row', 'index'); it wants "
-            "requires= and after= without a circle",
+            "requires= and after= without a cycle",
         ),
         (
             (made("row", requires="row"),),
             {},
             "steps of which each waits for another ('row'); it wants requires= and "
-            "after= without a circle",
+            "after= without a cycle",
         ),
     ],
 )

@@ -33,7 +33,7 @@ from tests.scenarios.kernels import (
 )
 
 # `everyorder gate` explores them, too.
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 # Every kind of key at once, on one operator.
 every_kind_of_key = Scenario(

@@ -13,7 +13,7 @@ from everyorder.harness.scenario import (
     step,
     together,
 )
-from everyorder.harness.scenario.registrations import KnowingListener, RefusingListener
+from everyorder.harness.scenario.registrations import KnowingListener, Refused
 from everyorder.harness.scenario.step import Step
 from everyorder.runtime.dispatch import Dispatcher, Library
 from everyorder.runtime.schema import OperatorName, Schema
@@ -103,7 +103,7 @@ class _Fails(KnowingListener):
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
         super().on_operator_deregistered(name, schema)
-        raise RefusingListener(str(name))
+        raise Refused(str(name))
 
 
 class _Expecting:

@@ -90,7 +90,7 @@ def _stubs(target: Dispatcher) -> list[str]:
         counts = []
         for called in (op, packet):
             count = 0
-            while "OperatorRef" in called.func.__qualname__ and count < 2 * COLD:
+            while "Ref.call" in called.func.__qualname__ and count < 2 * COLD:
                 called(_X)
                 count += 1
             counts.append(f"{count} calls of {type(called).__name__}")

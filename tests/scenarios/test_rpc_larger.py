@@ -6,7 +6,7 @@ from everyorder.harness.scenario import Scenario, step, use
 from everyorder.runtime.rpc.codec.named_functions import FunctionRegistry
 from tests.scenarios.group import Group
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def with_functions() -> Group:

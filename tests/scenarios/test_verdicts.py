@@ -19,13 +19,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(
             "path",
             [
-                pytest.param(path, marks=[pytest.mark.whole] * (path in LONGEST))
+                pytest.param(path, marks=[pytest.mark.nightly] * (path in LONGEST))
                 for path in small(others())
             ],
         )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_strategies_agree(path: str) -> None:
     agree(small(others())[path])
 

@@ -14,6 +14,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("path", small(FOLLOWED))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_strategies_agree(path: str) -> None:
     agree(small(FOLLOWED)[path])

@@ -200,6 +200,17 @@ def test_registered_classes_and_their_subclasses() -> None:
     assert (caught.value.name, caught.value.known) == ("int", "int")
 
 
+def test_an_annotation_lasts_until_all_of_its_handles_are_closed() -> None:
+    class Base: ...
+
+    first, second = (register_annotation(Base, StrType) for _ in range(2))
+    first.close()
+    first.close()
+    assert annotated_type(Base) == StrType
+    second.close()
+    assert annotated_type(Base) is None
+
+
 register_annotation(Device, DeviceType)
 register_annotation(DType, ScalarTypeType)
 

@@ -243,7 +243,7 @@ def _layers(inner: Sequence[Type]) -> list[Type]:
     return list(dict.fromkeys((*made, *map(optional, made))))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_no_other_common_supertype_is_less_in_a_whole_universe() -> None:
     leaves = [IntType, NoneType_, NumberType, NODE, SEARCHABLE, StrType]
     universe = _layers(leaves)

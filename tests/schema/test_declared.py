@@ -224,8 +224,9 @@ no class lib.Late is registered
       ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~^
 Register the class before a schema names it."""
     )
-    register_class("lib.Late")
-    assert parse_schema(TEXT.format("Late")).arguments[0].name == "x"
+    with register_class("lib.Late"):
+        assert parse_schema(TEXT.format("Late")).arguments[0].name == "x"
+    assert not is_registered_class("lib.Late")
 
 
 @pytest.mark.parametrize("name", ["Bare", "a.b.C", "a.", "a.1", "a. b", "ä.B", ""])

@@ -123,6 +123,7 @@ def test_7_4_none_equals_only_none() -> None:
     assert not dropped("int[]? l=None", [])
 
 
+@pytest.mark.spec("dispatch 7.4", "4: when a value is its default")
 @pytest.mark.parametrize("default", [True, 1, 1.0, 1 + 0j])
 @pytest.mark.parametrize("value", [True, 1, 1.0, 1 + 0j])
 def test_7_4_a_scalar_knows_the_kinds_of_numbers(default: Any, value: Any) -> None:
@@ -241,6 +242,7 @@ def test_7_4_objects_and_tensors_by_identity() -> None:
     assert not dropped("Generator? g=None", object())
 
 
+@pytest.mark.spec("dispatch 7.4", "1: positional arguments from the end")
 def test_7_4_a_default_in_the_middle_stays() -> None:
     assert seen("Tensor x, int a=1, int b=2", X, 1, 5) == ((X, 1, 5), {})
     assert seen("Tensor x, int a=1, int b=2", X, 5, 2) == ((X, 5), {})
@@ -301,6 +303,7 @@ def test_equal_texts_are_compiled_once() -> None:
 CALLS = settings(max_examples=300)
 
 
+@pytest.mark.spec("dispatch 7.5", "bind, fill, strip, normalize")
 @CALLS
 @given(calls())
 def test_stripping_undoes_filling(call: Call) -> None:
@@ -310,6 +313,8 @@ def test_stripping_undoes_filling(call: Call) -> None:
     assert alike(one.strip_defaults(*stripped), stripped)
 
 
+@pytest.mark.spec("dispatch 0.2", "the API that fills defaults in")
+@pytest.mark.spec("dispatch 7.5", "bind, fill, strip, normalize")
 @CALLS
 @given(calls())
 def test_filling_undoes_stripping(call: Call) -> None:
@@ -319,6 +324,7 @@ def test_filling_undoes_stripping(call: Call) -> None:
     assert alike(one.fill_defaults(*filled), filled)
 
 
+@pytest.mark.spec("dispatch 7.5", "upstream's helpers have holes")
 @CALLS
 @given(calls())
 def test_filling_gives_every_argument(call: Call) -> None:
@@ -346,6 +352,7 @@ def test_nothing_that_was_stripped_differs_from_its_default(call: Call) -> None:
         assert (argument.name in kept) is not at_default(argument, given[argument.name])
 
 
+@pytest.mark.spec("dispatch 7.4", "6: kernels and modes get the same")
 @CALLS
 @given(calls())
 def test_kernels_that_see_values_are_shown_the_same(call: Call) -> None:

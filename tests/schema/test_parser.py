@@ -340,14 +340,14 @@ def damaged(text: str, data: st.DataObject) -> str:
     return str(text[:start] + piece + text[end:])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @settings(max_examples=MANY)
 @given(schema_texts())
 def test_laws_of_more_schemas(text: str) -> None:
     prints_back(text)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @settings(max_examples=MANY)
 @given(ANY_TEXT, PHRASES, schema_texts(), st.data())
 def test_laws_of_more_texts(any_: str, words: str, text: str, data: Any) -> None:

@@ -54,6 +54,7 @@ def test_order_is_by_name_then_overload() -> None:
     assert [str(name) for name in sorted(names)] == ["a", "a.x", "b"]
 
 
+@pytest.mark.spec("script 6.5", "schemas")
 @pytest.mark.parametrize(
     ("alias", "text"),
     [

@@ -257,6 +257,7 @@ def test_no_two_types_are_subtypes_of_each_other(left: Type, right: Type) -> Non
         assert left is right
 
 
+@pytest.mark.spec("script 6.3", "subtypes")
 @given(TYPES, TYPES, TYPES)
 def test_a_subtype_of_a_subtype_is_a_subtype(one: Type, two: Type, three: Type) -> None:
     for low, middle, high in ((one, two, three), (two, three, one), (three, one, two)):
@@ -288,6 +289,7 @@ def test_the_pairs_that_say_the_same_in_two_ways() -> None:
         assert is_subtype(right, left)
 
 
+@pytest.mark.spec("script 6.3", "variables")
 @pytest.mark.parametrize(
     ("formals", "actuals", "bound"),
     [

@@ -257,6 +257,7 @@ def test_schemas_of_operators_do_not_have_the_types_of_programs(text: str) -> No
         parse_type(text)
 
 
+@pytest.mark.spec("script 6.3", "all types")
 @given(TYPES)
 def test_every_type_prints_as_text_that_is_read_as_that_type(written: Type) -> None:
     assert parse_type(str(written), namespace=PROGRAM) is written

@@ -5,6 +5,8 @@
 
 from typing import Any
 
+import pytest
+
 from everyorder import runtime
 from everyorder.runtime import Tensor, jit
 from everyorder.runtime.futures import (
@@ -21,6 +23,7 @@ def fee(x: int, y: int) -> int:
     return x + y
 
 
+@pytest.mark.spec("script 1.9", "1 python")
 def test_await_python() -> None:
     """1.9: function and arguments make the value; an await of a value has neither."""
     aw = awaitable(fee, 3, 4)
@@ -39,6 +42,7 @@ class Ring:
         self.v = v
 
 
+@pytest.mark.spec("script 1.9", "11 not scriptable")
 def test_eager_await_non_scriptable() -> None:
     """1.9: what the function does to its argument is seen; the types are Python's."""
 
@@ -55,6 +59,7 @@ def test_eager_await_non_scriptable() -> None:
     assert (found.v, found.parent, first.parent, first.v) == (2, first, found, 3)
 
 
+@pytest.mark.spec("script 1.9", "13 lazy")
 def test_await_eager_lazy() -> None:
     """1.9: an attribute of an await of Python's is the tensor's."""
 
@@ -67,6 +72,8 @@ def test_await_eager_lazy() -> None:
     assert aw.done()
 
 
+@pytest.mark.spec("futures 1.8", "tracing")
+@pytest.mark.spec("script 1.9", "15 jit_trace")
 def test_jit_trace() -> None:
     """1.9: a trace with an await in it is the function, on other inputs too."""
 

@@ -1,6 +1,6 @@
 """What holds at the boundaries: storages, owners, imports, and the first error of all.
 
-The other rows of boundaries have tests elsewhere: `tests/script/rows.py` names them.
+Tests of the other boundaries are marked `spec("boundary", ...)`, each in its area.
 """
 
 import gc
@@ -37,6 +37,7 @@ PACKAGES = (
 )
 
 
+@pytest.mark.spec("script 0.15", "locks and the order of imports")
 @pytest.mark.parametrize("package", PACKAGES)
 def test_each_package_may_be_imported_first(package: str) -> None:
     """0.15: in a process that has loaded nothing of ours, and without `runtime.rpc`."""
@@ -75,6 +76,9 @@ Write each argument with its name.
 """
 
 
+@pytest.mark.spec("script 0.2", "keyword arguments are not expanded")
+@pytest.mark.spec("script 6.9", "excerpts")
+@pytest.mark.spec("rpc 0.2", "keyword arguments are not expanded")
 def test_keyword_arguments_are_not_expanded_at_a_call() -> None:
     """0.2, 6.9: the construct, the reason, and its place with two lines around it."""
     with pytest.raises(NotSupported) as caught:
@@ -97,6 +101,8 @@ def doubled(x: runtime.Tensor) -> runtime.Tensor:
     return x * 2
 
 
+@pytest.mark.spec("script 0.16", "storages")
+@pytest.mark.spec("boundary", "A storage is never absent")
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_storage_is_never_absent(make: Callable[[], Any]) -> None:
     """0.16: without elements, without memory, of a program: it is there."""
@@ -107,6 +113,8 @@ def test_a_storage_is_never_absent(make: Callable[[], Any]) -> None:
     assert made.detach().untyped_storage() is storage
 
 
+@pytest.mark.spec("script 0.19", "owners")
+@pytest.mark.spec("boundary", "an await owns the function and all of its arguments")
 def test_an_await_owns_its_arguments_until_it_is_gone() -> None:
     """0.19: whoever has the await has them; nobody else does."""
 
@@ -126,6 +134,11 @@ def test_an_await_owns_its_arguments_until_it_is_gone() -> None:
     assert dead() is None
 
 
+@pytest.mark.spec("script 0.19", "owners")
+@pytest.mark.spec(
+    "boundary",
+    "functions and types live as long as their program, unless they are discarded",
+)
 def test_a_function_goes_with_the_unit_that_it_is_of() -> None:
     """0.19: graphs and plans are their function's, functions are their program's."""
     unit = jit.CompilationUnit("def f(x: int) -> int:\n    return x + 1\n")

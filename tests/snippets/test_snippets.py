@@ -16,7 +16,10 @@ PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 # What changes: the module that is imported, and nothing else.
 IMPORTS = (
     (re.compile(r"^import torch$", re.MULTILINE), "import everyorder.runtime as torch"),
-    (re.compile(r"^from torch(\S*) import", re.MULTILINE), r"from runtime\1 import"),
+    (
+        re.compile(r"^from torch(\S*) import", re.MULTILINE),
+        r"from everyorder.runtime\1 import",
+    ),
 )
 
 

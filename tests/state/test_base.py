@@ -501,7 +501,7 @@ def test_registries_are_told_as_if_anew(kind: str) -> None:
     assert compared(entry)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_registries_are_told_as_if_anew(part: int) -> None:
     kinds = [*CLASSES][part::PARTS]

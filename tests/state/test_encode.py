@@ -64,7 +64,7 @@ def chain(length: int) -> Callable[[], Any]:
     return top  # type: ignore[no-any-return]  # a function unless it is empty
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_chain_of_closures_does_not_recurse() -> None:
     heap = Heap(SCOPE)
     one = heap.form({"handle": chain(100_000)})

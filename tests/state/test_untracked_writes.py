@@ -868,7 +868,7 @@ def test_changes_are_told_as_caveats() -> None:
     ) == (
         Caveat(
             "outside",
-            "mine.plugins._cache changed outside of what is followed; "
+            "mine.plugins._cache changed outside of the followed state; "
             "name it in watch=",
         ),
         Caveat(
@@ -887,8 +887,8 @@ def test_changes_are_told_as_caveats() -> None:
 def test_many_changes_are_summed_up() -> None:
     told = caveats(tuple(f"mine.x{number}" for number in range(25)))
     assert [caveat.text for caveat in told[19:]] == [
-        "mine.x19 changed outside of what is followed; name it in watch=",
-        "5 more changed outside of what is followed",
+        "mine.x19 changed outside of the followed state; name it in watch=",
+        "5 more changed outside of the followed state",
     ]
 
 

@@ -381,7 +381,7 @@ def test_a_table_of_the_library_is_not_fresh_unless_it_is_isolated() -> None:
     assert report.verdict == "not fresh"
     told = [caveat.text for caveat in report.exploration.caveats]
     assert (
-        "mimetypes.types_map changed outside of what is followed; name it in watch="
+        "mimetypes.types_map changed outside of the followed state; name it in watch="
     ) in told
     for kind in ENDINGS:
         mimetypes.types_map.pop(kind, None)

@@ -163,8 +163,8 @@ def test_what_has_not_run_is_no_answer(value: object, found: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         answer(value)
     assert str(caught.value) == (
-        f"a scenario cannot take {found}, returned by the use 'listed'; it wants what "
-        "it gives: list(...), or the result that is awaited."
+        f"a scenario cannot take {found}, returned by the use 'listed'; it wants its "
+        "items: list(...), or the awaited result."
     )
 
 

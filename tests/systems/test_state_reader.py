@@ -260,8 +260,8 @@ def test_a_fingerprint_of_the_registry_alone() -> None:
     system.undo(0, handle)
     assert state(system) == fresh
     assert [each for each in system.caveats() if "C functions" not in each.text] == [
-        Caveat("assumed", "fingerprint= tells the whole state"),
-        Caveat("assumed", "the undo handles hold no state of their own"),
+        Caveat("assumed", "fingerprint= returns the whole state"),
+        Caveat("assumed", "the undo handles have no state"),
     ]
 
 
@@ -277,7 +277,7 @@ def test_a_fingerprint_of_the_registry_and_the_handles() -> None:
     handle = system.do(1)
     assert state(system, None, handle) != fresh
     assert seen == [{}, {"add('b')": handle.resource}]  # type: ignore[attr-defined]  # a function's handle
-    assert Caveat("assumed", "fingerprint= tells the whole state") in system.caveats()
+    assert Caveat("assumed", "fingerprint= returns the whole state") in system.caveats()
     assert not any("undo handles" in each.text for each in system.caveats())
 
 
@@ -317,7 +317,7 @@ def test_packages_of_handles_are_followed() -> None:
     with pytest.raises(ExplorationRestart, check=code("ScopeGrown")) as caught:
         system.do(0)
     assert str(caught.value) == (
-        "undo handles come from far: the exploration has to begin again"
+        "undo handles come from far: the exploration must be restarted"
     )
     system.reset()
     fresh = portrait(system)
@@ -403,7 +403,7 @@ def test_an_optional_parameter_of_a_fingerprint_keeps_its_default() -> None:
     system = started(fingerprint=told)
     state(system)
     texts = {each.text for each in system.caveats()}
-    assert "the undo handles hold no state of their own" in texts
+    assert "the undo handles have no state" in texts
 
 
 def test_an_optional_parameter_of_a_reset_keeps_its_default() -> None:

@@ -193,7 +193,7 @@ def test_a_capsule_is_taken_once() -> None:
     from_dlpack(capsule)
     with pytest.raises(UnfitValue) as caught:
         from_dlpack(capsule)
-    assert caught.value.fits == "a capsule that nobody took yet"
+    assert caught.value.fits == "an unused capsule"
 
 
 @pytest.mark.parametrize("seed", ["a", 1.5, None])

@@ -129,7 +129,7 @@ def test_a_provider_is_loaded_by_one_thread_at_a_time(
     monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
     monkeypatch.setitem(MEMORY_PROVIDERS, "fpga", partial(load, "provider"))
     asked = noted(monkeypatch, None)
-    with pytest.raises(DeviceUnavailable, match="its module brought no memory"):
+    with pytest.raises(DeviceUnavailable, match="its module registered no memory"):
         memory_of("fpga")
     assert asked == [("provider", True)]
 
@@ -149,7 +149,7 @@ def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "tests_of_a_provider", ModuleType("empty"))
     with pytest.raises(DeviceUnavailable) as caught:
         memory_of("fpga")
-    assert caught.value.reason == "its module brought no memory"
+    assert caught.value.reason == "its module registered no memory"
     far = Far()
     # As if importing the module had done it.
     original = storage._provided

@@ -282,7 +282,7 @@ def test_it_is_hashed_by_identity_and_can_be_referred_to_weakly() -> None:
 
 
 def test_numpy_waits_for_the_first_tensor() -> None:
-    code = "import sys, runtime.tensors; print('numpy' in sys.modules)"
+    code = "import sys, everyorder.runtime.tensors; print('numpy' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

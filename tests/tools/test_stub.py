@@ -11,6 +11,7 @@ from shutil import which
 
 import pytest
 
+import everyorder.runtime.bootstrap  # noqa: F401  # installs functions and methods
 from everyorder import runtime
 from everyorder.runtime.futures import Future
 from everyorder.runtime.schema.enums import DType, MemoryFormat
@@ -132,7 +133,7 @@ def test_the_program_runs_into_what_checkers_refuse() -> None:
     # What a checker is told is not there must not be there.
     absent = re.findall(r"print\(([\w.]*\bnonexistent)\)", PROGRAM.read_text("utf-8"))
     assert {*absent} == {
-        *("x.nonexistent", "everyorder.runtime.nonexistent", "scale.nonexistent"),
+        *("x.nonexistent", "runtime.nonexistent", "scale.nonexistent"),
         *("runtime.ops.core.nonexistent", "future.nonexistent"),
     }
     future: Future[int] = Future()
@@ -186,4 +187,10 @@ def test_the_files_are_in_the_wheel() -> None:
     )
     files = hatchling.WheelBuilder(str(ROOT)).recurse_included_files()
     packed = {each.distribution_path for each in files}
-    assert packed >= {"runtime/py.typed", "runtime/declared.pyi"}
+    assert packed >= {
+        "everyorder/py.typed",
+        "everyorder/__init__.pyi",
+        "everyorder/harness/__init__.pyi",
+        "everyorder/runtime/declared.pyi",
+    }
+    assert {each.partition("/")[0] for each in packed} == {"everyorder"}

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pytest
+
 from tests.torch_dispatch.worlds import World, leaves
 
 Program = Callable[[World], None]
@@ -25,6 +27,8 @@ def many(world: World) -> Any:
     )
 
 
+@pytest.mark.spec("dispatch 7.3", "the order of classes", "`types`, for every handler")
+@pytest.mark.spec("dispatch 8.4", "test_subclass_priority")
 def order_of_classes(world: World) -> None:
     """7.3: one tensor of a class; a class before the first one that it derives from.
 
@@ -40,6 +44,11 @@ def order_of_classes(world: World) -> None:
         world.raises(partial(many_, *tensors), TypeError)
 
 
+@pytest.mark.spec(
+    "dispatch 0.2", "all arguments are scanned, then the handlers are asked"
+)
+@pytest.mark.spec("dispatch 7.3", "who is overloaded: lists, not tuples or dicts")
+@pytest.mark.spec("dispatch 8.4", "test_optional_tensor_list")
 def lists(world: World) -> None:
     """7.3: elements of lists stand where the list does.
 
@@ -63,6 +72,7 @@ def lists(world: World) -> None:
         world.raises(partial(op, *given), TypeError)
 
 
+@pytest.mark.spec("dispatch 7.3", "the innermost mode, then the classes")
 def first_who_answers(world: World) -> None:
     """7.3: the first that is not NotImplemented is the result."""
     op = many(world)
@@ -72,6 +82,8 @@ def first_who_answers(world: World) -> None:
     world.note(type(result).__name__)
 
 
+@pytest.mark.spec("dispatch 7.3", "`func` is the overload")
+@pytest.mark.spec("dispatch 7.4", "6: kernels and modes get the same")
 def functions(world: World) -> None:
     """7.3: `func` is the overload itself; kwargs is a dict, also an empty one.
 
@@ -92,6 +104,20 @@ def functions(world: World) -> None:
         op(world.tensor(1.0))
 
 
+@pytest.mark.spec("dispatch 0.2", "arguments equal to their defaults are removed")
+@pytest.mark.spec("dispatch 0.2", "so that a new default breaks no handler")
+@pytest.mark.spec(
+    "dispatch 0.2", "keyword-only arguments are in kwargs, unless at their defaults"
+)
+@pytest.mark.spec("dispatch 7.4", "1: positional arguments from the end")
+@pytest.mark.spec("dispatch 7.4", "2: keyword-only ones each by itself")
+@pytest.mark.spec("dispatch 7.4", "3: by name becomes positional")
+@pytest.mark.spec("dispatch 7.4", "4: when a value is its default")
+@pytest.mark.spec("dispatch 7.4", "5: values of their real types")
+@pytest.mark.spec("dispatch 9.2", "8 which values are equal to a default")
+@pytest.mark.spec("dispatch 8.4", "test_kwarg_only")
+@pytest.mark.spec("dispatch 8.4", "test_kwarg_only_and_positional_default")
+@pytest.mark.spec("dispatch 8.4", "test_produce_real_type")
 def defaults(world: World) -> None:
     """7.4: what equals its default is not there, and the rest has its real type.
 
@@ -143,6 +169,8 @@ def defaults(world: World) -> None:
     op(d=True, x=x)
 
 
+@pytest.mark.spec("dispatch 7.4", "4: when a value is its default")
+@pytest.mark.spec("dispatch 9.2", "8 which values are equal to a default")
 def zeros(world: World) -> None:
     """7.4.4, 9.2.8: floats are equal by number; NaN is equal to nothing."""
     op = world.operator(
@@ -156,6 +184,9 @@ def zeros(world: World) -> None:
     op(x, 0, i=0)
 
 
+@pytest.mark.spec("dispatch 7.8", "Python and all above excluded, and stay so")
+@pytest.mark.spec("dispatch 8.4", "test_dispatch_super_call")
+@pytest.mark.spec("dispatch 8.4", "test_dispatch_super_call_list_arg")
 def super_calls(world: World) -> None:
     """7.8: 8.4 test_dispatch_super_call, test_dispatch_super_call_list_arg."""
     op = many(world)
@@ -178,6 +209,8 @@ def super_calls(world: World) -> None:
     world.raises(lambda: op(x), TypeError)
 
 
+@pytest.mark.spec("dispatch 5.7", "several results: their number")
+@pytest.mark.spec("dispatch 8.4", "test_list_ret", "test_invalid_ret")
 def results(world: World) -> None:
     """5.7: 8.4 test_list_ret, test_invalid_ret."""
     answers: list[Any] = []

@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import pytest
+
 from tests.torch_dispatch.programs import Program, many, unary
 from tests.torch_dispatch.worlds import World, declines, leaves, runs
 
 
+@pytest.mark.spec("dispatch 7.6", "factories and plain tensors")
+@pytest.mark.spec("dispatch 8.4", "test_torch_dispatch_mode_basic")
+@pytest.mark.spec("dispatch 8.4", "test_torch_dispatch_mode_unrelated_tensors")
 def modes_hear_everything(world: World) -> None:
     """7.6: plain tensors and no tensors at all; `types` is empty.
 
@@ -21,6 +26,10 @@ def modes_hear_everything(world: World) -> None:
         world.note(repr(number(q=True)))
 
 
+@pytest.mark.spec("dispatch 7.6", "off the stack while it is asked")
+@pytest.mark.spec("dispatch 8.4", "test_nested_push_logging_tensor_mode")
+@pytest.mark.spec("dispatch 8.4", "test_with_mode_created_separately")
+@pytest.mark.spec("dispatch 8.4", "test_with_nested_modes", "test_get_cur_mode")
 def modes_in_modes(world: World) -> None:
     """7.6: the innermost first, and it is off the stack while it is asked.
 
@@ -48,6 +57,8 @@ def modes_in_modes(world: World) -> None:
     f(x)
 
 
+@pytest.mark.spec("dispatch 7.6", "a stack for each thread")
+@pytest.mark.spec("dispatch 8.4", "test_nesting_same_mode", "test_all_same_mode")
 def a_mode_twice(world: World) -> None:
     """7.6: an instance can be entered inside of itself.
 
@@ -60,6 +71,7 @@ def a_mode_twice(world: World) -> None:
     world.note(f"{world.stack()}")
 
 
+@pytest.mark.spec("dispatch 7.6", "off the stack while it is asked")
 def a_mode_in_its_own_handler(world: World) -> None:
     """7.6: `with self` inside of the handler has it asked again."""
     f = unary(world)
@@ -79,6 +91,8 @@ def a_mode_in_its_own_handler(world: World) -> None:
         world.note(f"{world.stack()}")
 
 
+@pytest.mark.spec("dispatch 7.6", "before classes; introspection")
+@pytest.mark.spec("dispatch 8.4", "test_torch_dispatch_mode_subclass_priority")
 def modes_before_classes(world: World) -> None:
     """7.6: 8.4 test_torch_dispatch_mode_subclass_priority."""
     op = many(world)
@@ -91,6 +105,8 @@ def modes_before_classes(world: World) -> None:
     op(one, other)
 
 
+@pytest.mark.spec("dispatch 7.3", "the innermost mode, then the classes")
+@pytest.mark.spec("dispatch 9.2", "7 a mode that declines")
 def a_mode_that_declines(world: World) -> None:
     """7.3: the outer mode is not asked, the classes are; 9.2.7."""
     f = unary(world)
@@ -101,6 +117,7 @@ def a_mode_that_declines(world: World) -> None:
         world.note(f"{world.stack()}")
 
 
+@pytest.mark.spec("dispatch 8.4", "test_notimplemented_mode")
 def a_class_that_calls_again(world: World) -> None:
     """8.4 test_notimplemented_mode: 2 before, 1 after, 1 of the class."""
     f = unary(world)
@@ -127,6 +144,8 @@ def a_class_that_calls_again(world: World) -> None:
         f(x)
 
 
+@pytest.mark.spec("dispatch 7.3", "exceptions of handlers")
+@pytest.mark.spec("dispatch 8.4", "test_exception_handling")
 def handlers_that_raise(world: World) -> None:
     """7.3: 8.4 test_exception_handling: it goes on as it is, and all is as before."""
     f = unary(world)
@@ -151,6 +170,7 @@ def handlers_that_raise(world: World) -> None:
         world.note(f"{world.bits() == before} {world.stack()}")
 
 
+@pytest.mark.spec("dispatch 7.2", "the raw sets inside of handlers")
 def keys_in_handlers(world: World) -> None:
     """7.2.3: the raw sets in a class's handler, in the last mode's and in another's."""
     f = unary(world)
@@ -174,6 +194,8 @@ def keys_in_handlers(world: World) -> None:
     world.note(" ".join(map(hex, world.bits())))
 
 
+@pytest.mark.spec("dispatch 7.6", "no_dispatch; making is hidden")
+@pytest.mark.spec("dispatch 8.4", "test_torch_dispatch_mode_respects_no_dispatch")
 def hidden_modes(world: World) -> None:
     """7.6: modes put aside, all or the innermost.
 
@@ -195,6 +217,7 @@ def hidden_modes(world: World) -> None:
         f(x)
 
 
+@pytest.mark.spec("dispatch 7.6", "rules for one operator and class")
 def rules(world: World) -> None:
     """7.6: a rule for an operator and a class of modes stands before its method."""
     f = unary(world)

@@ -26,6 +26,8 @@ def handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None)
     return NotImplemented
 
 
+@pytest.mark.spec("dispatch 7.6", "a stack for each thread")
+@pytest.mark.spec("dispatch 8.4", "test_error_using_class_method_on_mode")
 @pytest.mark.parametrize("kind", [classmethod, staticmethod])
 def test_a_mode_whose_handler_is_no_method(kind: Any) -> None:
     """7.6: 8.4 test_error_using_class_method_on_mode."""
@@ -92,6 +94,7 @@ def test_the_base_of_modes_is_no_mode() -> None:
     assert before.unchanged()
 
 
+@pytest.mark.spec("dispatch 7.1", "a plain method")
 def test_a_class_whose_handler_is_a_plain_method() -> None:
     """7.1: where a classmethod is due; upstream warns."""
 
@@ -105,6 +108,7 @@ def test_a_class_whose_handler_is_a_plain_method() -> None:
     )
 
 
+@pytest.mark.spec("dispatch 7.11", "_make_wrapper_subclass")
 def test_a_wrapper_without_a_handler() -> None:
     """7.11: it could do nothing."""
     with pytest.raises(SubclassError, check=code("NoHandler")) as caught:
@@ -116,6 +120,7 @@ def test_a_wrapper_without_a_handler() -> None:
     )
 
 
+@pytest.mark.spec("dispatch 7.3", "all return NotImplemented")
 def test_nobody_implements_it(world: Ours) -> None:
     """7.3: all returned NotImplemented: who was asked, in that order."""
     op, a = many(world), world.subclass("A")
@@ -151,6 +156,7 @@ def test_nobody_implements_it(world: Ours) -> None:
     assert before.unchanged()
 
 
+@pytest.mark.spec("dispatch 7.3", "all return NotImplemented")
 def test_binary_operators_of_who_implements_nothing(world: Ours) -> None:
     """7.3: in `+` NotImplemented is Python's to word."""
     x = world.made(world.subclass("A"))
@@ -163,6 +169,7 @@ def test_binary_operators_of_who_implements_nothing(world: Ours) -> None:
     ]
 
 
+@pytest.mark.spec("dispatch 7.8", "a list or a tuple")
 @pytest.mark.parametrize(
     ("given", "found"),
     [({1}, "set"), (None, "NoneType"), ("ab", "str"), (iter(()), "tuple_iterator")],
@@ -179,6 +186,7 @@ def test_a_super_call_with_no_list(given: Any, found: str) -> None:
     )
 
 
+@pytest.mark.spec("dispatch 7.2", "who is found, and what is excluded")
 def test_python_included_without_a_snapshot(world: Ours) -> None:
     """7.2.2: upstream asserts; here the call goes on, it just has no snapshot."""
     op, before = unary(world), Look()
@@ -247,6 +255,8 @@ def test_a_class_whose_instances_have_their_own(world: Ours) -> None:
         op(world.made(type(x)))
 
 
+@pytest.mark.spec("dispatch 0.2", "the Python key is set when the tensor is made")
+@pytest.mark.spec("dispatch 7.1", "never again")
 def test_who_was_given_a_handler_too_late() -> None:
     """7.1: decided once, when the tensor is made."""
 
@@ -263,6 +273,7 @@ def test_who_was_given_a_handler_too_late() -> None:
         core.neg(late)
 
 
+@pytest.mark.spec("dispatch 7.1", "never again")
 def test_who_lost_the_handler_after_it_was_made(world: Ours) -> None:
     """7.1: the tensor keeps its keys, and asks what is there now."""
     cls = world.subclass("A")
@@ -274,6 +285,9 @@ def test_who_lost_the_handler_after_it_was_made(world: Ours) -> None:
     assert world.lines == []
 
 
+@pytest.mark.spec("dispatch 0.2", "Tensor has no handler: the disabled one")
+@pytest.mark.spec("dispatch 7.1", "decided once, when the tensor is made")
+@pytest.mark.spec("dispatch 7.1", "the property `_python_dispatch`")
 def test_disabled_is_no_handler() -> None:
     """7.1: the base has one object for all, and it can be given back."""
     assert runtime.Tensor.__torch_dispatch__ is python_dispatch.disabled

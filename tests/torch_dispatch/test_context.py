@@ -171,6 +171,7 @@ def test_a_context_is_left_innermost_first_and_by_its_thread() -> None:
         assert current_context() is a
 
 
+@pytest.mark.spec("dispatch 7.9", "an interpreter for each tensor; closed ones")
 def test_a_tensor_is_handled_in_the_context_that_made_it() -> None:
     seen: list[Context] = []
 
@@ -364,6 +365,7 @@ def test_a_library_that_was_closed_itself_says_so() -> None:
             library.impl("f", print)
 
 
+@pytest.mark.spec("dispatch 7.9", "an interpreter for each tensor; closed ones")
 def test_what_is_of_a_closed_context_is_not_handled() -> None:
     a, mode = Context("a"), Listening()
     x = wrapped(a)

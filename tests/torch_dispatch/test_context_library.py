@@ -116,6 +116,7 @@ def test_main_comes_first(world: Dispatcher, a: Context) -> None:
     assert not made.closed
 
 
+@pytest.mark.spec("dispatch 7.9", "register or verify, with a time limit")
 def test_the_other_waits_for_main(world: Dispatcher, a: Context) -> None:
     """The definition, the kernel and the fallback each end a wait."""
     (theirs,), done = libraries(world, a), threading.Event()
@@ -140,6 +141,7 @@ def test_the_other_waits_for_main(world: Dispatcher, a: Context) -> None:
     assert left == ["verified"]
 
 
+@pytest.mark.spec("dispatch 7.9", "register or verify, with a time limit")
 def test_a_definition_that_main_lacks(world: Dispatcher, hasty: Context) -> None:
     (theirs,) = libraries(world, hasty)
     text = refused(lambda: theirs.define("f() -> ()"), NotVerified)
@@ -478,6 +480,7 @@ def mixed(operator: str, first: str, second: str) -> str:
     )
 
 
+@pytest.mark.spec("dispatch 7.9", "routing, mixing")
 def test_tensors_of_two_contexts_meet_in_no_call() -> None:
     with contexts("a", "b") as (a, b):
         x, y, z = wrapped(a), wrapped(b, Other), wrapped(MAIN)

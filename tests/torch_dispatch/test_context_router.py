@@ -71,6 +71,8 @@ def test_as_long_as_main_is_alone_nothing_is_asked(
     assert f(wrapped(MAIN)).item() == 1.0
 
 
+@pytest.mark.spec("dispatch 0.2", "two phases, several interpreters")
+@pytest.mark.spec("dispatch 7.9", "routing, mixing")
 def test_tensors_route_to_their_own_body(world: Dispatcher, main: Library) -> None:
     main.define("f(Tensor x, Tensor[]? xs=None) -> Tensor")
     ours, theirs, others = one(1.0), one(2.0), one(3.0)

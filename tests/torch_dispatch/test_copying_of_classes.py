@@ -77,6 +77,8 @@ def pickled(value: Any) -> Any:
 WAYS = [pickled, copy, deepcopy]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_wrapper_subclass_serializes")
+@pytest.mark.spec("dispatch 8.4", "test_deepcopy_wrapper_subclass")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_wrapper_survives(way: Any) -> None:
     """7.11: 8.4 wrapper_subclass_serializes, deepcopy; nobody is asked."""
@@ -112,6 +114,7 @@ def test_nested_wrappers_survive(way: Any) -> None:
         assert first.inner is second
 
 
+@pytest.mark.spec("dispatch 8.4", "test_deepcopy_non_wrapper_subclass")
 @pytest.mark.parametrize("way", WAYS)
 def test_elements_survive(way: Any) -> None:
     """7.11: of a class that is a tensor (8.4 deepcopy_non_wrapper_subclass)."""
@@ -142,6 +145,9 @@ def test_slots_survive(way: Any) -> None:
     assert (type(other), other.word, other.tolist()) == (Bare, "kept", [1.0])
 
 
+@pytest.mark.spec(
+    "dispatch 8.4", "test_deepcopy_wrapper_subclass_with_clone_returning_different_type"
+)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_class_may_say_itself_what_survives(way: Any) -> None:
     """7.11: 8.4 deepcopy with a method of the class."""

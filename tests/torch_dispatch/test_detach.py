@@ -22,12 +22,16 @@ DoesNotFit = coded(NotReplaceable, "DoesNotFit")
 DETACH = ["core.detach.default"]
 
 
+@pytest.mark.spec("dispatch 0.2", "detaching goes to the handler")
+@pytest.mark.spec("dispatch 7.7", "how often it is heard")
+@pytest.mark.spec("dispatch 8.4", "test_detach_appears_twice_when_called_once")
 def test_detach_is_heard_once() -> None:
     """7.7: "`x.detach()` logs 1 detach" (8.4 detach_appears_twice_when_called_once)."""
     for made in (boxed(1.0), counted(1.0)):
         assert asked(made.detach) == DETACH
 
 
+@pytest.mark.spec("dispatch 7.7", "how often it is heard")
 def test_data_is_heard_once() -> None:
     """7.7: "`x.data` logs 1 detach" (8.4 set_data)."""
     for made in (boxed(1.0), counted(1.0), boxed(1.0, requires_grad=True)):
@@ -35,6 +39,7 @@ def test_data_is_heard_once() -> None:
         assert made.data.requires_grad is False
 
 
+@pytest.mark.spec("dispatch 7.7", "how often it is heard")
 def test_saving_for_backward_is_not_heard() -> None:
     """7.7: "saving for backward of mul logged none" in 2.13."""
     made = boxed(2.0, requires_grad=True)
@@ -55,6 +60,7 @@ def test_a_saved_result_is_detached() -> None:
     assert made.grad.inner.tolist() == [1.0]
 
 
+@pytest.mark.spec("dispatch 7.7", "detach and its result")
 def test_detach_has_no_kwargs_and_gives_a_tensor() -> None:
     """7.7: "handler with detach.default, no kwargs; result must be a Tensor"."""
     seen: list[Any] = []
@@ -74,6 +80,8 @@ def test_detach_has_no_kwargs_and_gives_a_tensor() -> None:
     assert "Bad.__torch_dispatch__" in caught.value.handler
 
 
+@pytest.mark.spec("dispatch 7.7", "versions")
+@pytest.mark.spec("dispatch 8.4", "test_version")
 @pytest.mark.parametrize("made", [boxed, counted], ids=["wrapper", "elements"])
 def test_a_detached_tensor_counts_versions_with_its_origin(made: Any) -> None:
     """7.7: "0 -> 1 after `x.detach().add_`", `.data` does not (8.4 version)."""
@@ -103,6 +111,7 @@ def test_data_of_a_plain_tensor() -> None:
     assert core.add(plain.data, ones).tolist() == [7.0, 13.0]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_shallow_copy_and_detach")
 def test_a_mode_hears_of_data() -> None:
     """7.7: 8.4 shallow_copy_and_detach: no tensor appears that the mode did not see."""
     seen: list[Any] = []
@@ -130,6 +139,7 @@ def test_data_where_dispatch_is_off() -> None:
         assert (type(made.data), made.data.tolist()) == (Tensor, [1.0])
 
 
+@pytest.mark.spec("dispatch 8.4", "test_set_data")
 def test_setting_data_asks_nobody() -> None:
     """7.7: 8.4 set_data: "set does not, `set_` does"."""
     made, other = counted(1.0), runtime.tensor([3.0, 4.0])
@@ -229,8 +239,8 @@ def test_what_is_not_replaced() -> None:
     with pytest.raises(NotReplaceable) as caught:
         view.data = runtime.ones(1)
     assert str(caught.value) == (
-        "`tensor.data = ...` is refused: the tensor is a view, and would be one no "
-        "more.\n  to do: ask its base, or call `.detach()` on it first"
+        "`tensor.data = ...` is refused: the tensor is a view, and would stop "
+        "being one.\n  to do: use its base, or call `.detach()` on it first"
     )
     with pytest.raises(
         NotReplaceable, match="a `Boxed` is a wrapper, without elements"

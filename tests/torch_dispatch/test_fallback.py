@@ -27,6 +27,7 @@ def answering(answer: Callable[[], Any]) -> Callable[..., Any]:
     return lambda world, who, func, types, args, kwargs: answer()
 
 
+@pytest.mark.spec("dispatch 7.2", "the snapshot of the outermost call")
 def test_the_snapshot_is_that_of_the_outermost_call(world: Ours) -> None:
     """7.2.1: kept while the call lasts; calls inside of it have the same."""
     op, seen = unary(world), []
@@ -57,6 +58,7 @@ def test_the_snapshot_is_that_of_the_outermost_call(world: Ours) -> None:
     assert included is not before
 
 
+@pytest.mark.spec("dispatch 7.2", "who is found, and what is excluded")
 def test_python_by_hand_and_nobody_to_ask(world: Ours) -> None:
     """7.2.2: neither a mode nor an argument with a handler."""
     op, before = unary(world), Look()
@@ -73,6 +75,7 @@ def test_python_by_hand_and_nobody_to_ask(world: Ours) -> None:
     assert before.unchanged()
 
 
+@pytest.mark.spec("dispatch 7.2", "who is found, and what is excluded")
 def test_the_keys_above_python_are_excluded(world: Ours) -> None:
     """7.2.2: bits 29 to 60; not Python itself, and not PythonDispatcher."""
     op, seen = unary(world), []
@@ -85,6 +88,7 @@ def test_the_keys_above_python_are_excluded(world: Ours) -> None:
     assert not seen[0] & DispatchKey.PythonDispatcher.bits
 
 
+@pytest.mark.spec("dispatch 7.2", "the raw sets inside of handlers")
 def test_python_stays_in_and_the_handler_is_asked_again(world: Ours) -> None:
     """7.2.3: calling the operator on the same tensors asks the handler again."""
     op, left = unary(world), [3]
@@ -99,6 +103,8 @@ def test_python_stays_in_and_the_handler_is_asked_again(world: Ours) -> None:
     assert world.lines == ["A: f.default(A) types=(A)"] * 3
 
 
+@pytest.mark.spec("dispatch 7.2", "reentrant dispatch")
+@pytest.mark.spec("dispatch 8.4", "test_autograd_in_attr")
 def test_reentrant_dispatch_records_inside_of_a_handler() -> None:
     """7.2.4: 8.4 test_autograd_in_attr: what is inside of a wrapper records its own."""
 
@@ -131,6 +137,7 @@ def test_reentrant_dispatch_records_inside_of_a_handler() -> None:
     assert leaf.grad.tolist() == [6.0]
 
 
+@pytest.mark.spec("dispatch 7.2", "reentrant dispatch")
 def test_reentrant_dispatch_asks_the_modes_on_the_stack(world: Ours) -> None:
     """7.2.4: those outside of the one that is asked, and those entered inside."""
     op = unary(world)
@@ -166,6 +173,7 @@ def test_reentrant_dispatch_asks_the_modes_on_the_stack(world: Ours) -> None:
     assert world.lines == ["B: f.default(B) types=(B)", "Late: f.default(B) types=(B)"]
 
 
+@pytest.mark.spec("dispatch 7.2", "reentrant dispatch")
 def test_reentrant_dispatch_outside_of_a_handler() -> None:
     """7.2.4: refused."""
     with (
@@ -191,6 +199,7 @@ def inside_of(modes: list[Any], op: Any, x: Any) -> None:
         op(x)
 
 
+@pytest.mark.spec("dispatch 7.3", "exceptions of handlers")
 @pytest.mark.parametrize("kind", RAISED)
 @pytest.mark.parametrize("place", ["class", "mode", "inner", "nested", "rule"])
 def test_what_a_handler_raises_goes_on(
@@ -220,6 +229,7 @@ def test_what_a_handler_raises_goes_on(
     assert before.unchanged()
 
 
+@pytest.mark.spec("dispatch 5.7", "exceptions, and the thread restored")
 def test_a_wrong_result_leaves_the_thread_as_it_was(world: Ours) -> None:
     """5.7: the result is judged when everything is back."""
     op, before = unary(world), Look()
@@ -249,6 +259,7 @@ def endless(op: Any, x: Any) -> EndlessDispatch:
     return error
 
 
+@pytest.mark.spec("dispatch 7.2", "the raw sets inside of handlers")
 def test_a_class_that_calls_itself_without_end(world: Ours) -> None:
     """7.2.3: one clear error, and it says which handler."""
 

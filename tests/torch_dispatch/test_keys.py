@@ -97,7 +97,7 @@ def test_what_passes_for_a_tensor(
         call(x)
     assert before.unchanged()
     assert caught.value.handler == "A.__torch_dispatch__"
-    assert caught.value.problem == f"{found}, which has keys and is no tensor"
+    assert caught.value.problem == f"{found}, which has keys but is not a tensor"
 
 
 def test_a_tensor_that_was_never_made() -> None:

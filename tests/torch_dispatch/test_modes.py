@@ -36,6 +36,8 @@ class Hearing(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.spec("dispatch 7.6", "factories and plain tensors")
+@pytest.mark.spec("dispatch 8.4", "test_torch_dispatch_mode_basic")
 def test_factories_are_heard() -> None:
     """7.6: 8.4 test_torch_dispatch_mode_basic: what has no tensors has modes."""
     with Hearing() as mode:
@@ -55,6 +57,9 @@ def test_a_mode_hears_what_reads_an_element() -> None:
     assert mode.heard == ["core._local_scalar.default"] * 2
 
 
+@pytest.mark.spec("dispatch 7.6", "before classes; introspection")
+@pytest.mark.spec("dispatch 8.4", "test_get_cur_mode", "test_get_mode_stack")
+@pytest.mark.spec("dispatch 8.4", "test_all_same_mode")
 def test_introspection() -> None:
     """8.4 test_get_cur_mode, test_get_mode_stack, test_all_same_mode."""
     one, other = Hearing(), Hearing()
@@ -68,6 +73,7 @@ def test_introspection() -> None:
     assert current_modes() == ()
 
 
+@pytest.mark.spec("dispatch 7.6", "before classes; introspection")
 @pytest.mark.parametrize(("depth", "place"), [(0, 0), (1, 1), (1, -2)])
 def test_a_place_without_a_mode(depth: int, place: int) -> None:
     """7.6: an index that is too big."""
@@ -84,6 +90,7 @@ def test_a_place_without_a_mode(depth: int, place: int) -> None:
     )
 
 
+@pytest.mark.spec("dispatch 7.6", "before classes; introspection")
 def test_the_innermost_of_none() -> None:
     """7.6: popping from an empty stack."""
     before = Look()
@@ -130,6 +137,8 @@ def test_modes_are_heard_after_others_came_and_went_inside() -> None:
     assert mode.heard == ["core._local_scalar.default"]
 
 
+@pytest.mark.spec("dispatch 7.6", "no_dispatch; making is hidden")
+@pytest.mark.spec("dispatch 8.4", "test_torch_dispatch_mode_respects_no_dispatch")
 def test_no_dispatch_also_hides_a_mode_that_is_entered_inside() -> None:
     """7.6: 8.4 test_torch_dispatch_mode_respects_no_dispatch."""
     with python_dispatch.no_dispatch(), Hearing() as mode:
@@ -308,6 +317,7 @@ def test_leaving_what_was_not_entered() -> None:
         assert current_modes() == (entered,)
 
 
+@pytest.mark.spec("dispatch 8.4", "test_exception_handling")
 def test_the_stack_and_keys_after_a_mode() -> None:
     """8.4 test_exception_handling: of any exception, and of none."""
     before = Look()

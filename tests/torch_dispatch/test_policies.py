@@ -96,6 +96,11 @@ ROWS: list[tuple[dict[str, Any], Any]] = [
 NAMED = [f"{next(iter(policy.values()))}-{row[0]}" for policy, row in ROWS]
 
 
+@pytest.mark.spec("dispatch 7.11", "policies")
+@pytest.mark.spec("dispatch 8.4", "test_is_contiguous_slow_path")
+@pytest.mark.spec("dispatch 8.4", "test_strides_slow_path", "test_sizes_slow_path")
+@pytest.mark.spec("dispatch 8.4", "test_dim_slow_path", "test_device_slow_path")
+@pytest.mark.spec("dispatch 8.4", "test_layout_slow_path")
 @pytest.mark.parametrize(("policy", "row"), ROWS, ids=NAMED)
 def test_the_handler_tells(policy: dict[str, Any], row: Any) -> None:
     """7.11: 8.4 is_contiguous, strides, sizes, dim, device, layout _slow_path."""
@@ -192,6 +197,7 @@ def test_strides_alone_leave_the_sizes() -> None:
     assert LOG == []
 
 
+@pytest.mark.spec("dispatch 8.4")
 def test_fancy_strides() -> None:
     """7.11: 8.4 test_fancy_strides: of one that is a tensor, the handler decides."""
 

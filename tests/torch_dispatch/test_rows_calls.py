@@ -213,6 +213,8 @@ def test_tensors_that_are_made_inside_of_a_handler(world: Ours) -> None:
     assert world.lines == ["B: f.default(B) types=(B)", "A: f.default(A) types=(A)"]
 
 
+@pytest.mark.spec("dispatch 8.4", "TestPythonDispatcher.test_basic")
+@pytest.mark.spec("dispatch 8.4", "TestPythonDispatcher.test_lstsq")
 def test_the_python_dispatcher_looks_on(world: Ours) -> None:
     """8.4 TestPythonDispatcher.test_basic, TestPythonDispatcher.test_lstsq:
     a kernel at that key that goes on changes nothing, also inside of handlers.

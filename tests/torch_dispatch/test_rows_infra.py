@@ -22,6 +22,7 @@ class Functional(Hearing):
     infra: ClassVar[str | None] = "FUNCTIONAL"
 
 
+@pytest.mark.spec("dispatch 7.6", "infra modes")
 def test_infra_modes_are_asked_last_in_their_own_order() -> None:
     """7.6: one place each, below all others, whenever they were entered."""
     user, fake, functional = Hearing(), Fake(), Functional()
@@ -59,6 +60,7 @@ def test_an_infra_mode_may_outlive_those_that_were_there_before() -> None:
     assert not LOCAL.included & HANDLED
 
 
+@pytest.mark.spec("dispatch 7.6", "infra modes")
 def test_a_place_that_is_taken() -> None:
     """7.6: at most one infra mode of each kind; refused, nothing changed."""
     with Fake():

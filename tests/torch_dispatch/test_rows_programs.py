@@ -240,7 +240,15 @@ M: other.default(Tensor) types=()
 """,
 }
 
-names = pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
+# A program carries marks, as a test does: the rows of the specification it proves.
+names = pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(program, marks=getattr(program, "pytestmark", ()))
+        for program in PROGRAMS
+    ],
+    ids=lambda program: program.__name__,
+)
 
 
 def said(program: Program, kind: type[World]) -> str:

@@ -33,6 +33,7 @@ ORDERS = (
 )
 
 
+@pytest.mark.spec("dispatch 9.2", "1 tables are never stale")
 @pytest.mark.parametrize("handled", [False, True])
 def test_9_2_1_tables_are_never_stale(handled: bool) -> None:
     """9.2.1: two kernels in both orders: the same one runs, by handlers, too."""
@@ -61,12 +62,14 @@ def test_9_2_1_tables_are_never_stale(handled: bool) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.spec("dispatch 9.2", "2 `has` is about supersets")
 def test_9_2_2_has_is_about_supersets() -> None:
     """9.2.2: a set with CPU has Dense."""
     assert KeySet(DispatchKey.CPU).has(DispatchKey.Dense)
     assert not KeySet(DispatchKey.Dense).has(DispatchKey.CPU)
 
 
+@pytest.mark.spec("dispatch 9.2", "5 nothing is left to dispatch on")
 def test_9_2_5_nothing_is_left_to_dispatch_on(world: Ours) -> None:
     """9.2.5: a call whose keys are all excluded is refused, in a handler, too."""
     library = Library("everyorder_traps", "DEF")
@@ -91,6 +94,7 @@ def test_9_2_5_nothing_is_left_to_dispatch_on(world: Ours) -> None:
     library.close()
 
 
+@pytest.mark.spec("dispatch 9.2", "6 what never dispatches")
 def test_9_2_6_what_never_dispatches(world: Ours) -> None:
     """9.2.6: tuples, dicts and Any have no keys."""
     x = world.made(world.subclass("A"))
@@ -101,6 +105,7 @@ def test_9_2_6_what_never_dispatches(world: Ours) -> None:
     assert world.lines == []
 
 
+@pytest.mark.spec("dispatch 9.2", "9 the number of results")
 def test_9_2_9_the_number_of_results() -> None:
     """9.2.9: [D] checked, of kernels as of handlers (`test_results`)."""
     dispatcher = silent()
@@ -112,6 +117,7 @@ def test_9_2_9_the_number_of_results() -> None:
         op(runtime.tensor([1.0]))
 
 
+@pytest.mark.spec("dispatch 9.2", "10 switches leave no backend")
 def test_9_2_10_switches_leave_no_backend() -> None:
     """9.2.10: on and off again, the bits are those that were there."""
     before = LOCAL.view
@@ -120,6 +126,7 @@ def test_9_2_10_switches_leave_no_backend() -> None:
     assert LOCAL.view is before
 
 
+@pytest.mark.spec("dispatch 9.2", "11 what fails leaves nothing")
 def test_9_2_11_what_fails_leaves_nothing() -> None:
     """9.2.11: a definition with its kernel, a fallback at several keys."""
     broken: Any = 3
@@ -138,6 +145,7 @@ def test_9_2_11_what_fails_leaves_nothing() -> None:
     assert everything(dispatcher) == before
 
 
+@pytest.mark.spec("dispatch 9.2", "12 wildcard libraries need a namespace")
 def test_9_2_12_wildcard_libraries_need_a_namespace() -> None:
     """9.2.12: an error, where the process ended."""
     library = Library("_", "IMPL", dispatcher=Dispatcher())
@@ -145,6 +153,8 @@ def test_9_2_12_wildcard_libraries_need_a_namespace() -> None:
         library.impl("f", says(1), "CPU")
 
 
+@pytest.mark.spec("dispatch 3.13", "an operator that is gone")
+@pytest.mark.spec("dispatch 9.2", "13 operators that are gone")
 def test_9_2_13_operators_that_are_gone(world: Ours) -> None:
     """9.2.13, 3.13.1: a kept handle says so, also inside of a handler."""
     op, seen = unary(world), []
@@ -184,6 +194,7 @@ def test_9_2_13_an_operator_that_ends_below_a_handler(world: Ours) -> None:
         assert op(x) is x
 
 
+@pytest.mark.spec("dispatch 9.2", "15 schemas print what they read")
 def test_9_2_15_schemas_print_what_they_read() -> None:
     """9.2.15: sets of aliases in one order, whatever was written."""
     one, other = (
@@ -194,6 +205,8 @@ def test_9_2_15_schemas_print_what_they_read() -> None:
     assert str(runtime.parse_schema(str(one))) == str(one)
 
 
+@pytest.mark.spec("dispatch 3.13", "a schema with its namespace")
+@pytest.mark.spec("dispatch 9.2", "16 a schema with its namespace")
 def test_9_2_16_a_schema_with_its_namespace() -> None:
     """9.2.16, 3.13.1: defined, and taken down without an error."""
     dispatcher = silent()
@@ -204,6 +217,7 @@ def test_9_2_16_a_schema_with_its_namespace() -> None:
     assert [*dispatcher.op_names()] == []
 
 
+@pytest.mark.spec("dispatch 9.2", "17 one element for an integer")
 def test_9_2_17_one_element_for_an_integer(world: Ours) -> None:
     """9.2.17: it is one, and loses its fraction; a handler gets the integer."""
     op = world.operator("f(Tensor x, int n) -> int", lambda x, n: n)
@@ -214,6 +228,7 @@ def test_9_2_17_one_element_for_an_integer(world: Ours) -> None:
     assert world.lines == ["A: f.default(A, 2) types=(A)"]
 
 
+@pytest.mark.spec("dispatch 9.2", "18 closed libraries are closed")
 def test_9_2_18_closed_libraries_are_closed() -> None:
     """9.2.18: and the namespace is free again."""
     dispatcher = silent()
@@ -224,6 +239,7 @@ def test_9_2_18_closed_libraries_are_closed() -> None:
     Library("t", "DEF", dispatcher=dispatcher).define("f(Tensor x) -> Tensor")
 
 
+@pytest.mark.spec("dispatch 3.13", "a kernel without a definition")
 def test_3_13_6_a_kernel_without_a_definition() -> None:
     """3.13.6: accepted, and no attribute of `ops`."""
     with Library("everyorder_dangling", "IMPL") as library:
@@ -235,6 +251,7 @@ def test_3_13_6_a_kernel_without_a_definition() -> None:
             _ = ops.everyorder_dangling.f
 
 
+@pytest.mark.spec("dispatch 9.2", "3 sparse tensors are CPU tensors for autograd")
 def test_9_2_3_sparse_tensors_are_cpu_tensors_for_autograd() -> None:
     """9.2.3, 9.2.4: the autograd kernel of a sparse tensor is that of its backend."""
     dispatcher = silent()

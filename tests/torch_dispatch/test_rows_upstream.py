@@ -85,6 +85,8 @@ def heard() -> list[str]:
     return Wrapped.heard
 
 
+@pytest.mark.spec("dispatch 8.4", "test_override_aten_ops_with_multiple_libraries")
+@pytest.mark.spec("dispatch 8.4", "test_override_cpu_sum")
 def test_overriding_operators_with_several_libraries() -> None:
     """8.4 test_override_aten_ops_with_multiple_libraries, test_override_cpu_sum."""
     x = runtime.tensor([3.0])
@@ -109,6 +111,9 @@ def test_overriding_operators_with_several_libraries() -> None:
     assert core.sum(x).item() == 3.0
 
 
+@pytest.mark.spec("dispatch 8.4", "test_create_new_library")
+@pytest.mark.spec("dispatch 8.4", "test_create_new_library_fragment_no_existing")
+@pytest.mark.spec("dispatch 8.4", "test_create_new_library_fragment_with_existing")
 def test_libraries_of_one_namespace() -> None:
     """8.4 test_create_new_library, test_create_new_library_fragment_no_existing,
     test_create_new_library_fragment_with_existing.
@@ -137,6 +142,7 @@ def test_libraries_of_one_namespace() -> None:
     assert [*dispatcher.op_names()] == []
 
 
+@pytest.mark.spec("dispatch 8.4", "test_alias_analysis")
 def test_what_a_definition_promises_of_memory() -> None:
     """8.4 test_alias_analysis: said in the definition, shown in the state."""
     library = Library("t", "DEF", dispatcher=Dispatcher(), origin="here")
@@ -148,6 +154,7 @@ def test_what_a_definition_promises_of_memory() -> None:
         )
 
 
+@pytest.mark.spec("dispatch 8.4", "test_returning_symint")
 def test_symbolic_integers_are_integers() -> None:
     """8.4 test_returning_symint: in and out of a Python kernel."""
     library = Library("everyorder_symint", "DEF")
@@ -161,6 +168,7 @@ def test_symbolic_integers_are_integers() -> None:
     library.close()
 
 
+@pytest.mark.spec("dispatch 8.4", "test_basic")
 def test_forward_saved_and_backward(heard: list[str]) -> None:
     """8.4 test_basic: the handler hears of the forward and of the backward call."""
     x = Wrapped(runtime.tensor([3.0]), requires_grad=True)
@@ -173,6 +181,7 @@ def test_forward_saved_and_backward(heard: list[str]) -> None:
     assert sorted(set(heard[1:])) == ["add", "mul"]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_optional_tensor_list")
 def test_lists_of_optional_tensors(heard: list[str]) -> None:
     """8.4 test_optional_tensor_list: Python is found among the elements."""
     x = runtime.tensor([1.0, 2.0])
@@ -181,6 +190,8 @@ def test_lists_of_optional_tensors(heard: list[str]) -> None:
     assert found.inside.tolist() == [2.0]
 
 
+@pytest.mark.spec("dispatch 0.2", "detaching goes to the handler")
+@pytest.mark.spec("dispatch 8.4", "test_invalid_ret")
 def test_a_result_that_detach_may_not_have() -> None:
     """8.4 test_invalid_ret: also of `detach`."""
 
@@ -198,6 +209,7 @@ def test_a_result_that_detach_may_not_have() -> None:
         x.detach()
 
 
+@pytest.mark.spec("dispatch 8.4", "test_storage")
 def test_the_storage_of_a_wrapper() -> None:
     """8.4 test_storage: it may be asked for, and has a size, and no elements."""
     x = Wrapped(runtime.tensor([1.0, 2.0]))
@@ -208,6 +220,7 @@ def test_the_storage_of_a_wrapper() -> None:
         x.storage().numpy()
 
 
+@pytest.mark.spec("dispatch 8.4", "test_subclass_creation")
 def test_one_class_for_a_tensor() -> None:
     """8.4 test_subclass_creation: what is of a class cannot become of another."""
 
@@ -232,6 +245,7 @@ def test_one_class_for_a_tensor() -> None:
     assert (caught.value.cls, caught.value.found) == ("Unrelated", "Mine")
 
 
+@pytest.mark.spec("dispatch 8.4", "test_new_ones", "test_like")
 def test_factories_of_a_subclass(heard: list[str]) -> None:
     """8.4 test_new_ones, test_like: they go to the handler of their tensor."""
     x = Wrapped(runtime.tensor([1.0, 2.0]))
@@ -247,6 +261,8 @@ def test_factories_of_a_subclass(heard: list[str]) -> None:
     ]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_mode_with_make_subclass")
+@pytest.mark.spec("dispatch 8.4", "test_make_subclass_with_modes")
 def test_making_a_subclass_is_hidden_from_modes() -> None:
     """8.4 test_mode_with_make_subclass, test_make_subclass_with_modes."""
     plain = runtime.tensor([1.0])
@@ -265,6 +281,7 @@ def test_making_a_subclass_is_hidden_from_modes() -> None:
     assert mode.heard == ["neg", "neg"]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_shallow_copy_and_detach")
 @pytest.mark.parametrize("forward", [lambda x: x * x, core.exp])
 def test_a_mode_sees_no_tensor_that_it_does_not_know(forward: Any) -> None:
     """8.4 test_shallow_copy_and_detach: forward and backward in one mode."""
@@ -275,6 +292,7 @@ def test_a_mode_sees_no_tensor_that_it_does_not_know(forward: Any) -> None:
     assert mode.unknown == []
 
 
+@pytest.mark.spec("dispatch 8.4", "test_tolist_numpy_with_torch_dispatch_mode")
 def test_elements_of_a_subclass_and_of_plain_tensors_in_a_mode() -> None:
     """8.4 test_tolist_numpy_with_torch_dispatch_mode: the subclass is restricted."""
     x = Wrapped(runtime.tensor([1.0]))
@@ -286,6 +304,7 @@ def test_elements_of_a_subclass_and_of_plain_tensors_in_a_mode() -> None:
         assert runtime.tensor([1.0]).numpy().tolist() == [1.0]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_subclass_autograd_device_check")
 def test_a_gradient_on_another_device_than_a_subclass_says() -> None:
     """8.4 test_subclass_autograd_device_check: refused, as by torch 2.13."""
 
@@ -303,6 +322,9 @@ def test_a_gradient_on_another_device_than_a_subclass_says() -> None:
     assert "gradient" in str(caught.value)
 
 
+@pytest.mark.spec("dispatch 8.4", "test_dispatch_super_call")
+@pytest.mark.spec("dispatch 8.4", "test_dispatch_super_call_list_arg")
+@pytest.mark.spec("dispatch 8.4", "test_dispatch_super_call_dont_autograd")
 @pytest.mark.parametrize("turn", [tuple, list])
 def test_a_super_call_does_not_record(turn: Any) -> None:
     """8.4 test_dispatch_super_call, test_dispatch_super_call_list_arg,
@@ -326,6 +348,7 @@ def test_a_super_call_does_not_record(turn: Any) -> None:
     assert seen == [(True, False, Tensor)] * 2
 
 
+@pytest.mark.spec("dispatch 7.8", "Python and all above excluded, and stay so")
 def test_a_super_call_stays_below_python() -> None:
     """7.8: no true redispatch: calls inside of the kernel ask nobody either."""
     library = Library("everyorder_super", "DEF")
@@ -348,6 +371,7 @@ def test_a_super_call_stays_below_python() -> None:
     library.close()
 
 
+@pytest.mark.spec("dispatch 8.4", "test_multiple_ops_subclass")
 def test_several_operators_in_a_handler() -> None:
     """8.4 test_multiple_ops_subclass: each call of a handler finds the same world."""
     bits = []
@@ -368,6 +392,8 @@ def test_several_operators_in_a_handler() -> None:
     assert bits == [(), ()]
 
 
+@pytest.mark.spec("dispatch 0.2", "a private property for debugging")
+@pytest.mark.spec("dispatch 8.4", "test_standard_is_not_subclass")
 def test_plain_tensors_are_not_like_subclasses() -> None:
     """8.4 test_standard_is_not_subclass."""
     assert not runtime.tensor([1.0])._python_dispatch

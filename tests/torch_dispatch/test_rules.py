@@ -45,6 +45,7 @@ def live() -> list[str]:
     return [each.debug for entry in entries for each in entry.rules]
 
 
+@pytest.mark.spec("dispatch 7.6", "rules for one operator and class")
 def test_a_rule_of_modes_gets_the_mode(world: Ours) -> None:
     """7.6: it stands before the method, for that operator and that class alone."""
     op, mode, other = unary(world), world.mode("M"), world.mode("N")
@@ -345,7 +346,10 @@ def test_a_library_of_a_context_has_no_rules() -> None:
         library = context.library("core", "FRAGMENT")
         with pytest.raises(LibraryMisuse, check=code("CallRefused")) as caught:
             library.rule("neg", int, print)
-    assert caught.value.reason == "a rule is of the operator, which all contexts share"
+    assert (
+        caught.value.reason
+        == "a rule belongs to the operator, which all contexts share"
+    )
     context.close()
     assert live() == []
 

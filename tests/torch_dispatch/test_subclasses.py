@@ -42,6 +42,8 @@ class Off(Counted):
     __torch_dispatch__ = disabled
 
 
+@pytest.mark.spec("dispatch 0.2", "the Python key is set when the tensor is made")
+@pytest.mark.spec("dispatch 7.1", "decided once, when the tensor is made")
 def test_a_handler_is_found_when_the_tensor_is_made() -> None:
     """7.1: exact Tensor no, without handler no, disabled no, else both keys."""
     base = runtime.tensor([1.0])
@@ -76,6 +78,7 @@ def test_a_handler_that_comes_later_is_for_new_tensors_only() -> None:
     assert asked(lambda: before + 1) == []
 
 
+@pytest.mark.spec("dispatch 7.1", "never again")
 def test_another_class_does_not_change_the_keys() -> None:
     """7.1: assigning `__class__`."""
     made = vector(1.0).as_subclass(Plain)
@@ -86,6 +89,7 @@ def test_another_class_does_not_change_the_keys() -> None:
     assert (type(made), made._python_dispatch) == (Plain, True)
 
 
+@pytest.mark.spec("dispatch 7.1", "a plain method")
 def test_a_plain_method_is_refused() -> None:
     """7.1: "please define it as a classmethod"; an error here."""
 
@@ -144,6 +148,7 @@ def test_a_list_or_a_tuple_and_nothing_else_goes_to_the_call_above() -> None:
     )
 
 
+@pytest.mark.spec("dispatch 7.11", "_make_subclass")
 def test_a_subclass_is_on_the_elements_and_no_view() -> None:
     """7.11: "a fresh tensor sharing storage: same data_ptr, not a view"."""
     base = runtime.tensor([1.0, 2.0], requires_grad=True)
@@ -170,6 +175,8 @@ def test_a_tensor_with_a_handler_is_detached_by_it() -> None:
     assert type(found[0]) is Boxed
 
 
+@pytest.mark.spec("dispatch 7.11", "_make_subclass")
+@pytest.mark.spec("dispatch 8.4", "test_subclass_creation")
 def test_a_tensor_of_another_class_is_refused() -> None:
     """7.11: "already associated to a python object of type" (8.4 subclass_creation)."""
 
@@ -196,6 +203,8 @@ def test_keys_of_another_device() -> None:
     assert made.device.type == "cpu"
 
 
+@pytest.mark.spec("dispatch 7.11", "_make_wrapper_subclass")
+@pytest.mark.spec("dispatch 8.4", "test_make_wrapper_subclass_noalloc")
 def test_a_wrapper_allocates_nothing() -> None:
     """7.11: "size may be huge", data_ptr 0 (8.4 make_wrapper_subclass_noalloc)."""
     made = TENSOR._make_wrapper_subclass(Boxed, (10**6, 10**6, 10**6))
@@ -204,6 +213,7 @@ def test_a_wrapper_allocates_nothing() -> None:
     assert made.storage().nbytes() == 4 * 10**18
 
 
+@pytest.mark.spec("dispatch 8.4", "test_make_wrapper_subclass_propagates_metadata")
 def test_a_wrapper_has_the_metadata_that_it_is_given() -> None:
     """7.11: 8.4 make_wrapper_subclass_propagates_metadata."""
     made = TENSOR._make_wrapper_subclass(
@@ -347,6 +357,7 @@ def test_a_class_that_does_not_say_how_it_is_made() -> None:
     assert (type(made), made.tolist()) == (Plain, [1.0])
 
 
+@pytest.mark.spec("dispatch 7.11", "numpy and tolist")
 @pytest.mark.parametrize(
     ("asked_for", "read"),
     [
@@ -397,6 +408,7 @@ def test_a_list_alone_brings_the_handler_in() -> None:
     assert seen == [("core.index_put_.default", (Index,))]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_custom_autograd")
 def test_a_custom_function_with_wrappers() -> None:
     """7.11: 8.4 test_custom_autograd."""
 

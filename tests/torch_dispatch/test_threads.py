@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from everyorder import runtime
@@ -48,6 +49,7 @@ def in_threads(*runs: Callable[[], Any]) -> list[Any]:
     return found
 
 
+@pytest.mark.spec("dispatch 7.6", "a stack for each thread")
 def test_a_thread_starts_without_modes(world: Ours) -> None:
     """7.6: the stack belongs to the thread, and so do the keys."""
     op = unary(world)

@@ -57,6 +57,8 @@ def order(*kinds: type) -> list[str]:
     return [type(each).__name__ for each in found]
 
 
+@pytest.mark.spec("dispatch 7.3", "the order of classes")
+@pytest.mark.spec("dispatch 8.4", "test_subclass_priority")
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
@@ -76,6 +78,7 @@ def test_the_order(kinds: tuple[type, ...], expected: str) -> None:
     assert order(*kinds) == expected.split()
 
 
+@pytest.mark.spec("dispatch 7.3", "the order of classes")
 @given(st.lists(st.sampled_from(KINDS), max_size=7))
 def test_the_laws_of_the_order(kinds: list[type]) -> None:
     """7.3: one of each class; none behind a class that it derives from."""
@@ -104,6 +107,10 @@ def collected(schema: str, *arguments: Any) -> list[int]:
     return [id(each) for each in found]
 
 
+@pytest.mark.spec(
+    "dispatch 0.2", "all arguments are scanned, then the handlers are asked"
+)
+@pytest.mark.spec("dispatch 7.3", "who is overloaded: lists, not tuples or dicts")
 def test_where_tensors_are_looked_for() -> None:
     """7.3: in schema order, in any list; None is skipped, so are plain tensors."""
     a, b2, d, plain = made(A), made(B2), made(D), made(Plain)
@@ -117,6 +124,7 @@ def test_where_tensors_are_looked_for() -> None:
     assert collected("f(Any[] xs) -> ()", [1, "a", a, None]) == [id(a)]
 
 
+@pytest.mark.spec("dispatch 7.3", "who is overloaded: lists, not tuples or dicts")
 def test_where_tensors_are_not_looked_for() -> None:
     """7.3: in tuples, in dicts, in lists of lists; 9.2.6."""
     a = made(A)
@@ -126,6 +134,7 @@ def test_where_tensors_are_not_looked_for() -> None:
     assert collected("f(Tensor[][] x) -> ()", [[a]]) == []
 
 
+@pytest.mark.spec("dispatch 8.4", "test_index_put_where_only_index_is_subclass")
 def test_only_the_list_has_a_subclass(world: Ours) -> None:
     """8.4 test_index_put_where_only_index_is_subclass: the list alone will do."""
     op = world.operator(
@@ -137,6 +146,7 @@ def test_only_the_list_has_a_subclass(world: Ours) -> None:
     assert world.lines == ["A: f.default(Tensor, [None, A], Tensor) types=(A)"]
 
 
+@pytest.mark.spec("dispatch 8.4", "test_index_put_where_only_index_is_subclass")
 def test_indexing_where_only_the_index_is_a_subclass() -> None:
     """8.4 test_index_put_where_only_index_is_subclass: the operator of `core`."""
     heard = []
@@ -206,6 +216,10 @@ def answers(world: Ours) -> Any:
     return play
 
 
+@pytest.mark.spec("dispatch 5.7", "no results: None", "one result")
+@pytest.mark.spec("dispatch 5.7", "several results: their number")
+@pytest.mark.spec("dispatch 5.7", "exceptions, and the thread restored")
+@pytest.mark.spec("dispatch 8.4", "test_invalid_ret")
 @pytest.mark.parametrize(("schema", "answer", "found"), REFUSED)
 def test_what_does_not_fit(answers: Any, schema: str, answer: Any, found: str) -> None:
     """5.7: 8.4 test_invalid_ret; [D] the number of results is checked."""
@@ -221,6 +235,8 @@ def test_what_does_not_fit(answers: Any, schema: str, answer: Any, found: str) -
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.spec("dispatch 5.7", "no results: None", "one result")
+@pytest.mark.spec("dispatch 8.4", "test_list_ret")
 @pytest.mark.parametrize(
     ("schema", "answer", "result"),
     [
@@ -245,6 +261,7 @@ def test_what_fits(answers: Any, schema: str, answer: Any, result: Any) -> None:
         assert found == result
 
 
+@pytest.mark.spec("dispatch 8.4", "test_none_wrapping")
 def test_none_is_an_undefined_tensor(world: Ours) -> None:
     """8.4 test_none_wrapping: None passes as a result, and not as an argument."""
     op = world.operator("f(Tensor x) -> Tensor", lambda x: None)
@@ -307,6 +324,8 @@ def test_none_beside_what_has_a_gradient(world: Ours) -> None:
     )
 
 
+@pytest.mark.spec("dispatch 7.12", "step 3: what is written to is the result")
+@pytest.mark.spec("dispatch 8.4", "test_out")
 @pytest.mark.parametrize("answer", [None, PLAIN])
 def test_what_is_written_to_is_the_result(answers: Any, answer: Any) -> None:
     """7.12: 8.4 test_out: an in-place operator returns its very argument."""
@@ -314,6 +333,7 @@ def test_what_is_written_to_is_the_result(answers: Any, answer: Any) -> None:
     assert found is x
 
 
+@pytest.mark.spec("dispatch 7.12", "step 3: what is written to is the result")
 def test_several_that_are_written_to(answers: Any) -> None:
     """7.12: each result is its own argument, in the order of the results."""
     out = runtime.tensor([2.0])
@@ -332,6 +352,7 @@ def test_a_list_that_is_written_to(answers: Any) -> None:
     assert found is PLAIN
 
 
+@pytest.mark.spec("dispatch 8.4", "test_out")
 def test_out_reaches_the_handler_by_name() -> None:
     """8.4 test_out: `out` is in kwargs, and is what comes back."""
     heard = []

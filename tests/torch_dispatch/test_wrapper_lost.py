@@ -96,6 +96,7 @@ def judged(row: OpInfo, sample: Sample, result: Any) -> None:
         assert type(found) is Tensor or found._python_dispatch
 
 
+@pytest.mark.spec("dispatch 7.11", "known limits")
 @pytest.mark.parametrize("requires_grad", [False, True], ids=["plain", "grad"])
 @pytest.mark.parametrize("how", ["off", "super"])
 @pytest.mark.parametrize("row", ROWS, ids=repr)
@@ -129,6 +130,7 @@ def test_an_operator_below_the_handler(
             judged(row, sample, result)
 
 
+@pytest.mark.spec("dispatch 0.2", "operators that lose the subclass are not repaired")
 def test_the_error_names_the_class() -> None:
     """7.11: the whole text."""
     with no_dispatch(), pytest.raises(NoElements) as caught:
@@ -157,6 +159,7 @@ def test_elements_that_are_not_there(read: Any) -> None:
         read(boxed(1.0))
 
 
+@pytest.mark.spec("dispatch 8.4", "test_storage")
 def test_a_wrapper_stores_nothing() -> None:
     """7.11: the storage knows a size, and counts its versions."""
     storage = boxed(1.0, 2.0).storage()
@@ -174,6 +177,7 @@ def test_a_wrapper_stores_nothing() -> None:
     assert other.version == 2
 
 
+@pytest.mark.spec("dispatch 8.4", "test_format")
 def test_how_they_print() -> None:
     """7.11: 8.4 test_format; nobody is asked for the text."""
     wrapper = boxed(1.0, 2.0, requires_grad=True)

@@ -89,6 +89,7 @@ class Pair(Boxed):
         return made
 
 
+@pytest.mark.spec("dispatch 7.12", "the protocol")
 def test_who_has_the_protocol() -> None:
     """7.12: "Tensor subclass with both"; 8.4 test_standard_is_not_subclass."""
 
@@ -173,8 +174,11 @@ def test_a_class_without_the_protocol() -> None:
         (("inner", None, None), "a tuple of 3"),
         (("inner", None), "a str for the names"),
         (([3], None), "a int for the name of an attribute"),
-        ((["outer"], None), "the name 'outer', which is no attribute with a tensor"),
-        ((["word"], None), "the name 'word', which is no attribute with a tensor"),
+        (
+            (["outer"], None),
+            "the name 'outer', which is not an attribute with a tensor",
+        ),
+        ((["word"], None), "the name 'word', which is not an attribute with a tensor"),
         ((["me"], None), "the name 'me', which is itself"),
     ],
 )
@@ -265,6 +269,7 @@ def test_without_it_a_view_has_a_storage_of_its_own() -> None:
     assert core.add(made, made, out=out) is out
 
 
+@pytest.mark.spec("dispatch 7.12", "step 1: storages")
 def test_a_view_gets_the_storage_and_keeps_its_shape() -> None:
     """7.12 step 1: "force return's storage ... without touching sizes/strides"."""
     made = correct(1.0, 2.0, 3.0)

@@ -60,7 +60,7 @@ def test_what_the_explorer_holds_is_not_left_behind() -> None:
     assert complaints([entry]) == ""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_of_all_classes(part: int) -> None:
     seeds, share = f"{SEEDS_TEST[0]}:{SEEDS_TEST[-1] + 1}", f"{part}/{PARTS}"

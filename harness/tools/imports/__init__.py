@@ -1,8 +1,7 @@
-"""The order of imports: played in fresh processes, compared, told.
+"""The order of imports: played in fresh processes, compared, and reported.
 
-Names load when they are first asked for: the process that looks at what was imported
-imports `harness.tools.imports.import_observation` and must not import what it does not
-need.
+Names load on first access: the process that observes the imported modules imports
+`harness.tools.imports.import_observation` and must not import anything else.
 """
 
 from importlib import import_module
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
-    "exploration": ("SECONDS", "ImportOrders", "of_imports"),
-    "observation": ("LEFT_OUT", "OrderDifference"),
-    "processes": ("Isolation", "usual_isolation"),
-    "report": ("OrderFinding", "ImportReport", "SizeRow"),
+    "import_orders": ("SECONDS", "ImportOrders", "of_imports"),
+    "import_observation": ("LEFT_OUT", "OrderDifference"),
+    "order_processes": ("Isolation", "usual_isolation"),
+    "import_report": ("OrderFinding", "ImportReport", "SizeRow"),
 }
 
 __all__ = [

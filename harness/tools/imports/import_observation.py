@@ -1,18 +1,18 @@
-"""Observations after imports in one order, and how two of them differ.
+"""Observations after imports in one order, and the differences of two observations.
 
 An observation is made when all modules of an order are imported: the errors of imports,
-the answers of uses, and the state of the packages, path by path.  `observe` runs in the
-process that imported them, and nothing of this file is imported before they are.
+the answers of uses, and the state of the packages, path by path. `observe` runs in the
+process that imported them, and this file is not imported before they are.
 
 Rules:
-- the packages are those of the modules that were asked for, those that are to be
-  watched, and every other one that the imports brought in, unless it is Python's;
-- the state is taken before any use is evaluated, because a use may change it;
-- addresses never show: the state is a canonical form (`harness.state`), and texts of
-  errors have theirs blotted out;
-- the order of dicts is not compared, nor that of a class's subclasses: both follow the
-  order in which code runs, by the language; a use that reads one of them shows it;
-- a global that one order has and another has not is a difference, whoever reads it.
+- the packages are those of the imported modules, those to watch, and every other one
+  that the imports loaded, except the standard library;
+- the state is read before any use is evaluated, because a use may change it;
+- addresses never show: the state is a canonical form (`harness.state`), and addresses
+  in texts of errors are replaced;
+- the order of dicts is not compared, nor that of a class's subclasses: the language
+  defines that both follow the order in which code runs; a use that reads one shows it;
+- a global that one order has and another has not is a difference, even if it is unread.
 """
 
 import marshal
@@ -32,10 +32,10 @@ from everyorder.harness.state import (
     differences,
 )
 
-# What a side says that has nothing to say.
+# Text of a side without an error.
 SILENT = "nothing"
 
-# Paths that are told of one pair of orders; nobody reads more.
+# Limit on the reported paths of one pair of orders.
 MOST_PATHS = 500
 
 SUBCLASSES = ".__subclasses__()["
@@ -43,7 +43,7 @@ SUBCLASSES = ".__subclasses__()["
 
 @dataclass(frozen=True, slots=True)
 class ImportFailure:
-    """An import that raised: the module asked for, and the one whose code it was."""
+    """An import that raised: the requested module, and the one whose code raised."""
 
     module: str
     kind: str
@@ -52,7 +52,7 @@ class ImportFailure:
 
     @property
     def missing(self) -> bool:
-        """Whether the very module that was asked for is not to be found."""
+        """Return True if the requested module itself cannot be found."""
         parts = self.module.split(".")
         names = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
         return self.kind == "ModuleNotFoundError" and any(
@@ -61,9 +61,13 @@ class ImportFailure:
 
     @property
     def sentence(self) -> str:
-        """The error as Python prints it, and where it comes from."""
-        said = f"{self.kind}: {self.text}".removesuffix(": ")
-        return said if self.where in ("", self.module) else f"{said} (in {self.where})"
+        """Return the error as Python prints it, and its module."""
+        sentence_start = f"{self.kind}: {self.text}".removesuffix(": ")
+        return (
+            sentence_start
+            if self.where in ("", self.module)
+            else f"{sentence_start} (in {self.where})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,8 @@ class UseAnswer:
 class Observation:
     """Errors, answers and state after all imports of an order.
 
-    `blind` and `exact` name the state of the packages, the first whatever the order of
-    dicts; `state` is that state, where the whole was asked for.
+    `blind` and `exact` are digests of the state of the packages, the first independent
+    of the order of dicts; `state` is that state, if the whole was requested.
     """
 
     raised: tuple[ImportFailure, ...]
@@ -94,11 +98,14 @@ class Observation:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal where nothing differs."""
+        """Return a key that is equal for equal observations."""
         return self.raised, self.answers, self.blind
 
     def packed(self) -> bytes:
-        """All of it as values; a class might be found under another package's name."""
+        """Return the fields as marshalled values.
+
+        Pickled classes could clash with those of a user's package.
+        """
         state = self.state
         return marshal.dumps(
             (
@@ -112,20 +119,22 @@ class Observation:
 
 
 def unpack(packed: bytes) -> Observation:
-    """The observation of packed bytes."""
-    values: Any = marshal.loads(packed)  # noqa: S302  # of a child of ours
+    """Return the observation of packed bytes."""
+    values: Any = marshal.loads(packed)  # noqa: S302  # from our own child
     raised, answers, *others, state = values
-    seen = Observation(
+    observation = Observation(
         tuple(ImportFailure(*each) for each in raised),
         tuple(UseAnswer(*each) for each in answers),
         *others,
     )
-    return seen if state is None else replace(seen, state=Portrait(*state))
+    return (
+        observation if state is None else replace(observation, state=Portrait(*state))
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class OrderDifference:
-    """One thing that two orders disagree on; of the state, its title is a path."""
+    """A difference between two orders; for the state, its title is a path."""
 
     title: str
     was: str
@@ -136,15 +145,15 @@ class OrderDifference:
 def compare(
     first: Observation, second: Observation, uses: tuple[str, ...]
 ) -> tuple[OrderDifference, ...]:
-    """Everything that differs: errors, answers, then paths of the state.
+    """Return every difference: errors, answers, then paths of the state.
 
-    Paths are told only where both have their state.
+    Paths are compared only if both have their state.
     """
     return tuple(_compared(first, second, uses))
 
 
 def reordered_dicts(first: Observation, second: Observation) -> tuple[str, ...]:
-    """Paths of dicts whose order differs, of states that otherwise are equal."""
+    """Return the paths of dicts that differ in order, if all else is equal."""
     if first.blind != second.blind or first.state is None or second.state is None:
         return ()
     lines = differences(first.state, second.state, MOST_PATHS)
@@ -154,7 +163,10 @@ def reordered_dicts(first: Observation, second: Observation) -> tuple[str, ...]:
 def _compared(
     first: Observation, second: Observation, uses: tuple[str, ...]
 ) -> Iterator[OrderDifference]:
-    errors = [{each.module: each for each in seen.raised} for seen in (first, second)]
+    errors = [
+        {each.module: each for each in observation.raised}
+        for observation in (first, second)
+    ]
     for module in sorted({*errors[0], *errors[1]}):
         was, now = (each.get(module) for each in errors)
         if was != now:
@@ -194,7 +206,7 @@ def _paths(first: Portrait, second: Portrait) -> Iterator[OrderDifference]:
 
 
 def _globals(first: Portrait, second: Portrait) -> Iterator[OrderDifference]:
-    """Globals that only one has, of modules that both have."""
+    """Yield globals that only one state has, of modules that both have."""
     one, other = first.records(), second.records()
     modules = {name for name, _ in one.roots} & {name for name, _ in other.roots}
     for label in sorted(one.globals.keys() ^ other.globals.keys()):
@@ -205,7 +217,7 @@ def _globals(first: Portrait, second: Portrait) -> Iterator[OrderDifference]:
 
 
 def _path(line: str) -> tuple[str, str]:
-    """The path that a line of `differences` begins with, and what follows it.
+    """Return the path at the beginning of a line of `differences`, and the rest.
 
     A colon between brackets or quotation marks belongs to a key.
     """
@@ -224,9 +236,9 @@ def _path(line: str) -> tuple[str, str]:
     return line, ""
 
 
-# Paths that are not compared; the form leaves out `__spec__`, `__loader__`,
-# `__cached__`, `__file__`, `__doc__` and `__builtins__` by itself, as the import
-# system's.  The order of `sys.modules` is of no package.
+# Paths that are not compared, with reasons. The form itself omits `__spec__`,
+# `__loader__`, `__cached__`, `__file__`, `__doc__` and `__builtins__`, which belong to
+# the import system. The order of `sys.modules` does not belong to any package.
 LEFT_OUT: Mapping[str, str] = {
     "*.__warningregistry__": "which warnings were shown already",
     "*.__path__": "folders, which the import system works out again",
@@ -238,7 +250,7 @@ _NEVER = frozenset(
     {"__main__", "__mp_main__", "_distutils_hack", "_virtualenv", "coverage"}
 )
 
-# What the form tells by name, or by value.
+# Types whose values the form encodes by name, or by value.
 _STATELESS = (
     *(type, ModuleType, FunctionType, BuiltinFunctionType),
     *(int, float, str, bytes, tuple, type(None)),
@@ -254,10 +266,11 @@ def observe(
     names: dict[str, Any],
     raised: tuple[tuple[str, str, str, str], ...],
 ) -> bytes:
-    """A `Observation` of all that the request asks for, packed.
+    """Return a packed `Observation` of everything that the request asks for.
 
-    `start` names what was there before, `modules` is what is there after the imports,
-    and `names` are what they bound; uses may name the other packages as well.
+    `start` are the names of the modules before the imports, `modules` are the modules
+    after them, and `names` are the bound names; uses may name the other packages as
+    well.
     """
     packages = _packages(request, start, modules)
     roots = {
@@ -273,7 +286,7 @@ def observe(
     opaque = tuple(each.text for each in heap.caveats() if each.kind == "opaque")
     for name in packages & modules.keys() - names.keys():
         names[name] = modules[name]
-    seen = Observation(
+    observation = Observation(
         raised=tuple(_failure(*each) for each in raised),
         answers=tuple(_use_answer(use, dict(names), scope) for use in request["uses"]),
         blind=form.blind,
@@ -283,25 +296,25 @@ def observe(
         opaque=opaque,
         state=state,
     )
-    return seen.packed()
+    return observation.packed()
 
 
 def _packages(
     request: Mapping[str, Any], start: frozenset[str], modules: Mapping[str, Any]
 ) -> set[str]:
-    """The top-level names of all that is looked at."""
-    asked = {
+    """Return the top-level names of all observed modules."""
+    requested = {
         name.partition(".")[0] for name in (*request["modules"], *request["watch"])
     }
     brought = {name.partition(".")[0] for name in modules.keys() - start}
     brought = {name for name in brought if not name.startswith("_sysconfigdata")}
-    return asked | (brought - sys.stdlib_module_names - _NEVER)
+    return requested | (brought - sys.stdlib_module_names - _NEVER)
 
 
 def _borrowed(roots: Mapping[str, ModuleType], modules: Mapping[str, Any]) -> list[str]:
-    """Globals that are objects of the standard library: `from os import environ`.
+    """Return globals that are objects of the standard library, as `os.environ`.
 
-    Their state is that module's, which is compared where it is watched.
+    Their state belongs to that module, and is compared if the module is watched.
     """
     owned = {
         id(value)
@@ -319,7 +332,7 @@ def _borrowed(roots: Mapping[str, ModuleType], modules: Mapping[str, Any]) -> li
 
 
 def _is_of_python(value: object) -> bool:
-    """Whether it is an instance with a state, of a class of Python's own."""
+    """Return True for an instance with a state, of a class of Python itself."""
     kind = type(value)
     if isinstance(value, _STATELESS):
         return False

@@ -1,4 +1,4 @@
-"""`of_imports`: modules, and whether the order of their imports makes a difference.
+"""`of_imports`: explore whether the order of imports makes a difference.
 
     from everyorder import Scenario
 
@@ -7,18 +7,18 @@
         report = question.explore()
         assert report.passed, report.render()
 
-All orders of one set of modules have to be seen alike.  Where two are not, they are
-asked again: both are played several times with their whole states, later and at other
-addresses, and what differs between two plays of the same order (a seed, a time, the
-order of a set of objects) is no difference between orders.
+All orders of one set of modules must give the same observation. If two do not, both are
+played several more times with their whole states, later and at other addresses; a
+difference between two plays of the same order (a seed, a time, the order of a set of
+objects) is not a difference between orders.
 
 Rules:
-- of orders that differ, two are told that differ in two neighbouring modules; where not
-  every order was played, modules are left out as long as the difference stays;
-- of a set that is refuted, the larger ones are played, but not explained;
-- a process that ended or hung is told with its order, whether or not others did;
-- what could not have differed is told: an import that fails in every order, a use that
-  is mistyped.
+- if orders differ, the reported pair differs in two neighbouring modules; if not every
+  order was played, modules are removed as long as the difference remains;
+- supersets of a refuted set are played, but not explained;
+- a process that ended or hung is reported with its order, even if only one did;
+- imports and uses that could not have differed are reported: an import that fails in
+  every order, a mistyped use.
 """
 
 import os
@@ -64,10 +64,10 @@ from everyorder.harness.tools.imports.order_processes import (
     usual_isolation,
 )
 
-# Called with how many orders are played, and how many will be.
+# Called with the number of orders that were played, and the number of all orders.
 ProgressCallback: TypeAlias = Callable[[int, int], None]
 
-# A large package takes some seconds the first time, and who waits longer hangs.
+# A large package takes some seconds the first time; a longer import hangs.
 SECONDS = 60.0
 
 
@@ -76,15 +76,15 @@ class ImportOrders:
     """The question whether the order of imports matters.
 
     Args:
-        modules: what is imported, as after `import`.
-        uses: expressions that are evaluated in the end, with the names that the
+        modules: the modules to import, written as after `import`.
+        uses: expressions that are evaluated after the imports, with the names that the
             imports bind.
-        watch: modules whose globals are compared although nobody named them and they
-            are of the standard library, or were imported when Python started.
+        watch: additional modules whose globals are compared, from the standard library
+            or imported when Python started.
         path: the first folder of the path of imports.
-        seconds: how long one order may take.
-        isolation: a forked child or an interpreter of its own for each order.
-        orders: just these; all that are planned (`processes.py`) if empty.
+        seconds: time limit for one order.
+        isolation: a forked child or a new interpreter for each order.
+        orders: the orders to play; the planned ones (`order_processes.py`) if empty.
     """
 
     modules: Order
@@ -96,7 +96,11 @@ class ImportOrders:
     orders: tuple[Order, ...] = ()
 
     def only(self, orders: Sequence[Order]) -> "ImportOrders":
-        """The question about these orders alone.  Raises `BadArgument`."""
+        """Return the question for these orders only.
+
+        Raises:
+            BadArgument: the orders have different modules.
+        """
         for each in orders:
             if sorted(each) != sorted(orders[0]):
                 raise BadArgument(code="OtherModules", modules=orders[0], other=each)
@@ -108,15 +112,15 @@ class ImportOrders:
         jobs: int | None = None,
         tell: ProgressCallback = lambda done, planned: None,
     ) -> ImportReport:
-        """Play the orders, each in a process of its own, and compare them.
+        """Play the orders, each in a separate process, and compare them.
 
-        `jobs` processes at a time, by default one for each core; `tell` is called with
-        how many orders are played of how many.
+        Uses `jobs` processes at a time, by default one for each core; `tell` is called
+        with the number of played orders and of all orders.
 
         Raises:
             NotFound: one of the modules cannot be found in any order, or none of them
-                imports what was to be watched.
-            BadStrategy: there are more modules than rows can be made of.
+                imports a module to watch.
+            BadStrategy: there are too many modules for a covering array.
         """
         request = OrderRequest(
             uses=self.uses,
@@ -130,7 +134,9 @@ class ImportOrders:
         sets = chosen if named else plan(self.modules)
         jobs = min(jobs or os.cpu_count() or 1, sets.orders)
         with Processes(request, max(jobs, 1)) as processes:
-            judge = _Judge(request, self.modules, processes, sets, tell, given=named)
+            judge = _Judge(
+                request, self.modules, processes, sets, tell, has_explicit_orders=named
+            )
             judge.begin()
             rows = judge.rows()
         return ImportReport(
@@ -140,13 +146,13 @@ class ImportOrders:
             possible=sets.possible,
             rows=rows,
             findings=(*judge.findings, *judge.record.vacuous()),
-            notes=judge.record.notes(sets, given=named),
+            notes=judge.record.notes(sets, has_explicit_orders=named),
             seconds=monotonic() - began,
         )
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of the command that asks the same."""
+        """Return the options of the command that asks the same question."""
         return tuple(self._options())
 
     def _options(self) -> Iterator[str]:
@@ -170,11 +176,13 @@ def of_imports(
     timeout: float = SECONDS,
     isolation: Isolation | None = None,
 ) -> ImportOrders:
-    """Ask whether the order of imports makes a difference; `explore()` answers.
+    """Return the question whether the order of imports makes a difference.
+
+    Its `explore()` answers the question.
 
     Raises:
-        BadArgument: fewer than two modules, one twice or hidden by a module of ours, a
-            use that cannot be compiled.
+        BadArgument: fewer than two modules, a repeated or hidden one, or a use that
+            cannot be compiled.
     """
     for name in modules:
         if modules.count(name) > 1:
@@ -201,22 +209,22 @@ def of_imports(
     )
 
 
-# How often two orders that differ are played before that is believed: of what is drawn
-# at random out of two, one of 128 stays the same in all plays of each order.
+# Number of plays of two orders that differ before the difference is reported: a random
+# choice of two values stays the same in all plays of each order once in 128 times.
 PLAYS = 4
 
-# How often a set is played again without what was found to differ each time.
+# Limit on the plays of a set; each omits the differences found so far.
 MOST_ROUNDS = 8
 
-# After the first time; the clocks that modules read at their import tick in seconds.
+# Pause after the first play; the clocks that modules read at import tick in seconds.
 PAUSE_SECONDS = 1.1
 
-# Lines at the end of what a process printed; the stack of one that hangs is there.
+# Lines at the end of the output of a process; it includes the stack if it hung.
 MOST_LINES = 12
 
 
 class _Judge:
-    """Plays sets of orders, and remembers what it saw and found."""
+    """Plays sets of orders, and stores observations and findings."""
 
     def __init__(
         self,
@@ -226,7 +234,7 @@ class _Judge:
         sets: OrderPlan,
         tell: ProgressCallback,
         *,
-        given: bool,
+        has_explicit_orders: bool,
     ) -> None:
         self.findings: list[OrderFinding] = []
         self._request = request
@@ -234,7 +242,7 @@ class _Judge:
         self._processes = processes
         self._plan = sets
         self._tell = tell
-        self._given = given
+        self._has_explicit_orders = has_explicit_orders
         self._played = 0
         self._refuted: list[frozenset[str]] = []
         self.record = ImportRecord(request, modules)
@@ -246,23 +254,24 @@ class _Judge:
     def begin(self) -> None:
         """Play one order twice, and its reverse.
 
-        Raises `NotFound` where a name is nobody's.
+        Raises:
+            NotFound: a module does not exist, or a watched module was never imported.
         """
         forwards, backwards = self._modules, self._modules[::-1]
         play = self._processes.play
         outcomes = play((forwards, backwards), whole=True)
         outcomes += play((forwards,), whole=True, disturbance=1)
-        seen = [each for each in outcomes if isinstance(each, Observation)]
+        observations = [each for each in outcomes if isinstance(each, Observation)]
         folder = self._request.path
-        for name in self._modules if len(seen) == len(outcomes) else ():
-            raised = [error for each in seen for error in each.raised]
+        for name in self._modules if len(observations) == len(outcomes) else ():
+            raised = [error for each in observations for error in each.raised]
             if sum(each.module == name and each.missing for each in raised) == 3:
                 near = near_modules(name, folder)
                 raise NotFound(
                     code="NoSuchModule", wanted=name, where=folder, near=near
                 )
         for name in self._request.watch:
-            if seen and not any(name in each.loaded for each in seen):
+            if observations and not any(name in each.loaded for each in observations):
                 near = near_modules(name, folder)
                 raise NotFound(code="NeverImported", wanted=name, near=near)
         flaky = self._nondeterminism(outcomes[0], outcomes[2], forwards)
@@ -270,7 +279,7 @@ class _Judge:
             self.findings.append(flaky)
 
     def rows(self) -> tuple[SizeRow, ...]:
-        """Play every set of the plan and judge it; one row for each size of sets."""
+        """Play and judge every set of the plan; return one row for each size."""
         count = len(self._modules)
         rows: dict[int, list[tuple[int, Verdict]]] = {}
         for orders in self._plan.sets:
@@ -281,7 +290,9 @@ class _Judge:
                 size=size,
                 sets=len(judged),
                 orders=sum(played for played, _ in judged),
-                possible=judged[0][0] if self._given else perm(count, size),
+                possible=judged[0][0]
+                if self._has_explicit_orders
+                else perm(count, size),
                 refuted=sum(verdict != "holds" for _, verdict in judged),
                 verdict=min((verdict for _, verdict in judged), key=VERDICTS.index),
             )
@@ -289,7 +300,7 @@ class _Judge:
         )
 
     def _verdict(self, orders: Sequence[Order]) -> Verdict:
-        """Play the orders of one set; what is wrong with it is noted."""
+        """Play the orders of one set; return the verdict and store the finding."""
         part = frozenset(orders[0])
         explained = any(each <= part for each in self._refuted)
         finding: OrderFinding | None = None
@@ -316,7 +327,7 @@ class _Judge:
         return finding.verdict
 
     def _play(self, orders: Sequence[Order]) -> list[Outcome]:
-        """Play the orders, and with whole states where some are not seen alike."""
+        """Play the orders, with whole states if some observations differ."""
         planned = self._plan.orders
 
         def tell() -> None:
@@ -324,21 +335,21 @@ class _Judge:
             self._tell(min(self._played, planned), planned)
 
         outcomes = self._processes.play(orders, whole=self._whole, tell=tell)
-        seen = [each for each in outcomes if isinstance(each, Observation)]
+        observations = [each for each in outcomes if isinstance(each, Observation)]
         for order, outcome in zip(orders, outcomes, strict=True):
             if isinstance(outcome, Observation):
                 self.record.note(order, outcome)
-        keys = {each.key for each in seen}
-        if len(keys) == 1 and len({each.exact for each in seen}) > 1:
+        keys = {each.key for each in observations}
+        if len(keys) == 1 and len({each.exact for each in observations}) > 1:
             self._orders_of_dicts(orders, outcomes)
-        if len(keys) > 1 and not self._whole and len(seen) == len(outcomes):
+        if len(keys) > 1 and not self._whole and len(observations) == len(outcomes):
             outcomes = self._processes.play(orders, whole=True)
         return outcomes
 
     def _orders_of_dicts(
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
     ) -> None:
-        """Remember in which dicts nothing but the order differs."""
+        """Store the dicts that differ only in their order."""
         exact = [each.exact for each in outcomes if isinstance(each, Observation)]
         other = next(place for place, each in enumerate(exact) if each != exact[0])
         pair = self._processes.play((orders[0], orders[other]), whole=True)
@@ -348,7 +359,7 @@ class _Judge:
     def _process_failure(
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
     ) -> OrderFinding | None:
-        """The first order whose process ended."""
+        """Return the finding for the first order whose process ended."""
         ended = [
             (order, outcome)
             for order, outcome in zip(orders, outcomes, strict=True)
@@ -364,9 +375,9 @@ class _Judge:
         return OrderFinding(verdict, (order,), claim, printed=printed)
 
     def _explain(self, first: Order, second: Order) -> OrderFinding | None:
-        """The differences between two orders, with as few modules as show them.
+        """Return the differences between two orders, with as few modules as show them.
 
-        None if that is nothing but what differs each time, which is remembered.
+        None if they are only differences between plays of one order, which are stored.
         """
         noise = self.record.noise
         if not self._plan.every and (first, second) not in neighbours((first, second)):
@@ -398,13 +409,13 @@ class _Judge:
             return OrderFinding("flaky", (first, second), claim)
         claim = f"the order of {_sentence(first)} makes a difference"
         if self._plan.every and len(first) > 2:
-            claim += "; that of fewer of them makes none"
+            claim += "; the order of fewer of them does not"
         return OrderFinding("order", (first, second), f"{claim}:", differences)
 
     def _pair(
         self, orders: Sequence[Order], outcomes: Sequence[Outcome]
     ) -> tuple[Order, Order] | None:
-        """Two orders that are seen otherwise, neighbours where there are such."""
+        """Return two orders with different observations, neighbours if possible."""
         kinds: list[Outcome] = []
         kind: dict[Order, int] = {}
         for order, outcome in zip(orders, outcomes, strict=True):
@@ -421,7 +432,7 @@ class _Judge:
         return orders[0], other
 
     def _reduce(self, first: Order, second: Order) -> tuple[Order, Order]:
-        """Two orders of fewer modules, if possible neighbours, that still differ."""
+        """Return two orders of fewer modules that differ, neighbours if possible."""
         for module in first:
             fewer = [tuple(m for m in o if m != module) for o in (first, second)]
             if fewer[0] != fewer[1] and self._differ(fewer[0], fewer[1]):
@@ -448,32 +459,34 @@ class _Judge:
     def _nondeterminism(
         self, first: Outcome, second: Outcome, order: Order
     ) -> OrderFinding | None:
-        """The differences between two plays of one order that are not of the state.
+        """Return the finding on two plays of one order, except for state differences.
 
-        Of the state, it is remembered and left out of what is compared.
+        State differences are stored and not compared from then on.
         """
         if isinstance(first, ProcessEnd) or isinstance(second, ProcessEnd):
             return None
-        found = compare(first, second, self._request.uses)
-        self.record.note_noise(each for each in found if each.of_state)
-        differences = tuple(each for each in found if not each.of_state)
+        all_differences = compare(first, second, self._request.uses)
+        self.record.note_noise(each for each in all_differences if each.of_state)
+        differences = tuple(each for each in all_differences if not each.of_state)
         if not differences:
             return None
-        claim = "one order, played twice, did not come to the same:"
+        claim = "one order, played twice, gave two results:"
         return OrderFinding("flaky", (order,), claim, differences)
 
     def _differences(
         self, first: Outcome, second: Outcome
     ) -> tuple[OrderDifference, ...]:
-        """All that differs but what is known to differ anyway."""
+        """Return all differences except those between plays of one order."""
         if isinstance(first, ProcessEnd) or isinstance(second, ProcessEnd):
             return ()
-        found = compare(first, second, self._request.uses)
-        return tuple(each for each in found if not self.record.is_noise(each.title))
+        all_differences = compare(first, second, self._request.uses)
+        return tuple(
+            each for each in all_differences if not self.record.is_noise(each.title)
+        )
 
 
 def _without_frames(printed: str) -> list[str]:
-    """The output of a process without frames of the import system and of ours."""
+    """Return the output of a process without the frames of imports and the zygote."""
     return [
         line
         for line in printed.splitlines()
@@ -483,5 +496,5 @@ def _without_frames(printed: str) -> list[str]:
 
 
 def _sentence(order: Order) -> str:
-    """The names, as in a sentence."""
+    """Return the names, as in a sentence."""
     return f"{', '.join(order[:-1])} and {order[-1]}"

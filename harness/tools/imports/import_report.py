@@ -1,9 +1,9 @@
 """The report on the orders of some imports, as data and as text.
 
-A refutation shows two orders as lines that can be run, all that differs between them,
-and the command that plays just these two.  Beside the verdict stands what came to
-nothing in every order, what was compared, and what was left out of that, because it
-differs each time.
+A refutation shows two orders as runnable lines, all differences between them, and the
+command that plays just these two. The notes list the imports and uses that failed in
+every order, the compared parts, and the parts that were not compared because they
+differ each time.
 """
 
 import re
@@ -50,7 +50,7 @@ SENTENCES: dict[Verdict, str] = {
 
 @dataclass(frozen=True, slots=True)
 class OrderFinding:
-    """One thing that is wrong: with one order, or between two orders of one set."""
+    """A fault of one order, or a difference between two orders of one set."""
 
     verdict: Verdict
     orders: tuple[Order, ...]
@@ -61,7 +61,7 @@ class OrderFinding:
 
 @dataclass(frozen=True, slots=True)
 class SizeRow:
-    """The sets of one size: how many, their orders, how many sets are refuted."""
+    """The sets of one size: their number, their orders, and the refuted sets."""
 
     size: int
     sets: int
@@ -73,9 +73,9 @@ class SizeRow:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The outcome; `options` are those of the command that asks the same.
+    """The outcome; `options` are those of the command that asks the same question.
 
-    `possible` counts the orders of all subsets, whether they were played or not.
+    `possible` counts the orders of all subsets, including those that were not played.
     """
 
     modules: Order
@@ -89,21 +89,21 @@ class ImportReport:
 
     @property
     def verdict(self) -> Verdict:
-        """The most severe of the findings."""
-        found = {finding.verdict for finding in self.findings}
-        return next((each for each in VERDICTS if each in found), "holds")
+        """Return the most severe verdict of the findings."""
+        verdicts = {finding.verdict for finding in self.findings}
+        return next((each for each in VERDICTS if each in verdicts), "holds")
 
     @property
     def passed(self) -> bool:
-        """Whether no order made a difference and something could have."""
+        """Return True if no order made a difference and something could have."""
         return self.verdict == "holds"
 
     def render(self, *, width: int = WIDTH) -> str:
-        """All but the table, without a newline at its end."""
+        """Return everything except the table, without a newline at its end."""
         title = f"{', '.join(self.modules)}: {SENTENCES[self.verdict]}"
         lines = wrap(title, width, break_on_hyphens=False)
         for finding in self.findings:
-            lines += ("", *_found(finding, self, width))
+            lines += ("", *_finding_lines(finding, self, width))
         lines.append("")
         for name, text in self.notes:
             head = f"  {name:<10}"
@@ -111,24 +111,26 @@ class ImportReport:
         return "\n".join(lines)
 
     def summary(self) -> str:
-        """One line with the counts."""
+        """Return one line with the counts."""
         played = sum(row.orders for row in self.rows)
         sets = sum(row.sets for row in self.rows)
         refuted = sum(row.refuted for row in self.rows)
         count = f"{played:,} of {plural(self.possible, 'order')}"
-        said = f"{refuted:,} refuted" if refuted else self.verdict
+        result = f"{refuted:,} refuted" if refuted else self.verdict
         modules = plural(len(self.modules), "module")
-        return f"{plural(sets, 'set')} of {modules}, {count}: {said}"
+        return f"{plural(sets, 'set')} of {modules}, {count}: {result}"
 
     def command(self, orders: Sequence[Order]) -> str:
-        """The command that plays just these orders."""
+        """Return the command that plays just these orders."""
         words = ["everyorder", "imports"]
         for order in orders:
             words += ("--order", ",".join(order))
         return shlex.join((*words, *self.options))
 
 
-def _found(finding: OrderFinding, report: ImportReport, width: int) -> Iterator[str]:
+def _finding_lines(
+    finding: OrderFinding, report: ImportReport, width: int
+) -> Iterator[str]:
     yield from wrap(finding.claim, width, break_on_hyphens=False)
     for index, order in enumerate(finding.orders):
         if index:
@@ -148,24 +150,24 @@ def _found(finding: OrderFinding, report: ImportReport, width: int) -> Iterator[
         yield f"    {report.command(finding.orders)}"
 
 
-# Errors of a use that is mistyped, or asks for what is not there.
+# Errors of a use that is mistyped, or refers to something that does not exist.
 MISTYPED = frozenset({"NameError", "AttributeError", "TypeError"})
 
-# Paths and types that are told of what is left out; nobody reads more.
+# Limit on the paths and types in a note.
 MOST_TOLD = 8
 
 MEANS = {
-    "fork": "a child forked before anything of theirs is imported",
-    "spawn": "an interpreter of its own",
+    "fork": "a child forked before the modules are imported",
+    "spawn": "a new interpreter",
 }
 
 
 class ImportRecord:
-    """The observations so far; `modules` are all that are imported, by `request`."""
+    """The observations so far; `request` and `modules` are those of the question."""
 
     def __init__(self, request: OrderRequest, modules: Order) -> None:
         self._noise: set[str] = set()
-        # Dicts of which nothing but the order differs.
+        # Dicts that differ only in their order.
         self.reordered: set[str] = set()
         self._request = request
         self._modules = modules
@@ -178,20 +180,20 @@ class ImportRecord:
 
     @property
     def noise(self) -> int:
-        """The number of paths known to differ between two plays of one order."""
+        """Return the number of paths that differ between two plays of one order."""
         return len(self._noise)
 
     def is_noise(self, path: str) -> bool:
-        """Whether a path, or all places of a list on it, differ between two plays."""
+        """Return True if a path, or a list on it, differs between two plays."""
         return normal(path) in self._noise or any(
             each in self._noise for each in _opened(normal(path))
         )
 
     def note_noise(self, differences: Iterable[OrderDifference]) -> None:
-        """Remember what differs in the states of two plays of one order.
+        """Store the differences in the states of two plays of one order.
 
-        Of a list in which the same values stand in another order, no place is compared
-        from then on: two plays may well agree on some of them.
+        If a list has the same values in another order, none of its places is compared
+        from then on: two plays may agree on some of them by chance.
         """
         lists: dict[str, tuple[list[str], list[str]]] = {}
         for each in differences:
@@ -207,42 +209,45 @@ class ImportRecord:
             if len(was) > 1 and sorted(was) == sorted(now)
         )
 
-    def note(self, order: Order, seen: Observation) -> None:
-        """Remember what was seen after an order."""
-        failed = {each.module: each.sentence for each in seen.raised}
+    def note(self, order: Order, observation: Observation) -> None:
+        """Store the observation after an order."""
+        failed = {each.module: each.sentence for each in observation.raised}
         self._failed.update(failed)
         self._imported.update(set(order) - set(failed))
-        self._packages.update(seen.packages)
-        for text in seen.opaque:
+        self._packages.update(observation.packages)
+        for text in observation.opaque:
             self._opaque[text.partition(" (")[0]] = text
         if len(order) == len(self._modules):
-            for use, answer in enumerate(seen.answers):
+            for use, answer in enumerate(observation.answers):
                 if answer.kind in MISTYPED:
                     self._mistyped[use] = answer.text
                 else:
                     self._answered.add(use)
 
     def vacuous(self) -> list[OrderFinding]:
-        """Imports and uses that failed in every order, so that they show nothing."""
-        told = [
-            f"import {module} raises in every order, so nothing is shown of it: {said}"
-            for module, said in self._failed.items()
+        """Return the imports and uses that failed in every order and prove nothing."""
+        claims = [
+            f"import {module} raises in every order, so its order is untested: {error}"
+            for module, error in self._failed.items()
             if module not in self._imported
         ]
-        told += [
-            f"{self._request.uses[use]} raises in every order with all imported: {said}"
-            for use, said in self._mistyped.items()
+        claims += [
+            f"{self._request.uses[use]} raises in every order with all modules "
+            f"imported: {error}"
+            for use, error in self._mistyped.items()
             if use not in self._answered
         ]
-        return [OrderFinding("vacuous", (), claim) for claim in told]
+        return [OrderFinding("vacuous", (), claim) for claim in claims]
 
-    def notes(self, plan: OrderPlan, *, given: bool) -> tuple[tuple[str, str], ...]:
-        """Notes on the orders played, and on what was compared and left out."""
+    def notes(
+        self, plan: OrderPlan, *, has_explicit_orders: bool
+    ) -> tuple[tuple[str, str], ...]:
+        """Return notes on the played orders, and on the compared and omitted parts."""
         request, count = self._request, len(self._modules)
         every = f"{plural(plan.orders, 'order')} of {plan.possible:,}"
         if plan.every:
             scope = f"{every}: every subset in every order"
-        elif given:
+        elif has_explicit_orders:
             scope = f"{every}: those that were named"
         else:
             scope = (
@@ -261,20 +266,20 @@ class ImportRecord:
             paths = _paths(self.reordered)
             notes.append(("left out", f"the order of {paths}, that of the imports"))
         if self._opaque:
-            told = sorted(self._opaque.values())
-            rest = len(told) - MOST_TOLD
+            texts = sorted(self._opaque.values())
+            rest = len(texts) - MOST_TOLD
             more = [f"and of {rest} more types"] if rest > 0 else []
-            notes.append(("unseen", "; ".join(told[:MOST_TOLD] + more)))
+            notes.append(("unseen", "; ".join(texts[:MOST_TOLD] + more)))
         return tuple(notes)
 
 
 def normal(path: str) -> str:
-    """A path with what may be an address in it left open."""
+    """Return a path with numbers that may be addresses replaced by `[...]`."""
     return re.sub(r"\[\d{6,}\]", "[...]", path)
 
 
 def _opened(path: str) -> list[str]:
-    """A path once for each number in brackets on it, with that left open."""
+    """Return a path once for each number in brackets on it, with that one replaced."""
     return [
         f"{path[: place.start()]}[...]{path[place.end() :]}"
         for place in re.finditer(r"\[\d+\]", path)
@@ -282,11 +287,11 @@ def _opened(path: str) -> list[str]:
 
 
 def _paths(paths: Iterable[str]) -> str:
-    """Paths in a sentence, those alike but for a key or a place told once."""
-    kept = list(paths)
-    opened = [re.sub(r"\[[^\[\]]*\]", "[...]", path) for path in kept]
-    counts, alone = Counter(opened), dict(zip(opened, kept, strict=True))
-    told = [alone[each] if count == 1 else each for each, count in counts.items()]
-    shown = sorted(told)[:MOST_TOLD]
-    rest = len(told) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+    """Return paths in a sentence; those that differ in one key are merged."""
+    originals = list(paths)
+    opened = [re.sub(r"\[[^\[\]]*\]", "[...]", path) for path in originals]
+    counts, by_opened = Counter(opened), dict(zip(opened, originals, strict=True))
+    merged = [by_opened[each] if count == 1 else each for each, count in counts.items()]
+    listed = sorted(merged)[:MOST_TOLD]
+    rest = len(merged) - len(listed)
+    return ", ".join(listed) + (f" and {rest} more" if rest else "")

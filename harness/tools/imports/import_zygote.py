@@ -1,22 +1,22 @@
-"""The process that has imported nothing, and its children that import in one order.
+"""The process without imported modules, and its children that import in one order.
 
-It is run as a script, never imported: it is asked for orders on its standard input and
-forks a child for each; where nothing can be forked it plays one order itself and ends.
-A child imports the modules, and observes what is there then
+It is run as a script, never imported: it reads orders from its standard input and forks
+a child for each; on a platform without fork it plays one order itself and ends. A child
+imports the modules, and then observes the state
 (`harness.tools.imports.import_observation`).
 
 Rules:
-- before the modules, nothing is imported but what is part of the interpreter or was
-  imported when it started: a module that is there already is not imported again, so
-  its place in the order would be lost; what looks is imported after the modules;
-- a child that takes too long writes its stack and is killed, with all that it started;
+- before the modules, only parts of the interpreter and modules of its start may be
+  imported: a module that is loaded already is not imported again, so its place in the
+  order would be lost; the observing code is imported after the modules;
+- a child that exceeds its time writes its stack and is killed, with its process group;
 - when the standard input ends, the child is killed and this process ends;
-- nothing is written beside the modules, compiled files included;
-- a child has no input, and the end of what it prints is kept in case that it dies.
+- no files are written next to the modules, not even compiled ones;
+- a child has no input, and the end of its output is stored in case it dies.
 
 A message is eight bytes of length, then `marshal`: the first is the code of our own
-modules, the others are requests (dicts that `processes.py` makes); a reply is how a
-child ended, its exit code, what it printed, and a packed `Observation`.
+modules, the others are requests (dicts of `order_processes.py`); a reply is the kind of
+end of a child, its exit code, its output, and a packed `Observation`.
 """
 
 import faulthandler
@@ -41,16 +41,16 @@ if sys.platform != "win32":
 # `signal` would import `enum`; POSIX fixes this number.
 SIGKILL = 9
 
-# After its stack is written, a child gets this long to end by itself.
+# Time for a child to end by itself after its stack is written.
 GRACE_SECONDS = 0.5
 
-# How often it is asked whether a child lives whose pipes are held by its children.
+# Interval of checking that a child is alive while its children hold its pipes.
 POLL_SECONDS = 0.1
 
-# A traceback fits; who prints more at an import is no child that dies.
+# Enough for a traceback, which is needed of a child that dies.
 MOST_PRINTED = 8_000
 
-# A child of ours that fails to look, as `sysexits.h` has it for internal errors.
+# Exit code of a child that fails to observe; `sysexits.h` uses it for internal errors.
 INTERNAL_ERROR = 70
 
 
@@ -64,7 +64,7 @@ def serve(start: frozenset[str], codes: "Codes") -> None:
 
 
 def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> bytes:
-    """Import in the order of the request; what is seen then, packed."""
+    """Import in the order of the request; return the packed observation."""
     _taken = _scatter_memory(request["disturbance"])
     raised: list[tuple[str, str, str, str]] = []
     names: dict[str, object] = {}
@@ -79,27 +79,27 @@ def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> by
 
 
 def _scatter_memory(disturbance: int) -> list[bytearray]:
-    """Memory taken with holes in it, so that what is made next lies in another order.
+    """Allocate memory with holes in it, so that later objects are in another order.
 
-    Which are the holes, and which is filled first, is drawn (Knuth's MMIX generator:
-    `random` is not to be imported here), so that objects made one after another lie in
-    an order that no other play has as well.
+    The holes, and the order of filling them, are pseudo-random (Knuth's MMIX generator:
+    `random` must not be imported here), so that successive objects are in an order that
+    no other play has as well.
     """
-    drawn, kept, holes = disturbance, [], {}
+    number, blocks, holes = disturbance, [], {}
     for _ in range(9_973 * disturbance):
-        drawn = (drawn * 6364136223846793005 + 1442695040888963407) % 2**64
-        block = bytearray((drawn >> 40) % 480)
-        if drawn >> 63:
-            kept.append(block)
+        number = (number * 6364136223846793005 + 1442695040888963407) % 2**64
+        block = bytearray((number >> 40) % 480)
+        if number >> 63:
+            blocks.append(block)
         else:
-            holes[drawn] = block
+            holes[number] = block
     for place in sorted(holes):
         del holes[place]
-    return kept
+    return blocks
 
 
 def _error_texts(error: BaseException) -> tuple[str, str, str]:
-    """The type of an error, its text, and the module whose code raised it."""
+    """Return the type of an error, its text, and the module whose code raised it."""
     where, traceback = "", error.__traceback__
     while traceback is not None:
         name = traceback.tb_frame.f_globals.get("__name__")
@@ -117,7 +117,7 @@ def _error_texts(error: BaseException) -> tuple[str, str, str]:
 
 
 def _observer(codes: "Codes") -> "Callable[..., bytes]":
-    """The function that looks: ours, also where they have a package of that name."""
+    """Return `observe` of this package, even if users have another `everyorder`."""
     theirs = {
         name: sys.modules.pop(name) for name in list(sys.modules) if _is_own(name)
     }
@@ -135,19 +135,19 @@ def _observer(codes: "Codes") -> "Callable[..., bytes]":
 
 
 class _Finder:
-    """Our own modules, which were compiled where this process was started."""
+    """Finds the modules of this package that the parent process compiled."""
 
     def __init__(self, codes: "Codes") -> None:
         self._codes = codes
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
-        """As `importlib.abc.MetaPathFinder` has it."""
+        """Return the spec of a module, as for `importlib.abc.MetaPathFinder`."""
         if name not in self._codes:
             return None
         file, is_package, _code = self._codes[name]
         spec = ModuleSpec(
             name,
-            self,  # type: ignore[arg-type]  # a loader by what it does
+            self,  # type: ignore[arg-type]  # it has the methods of a loader
             origin=file,
             is_package=is_package,
         )
@@ -157,10 +157,10 @@ class _Finder:
         return spec
 
     def create_module(self, _: ModuleSpec) -> None:
-        """As `importlib.abc.Loader` has it."""
+        """Return None, as for `importlib.abc.Loader`."""
 
     def exec_module(self, module: "ModuleType") -> None:
-        """As `importlib.abc.Loader` has it."""
+        """Run the code of a module, as for `importlib.abc.Loader`."""
         exec(self._codes[module.__name__][2], module.__dict__)  # noqa: S102  # ours
 
 
@@ -171,7 +171,7 @@ def _is_own(name: str) -> bool:
 def _run_in_child(
     request: "dict[str, Any]", start: frozenset[str], codes: "Codes"
 ) -> tuple[str, int, bytes, bytes] | None:
-    """The result of a child; None where the parent has gone."""
+    """Return the result of a child; None if the parent has ended."""
     seen_out, seen_in = os.pipe()
     printed_out, printed_in = os.pipe()
     child = os.fork()
@@ -199,7 +199,7 @@ def _run_in_child(
 
 
 def _redirect(printed: int) -> None:
-    """No input; the two outputs go where they are kept."""
+    """Close the input, and redirect both outputs to the pipe `printed`."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(printed, 1)
@@ -211,7 +211,7 @@ def _redirect(printed: int) -> None:
 def _wait_for(
     child: int, seen_out: int, printed_out: int, seconds: float
 ) -> tuple[str, int, bytes, bytes] | None:
-    """The kind of end of a child, its exit code, its output and its message."""
+    """Return the kind of end of a child, its exit code, its output and its message."""
     deadline = time.monotonic() + seconds
     texts = {seen_out: b"", printed_out: b""}
     waited, code, how = {0, seen_out, printed_out}, None, ""
@@ -241,11 +241,11 @@ def _wait_for(
 
 
 def _kill(child: int, *, ended: bool = False) -> None:
-    """Kill the child and all that it started; the latter only if it has ended."""
+    """Kill the process group of the child, and wait for it unless it has ended."""
     try:
         os.killpg(child, SIGKILL)
     except (ProcessLookupError, PermissionError):
-        if not ended:  # it has not come to make a session of its own
+        if not ended:  # it has not yet created its session
             os.kill(child, SIGKILL)
     if not ended:
         os.waitpid(child, 0)
@@ -261,7 +261,7 @@ def _receive(source: int) -> "dict[str, Any] | None":
 
 
 def _exactly(source: int, size: int) -> bytes:
-    """That many bytes; none where the input ended before."""
+    """Return that many bytes; none if the input ended before."""
     parts = b""
     while len(parts) < size:
         part = os.read(source, size - len(parts))
@@ -278,9 +278,9 @@ def _send(target: int, body: bytes) -> None:
 
 
 def _play_once(start: frozenset[str], codes: "Codes") -> None:
-    """Play one order in this very process, where nothing can be forked."""
+    """Play one order in this process, on a platform without fork."""
     request = _receive(0)
-    assert request is not None, "whoever starts this sends a request at once"
+    assert request is not None, "the parent sends a request at once"
     target = os.dup(1)
     os.dup2(2, 1)
     faulthandler.dump_traceback_later(request["seconds"], file=2)
@@ -296,7 +296,7 @@ if __name__ == "__main__":
         del os.environ["PYTHONHASHSEED"]
     sys.argv[:] = ["-c"]
     before, ours = frozenset(sys.modules), _receive(0)
-    assert ours is not None, "whoever starts this sends our modules at once"
+    assert ours is not None, "the parent sends our modules at once"
     if isolation == "fork":
         serve(before, ours)
     else:

@@ -1,19 +1,20 @@
-"""Which orders of imports are played, and the processes that play them.
+"""The orders of imports to play, and the processes that play them.
 
-Up to `MOST_EXHAUSTIVE` modules, every subset is imported in every order.  Above that,
-each module alone, each pair in both orders, and all modules in the rows of a sequence
-covering array (`harness.engine.covering_arrays`), in which any `STRENGTH` of them come
+Up to `MOST_EXHAUSTIVE` modules, every subset is imported in every order. Above that,
+each single module, each pair in both orders, and all modules in the rows of a sequence
+covering array (`harness.engine.covering_arrays`), in which any `STRENGTH` of them occur
 in every one of their orders.
 
 Each thread of a pool has a zygote (`harness.tools.imports.import_zygote`) that forks a
-child for each order; with isolation "spawn", or where nothing can be forked, each order
-starts an interpreter of its own.
+child for each order; with isolation "spawn", or on a platform without fork, each order
+starts a new interpreter.
 
 Rules:
 - the hash seed is the same in all of them, because sets of texts are in another order
-  under another seed; it is 0 unless the environment has one, and no child sees that;
-- a zygote has a session of its own, so that Ctrl-C is heard here alone, and ends when
-  its input is closed, here or because this process has ended.
+  under another seed; it is 0 unless the environment has one, and it is removed from
+  the environment of children;
+- a zygote has a separate session, so that Ctrl-C reaches this process only, and ends
+  when its input is closed, here or because this process has ended.
 """
 
 import marshal
@@ -45,13 +46,13 @@ Order: TypeAlias = tuple[str, ...]
 # Five modules have 325 orders, ten to twenty seconds of a core; six have 1,956.
 MOST_EXHAUSTIVE = 5
 
-# Import cycles and patches of patches take two or three modules.
+# Import cycles and patches of patches involve two or three modules.
 STRENGTH = 3
 
 
 @dataclass(frozen=True, slots=True)
 class OrderPlan:
-    """Sets of modules, smallest first, with the orders that are played of each."""
+    """Sets of modules, smallest first, with the orders to play of each."""
 
     sets: tuple[tuple[Order, ...], ...]
     possible: int
@@ -59,12 +60,16 @@ class OrderPlan:
 
     @property
     def orders(self) -> int:
-        """The number of orders to play."""
+        """Return the number of orders to play."""
         return sum(map(len, self.sets))
 
 
 def plan(modules: Order) -> OrderPlan:
-    """The orders to play of these modules.  Raises `BadStrategy`."""
+    """Return the orders to play of these modules.
+
+    Raises:
+        BadStrategy: there are too many modules for a covering array.
+    """
     count = len(modules)
     possible = count_arrangements(count) - 1
     if count <= MOST_EXHAUSTIVE:
@@ -86,43 +91,43 @@ def plan(modules: Order) -> OrderPlan:
 
 
 def neighbours(orders: Sequence[Order]) -> list[tuple[Order, Order]]:
-    """Pairs of orders that differ by the exchange of two adjacent modules."""
-    known = set(orders)
-    found = []
+    """Return pairs of orders that differ by the exchange of two adjacent modules."""
+    present = set(orders)
+    pairs = []
     for order in orders:
         for place in range(len(order) - 1):
             other = swap(order, place)
-            if other in known and orders.index(order) < orders.index(other):
-                found.append((order, other))
-    return found
+            if other in present and orders.index(order) < orders.index(other):
+                pairs.append((order, other))
+    return pairs
 
 
 def swap(order: Order, place: int) -> Order:
-    """The order with the module at `place` and the next one exchanged."""
+    """Return the order with the module at `place` and the next one exchanged."""
     first, second = order[place : place + 2]
     return (*order[:place], second, first, *order[place + 2 :])
 
 
 def path(first: Order, second: Order) -> list[Order]:
-    """From one order to the other, two neighbouring modules swapped at a time."""
-    found, current = [first], first
+    """Return the orders between two; each swaps two neighbouring modules."""
+    steps, current = [first], first
     for index, module in enumerate(second):
         place = current.index(module)
         while place > index:
             place -= 1
             current = swap(current, place)
-            found.append(current)
-    return found
+            steps.append(current)
+    return steps
 
 
 Isolation: TypeAlias = Literal["fork", "spawn"]
 
 SCRIPT = Path(__file__).with_name("import_zygote.py")
 
-# An interpreter of its own has to start before it can be asked anything.
+# A new interpreter has to start before it can play an order.
 START_SECONDS = 10.0
 
-# What a child imports of ours, beside all of `harness.state`.
+# The modules of `everyorder` that a child imports, except those of `harness.state`.
 OWN_MODULES = (
     "everyorder",
     "everyorder.harness",
@@ -141,7 +146,7 @@ FACES = ("everyorder", "everyorder.harness", "everyorder.harness.engine")
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """A process that ended or was ended before it could tell what it sees."""
+    """The end of a process that did not send an observation."""
 
     kind: Literal["died", "hung"]
     code: int
@@ -149,7 +154,7 @@ class ProcessEnd:
 
     @property
     def reason(self) -> str:
-        """The end in words."""
+        """Return the end in words."""
         if self.kind == "hung":
             return "did not end in time"
         if self.code < 0:
@@ -172,7 +177,7 @@ class OrderRequest:
 
 
 def usual_isolation() -> Isolation:
-    """A forked child where the platform has it."""
+    """Return "fork" if the platform supports it, else "spawn"."""
     return "fork" if hasattr(os, "fork") else "spawn"
 
 
@@ -218,10 +223,10 @@ class Processes:
         disturbance: int = 0,
         tell: Callable[[], None] = lambda: None,
     ) -> list[Outcome]:
-        """The observation after each of the orders; with `whole`, the states as well.
+        """Return the observation after each order; with `whole`, also the states.
 
-        `disturbance` is how much memory is taken before, so that addresses differ, and
-        `tell` is called when one is done.
+        `disturbance` is the amount of memory allocated first, so that addresses differ,
+        and `tell` is called when an order is done.
         """
         futures: list[Future[Outcome]] = [
             self._pool.submit(self._play, order, whole, disturbance) for order in orders
@@ -248,15 +253,15 @@ class Processes:
             return self._play_spawned(message)
         zygote = self._idle.get()
         try:
-            how, code, printed, seen = _request(zygote, message)
+            how, code, printed, packed = _request(zygote, message)
         finally:
             self._idle.put(zygote)
         if how == "seen":
-            return unpack(seen)
+            return unpack(packed)
         return ProcessEnd(how, code, printed.decode(errors="replace"))
 
     def _play_spawned(self, message: bytes) -> Outcome:
-        """Play one order in an interpreter of its own."""
+        """Play one order in a new interpreter."""
         request = self._request
         with TemporaryFile() as printed:
             process = _start(request, printed)
@@ -278,19 +283,21 @@ class Processes:
 
 @cache
 def _codes() -> dict[str, tuple[str, bool, CodeType]]:
-    """The modules of ours that a child needs: file, whether a package, and code."""
+    """Return the modules that a child needs: file, whether a package, and code."""
     heap = find_spec("everyorder.harness.state")
-    assert heap is not None, "it is a part of us"
-    found = iter_modules(heap.submodule_search_locations)
-    names = (*OWN_MODULES, *(f"everyorder.harness.state.{each.name}" for each in found))
+    assert heap is not None, "it is part of this package"
+    infos = iter_modules(heap.submodule_search_locations)
+    names = (*OWN_MODULES, *(f"everyorder.harness.state.{each.name}" for each in infos))
     codes = {}
     for name in names:
         spec = find_spec(name)
-        assert spec is not None, "it is a part of us"
-        assert spec.origin is not None, "all of us is in files"
-        # Not by its own loader: pytest's would rewrite assertions, and import itself.
+        assert spec is not None, "it is part of this package"
+        assert spec.origin is not None, "all modules of this package are files"
+        # Not by the module's own loader: pytest's would rewrite assertions, and import
+        # itself.
         code = SourceFileLoader(name, spec.origin).get_code(name)
-        # Of these nothing is needed but what is below them; their faces import more.
+        # Only the submodules of these packages are needed; their `__init__` imports
+        # more.
         if code is None or name in FACES:
             code = compile("", spec.origin, "exec")
         codes[name] = (spec.origin, spec.submodule_search_locations is not None, code)
@@ -306,7 +313,7 @@ def _start(request: OrderRequest, errors: IO[bytes] | int) -> subprocess.Popen[b
     environment = dict(os.environ)
     seeded = "" if "PYTHONHASHSEED" in environment else "seeded"
     environment.setdefault("PYTHONHASHSEED", "0")
-    return subprocess.Popen(  # noqa: S603  # this interpreter and a file of ours
+    return subprocess.Popen(  # noqa: S603  # this interpreter and our script
         [sys.executable, str(SCRIPT), request.path, request.isolation, seeded],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -319,7 +326,7 @@ def _start(request: OrderRequest, errors: IO[bytes] | int) -> subprocess.Popen[b
 def _request(
     zygote: subprocess.Popen[bytes], message: bytes
 ) -> tuple[Literal["seen", "died", "hung"], int, bytes, bytes]:
-    """The zygote's reply; that it died, where it does not reply."""
+    """Return the zygote's reply, or "died" if it does not reply."""
     assert zygote.stdin is not None, "it was started with a pipe"
     assert zygote.stdout is not None, "it was started with a pipe"
     try:
@@ -327,7 +334,7 @@ def _request(
         zygote.stdin.flush()
         head = zygote.stdout.read(8)
         body = zygote.stdout.read(int.from_bytes(head, "little"))
-        reply = marshal.loads(body)  # noqa: S302  # of a process of ours
+        reply = marshal.loads(body)  # noqa: S302  # from our own child
     except (OSError, ValueError, EOFError):
         return "died", zygote.poll() or 0, b"", b""
     return reply  # type: ignore[no-any-return]  # as the zygote sends it

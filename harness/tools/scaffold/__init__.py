@@ -1,4 +1,4 @@
-"""First scenarios, written by trying what works."""
+"""First scenarios, written by trying calls on a registry."""
 
 from everyorder.harness.tools.scaffold.draft import Draft
 from everyorder.harness.tools.scaffold.process import SECONDS, scenario_text

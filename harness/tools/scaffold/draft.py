@@ -1,12 +1,12 @@
 """Drafts of first scenarios, and the verbs of registries.
 
-A draft has the steps and uses of a registry, as data of which a scenario is printed.
-Operations are source text, in which the registry is called `registry` and what a step
-returned `result`; a remark becomes a `# TODO:` comment.
+A draft has the steps and uses of a registry, as data from which a scenario is printed.
+Operations are source text, in which the registry is called `registry` and the result of
+a step `result`; a remark becomes a `# TODO:` comment.
 
-A name is read as words, `addHandler` and `add_handler` alike; its verb is one of the
-words and the others are its noun.  Two names are a pair if their nouns are equal and
-the one verb takes back the other.
+A name is split into words, `addHandler` and `add_handler` alike; its verb is one of the
+words and the others are its noun. Two names are a pair if their nouns are equal and one
+verb is an inverse of the other.
 """
 
 import re
@@ -16,11 +16,11 @@ from typing import Literal, TypeAlias
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, as a table of one column."""
+    """Return the words of a text, as a table of one column."""
     return frozenset(text.split())
 
 
-# What takes back what; the first that there is counts.
+# The inverses of each verb; the first that exists counts.
 PAIRS: Mapping[str, tuple[str, ...]] = {
     "add": ("remove", "discard", "delete", "drop", "pop", "del"),
     "register": ("unregister", "deregister", "remove"),
@@ -63,7 +63,7 @@ PAIRS: Mapping[str, tuple[str, ...]] = {
     "setitem": ("delitem",),
 }
 
-# Verbs that register also where nothing takes it back.
+# Verbs that register even without an inverse.
 REGISTRATION_VERBS = word_set(
     """
     add append attach bind connect declare define hook include insert install listen
@@ -71,7 +71,7 @@ REGISTRATION_VERBS = word_set(
     """
 )
 
-# What only looks, or calls what is registered.
+# Verbs that only look, or call a registered object.
 LOOKUP_VERBS = word_set(
     """
     active all call contains count current dispatch emit exists fetch find fire get has
@@ -80,10 +80,10 @@ LOOKUP_VERBS = word_set(
     """
 )
 
-# What a context manager is called that nothing else gives away.
+# Words in the names of context managers that cannot be detected otherwise.
 SCOPE_WORDS = word_set("context override overridden scope temporarily using")
 
-# Objects that end what made them are ended by one of these.
+# Methods of a returned object that undo the call, by preference.
 CLOSING_METHODS = (
     "close",
     "remove",
@@ -98,7 +98,7 @@ CLOSING_METHODS = (
     "off",
 )
 
-# Functions of these act on the machine, not on a registry, and are never tried.
+# Functions of these modules act on the machine, not on a registry, and are never tried.
 EXTERNAL_MODULES = word_set(
     """
     _posixsubprocess _socket _winapi ctypes ftplib http imaplib io multiprocessing nt
@@ -109,19 +109,19 @@ EXTERNAL_MODULES = word_set(
 
 
 def words(name: str) -> tuple[str, ...]:
-    """The words of a name, in lower case: `addHandler` is (add, handler)."""
+    """Return the words of a name, in lower case: `addHandler` is (add, handler)."""
     parts = re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+", name)
     return tuple(part.lower() for part in parts)
 
 
 def inverse_of(name: str, names: Collection[str]) -> str | None:
-    """The name that takes back what this one does, among those given."""
+    """Return the name among `names` that is the inverse of `name`, or None."""
     own = words(name)
     for place, word in enumerate(own):
         for verb in PAIRS.get(word, ()):
-            wanted = (*own[:place], verb, *own[place + 1 :])
+            inverse = (*own[:place], verb, *own[place + 1 :])
             for other in names:
-                if words(other) == wanted:
+                if words(other) == inverse:
                     return other
     for other in names if not has_lookup_verb(name) else ():  # set_blocked, unblock
         if other != name and _is_inverse(words(other), own):
@@ -130,18 +130,18 @@ def inverse_of(name: str, names: Collection[str]) -> str | None:
 
 
 def is_registration(name: str) -> bool:
-    """Whether it may register, by its name alone."""
+    """Return True if a function may register, by its name alone."""
     own = words(name)
     return bool(own) and own[0] in REGISTRATION_VERBS
 
 
 def has_lookup_verb(name: str) -> bool:
-    """Whether it may only look, by its name."""
+    """Return True if a function may only look, by its name."""
     return any(word in LOOKUP_VERBS for word in words(name)[:1] + words(name)[-1:])
 
 
 def is_scope(name: str) -> bool:
-    """Whether it may be a context manager, by its name."""
+    """Return True if a function may be a context manager, by its name."""
     return any(word in SCOPE_WORDS for word in words(name))
 
 
@@ -153,14 +153,14 @@ def _is_inverse(other: tuple[str, ...], own: tuple[str, ...]) -> bool:
     return any(word != head[0] and word.startswith(stem) for word in own)
 
 
-# How a step ends: by this text, by what it returned, or not at all.
+# The undo of a step: this text, the object that the step returned, or None.
 RETURNED = "<returned>"
 Undo: TypeAlias = str | None
 
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """A step: what does it, and what undoes it (text, `RETURNED`, or None)."""
+    """A step: the text that does it, and its undo (text, `RETURNED`, or None)."""
 
     do: str
     undo: Undo
@@ -169,7 +169,7 @@ class StepDraft:
 
 @dataclass(frozen=True, slots=True)
 class UseDraft:
-    """A use: what is asked, and whether its order follows that of registration."""
+    """A use; `unordered` if its answer follows the order of registration."""
 
     ask: str
     unordered: bool = False
@@ -178,10 +178,11 @@ class UseDraft:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A scenario that was tried.
+    """A scenario whose calls were tried.
 
-    `own` says whether the target is of the project itself, `guessed` whether arguments
-    of `create` were; `lines` are what is observed; `remarks` stand above the scenario.
+    `own` is True if the target belongs to the project itself, `guessed` if the
+    arguments of `create` were guessed; `lines` are the observed expressions; `remarks`
+    are printed above the scenario.
     """
 
     target: str

@@ -1,11 +1,11 @@
-"""The scenario of a name, found in a process of its own, as the text of a file.
+"""The scenario of a target, found in a separate process, as the text of a file.
 
-The target is imported and called there and not here; its output is thrown away, it has
+The target is imported and called only in that process; its output is discarded, it has
 no input, and its folder is an empty one.
 
-The file has 88 columns.  A call that fits stands on one line; one that does not has
-each argument on a line of its own, with a comma behind the last, as formatters leave
-it.  What could not be known stands in comments that begin with TODO.
+The file has 88 columns. A call that fits is on one line; otherwise each argument is on
+a separate line, with a comma after the last, as formatters leave it. Unknown parts are
+comments that begin with TODO.
 """
 
 import os
@@ -28,16 +28,16 @@ from everyorder.harness.tools.scaffold.draft import (
     words,
 )
 
-# The width of lines; formatters have it as their usual one.
+# The width of lines, which is the default of formatters.
 WIDTH = 88
 
-# What the printed file imports from us.
+# The package that the printed file imports.
 PACKAGE = "everyorder"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCall:
-    """A call to lay out; `remarks` stand above it."""
+    """A call to lay out; `remarks` are printed above it."""
 
     head: str
     arguments: tuple["str | SourceCall", ...]
@@ -47,7 +47,7 @@ class SourceCall:
 
     @property
     def line(self) -> str | None:
-        """All on one line, or None where a remark stands inside."""
+        """Return the call on one line, or None if an argument has a remark."""
         parts = [
             each if isinstance(each, str) else each.line for each in self.arguments
         ]
@@ -61,29 +61,29 @@ class SourceCall:
         return f"{self.head}{self.open}{', '.join(filter(None, parts))}{self.close}"
 
     def lines(self, indent: int, tail: str = "") -> list[str]:
-        """The lines of the call, `indent` blanks before each; `tail` ends the last."""
+        """Return the lines of the call, indented; `tail` ends the last."""
         blank = " " * indent
-        found = [line for remark in self.remarks for line in comment(remark, indent)]
+        lines = [line for remark in self.remarks for line in comment(remark, indent)]
         line = self.line
         if line is not None and len(blank + line + tail) <= WIDTH:
-            return [*found, f"{blank}{line}{tail}"]
-        found.append(f"{blank}{self.head}{self.open}")
+            return [*lines, f"{blank}{line}{tail}"]
+        lines.append(f"{blank}{self.head}{self.open}")
         for each in self.arguments:
             if isinstance(each, str):
-                found.append(f"{blank}    {each},")
+                lines.append(f"{blank}    {each},")
             else:
-                found += each.lines(indent + 4, ",")
-        return [*found, f"{blank}{self.close}{tail}"]
+                lines += each.lines(indent + 4, ",")
+        return [*lines, f"{blank}{self.close}{tail}"]
 
 
 def comment(text: str, indent: int = 0) -> list[str]:
-    """A remark as `# TODO:` lines."""
+    """Return a remark as `# TODO:` lines."""
     head = " " * indent + "# "
     return wrap_words(f"TODO: {text}.".replace("?.", "?"), WIDTH, head, head)
 
 
 def render_draft(draft: Draft) -> str:
-    """The whole file."""
+    """Return the whole file."""
     name = variable(draft)
     blocks = [_docstring(draft), *_imports(draft)]
     blocks += _spaced(draft.definitions)
@@ -91,13 +91,13 @@ def render_draft(draft: Draft) -> str:
         blocks.append("\n".join(["", "", *_observe(draft)]))
     body = [line for remark in draft.remarks for line in comment(remark)]
     body += _scenario(draft, name).lines(0)
-    # One blank line behind imports, two behind what they are followed by.
+    # One blank line follows imports, and two follow definitions.
     blank = ["", ""] if draft.definitions or draft.lines else [""]
     return "\n".join([*blocks, *blank, *body]) + "\n"
 
 
 def variable(draft: Draft) -> str:
-    """The scenario's name."""
+    """Return the scenario's name."""
     last = draft.target.replace(":", ".").rpartition(".")[2]
     return f"{'_'.join(words(last)) or 'registry'}_in_any_order"
 
@@ -115,7 +115,7 @@ def _docstring(draft: Draft) -> str:
 
 
 def _imports(draft: Draft) -> list[str]:
-    """Imports by section: the standard library, others, the project's own."""
+    """Return imports by section: the standard library, others, the project's own."""
     face = f"from {PACKAGE} import Scenario, step{', use' if draft.uses else ''}"
     sections: list[list[str]] = [[], [], []]
     for module in draft.imports:
@@ -125,56 +125,56 @@ def _imports(draft: Draft) -> list[str]:
     if draft.lines and draft.kind != "class":
         sections[0].append("from typing import Any")
     sections[1].append(face)
-    found: list[str] = []
+    lines: list[str] = []
     for section in filter(None, sections):
-        if found:
-            found.append("")
+        if lines:
+            lines.append("")
         plain = sorted(each for each in section if each.startswith("import"))
-        found += [*plain, *(each for each in section if each not in plain)]
-    return found
+        lines += [*plain, *(each for each in section if each not in plain)]
+    return lines
 
 
 def _spaced(definitions: Sequence[str]) -> list[str]:
-    """Definitions with two blank lines around functions and classes."""
-    found: list[str] = []
+    """Return definitions with two blank lines around functions and classes."""
+    blocks: list[str] = []
     was_block = True
     for text in definitions:
         is_block = text.startswith(("def ", "class "))
         if is_block or was_block:
-            found += ["", ""] if is_block or found else [""]
-        found.append(text.rstrip("\n"))
+            blocks += ["", ""] if is_block or blocks else [""]
+        blocks.append(text.rstrip("\n"))
         was_block = is_block
-    return found
+    return blocks
 
 
 def _observe(draft: Draft) -> list[str]:
     owner = draft.registry if draft.kind == "class" else "Any"
-    found = [
+    lines = [
         f"def observe(registry: {owner}) -> str:",
-        '    """What must depend on nothing but the active steps."""',
+        '    """Return the text that must depend on the active steps only."""',
     ]
     remarks = dict.fromkeys(each.remark for each in draft.lines if each.remark)
     for remark in remarks:
-        found += comment(remark.replace("unordered=True", "sorted()"), 4)
+        lines += comment(remark.replace("unordered=True", "sorted()"), 4)
     texts = [(each.ask.removeprefix("registry."), _text(each)) for each in draft.lines]
     if len(texts) == 1:
-        return [*found, f"    return str({texts[0][1]})"]
+        return [*lines, f"    return str({texts[0][1]})"]
     parts = tuple(f'f"{title}: {{{text}}}"' for title, text in texts)
     returned = SourceCall(
         'return "\\n".join', (SourceCall("", parts, open="[", close="]"),)
     )
     line = returned.line
     if line is not None and len(line) <= WIDTH - 4:
-        return [*found, f"    {line}"]
+        return [*lines, f"    {line}"]
     return [
-        *found,
+        *lines,
         *SourceCall("lines = ", parts, open="[", close="]").lines(4),
         '    return "\\n".join(lines)',
     ]
 
 
 def _text(use: UseDraft) -> str:
-    """A look as an expression of text."""
+    """Return a look as an expression of text."""
     if not use.unordered:
         return use.ask
     ask = use.ask
@@ -187,7 +187,7 @@ def _scenario(draft: Draft, name: str) -> SourceCall:
     remarks: list[str] = []
     arguments: list[str | SourceCall] = []
     for each in draft.steps:
-        # What is true of several steps is said of the first.
+        # A remark that is true of several steps is printed for the first.
         arguments.append(_step(each, each.remark not in remarks))
         remarks.append(each.remark)
     if draft.uses:
@@ -212,8 +212,8 @@ def _step(step: StepDraft, remarked: bool) -> SourceCall:
     if step.undo is None:
         arguments.append("undo=None")
     elif step.undo != RETURNED:
-        given = "registry, result" if "result" in step.undo else "registry"
-        arguments.append(f"undo=lambda {given}: {step.undo}")
+        parameters = "registry, result" if "result" in step.undo else "registry"
+        arguments.append(f"undo=lambda {parameters}: {step.undo}")
     remarks = (step.remark,) if step.remark and remarked else ()
     return SourceCall("step", tuple(arguments), remarks)
 
@@ -226,17 +226,17 @@ def _use(use: UseDraft) -> SourceCall:
 
 
 def _quoted(text: str) -> str:
-    """A text as a literal, in single quotation marks only if it has double ones."""
+    """Return a text as a literal, in double quotation marks if possible."""
     if '"' in text and "'" not in text:
         return f"'{text}'"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-# How long all trials may take together.
+# Time limit for all trials together.
 SECONDS = 30.0
 
-# An interpreter of its own, and the target, have to be loaded first.
+# Time to start a new interpreter, and to load the target.
 START_SECONDS = 60.0
 
 PACKAGE_FOLDER = Path(__file__).parents[4]
@@ -250,14 +250,14 @@ _SCRIPT = (
 def scenario_text(
     target: str, *, path: str | Path = ".", seconds: float = SECONDS
 ) -> str:
-    """The text of a scenario of the target, for which `seconds` may be spent.
+    """Return the text of a scenario of the target, after trials of at most `seconds`.
 
-    `path` is the folder to import it from first.
+    `path` is the first folder of its imports.
 
     Raises:
-        NotFound: there is nothing of that name, or nothing of it registers.
-        BadArgument: it acts on the machine, or no registry can be made.
-        TrialEnded: it ended the process it was tried in, or stood still.
+        NotFound: the target does not exist, or has no functions that register.
+        BadArgument: it acts on the machine, or no registry can be created.
+        TrialEnded: it ended the process of the trials, or hung.
     """
     folder = str(Path(path).resolve())
     script = _SCRIPT.format(home=str(PACKAGE_FOLDER))
@@ -271,27 +271,27 @@ def scenario_text(
             start_new_session=True,
         )
         try:
-            told, errors = process.communicate(timeout=seconds + START_SECONDS)
+            output, errors = process.communicate(timeout=seconds + START_SECONDS)
         except subprocess.TimeoutExpired:
-            reason = "it did not come to an end"
+            reason = "it did not end"
             raise TrialEnded(target=target, reason=reason) from None
         finally:
             process.kill()
             process.wait()
-    if not told:
-        said = errors.decode(errors="replace").strip().rpartition("\n")[2]
+    if not output:
+        last_line = errors.decode(errors="replace").strip().rpartition("\n")[2]
         reason = f"its process ended with exit code {process.returncode}"
-        if said:
-            reason += f", saying {said!r}"
+        if last_line:
+            reason += f", and printed {last_line!r}"
         raise TrialEnded(target=target, reason=reason)
-    found: Draft | HarnessError = pickle.loads(told)  # noqa: S301  # of ourselves
-    if isinstance(found, HarnessError):
-        raise found
-    return render_draft(found)
+    draft: Draft | HarnessError = pickle.loads(output)  # noqa: S301  # of ourselves
+    if isinstance(draft, HarnessError):
+        raise draft
+    return render_draft(draft)
 
 
 def serve() -> None:
-    """Draft what the command line names, and write it to where the output was."""
+    """Draft the target of the command line, and write it to the original output."""
     target, folder, seconds = sys.argv[1:]
     sys.argv[1:] = []
     output = os.dup(1)
@@ -299,10 +299,10 @@ def serve() -> None:
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
     try:
-        found: Draft | HarnessError = draft_of(target, folder, float(seconds))
+        draft: Draft | HarnessError = draft_of(target, folder, float(seconds))
     except HarnessError as error:
-        found = error
+        draft = error
     with os.fdopen(output, "wb") as pipe:
-        pipe.write(pickle.dumps(found))
+        pipe.write(pickle.dumps(draft))
         pipe.flush()
     os._exit(0)

@@ -1,10 +1,10 @@
-"""Source text evaluated on fresh registries, each time in a process of its own.
+"""Evaluation of source text on fresh registries, each time in a separate process.
 
-No trial can harm the next one.  Each is a forked child with a time limit, in an empty
-folder, without input; where nothing can be forked, trials share one process, whose
-whole time the process that started it limits.
+No trial can harm the next one. Each is a forked child with a time limit, in an empty
+folder, without input; on a platform without fork, trials share one process, whose whole
+time the parent process limits.
 
-A trial for which there is no time is never taken for one that failed: it raises.
+A trial without enough time is never mistaken for one that failed: it raises.
 
 A trial's names are those of the printed file: its imports and definitions, `registry`,
 and `result`.
@@ -48,30 +48,30 @@ from everyorder.harness.tools.scaffold.target import (
 
 T = TypeVar("T")
 
-# A registry answers at once; what takes longer waits for something.
+# A registry answers at once; a longer call waits for something.
 TRIAL_SECONDS = 0.5
 
-# What makes one may import what it needs first.
+# Creating a registry may import modules first.
 CREATION_SECONDS = 1.0
 
-# What a trial may cost of making a registry and reading its state: at most five times
-# each, and both cost twice as much while others use the machine.
+# Time of a trial relative to creating a registry and reading its state: at most five
+# times each, and both take twice as long on a busy machine.
 TIME_FACTOR = 10
 
-# What takes longer has so much once more, before it is said to hang.
+# Time for one repetition of a trial that exceeded its time; then it is said to hang.
 RETRY_SECONDS = 4.0
 HANG_TEXT = f"did not return in {RETRY_SECONDS:g} s"
 
-# What did not return so often is tried no more: other arguments seldom change it.
+# Limit on the trials of a subject that hangs: other arguments seldom change that.
 MOST_HANGS = 2
 
 SIGKILL = 9
 
-# Members of a listed look-up that are read: what has not ended by then may never end,
-# and takes memory until it is killed.  Some tables begin with a thousand.
+# Limit on the members of a listed look-up: a longer one may never end, and uses memory
+# until it is killed. Some tables begin with a thousand.
 MOST_MEMBERS = 2_000
 
-# The module that definitions belong to.
+# The module name of definitions.
 MODULE_NAME = "__everyorder_written__"
 
 
@@ -79,10 +79,10 @@ MODULE_NAME = "__everyorder_written__"
 class Sandbox:
     """Evaluates texts on fresh registries.
 
-    `packages` have the state of the registry; `create` makes one, with `given` in it;
-    nothing is tried after `until`, and `is_cut` says that something was not.  A trial
-    has `seconds`, and `RETRY_SECONDS` if these are not enough; `hangs` counts the
-    trials that did not return, by their subject.
+    `packages` have the state of the registry; `create` is the text that creates one,
+    with `create_arguments` in it; nothing is tried after `until`, and `is_cut` is set
+    if that prevented a trial. A trial has `seconds`, and `RETRY_SECONDS` if these are
+    not enough; `hangs` counts the trials that did not return, by their subject.
     """
 
     target: str
@@ -90,19 +90,20 @@ class Sandbox:
     imports: tuple[str, ...]
     until: float
     create: str = ""
-    given: Arguments = ()
+    create_arguments: Arguments = ()
     seconds: float = CREATION_SECONDS
     hangs: Counter[str] = field(default_factory=Counter)
     is_cut: bool = False
 
     def is_given_up(self, subject: str) -> bool:
-        """Whether a subject is tried no more, because its trials did not return."""
+        """Return True if a subject is no longer tried, because its trials hung."""
         return self.hangs[subject] >= MOST_HANGS
 
     def run(self, subject: str, trial: Callable[[], T]) -> T | None:
-        """The result of a trial of the subject; None where it raised, died or hung.
+        """Return the result of a trial of the subject; None if it raised, died or hung.
 
-        Raises `TrialEnded` where there is no time for it.
+        Raises:
+            TrialEnded: there is no time for it.
         """
         if time.monotonic() > self.until:
             raise self._timeout()
@@ -122,10 +123,10 @@ class Sandbox:
                 raise self._timeout()
             seconds = max(RETRY_SECONDS, 2 * self.seconds)
             with suppress(TimeoutError):
-                found = _run_in_child(trial, min(seconds, self.until - began))
-                # Others of it take as long.
+                result = _run_in_child(trial, min(seconds, self.until - began))
+                # Other trials of this subject take as long.
                 self.seconds = max(self.seconds, 2 * (time.monotonic() - began))
-                return found
+                return result
         self.hangs[subject] += 1
         return None
 
@@ -134,7 +135,7 @@ class Sandbox:
         return TrialEnded(target=self.target, reason="time was up")
 
     def measure(self) -> None:
-        """Give each trial as long as a registry of this size needs."""
+        """Set the time of each trial according to the size of the registry."""
         self.seconds = TIME_FACTOR * CREATION_SECONDS
         took = self.run("its state", self._state_seconds)
         self.seconds = (
@@ -148,32 +149,32 @@ class Sandbox:
         self.state(self.names())
         return time.monotonic() - began
 
-    def names(self, given: Arguments = (), *, create: str = "") -> dict[str, Any]:
-        """The names of the printed file, with a fresh registry among them.
+    def names(self, arguments: Arguments = (), *, create: str = "") -> dict[str, Any]:
+        """Return the names of the printed file, with a fresh registry among them.
 
-        `given` are arguments whose definitions are needed.
+        `arguments` are those whose definitions are needed.
         """
         names: dict[str, Any] = {"__name__": MODULE_NAME}
-        given = (*self.given, *given)
+        arguments = (*self.create_arguments, *arguments)
         for module in (
             *self.imports,
-            *(name for each in given for name in each.imports),
+            *(name for each in arguments for name in each.imports),
         ):
             names[module.partition(".")[0]] = __import__(module)
-        for text in definitions(given):
-            exec(text, names)  # noqa: S102  # what will be printed
+        for text in definitions(arguments):
+            exec(text, names)  # noqa: S102  # the text to print
         names["registry"] = evaluate(create or self.create, names)
         return names
 
     def state(self, names: dict[str, Any]) -> bytes:
-        """A digest of the registry's state."""
+        """Return a digest of the registry's state."""
         roots = {"registry": names["registry"]}
         return Heap(FollowedScope(self.packages)).form(roots).exact
 
 
 def evaluate(text: str, names: dict[str, Any]) -> Any:
-    """The value of a text; of a coroutine, what it returns."""
-    value = eval(text, names)  # noqa: S307  # what will be printed
+    """Return the value of a text; for a coroutine, its result."""
+    value = eval(text, names)  # noqa: S307  # the text to print
     return _await(value, names) if isinstance(value, CoroutineType) else value
 
 
@@ -185,18 +186,18 @@ def _await(value: Coroutine[Any, Any, Any], names: dict[str, Any]) -> Any:
     return loop.run_until_complete(value)
 
 
-def definitions(given: Iterable[TrialArgument]) -> list[str]:
-    """The definitions that arguments need in all slots, each once."""
-    given = tuple(given)
-    texts = [each.definition(slot) for each in given for slot in range(SLOTS + 1)]
-    if any(each.kind == "object" for each in given):
+def definitions(arguments: Iterable[TrialArgument]) -> list[str]:
+    """Return the definitions that arguments need in all slots, each once."""
+    arguments = tuple(arguments)
+    texts = [each.definition(slot) for each in arguments for slot in range(SLOTS + 1)]
+    if any(each.kind == "object" for each in arguments):
         texts.insert(0, THING)
-    kept = dict.fromkeys(filter(None, texts))
-    return sorted(kept, key=_place)
+    unique = dict.fromkeys(filter(None, texts))
+    return sorted(unique, key=_place)
 
 
 def _place(text: str) -> tuple[int, int]:
-    """Classes, then functions, then what is made of them; each as they are counted."""
+    """Return a sort key: classes, functions, then objects, each in order."""
     word, name = text.split(maxsplit=1)
     name = name.partition("(")[0].removesuffix(":\n    pass\n")
     counted = [*KINDS["class"], *KINDS["function"]]
@@ -205,7 +206,7 @@ def _place(text: str) -> tuple[int, int]:
 
 
 def perform_step(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
-    """Do a step; what undoes it."""
+    """Do a step and return the function that undoes it."""
     result = evaluate(step.do, names)
     undo = step.undo
     if undo is None:
@@ -224,8 +225,8 @@ def perform_step(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
 class LookUpAnswer:
     """The canonical answer of a look-up; its members, if only their order may differ.
 
-    `error` is the type of what it raised; `passes` that it is an iterator, which no
-    scenario takes: what it gives is compared.
+    `error` is the type of a raised error; `passes` is True for an iterator, which a
+    scenario cannot compare: its items are listed instead.
     """
 
     text: str
@@ -239,10 +240,10 @@ _LISTED = re.compile(r"list\((.*)\)", re.DOTALL)
 
 
 def answer(text: str, names: dict[str, Any]) -> LookUpAnswer:
-    """The answer of a look-up; of `list(...)`, a `TypeError` if it does not end."""
+    """Return the answer of a look-up; a `TypeError` if a `list(...)` does not end."""
     listed = _LISTED.fullmatch(text)
     try:
-        value = eval(listed[1] if listed else text, names)  # noqa: S307  # what will be printed
+        value = eval(listed[1] if listed else text, names)  # noqa: S307  # the text to print
         if listed:
             value = [*islice(value, MOST_MEMBERS + 1)]
             if len(value) > MOST_MEMBERS:
@@ -262,7 +263,7 @@ def answer(text: str, names: dict[str, Any]) -> LookUpAnswer:
 
 
 def canonical_text(value: Any) -> str:
-    """A value as canonical text."""
+    """Return a value as canonical text."""
     return repr(canonical(value))
 
 
@@ -277,7 +278,7 @@ def _members(value: Any) -> tuple[str, ...] | None:
 
 
 def _plain(value: Any) -> bool:
-    """Whether `str` of it says all, or of each of its members."""
+    """Return True if `str` shows all of a value, or of each of its members."""
     plain = (str, int, float, type(None))
     several = (list, tuple, set, frozenset, KeysView)
     return isinstance(value, plain) or (
@@ -286,9 +287,10 @@ def _plain(value: Any) -> bool:
 
 
 def _run_in_child(trial: Callable[[], T], seconds: float) -> T | None:
-    """The result of a trial in a child; None where it raised or died.
+    """Return the result of a trial in a child; None if it raised or died.
 
-    Raises `TimeoutError` where it took longer.
+    Raises:
+        TimeoutError: the trial exceeded its time.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -321,9 +323,9 @@ def _run_in_child(trial: Callable[[], T], seconds: float) -> T | None:
         os.kill(child, SIGKILL)
     _, status = os.waitpid(child, 0)
     try:
-        found: T = pickle.loads(data)  # noqa: S301  # of a child of ours
+        result: T = pickle.loads(data)  # noqa: S301  # from our own child
     except (EOFError, pickle.UnpicklingError):
         if is_late or os.waitstatus_to_exitcode(status) == -signal.SIGALRM:
             raise TimeoutError from None
         return None
-    return found
+    return result

@@ -1,13 +1,13 @@
-"""The target that was named, its members, and arguments to try its functions with.
+"""The target, its members, and arguments for trials of its functions.
 
 A name is that of a class, a function, an object or a module:
-`package.module:Class.attr` is looked up after the module is imported; where it is not
-there, names that come close are told.
+`package.module:Class.attr` is looked up after the module is imported; if it does not
+exist, the error lists similar names.
 
-An argument is source text; what is tried is evaluated from the very text that is
-printed, and so are the definitions that a printed file needs for it.  The kinds of a
-parameter, likeliest first: what its annotation says, a class that is called like it
-(`hdlr: Handler`, `addHandler(h)`), what its name usually means, all.
+An argument is source text; trials evaluate the same text that is printed, and the
+definitions that a printed file needs for it. The kinds of a parameter, likeliest first:
+that of its annotation, a class with a matching name (`hdlr: Handler`, `addHandler(h)`),
+the usual meaning of its name, all others.
 """
 
 import inspect
@@ -49,7 +49,7 @@ from everyorder.harness.tools.scaffold.draft import (
 
 Kind: TypeAlias = Literal["class", "function", "object", "module"]
 
-# Dunders that register, take back or look.
+# Special methods that register, undo or look.
 SPECIAL = frozenset(
     """
     __setitem__ __delitem__ __getitem__ __contains__ __len__ __iter__ __call__
@@ -69,11 +69,11 @@ class Target(NamedTuple):
 
 
 def find(name: str, folder: str) -> Target:
-    """Import and look up what was named.
+    """Import and look up the target.
 
     Raises:
-        NotFound: there is nothing of that name.
-        BadArgument: it acts on the machine, or is hidden by a module of ours.
+        NotFound: the target does not exist.
+        BadArgument: it acts on the machine, or a module of this package hides it.
     """
     place, colon, attribute = name.partition(":")
     check_not_hidden(place, folder)
@@ -94,12 +94,12 @@ def find(name: str, folder: str) -> Target:
         if not hasattr(value, part):
             before = ".".join(attribute.split(".")[:count])
             owner = f"{place}:{before}" if before else place
-            known = [each for each in dir(value) if not each.startswith("_")]
+            public = [each for each in dir(value) if not each.startswith("_")]
             raise NotFound(
                 code="NoTarget",
                 wanted=name,
                 reason=f"{owner} has no {part!r}",
-                near=_near(f"{owner}{'.' if before else ':'}", part, known),
+                near=_near(f"{owner}{'.' if before else ':'}", part, public),
             )
         value = getattr(value, part)
     text = f"{place}.{attribute}" if colon else place
@@ -107,7 +107,7 @@ def find(name: str, folder: str) -> Target:
 
 
 def is_own(module: ModuleType) -> bool:
-    """Whether a module is of the project: not installed, not of Python."""
+    """Return True if a module belongs to the project: not installed, not of Python."""
     file = getattr(module, "__file__", None)
     top = module.__name__.partition(".")[0]
     if file is None or top in sys.stdlib_module_names:
@@ -116,7 +116,7 @@ def is_own(module: ModuleType) -> bool:
 
 
 def members(value: Any) -> tuple[list[str], list[str]]:
-    """The public names of what can be called, and of other attributes."""
+    """Return the public names of callables, and of other attributes."""
     callables, others = [], []
     if isinstance(value, ModuleType):
         names: Iterable[str] = getattr(value, "__all__", None) or [
@@ -130,10 +130,10 @@ def members(value: Any) -> tuple[list[str], list[str]]:
     for name in names:
         if name.startswith("_") and name not in SPECIAL:
             continue
-        found = inspect.getattr_static(value, name, None)
-        if isinstance(found, property):
+        attribute = inspect.getattr_static(value, name, None)
+        if isinstance(attribute, property):
             others.append(name)
-        elif isinstance(found, type | ModuleType):
+        elif isinstance(attribute, type | ModuleType):
             continue
         elif callable(getattr(value, name, None)):
             callables.append(name)
@@ -149,13 +149,13 @@ def members(value: Any) -> tuple[list[str], list[str]]:
 
 
 def names_of(kind: type) -> list[str]:
-    """The names of a class, whatever a metaclass of its own says of them."""
+    """Return the names of a class, even if its metaclass overrides `__dir__`."""
     return sorted(type.__dir__(kind))
 
 
 def near_registries(target: Target) -> tuple[str, ...]:
-    """Classes and objects of the module that have pairs of names that register."""
-    found = []
+    """Return classes and objects of the module with names that register."""
+    names_found = []
     for name, value in vars(target.module).items():
         if name.startswith("_") or isinstance(value, ModuleType):
             continue
@@ -168,12 +168,12 @@ def near_registries(target: Target) -> tuple[str, ...]:
             continue
         names = [each for each in names_of(kind) if not each.startswith("_")]
         if any(inverse_of(each, names) or is_registration(each) for each in names):
-            found.append(f"{target.module.__name__}:{name}")
-    return tuple(each for each in found if each != target.name)[:8]
+            names_found.append(f"{target.module.__name__}:{name}")
+    return tuple(each for each in names_found if each != target.name)[:8]
 
 
 def is_lookup(name: str) -> bool:
-    """Whether a name only looks."""
+    """Return True if a function with this name only looks."""
     return has_lookup_verb(name) and name not in ("__setitem__", "__delitem__")
 
 
@@ -191,34 +191,34 @@ def _kind(value: Any) -> Kind:
 
 
 def _with_colon(name: str) -> tuple[str, ...]:
-    """`package.module:Class` where it was written with dots alone."""
+    """Return `package.module:Class` if the name was written with dots only."""
     place, _, attribute = name.rpartition(".")
     if not place or ":" in name:
         return ()
     try:
-        found = hasattr(import_module(place), attribute)
+        exists = hasattr(import_module(place), attribute)
     except (Exception, SystemExit):
         return ()
-    return (f"{place}:{attribute}",) if found else ()
+    return (f"{place}:{attribute}",) if exists else ()
 
 
-def _near(prefix: str, part: str, known: Iterable[str]) -> tuple[str, ...]:
-    by_lower = {each.lower(): each for each in known}
+def _near(prefix: str, part: str, names: Iterable[str]) -> tuple[str, ...]:
+    by_lower = {each.lower(): each for each in names}
     close = get_close_matches(part.lower(), list(by_lower), n=3, cutoff=0.6)
     return tuple(f"{prefix}{by_lower[each]}" for each in close)
 
 
 def _failed(name: str, error: BaseException) -> NotFound:
-    said = f"{type(error).__name__}: {error}".removesuffix(": ")
-    reason = f"its module cannot be imported, {said}"
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    reason = f"its module cannot be imported, {text}"
     return NotFound(code="NoTarget", wanted=name, reason=reason)
 
 
-# Different arguments of a kind for steps; the fourth is what a registry is made with.
+# Different arguments of a kind for steps; the fourth is for creating a registry.
 SLOTS = 3
 FOR_CREATE = 3
 
-# Kinds in the order in which they are tried where nothing is known of a parameter.
+# Kinds in the order of trials for a parameter without any hint.
 KINDS: Mapping[str, tuple[str, ...]] = {
     "name": ('"a"', '"b"', '"c"', '"d"'),
     "function": ("first", "second", "third", "fourth"),
@@ -232,7 +232,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "flag": ("True", "False"),
 }
 
-# What has to be defined for it; `{name}` is what is printed for a slot.
+# Definitions of the kinds; `{name}` is the printed text of a slot.
 DEFINITIONS: Mapping[str, str] = {
     "function": (
         'def {name}(*args: object, **kwargs: object) -> str:\n    return "{name}"\n'
@@ -250,7 +250,7 @@ class Thing:
         return self.name
 """
 
-# What the words of a parameter's name usually mean.
+# The usual meaning of the words of a parameter's name.
 KIND_NOUNS: Mapping[str, frozenset[str]] = {
     "function": word_set(
         """
@@ -274,13 +274,13 @@ KIND_NOUNS: Mapping[str, frozenset[str]] = {
     "names": word_set("keys names tags"),
 }
 
-# Combinations that are tried of one function's parameters.
+# Limit on the combinations that are tried of one function's parameters.
 MOST = 48
 
 
 @dataclass(frozen=True, slots=True)
 class TrialArgument:
-    """An argument in its variants; what each needs is defined and imported above it."""
+    """An argument in its variants, with the definitions and imports that they need."""
 
     texts: tuple[str, ...]
     kind: str
@@ -291,12 +291,12 @@ class TrialArgument:
     turn: int = 0
 
     def text(self, slot: int) -> str:
-        """As it stands in a call."""
-        said = self.texts[(slot + self.turn) % len(self.texts)]
-        return f"{self.parameter}={said}" if self.keyword else said
+        """Return the argument as it is written in a call."""
+        value = self.texts[(slot + self.turn) % len(self.texts)]
+        return f"{self.parameter}={value}" if self.keyword else value
 
     def definition(self, slot: int) -> str:
-        """The definition that it needs, or ""."""
+        """Return the definition that the argument needs, or ""."""
         place = (slot + self.turn) % len(self.texts)
         if self.definitions:
             return self.definitions[place]
@@ -310,25 +310,25 @@ def combinations(
     function: Callable[..., Any],
     name: str,
     module: Any,
-    known: Sequence[TrialArgument] = (),
+    likely: Sequence[TrialArgument] = (),
     *,
     most: int = MOST,
 ) -> list[Arguments]:
-    """Arguments to try for what must be given, likeliest first.
+    """Return arguments to try for the required parameters, likeliest first.
 
-    `module` is where classes are looked for by the names of parameters; `known` are
-    arguments that are likelier than any other, most of all for a parameter of their
-    own parameter's name.
+    `module` is searched for classes with the names of parameters; `likely` are
+    arguments that are likelier than any other, most of all for a parameter with the
+    name of their own parameter.
     """
     parameters = required(function)
     if parameters is None:
-        one = [*known, *(TrialArgument(texts, kind) for kind, texts in KINDS.items())]
+        one = [*likely, *(TrialArgument(texts, kind) for kind, texts in KINDS.items())]
         pairs = list(product(one[:4], one[:4]))
         return [(), *((each,) for each in one), *pairs][:most]
-    choices = [_choices(each, name, module, known) for each in parameters]
+    choices = [_choices(each, name, module, likely) for each in parameters]
     if not choices:
         first = optional(function)
-        single = [] if first is None else _choices(first, name, module, known)
+        single = [] if first is None else _choices(first, name, module, likely)
         return [(), *((each,) for each in single)][:most]
     # By sums of ranks, so that no parameter waits until all of another's are tried.
     ranked = sorted(
@@ -339,7 +339,7 @@ def combinations(
 
 
 def _distinct(arguments: Sequence[TrialArgument]) -> Arguments:
-    """Arguments of one kind turned against each other, so that none is given twice."""
+    """Return arguments with distinct variants for those of one kind."""
     counted: dict[tuple[str, ...], int] = {}
     turned = []
     for each in arguments:
@@ -350,7 +350,7 @@ def _distinct(arguments: Sequence[TrialArgument]) -> Arguments:
 
 
 def required(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """The parameters that must be given; None where that cannot be known."""
+    """Return the required parameters; None if that is unknown."""
     try:
         parameters = _signature(function).parameters.values()
     except (TypeError, ValueError):  # some builtins have no signature
@@ -364,7 +364,7 @@ def required(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 
 
 def optional(function: Callable[..., Any]) -> inspect.Parameter | None:
-    """The first of the parameters that need not be given, if it has a place."""
+    """Return the first parameter if it is positional, or None."""
     try:
         parameters = _signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -378,39 +378,42 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
         return inspect.signature(function, eval_str=True)
     except (TypeError, ValueError):
         raise
-    except Exception:  # an annotation that names what is not there
+    except Exception:  # an annotation with an undefined name
         return inspect.signature(function)
 
 
 def _choices(
-    parameter: inspect.Parameter, name: str, module: Any, known: Sequence[TrialArgument]
+    parameter: inspect.Parameter,
+    name: str,
+    module: Any,
+    likely: Sequence[TrialArgument],
 ) -> list[TrialArgument]:
-    found: dict[tuple[str, ...], TrialArgument] = {}
-    same = [each for each in known if each.parameter == parameter.name]
-    said = _annotated(parameter.annotation)
-    for each in (*same, *said, *known, *_likely(parameter, name, module)):
+    by_text: dict[tuple[str, ...], TrialArgument] = {}
+    same = [each for each in likely if each.parameter == parameter.name]
+    annotated = _annotated(parameter.annotation)
+    for each in (*same, *annotated, *likely, *_likely(parameter, name, module)):
         keyword = parameter.kind is parameter.KEYWORD_ONLY
         named = replace(each, parameter=parameter.name, keyword=keyword)
-        found.setdefault((*each.texts, *each.definitions), named)
-    return list(found.values())
+        by_text.setdefault((*each.texts, *each.definitions), named)
+    return list(by_text.values())
 
 
 def _likely(
     parameter: inspect.Parameter, name: str, module: Any
 ) -> Iterator[TrialArgument]:
-    """The kinds that the name of a parameter or function suggests, then all others."""
+    """Yield the kinds that the name of a parameter or function suggests, then all."""
     own = words(parameter.name)
     for noun in (*own, *words(name)[1:]):
         for called, value in vars(module).items():
             if isinstance(value, type) and called.lower() == noun:
                 yield from _instances(value)
-    yield from _meant(parameter)
+    yield from _suggested(parameter)
     for kind, texts in KINDS.items():
         yield TrialArgument(texts, kind)
 
 
 def _annotated(annotation: Any) -> Iterator[TrialArgument]:
-    """The kinds of an annotation, the members of unions one after the other."""
+    """Yield the kinds of an annotation, the members of unions one after the other."""
     origin = get_origin(annotation)
     if origin in (Union, UnionType):
         for each in get_args(annotation):
@@ -437,7 +440,7 @@ def _annotated(annotation: Any) -> Iterator[TrialArgument]:
 
 
 def _instances(kind: type) -> Iterator[TrialArgument]:
-    """Instances of a class that can be made without much, or members of an Enum."""
+    """Yield instances of a class with simple constructors, or members of an Enum."""
     place, name = kind.__module__, kind.__qualname__
     if place == "builtins" or "<" in name or inspect.isabstract(kind):
         return
@@ -446,16 +449,16 @@ def _instances(kind: type) -> Iterator[TrialArgument]:
         if members:
             yield TrialArgument(members, "member", imports=(place,))
         return
-    given = required(kind) or []
-    if any(each.kind is each.KEYWORD_ONLY for each in given):
+    parameters = required(kind) or []
+    if any(each.kind is each.KEYWORD_ONLY for each in parameters):
         return
     variable = "_".join(words(kind.__name__)) or "made"
     texts = tuple(f"{variable}_{slot}" for slot in "abcd")
-    kinds = [["name"] * len(given)]
-    first = None if given else optional(kind)
+    kinds = [["name"] * len(parameters)]
+    first = None if parameters else optional(kind)
     if first is not None:
-        # Instances that differ show in which order they are.
-        kinds = [[each.kind] for each in _meant(first)][:1] + kinds
+        # Different instances reveal their order.
+        kinds = [[each.kind] for each in _suggested(first)][:1] + kinds
     for each in kinds:
         definitions = tuple(
             f"{text} = {place}.{name}({', '.join(KINDS[one][slot] for one in each)})\n"
@@ -466,8 +469,8 @@ def _instances(kind: type) -> Iterator[TrialArgument]:
         )
 
 
-def _meant(parameter: inspect.Parameter) -> Iterator[TrialArgument]:
-    """The kind that the words of a name mean, else that of its default."""
+def _suggested(parameter: inspect.Parameter) -> Iterator[TrialArgument]:
+    """Yield the kinds that the words of a name suggest, then that of its default."""
     for noun in reversed(words(parameter.name)):
         for kind, nouns in KIND_NOUNS.items():
             if noun in nouns or noun.removesuffix("s") in nouns:
@@ -477,7 +480,7 @@ def _meant(parameter: inspect.Parameter) -> Iterator[TrialArgument]:
             yield TrialArgument(KINDS[kind], kind)
 
 
-# What annotations of common types ask for.
+# The kinds for annotations of common types.
 _PLAIN: Mapping[Any, tuple[str, ...]] = {
     str: ("name",),
     Hashable: ("name",),

@@ -1,11 +1,11 @@
-"""Trials of steps on fresh registries, and of what undoes them.
+"""Trials of steps on fresh registries, and of their undos.
 
-`create` finds how a registry is made; `step` finds the arguments with which a function
-changes the state of the registry, and the call that takes that back.
+`create` finds the text that creates a registry; `step` finds the arguments with which a
+function changes the state of the registry, and the call that undoes the change.
 
-How it works: names give candidates (`draft.py`), parameters give arguments
-(`target.py`), and each combination is tried on fresh registries (`bench.py`) until
-one does all that it should; otherwise the best is kept, and remarked upon.
+Names give candidates (`draft.py`), parameters give arguments (`target.py`), and each
+combination is tried on fresh registries (`sandbox.py`) until one passes all checks;
+otherwise the best one is used, with a remark.
 """
 
 import inspect
@@ -42,20 +42,20 @@ from everyorder.harness.tools.scaffold.target import (
     required,
 )
 
-# Combinations of arguments whose undo is looked for.
+# Number of combinations of arguments whose undo is tried.
 MOST_KEPT = 3
 
 NO_UNDO = "nothing was found that takes this back; undo=None says that it stays"
 INCOMPLETE_UNDO = "its undo does not give back the state before; is it the right one?"
 NEWEST_UNDONE = (
-    "its undo takes back the newest, whichever step that is of; is that meant?"
+    "its undo removes the newest registration of any step; is that intended?"
 )
 
-# The subjects of the trials that make a registry, and that list what it has.
+# The subjects of the trials that create a registry, and that list its members.
 CREATION = "create"
 MEMBERS = "dir(registry)"
 
-# What a decorator that registers is given.
+# The argument of a decorator that registers.
 DECORATED_FUNCTION = TrialArgument(KINDS["function"], "function")
 
 
@@ -71,7 +71,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class StepEffect:
-    """The effect of a step on a fresh registry; `ends` are the undos that it gave."""
+    """The effect of a step on a fresh registry; `ends` are its returned undos."""
 
     changed: bool = False
     second: bool = False
@@ -82,7 +82,7 @@ class StepEffect:
 
 @dataclass(frozen=True, slots=True)
 class WorkingSteps:
-    """Steps that work, one for each slot, and the arguments that they are given."""
+    """Steps that work, one for each slot, and their arguments."""
 
     name: str
     steps: tuple[StepDraft, ...]
@@ -92,13 +92,13 @@ class WorkingSteps:
 
     @property
     def rank(self) -> tuple[bool, bool, bool]:
-        """Better first: what can be undone whole, changes anything, has variants."""
+        """Return a sort key: complete undos, then changes, then several variants."""
         return (not self.restored, not self.changed, len(self.steps) == 1)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateTrial:
-    """The result of a candidate, if any; `is_hung` if no trial of it came back."""
+    """The result of a candidate, if any; `is_hung` if none of its trials returned."""
 
     name: str
     steps: WorkingSteps | None
@@ -106,10 +106,10 @@ class CandidateTrial:
 
 
 def call_text(name: str, arguments: Arguments, slot: int = 0) -> str:
-    """The call as source text."""
-    given = ", ".join(each.text(slot) for each in arguments)
+    """Return the call as source text."""
+    texts = ", ".join(each.text(slot) for each in arguments)
     if name == "__exit__":
-        given = "None, None, None"
+        texts = "None, None, None"
     if arguments and not arguments[0].keyword:
         first = arguments[0].text(slot)
         if name == "__getitem__":
@@ -117,120 +117,127 @@ def call_text(name: str, arguments: Arguments, slot: int = 0) -> str:
         if name == "__contains__":
             return f"{first} in registry"
     if name == "__call__":
-        return f"registry({given})"
-    return f"registry.{name}({given})"
+        return f"registry({texts})"
+    return f"registry.{name}({texts})"
 
 
-def create(target: Target, bench: Sandbox) -> tuple[str, Arguments]:
-    """The text that makes a registry, and the arguments in it.
+def create(target: Target, sandbox: Sandbox) -> tuple[str, Arguments]:
+    """Return the text that creates a registry, and the arguments in it.
 
-    Raises `BadArgument`, and `TrialEnded` where there was no time.
+    Raises:
+        BadArgument: no combination of arguments works.
+        TrialEnded: there was no time.
     """
     if target.kind in ("object", "module"):
         return target.text, ()
     tried, reason = [], "nothing"
     for arguments in combinations(target.value, target.value.__name__, target.module):
-        given = ", ".join(each.text(FOR_CREATE) for each in arguments)
-        text = f"{target.text}({given})"
-        said = bench.run(CREATION, partial(_creation_error, bench, text, arguments))
-        if said == "":
+        texts = ", ".join(each.text(FOR_CREATE) for each in arguments)
+        text = f"{target.text}({texts})"
+        failure = sandbox.run(
+            CREATION, partial(_creation_error, sandbox, text, arguments)
+        )
+        if failure == "":
             return text, arguments
-        tried.append(f"({given})")
-        reason = said or "nothing, it did not come back"
-        if bench.is_given_up(CREATION):
+        tried.append(f"({texts})")
+        reason = failure or "nothing, it did not return"
+        if sandbox.is_given_up(CREATION):
             reason = f"nothing, it {HANG_TEXT}"
             break
-    shown = (*tried[:3], f"and {len(tried) - 3} more") if len(tried) > 3 else tried
+    excerpt = (*tried[:3], f"and {len(tried) - 3} more") if len(tried) > 3 else tried
     raise BadArgument(
-        code="CannotCreate", name=target.name, tried=tuple(shown), reason=reason
+        code="CannotCreate", name=target.name, tried=tuple(excerpt), reason=reason
     )
 
 
-def _creation_error(bench: Sandbox, text: str, arguments: Arguments) -> str:
+def _creation_error(sandbox: Sandbox, text: str, arguments: Arguments) -> str:
     try:
-        names = bench.names(arguments, create=text)
+        names = sandbox.names(arguments, create=text)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "it made None" if names["registry"] is None else ""
 
 
-def candidates(target: Target, bench: Sandbox) -> list[Candidate]:
-    """The functions that may register, by their names, those with an undo first."""
-    registry = bench.names()["registry"]
+def candidates(target: Target, sandbox: Sandbox) -> list[Candidate]:
+    """Return the functions whose names may register, those with an undo first."""
+    registry = sandbox.names()["registry"]
     names, _ = members(registry)
     pairs = {name: inverse_of(name, names) for name in names}
     undos = {undo for undo in pairs.values() if undo is not None}
-    found = []
+    list_of_candidates = []
     for name in names:
         function = getattr(registry, name)
         undo = pairs[name]
-        alone = is_registration(name) or is_scope(name) or _is_manager(function)
-        if undo is None and (name in undos or not alone):
+        registers = is_registration(name) or is_scope(name) or _is_manager(function)
+        if undo is None and (name in undos or not registers):
             continue
-        given = required(getattr(registry, undo)) if undo is not None else []
-        needed = None if given is None else tuple(each.name for each in given)
+        parameters = required(getattr(registry, undo)) if undo is not None else []
+        needed = None if parameters is None else tuple(each.name for each in parameters)
         arguments = combinations(function, name, target.module)
-        found.append(Candidate(name, tuple(arguments), undo, needed))
-    return sorted(found, key=lambda each: each.undo is None)
+        list_of_candidates.append(Candidate(name, tuple(arguments), undo, needed))
+    return sorted(list_of_candidates, key=lambda each: each.undo is None)
 
 
 def _is_manager(function: Any) -> bool:
-    """Whether `contextlib.contextmanager` made it."""
+    """Return True if `contextlib.contextmanager` created the function."""
     inner = inspect.unwrap(function)
     return inner is not function and inspect.isgeneratorfunction(inner)
 
 
-def step(candidate: Candidate, bench: Sandbox) -> CandidateTrial:
-    """The candidate with what works best.
+def step(candidate: Candidate, sandbox: Sandbox) -> CandidateTrial:
+    """Return the candidate with its best steps.
 
-    Raises `TrialEnded` where there was no time to find that out.
+    Raises:
+        TrialEnded: there was no time for the trials.
     """
-    kept: list[tuple[StepEffect, tuple[str, ...], Arguments]] = []
+    effective: list[tuple[StepEffect, tuple[str, ...], Arguments]] = []
     ends = set[bool]()
     for arguments in candidate.arguments:
         texts = tuple(
             call_text(candidate.name, arguments, slot) for slot in range(SLOTS)
         )
-        did = bench.run(candidate.name, partial(_do, bench, texts, arguments))
-        ends.add(did is not None)
-        if did is not None and did.decorates:
+        effect = sandbox.run(candidate.name, partial(_do, sandbox, texts, arguments))
+        ends.add(effect is not None)
+        if effect is not None and effect.decorates:
             texts = tuple(
                 f"{t}({DECORATED_FUNCTION.text(s)})" for s, t in enumerate(texts)
             )
             arguments = (*arguments, DECORATED_FUNCTION)
-            did = bench.run(candidate.name, partial(_do, bench, texts, arguments))
-        if did is not None and not did.raised:
-            kept.append((did, tuple(dict.fromkeys(texts)), arguments))
-        if sum(each.changed and each.second for each, _, _ in kept) == MOST_KEPT:
+            effect = sandbox.run(
+                candidate.name, partial(_do, sandbox, texts, arguments)
+            )
+        if effect is not None and not effect.raised:
+            effective.append((effect, tuple(dict.fromkeys(texts)), arguments))
+        if sum(each.changed and each.second for each, _, _ in effective) == MOST_KEPT:
             break
-    kept.sort(key=lambda each: (not each[0].changed, not each[0].second))
+    effective.sort(key=lambda each: (not each[0].changed, not each[0].second))
     best: WorkingSteps | None = None
-    for did, texts, arguments in kept[:MOST_KEPT]:
-        found = _working_steps(candidate, did, texts, arguments, bench)
-        if best is None or found.rank < best.rank:
-            best = found
+    for effect, texts, arguments in effective[:MOST_KEPT]:
+        steps = _working_steps(candidate, effect, texts, arguments, sandbox)
+        if best is None or steps.rank < best.rank:
+            best = steps
     return CandidateTrial(candidate.name, best, ends == {False})
 
 
-def _do(bench: Sandbox, texts: tuple[str, ...], arguments: Arguments) -> StepEffect:
-    names = bench.names(arguments)
-    before = bench.state(names)
+def _do(sandbox: Sandbox, texts: tuple[str, ...], arguments: Arguments) -> StepEffect:
+    names = sandbox.names(arguments)
+    before = sandbox.state(names)
     try:
         result = evaluate(texts[0], names)
     except Exception as error:
         return StepEffect(raised=f"{type(error).__name__}: {error}")
-    changed = bench.state(names) != before
+    changed = sandbox.state(names) != before
     ends = tuple(_ends(result))
     if not changed and RETURNED in ends and hasattr(result, "__enter__"):
         return StepEffect(changed=True, second=True, ends=ends)
     if not changed and callable(result) and not isinstance(result, type):
-        given = evaluate("lambda *args, **kwargs: None", names)
+        function = evaluate("lambda *args, **kwargs: None", names)
         try:
-            result(given)
+            result(function)
         except Exception:
             decorates = False
         else:
-            decorates = bench.state(names) != before
+            decorates = sandbox.state(names) != before
         if decorates:
             return StepEffect(decorates=True)
     second = False
@@ -245,7 +252,7 @@ def _do(bench: Sandbox, texts: tuple[str, ...], arguments: Arguments) -> StepEff
 
 
 def _ends(result: Any) -> Iterator[Undo]:
-    """The undos of the object that a step returned."""
+    """Yield the undos of the object that a step returned."""
     if result is None or isinstance(result, type | str):
         return
     if callable(result) or hasattr(result, "__enter__"):
@@ -257,20 +264,20 @@ def _ends(result: Any) -> Iterator[Undo]:
 
 def _working_steps(
     candidate: Candidate,
-    did: StepEffect,
+    effect: StepEffect,
     texts: tuple[str, ...],
     arguments: Arguments,
-    bench: Sandbox,
+    sandbox: Sandbox,
 ) -> WorkingSteps:
-    """The steps with the first undo that gives back the state before."""
+    """Return the steps with the first undo that restores the state before."""
     best: tuple[Undo, ...] = (None,) * len(texts)
     remark = NO_UNDO
-    for undos in _undos(candidate, did, len(texts), arguments):
-        trial = partial(_undo_effect, bench, texts, undos, arguments)
-        undone = bench.run(undo_subject(candidate, undos[0]), trial)
+    for undos in _undos(candidate, effect, len(texts), arguments):
+        trial = partial(_undo_effect, sandbox, texts, undos, arguments)
+        undone = sandbox.run(undo_subject(candidate, undos[0]), trial)
         if undone is None or (not undone.restored and not candidate.undo):
             continue  # anything may have a close()
-        if undone.restored and undone.alone:
+        if undone.restored and undone.is_selective:
             best, remark = undos, ""
             break
         if undone.restored and remark != NEWEST_UNDONE:
@@ -279,33 +286,35 @@ def _working_steps(
             best, remark = undos, INCOMPLETE_UNDO
     drafts = tuple(map(StepDraft, texts, best, (remark,) * len(texts)))
     restored = remark in ("", NEWEST_UNDONE)
-    return WorkingSteps(candidate.name, drafts, arguments, restored, did.changed)
+    return WorkingSteps(candidate.name, drafts, arguments, restored, effect.changed)
 
 
 def undo_subject(candidate: Candidate, undo: Undo) -> str:
-    """The function of an undo: of the registry, or of the returned object."""
+    """Return the function of an undo: of the registry, or of the returned object."""
     own = candidate.undo is not None and f"registry.{candidate.undo}(" in str(undo)
     return str(candidate.undo) if own else f"what {candidate.name} returned"
 
 
 def _undos(
-    candidate: Candidate, did: StepEffect, count: int, arguments: Arguments
+    candidate: Candidate, effect: StepEffect, count: int, arguments: Arguments
 ) -> Iterator[tuple[Undo, ...]]:
-    """The possible undos of a step, for each slot."""
+    """Yield the possible undos of a step, for each slot."""
     undo = candidate.undo
     if undo is not None:
-        for given in dict.fromkeys(_undo_arguments(candidate.needed, arguments)):
-            yield tuple(call_text(undo, given, slot) for slot in range(count))
+        for undo_arguments in dict.fromkeys(
+            _undo_arguments(candidate.needed, arguments)
+        ):
+            yield tuple(call_text(undo, undo_arguments, slot) for slot in range(count))
         if candidate.needed is None or len(candidate.needed) < 2:
             yield (f"registry.{undo}(result)",) * count
-    for end in dict.fromkeys(did.ends):
+    for end in dict.fromkeys(effect.ends):
         yield (end,) * count
 
 
 def _undo_arguments(
     needed: tuple[str, ...] | None, arguments: Arguments
 ) -> Iterator[Arguments]:
-    """Which of a step's arguments its undo may want, likeliest first."""
+    """Yield the arguments of a step that its undo may need, likeliest first."""
     by_name = {each.parameter: each for each in arguments}
     if needed and all(name in by_name for name in needed):
         yield tuple(by_name[name] for name in needed)
@@ -321,61 +330,61 @@ def _undo_arguments(
 
 @dataclass(frozen=True, slots=True)
 class UndoEffect:
-    """Whether an undo gives back the state before, and takes back its step alone."""
+    """The checks of an undo: it restores the state, and undoes only its own step."""
 
     restored: bool
-    alone: bool
+    is_selective: bool
 
 
 def _undo_effect(
-    bench: Sandbox,
+    sandbox: Sandbox,
     texts: tuple[str, ...],
     undos: tuple[Undo, ...],
     arguments: Arguments,
 ) -> UndoEffect:
-    """The effect of an undo; raises its exception."""
-    names = bench.names(arguments)
-    before = bench.state(names)
+    """Return the effect of an undo; its exception is not caught."""
+    names = sandbox.names(arguments)
+    before = sandbox.state(names)
     perform_step(StepDraft(texts[0], undos[0]), names)()
-    restored = bench.state(names) == before
+    restored = sandbox.state(names) == before
     if len(texts) == 1 or not restored:
-        return UndoEffect(restored, alone=True)
-    # Some registries tell objects apart by their addresses, some mark what they undid.
-    alone = any(
-        _is_alone(bench, texts, undos, arguments, fresh=fresh)
+        return UndoEffect(restored, is_selective=True)
+    # Some registries compare objects by address, some mark undone objects.
+    is_selective = any(
+        _is_selective(sandbox, texts, undos, arguments, fresh=fresh)
         for fresh in (False, True)
     )
-    return UndoEffect(restored, alone)
+    return UndoEffect(restored, is_selective)
 
 
-def _is_alone(
-    bench: Sandbox,
+def _is_selective(
+    sandbox: Sandbox,
     texts: tuple[str, ...],
     undos: tuple[Undo, ...],
     arguments: Arguments,
     *,
     fresh: bool,
 ) -> bool:
-    """Whether undoing the first of two steps leaves what the second alone makes.
+    """Return True if undoing the first of two steps leaves the second intact.
 
-    The second is undone before both are done, or with `fresh` both are done with
-    other objects.
+    The second is undone before both are done, or with `fresh` both are done with other
+    objects.
     """
-    names = bench.names(arguments)
+    names = sandbox.names(arguments)
     try:
         if not fresh:
             perform_step(StepDraft(texts[0], undos[0]), names)()
         single = perform_step(StepDraft(texts[1], undos[1]), names)
-        expected = bench.state(names)
+        expected = sandbox.state(names)
         if fresh:
-            names = bench.names(arguments)
+            names = sandbox.names(arguments)
         else:
             single()
         end = perform_step(StepDraft(texts[0], undos[0]), names)
-        held = perform_step(StepDraft(texts[1], undos[1]), names)
+        end_second = perform_step(StepDraft(texts[1], undos[1]), names)
         end()
-        alone = bench.state(names) == expected
+        is_equal = sandbox.state(names) == expected
     except Exception:
         return False
-    del single, held  # a context manager that nobody holds ends itself
-    return alone
+    del single, end_second  # a context manager without references ends itself
+    return is_equal

@@ -1,4 +1,4 @@
-"""Checking operators: does one do what its schema and its registrations say?"""
+"""Checking operators against their schema and their registrations."""
 
 from everyorder.runtime.custom.opcheck.checks import CHECKS, opcheck
 

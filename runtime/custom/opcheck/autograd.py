@@ -1,29 +1,30 @@
-"""test_autograd_registration: where inputs require grad, the right gradient comes back.
+"""test_autograd_registration: check that inputs get the right gradients.
 
-What is asked, in this order:
+The check has these steps:
 
-1. Is there a kernel at Autograd, or a composite one?  The operator's table is asked; a
-   registered fallthrough says that there is no gradient on purpose.
-2. If there is none: does the kernel below record a gradient, where nobody looks?
-3. Do outputs require grad?  If none does, nothing may depend on the inputs.
+1. Is there a kernel at Autograd, or a composite one? The operator's table decides; a
+   registered fallthrough declares that there is no gradient on purpose.
+2. If there is none: does the kernel below record a gradient, where it is lost?
+3. Do outputs require grad? If none does, no output may depend on the inputs.
 4. Does running backwards give gradients of the inputs' shapes?
-5. Are they those of finite differences?  Narrow inputs are made float64 and complex128
-   for that; where the operator does not take these, or computes or returns narrow
-   numbers all the same, nothing is compared.
+5. Do they match finite differences? Narrow inputs are converted to float64 and
+   complex128 first; if the operator does not accept these, or computes or returns
+   narrow numbers anyway, nothing is compared.
 
 How it works: the operator is a function of the tensors of a sample that require grad
-(`Points`).  Each is copied to a leaf of its own; what the operator writes to is a clone
-of the leaf, as a leaf must not be written to.  Outputs are the results, and the
-arguments that are written to.
+(`Points`). Each is copied to a separate leaf; a written argument is a clone of the
+leaf, as a leaf must not be written to. Outputs are the results, and the arguments that
+are written to.
 
 Rules:
-- a sample of which nothing requires grad says nothing, nor does one without floating
+- a sample without tensors that require grad is not checked, nor is one without floating
   outputs;
 - every element costs two calls forwards, every element of an output one backwards.
   Past `MOST_CALLS` the sample moves along one fixed direction, of which each tensor has
-  its own part, and outputs are weighed into one number: that takes two calls forwards
-  and one backwards, and a wrong entry still shows, unless others cancel it out;
-- a sample at a kink of the operator is no sample for finite differences.
+  a separate part, and outputs are summed with weights into one number: that needs two
+  calls forwards and one backwards, and a wrong entry is still detected, unless others
+  cancel it out;
+- finite differences are invalid for a sample at a kink of the operator.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,11 +91,11 @@ class Points:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the tensors that require grad."""
+        """Return the names of the tensors that require grad."""
         return tuple(part.label for part in self._points.values())
 
     def leaves(self) -> list[Tensor]:
-        """Fresh leaves that require grad, in the order of `labels`."""
+        """Return fresh leaves that require grad, in the order of `labels`."""
         return [self._leaf(part.tensor) for part in self._points.values()]
 
     def _leaf(self, tensor: Tensor) -> Tensor:
@@ -104,23 +105,23 @@ class Points:
         return leaf.requires_grad_()
 
     def outputs(self, leaves: Sequence[Tensor]) -> list[TensorPart]:
-        """Call with the leaves; the results and what was written, if floating."""
-        given = dict(self._given)
+        """Call with the leaves; return the floating results and written arguments."""
+        replacements = dict(self._given)
         for number, leaf in zip(self._points, leaves, strict=True):
-            given[number] = core.clone(leaf) if number in self._written else leaf
-        values = Copier(given=given).values(self.sample.values)
+            replacements[number] = core.clone(leaf) if number in self._written else leaf
+        values = Copier(given=replacements).values(self.sample.values)
         returned = self.sample.run(values)
-        found = [*self.sample.results(returned)]
-        known = {id(part.tensor) for part in found}
+        parts = [*self.sample.results(returned)]
+        ids = {id(part.tensor) for part in parts}
         for part in self.sample.arguments(values):
-            if self.sample.is_written(part) and id(part.tensor) not in known:
-                known.add(id(part.tensor))
+            if self.sample.is_written(part) and id(part.tensor) not in ids:
+                ids.add(id(part.tensor))
                 label = f"argument `{part.label}`"
-                found.append(TensorPart(part.place, label, part.tensor))
-        return [part for part in found if part.tensor.dtype in DIFFERENTIABLE]
+                parts.append(TensorPart(part.place, label, part.tensor))
+        return [part for part in parts if part.tensor.dtype in DIFFERENTIABLE]
 
     def function(self, *leaves: Tensor) -> tuple[Tensor, ...]:
-        """The outputs as tensors: what `gradcheck` takes."""
+        """Return the outputs as tensors, as `gradcheck` requires."""
         return tuple(part.tensor for part in self.outputs(leaves))
 
 
@@ -129,7 +130,7 @@ def _widest(tensor: Tensor) -> DType:
 
 
 def check_autograd(sample: Sample) -> OpCheckError | None:
-    """The first thing that is wrong with the gradient of the operator."""
+    """Return the first error in the gradient of the operator, or None."""
     points = Points(sample)
     if not points.labels:
         return None
@@ -138,18 +139,18 @@ def check_autograd(sample: Sample) -> OpCheckError | None:
         if registered is None:
             return None
         try:
-            found = _recorded(points) if registered else _unregistered(points)
+            finding = _recorded(points) if registered else _unregistered(points)
         except Exception as error:
-            # If the sample is no call that works, that is raised.
+            # If the sample itself is not a valid call, raise its own error.
             sample.run(Copier().values(sample.values))
             return _missing(points, f"called with them, it raises {_words(error)}")
-        return found or (_compared(points) if registered else None)
+        return finding or (_compared(points) if registered else None)
 
 
-def _missing(points: Points, seen: str) -> OpCheckError:
+def _missing(points: Points, observation: str) -> OpCheckError:
     about = points.sample.about(TEST)
     return OpCheckError(
-        code="AutogradMissing", **about, inputs=points.labels, seen=seen
+        code="AutogradMissing", **about, inputs=points.labels, seen=observation
     )
 
 
@@ -158,27 +159,27 @@ def _words(error: Exception) -> str:
 
 
 def _registered(sample: Sample) -> bool | None:
-    """Whether the operator has a kernel for gradients; None: it is a constant."""
+    """Return True if the operator has a gradient kernel; None if it is a constant."""
     parts = sample.arguments(sample.values)
     device = next(p.tensor for p in parts if p.tensor._requires_grad).device
     key = autograd_key_of(key_of_device(device.type).backend)
     assert key.slot is not None, "every autograd key of a backend has a slot"
-    found = sample.handle.entry.table.slot(key.slot)
-    if not isinstance(found.token, Implementation) or found.kernel is None:
+    slot = sample.handle.entry.table.slot(key.slot)
+    if not isinstance(slot.token, Implementation) or slot.kernel is None:
         return False
-    return None if found.kernel.function is None else True
+    return None if slot.kernel.function is None else True
 
 
 def _unregistered(points: Points) -> OpCheckError | None:
-    """What to say of an operator without a kernel at Autograd."""
+    """Return the finding for an operator without a kernel at Autograd."""
     leaves = points.leaves()
     with exclude_keys(AUTOGRAD_KEYS):
         outputs = points.outputs(leaves)
     about = points.sample.about(TEST)
-    known = {id(leaf) for leaf in leaves}
+    leaf_ids = {id(leaf) for leaf in leaves}
     for part in outputs:
-        made = part.label.startswith("result") and id(part.tensor) not in known
-        if made and part.tensor._requires_grad:
+        is_new = part.label.startswith("result") and id(part.tensor) not in leaf_ids
+        if is_new and part.tensor._requires_grad:
             key = key_of_device(part.tensor.device.type).name
             return OpCheckError(
                 code="AutogradAtBackend", **about, key=key, result=part.label
@@ -189,7 +190,7 @@ def _unregistered(points: Points) -> OpCheckError | None:
 
 
 def _recorded(points: Points) -> OpCheckError | None:
-    """Whether outputs require grad, and gradients come back of the right shape."""
+    """Return the finding if outputs do not require grad or gradients do not fit."""
     leaves = points.leaves()
     outputs = points.outputs(leaves)
     about = points.sample.about(TEST)
@@ -201,18 +202,18 @@ def _recorded(points: Points) -> OpCheckError | None:
         return _missing(points, f"the registered kernel records nothing of {names}")
     try:
         grad(roots, leaves, [core.ones_like(r) for r in roots], allow_unused=True)
-    except Exception as error:  # whatever it is, it is the finding
+    except Exception as error:  # any error is the finding
         if code_of(error) == "NotImplementedFormula":
             operator = error.operator  # type: ignore[attr-defined]  # by its code
-            seen = f"run backwards, `{operator}` says that it has no formula"
-            return _missing(points, seen)
+            observation = f"run backwards, `{operator}` says that it has no formula"
+            return _missing(points, observation)
         at: dict[str, Any] = {"kind": code_of(error), "text": first_paragraph(error)}
         return OpCheckError(code="BackwardRaised", **about, inputs=points.labels, **at)
     return None
 
 
 def _depends(points: Points) -> bool:
-    """Whether outputs without a gradient surely change with the inputs."""
+    """Return True if outputs without a gradient surely change with the inputs."""
     wide = Points(points.sample, wide=True)
     try:
         compare_slopes(wide, wide.leaves())
@@ -224,7 +225,7 @@ def _depends(points: Points) -> bool:
 
 
 def _compared(points: Points) -> OpCheckError | None:
-    """Compare with finite differences, where these are fine enough."""
+    """Compare with finite differences, where these are accurate enough."""
     leaves = points.leaves()
     narrow = any(not is_wide(leaf) for leaf in leaves)
     try:
@@ -252,37 +253,37 @@ def _compared(points: Points) -> OpCheckError | None:
             analytical=error.analytical,
             numerical=error.numerical,
         )
-    except Exception:  # whatever it says of dtypes that the sample does not have
+    except Exception:  # the operator may not support the wide dtypes
         if narrow:
             return None
         raise
     return None
 
 
-# At 10 us to 1 ms a call, that is a few seconds at most.
+# With 10 us to 1 ms per call, this is a few seconds at most.
 MOST_CALLS = 2000
 
 WIDE = ("float64", "complex128")
 
-# A relative step that float64 sees and float32 does not, and what float16 may be off.
+# A relative step that float64 resolves and float32 does not, and the error of float16.
 FINE, COARSE = 1e-9, 1e-2
 
 
 def is_wide(tensor: Tensor) -> bool:
-    """Whether a tensor is of a dtype that finite differences can tell of."""
+    """Return True if the tensor's dtype is accurate enough for finite differences."""
     return tensor.dtype.name in WIDE
 
 
 def computes_wide(wide: Points, narrow: Points) -> bool:
-    """Whether an operator does with `wide` numbers what it does with `narrow` ones.
+    """Return True if an operator computes the same with `wide` and `narrow` numbers.
 
-    Not if it computes in narrow ones all the same: then a fine step changes nothing;
-    nor if it does something else for another dtype.
+    Return False if it computes in narrow numbers anyway: then a fine step does not
+    change the result; or if its results differ for another dtype.
     """
     leaves = wide.leaves()
     moved = [core.mul(core.detach(leaf), 1 + FINE).requires_grad_() for leaf in leaves]
-    at, beside = wide.function(*leaves), wide.function(*moved)
-    if all(core.equal(*pair) for pair in zip(at, beside, strict=True)):
+    at, nearby = wide.function(*leaves), wide.function(*moved)
+    if all(core.equal(*pair) for pair in zip(at, nearby, strict=True)):
         return False
     there = narrow.function(*narrow.leaves())
     return all(
@@ -298,7 +299,7 @@ def computes_wide(wide: Points, narrow: Points) -> bool:
 
 
 def is_large(points: Points, leaves: Sequence[Tensor]) -> bool:
-    """Whether comparing every element would take more than `MOST_CALLS`."""
+    """Return True if comparing every element would need more than `MOST_CALLS`."""
     outputs = [part.tensor for part in points.outputs(leaves)]
     return sum(each.numel() for each in [*leaves, *outputs]) > MOST_CALLS
 
@@ -306,10 +307,14 @@ def is_large(points: Points, leaves: Sequence[Tensor]) -> bool:
 def compare_slopes(points: Points, leaves: Sequence[Tensor]) -> None:
     """Compare gradients at `leaves` with finite differences.
 
-    Raises `GradcheckFailed`, and `AutogradMisuse` where they say nothing.
+    Raises:
+        GradcheckFailed: a gradient differs.
+        AutogradMisuse: the inputs cannot be checked.
     """
     if not all(map(is_wide, leaves)):
-        raise gradcheck_misuse("finite differences of narrow numbers say nothing")
+        raise gradcheck_misuse(
+            "finite differences of narrow numbers are too inaccurate"
+        )
     sample = points.sample
     atol = ATOL if sample.atol is None else sample.atol
     rtol = RTOL if sample.rtol is None else sample.rtol
@@ -321,7 +326,7 @@ def compare_slopes(points: Points, leaves: Sequence[Tensor]) -> None:
 
 
 def _along(points: Points, leaves: Sequence[Tensor]) -> Callable[..., Any]:
-    """The weighed outputs as a function of how far each leaf has moved."""
+    """Return the weighted outputs as a function of the step of each leaf."""
 
     def function(*steps: Tensor) -> tuple[Tensor, ...]:
         moved = [

@@ -1,30 +1,30 @@
-"""opcheck: whether an operator does what its schema and its registrations say.
+"""opcheck: compare an operator with its schema and its registrations.
 
-| name                        | what it compares                                     |
+| name                        | compares                                             |
 |-----------------------------|------------------------------------------------------|
 | test_schema                 | writes and sharing with the annotations              |
 | test_autograd_registration  | gradients with finite differences                    |
 | test_faketensor             | the kernel at Meta with the real one                 |
 | test_functionalization      | a call in place with one on clones                   |
 
-How it works: the sample is bound once; every check plays it on copies of its own, so
-that the caller's tensors stay as they are.  A check returns its first finding.  A new
-one is a function from a `Sample` to a finding or None, with a name of its own, and a
-row of `CHECKS`.
+How it works: the sample is bound once; every check runs it on separate copies, so that
+the caller's tensors do not change. A check returns its first finding. A new check is a
+function from a `Sample` to a finding or None, with a name and a row of `CHECKS`.
 
-The check of the schema is here.  Its finding has the schema line that would be true of
-what the call was seen to do.  Rules:
-- annotations are taken at their word, whatever the alias-analysis kind: autograd and
-  versions go by them;
-- a declared write may happen, a declared alias may come about; a written argument that
-  is a result must, and so must an alias in one call at least of the sample and its
-  variants (contiguous, of other dtypes, sizes as they are);
+The check of the schema is in this module. Its finding contains the schema line that
+would describe the observed effects.
+
+Rules:
+- annotations are taken literally, whatever the alias-analysis kind: autograd and
+  versions depend on them;
+- a declared write or alias is optional; but a written argument that is a result is
+  required, and so is an alias in at least one call of the sample and its variants
+  (contiguous, of other dtypes, with sizes unchanged);
 - a result may share memory with an argument that is not annotated for it, if that one
   shares memory with an argument that is;
 - an operator with the tag `maybe_aliasing_or_mutating` may do both;
-- in the line that would be true, an argument keeps the set that it has; one that needs
-  a set gets the first letter that the schema does not use.  What is not at fault keeps
-  its annotation.
+- in the corrected line, an argument keeps its set; one that needs a set gets the first
+  letter that the schema does not use. Correct annotations do not change.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,12 +62,12 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 TEST = "test_schema"
 
-# Says that nothing is declared of what is written and shared.
+# The tag that declares that writes and sharing are not annotated.
 UNDECLARED = "maybe_aliasing_or_mutating"
 
 
 def check_schema(sample: Sample) -> OpCheckError | None:
-    """The first disagreement of a call with its schema."""
+    """Return the first disagreement of a call with its schema."""
     trial = SampleCall(sample, Copier().values(sample.values))
     if UNDECLARED in sample.tags:
         return None
@@ -75,14 +75,16 @@ def check_schema(sample: Sample) -> OpCheckError | None:
     faults = [*_undeclared_aliases(trial)]
     pairs = [*_pairs(trial)]
     arguments = sample.schema.arguments
-    known = {c.part.place for c in changes if c.aspect != "beyond"}
-    seen = Seen(written={place for place in known if place < len(arguments)})
+    changed_places = {c.part.place for c in changes if c.aspect != "beyond"}
+    effects = Seen(
+        written={place for place in changed_places if place < len(arguments)}
+    )
     for result, part, _ in faults:
-        seen.shares.setdefault(result.place, set()).add(part.place)
+        effects.shares.setdefault(result.place, set()).add(part.place)
     for one, other, _ in pairs:
-        if one.place not in seen.shares and other.place not in seen.shares:
-            seen.pairs.add((one.place, other.place))
-    about, right = sample.about(TEST), corrected(sample.schema, seen)
+        if one.place not in effects.shares and other.place not in effects.shares:
+            effects.pairs.add((one.place, other.place))
+    about, right = sample.about(TEST), corrected(sample.schema, effects)
     if changes:
         first = changes[0]
         return OpCheckError(
@@ -114,7 +116,7 @@ def check_schema(sample: Sample) -> OpCheckError | None:
 
 
 def _declared(sample: Sample, result: int) -> tuple[str, ...]:
-    """The arguments that a result may share memory with."""
+    """Return the arguments that a result may share memory with."""
     schema = sample.schema
     returned = schema.returns[result]
     return tuple(a.name for a in schema.arguments if may_share(a, returned))
@@ -123,7 +125,7 @@ def _declared(sample: Sample, result: int) -> tuple[str, ...]:
 def _may(sample: Sample, argument: TensorPart, result: TensorPart) -> bool:
     schema = sample.schema
     if result.place >= len(schema.returns):
-        return True  # the surplus of a schema that returns `...` says nothing
+        return True  # `...` in a schema does not restrict the surplus results
     if argument.place >= len(schema.arguments):
         return WILDCARD in schema.returns[result.place].sets_after
     return may_share(schema.arguments[argument.place], schema.returns[result.place])
@@ -133,11 +135,11 @@ def _undeclared_aliases(
     trial: SampleCall,
 ) -> Iterator[tuple[TensorPart, TensorPart, str]]:
     for result in trial.results:
-        found = [(p, shared(result.tensor, p.tensor)) for p in trial.parts]
-        sharing = [(part, how) for part, how in found if how]
+        overlaps = [(p, shared(result.tensor, p.tensor)) for p in trial.parts]
+        sharing = [(part, how) for part, how in overlaps if how]
         if any(_may(trial.sample, part, result) for part, _ in sharing):
             continue
-        # The argument that it is, before those on the same storage.
+        # First the argument that it is, then those on the same storage.
         sharing.sort(key=lambda pair: pair[0].tensor is not result.tensor)
         for part, how in sharing[:1]:
             words = "it is the argument itself" if part.tensor is result.tensor else how
@@ -145,7 +147,7 @@ def _undeclared_aliases(
 
 
 def _pairs(trial: SampleCall) -> Iterator[tuple[TensorPart, TensorPart, str]]:
-    """Results that share memory, and may not."""
+    """Yield results that share memory although the schema does not allow it."""
     returns = trial.sample.schema.returns
     for number, one in enumerate(trial.results):
         for other in trial.results[:number]:
@@ -176,8 +178,8 @@ def _alias_not_seen(sample: Sample, trial: SampleCall) -> OpCheckError | None:
 
 
 def _unseen(trial: SampleCall) -> list[int]:
-    """The results that are annotated, and share memory with no argument."""
-    found: dict[int, bool] = {}
+    """Return the annotated results that do not share memory with an argument."""
+    shared_by_place: dict[int, bool] = {}
     for result in trial.results:
         if result.place >= len(trial.sample.schema.returns):
             continue
@@ -186,12 +188,14 @@ def _unseen(trial: SampleCall) -> list[int]:
         if not sets or WILDCARD in sets or not fitting or not result.tensor.numel():
             continue
         shares = any(shared(result.tensor, part.tensor) for part in fitting)
-        found[result.place] = found.get(result.place, False) or shares
-    return [number for number, shares in found.items() if not shares]
+        shared_by_place[result.place] = (
+            shared_by_place.get(result.place, False) or shares
+        )
+    return [number for number, shares in shared_by_place.items() if not shares]
 
 
 def _variants(sample: Sample) -> Iterator[SampleCall]:
-    """Calls that leave an operator the fewest reasons to copy."""
+    """Yield calls whose arguments make a copy least likely."""
     plain = _relaid(sample, sample.values, None)
     yield from _tried(sample, plain)
     yield from _tried(sample, _sized(sample, plain))
@@ -202,22 +206,22 @@ def _variants(sample: Sample) -> Iterator[SampleCall]:
 def _tried(sample: Sample, values: Sequence[Any]) -> Iterator[SampleCall]:
     try:
         yield SampleCall(sample, Copier().values(values))
-    except Exception:  # a variant need not be a call that works
+    except Exception:  # a variant need not be a valid call
         return
 
 
 def _relaid(sample: Sample, values: Sequence[Any], dtype: DType | None) -> list[Any]:
-    """The values with every tensor contiguous, on its own, and of the dtype."""
-    given: dict[int, Tensor] = {}
+    """Return the values with every tensor contiguous, separate, and of the dtype."""
+    replacements: dict[int, Tensor] = {}
     for part in sample.arguments(values):
         plain = Copier().tensor(part.tensor)
-        made = core._to_copy(core.contiguous(plain), dtype=dtype or plain.dtype)
-        given[id(part.tensor)] = made
-    return Copier(given=given).values(values)
+        copy = core._to_copy(core.contiguous(plain), dtype=dtype or plain.dtype)
+        replacements[id(part.tensor)] = copy
+    return Copier(given=replacements).values(values)
 
 
 def _sized(sample: Sample, values: Sequence[Any]) -> list[Any]:
-    """The values with every list of sizes that of the first tensor."""
+    """Return the values with every list of sizes equal to the first tensor's shape."""
     parts = sample.arguments(values)
     shape = [*parts[0].tensor.shape] if parts else []
     sized = [*values]
@@ -229,10 +233,10 @@ def _sized(sample: Sample, values: Sequence[Any]) -> list[Any]:
 
 @dataclass(slots=True)
 class Seen:
-    """The effects of a call: written arguments, and shared memory.
+    """The observed effects of a call: written arguments, and shared memory.
 
-    `shares` maps results at fault to the arguments that they share memory with,
-    `pairs` are results that share memory, `unshared` results that share none.
+    `shares` maps wrong results to the arguments that they share memory with, `pairs`
+    are results that share memory, `unshared` results that do not share memory.
     """
 
     written: set[int] = field(default_factory=set)
@@ -242,21 +246,21 @@ class Seen:
 
 
 def may_share(one: Argument, other: Argument) -> bool:
-    """Whether two annotated values may share memory after a call."""
+    """Return True if two annotated values may share memory after a call."""
     left, right = one.sets_after, other.sets_after
     return bool(left & right) or WILDCARD in left or WILDCARD in right
 
 
 def corrected(schema: Schema, seen: Seen) -> str:
-    """The line of `schema` with the annotations that fit what was seen.
+    """Return the line of `schema` with the annotations that fit the observed effects.
 
-    Empty where it is the same line: nothing that was seen can be declared.
+    Return "" if the line does not change: the effects cannot be declared.
     """
-    wanted = seen.written.union(*seen.shares.values())
+    annotated_places = seen.written.union(*seen.shares.values())
     free = _free_letters(schema)
     arguments = [*schema.arguments]
     letters: dict[int, str] = {}
-    for place in sorted(wanted):
+    for place in sorted(annotated_places):
         if place >= len(arguments):
             continue  # the surplus of a schema with `...` has no annotation
         argument = arguments[place]
@@ -283,7 +287,7 @@ def corrected(schema: Schema, seen: Seen) -> str:
 
 
 def _free_letters(schema: Schema) -> Iterator[str]:
-    """Names of sets that the schema does not use, shortest first."""
+    """Yield names of sets that the schema does not use, shortest first."""
     values = (*schema.arguments, *schema.returns)
     used = frozenset[str]().union(*(v.sets_before | v.sets_after for v in values))
     names = chain(ascii_lowercase, (f"a{number}" for number in count()))
@@ -298,7 +302,9 @@ def _annotated(value: Argument, names: tuple[str, ...], write: bool) -> Argument
 def _forget_unused(
     schema: Schema, arguments: list[Argument], returns: list[Argument]
 ) -> None:
-    """Take the sets that no result is in any more off arguments that only had them."""
+    """Remove sets that no longer belong to a result from arguments that only had
+    them.
+    """
     before = frozenset[str]().union(*(each.sets_after for each in schema.returns))
     lost = before.difference(*(each.sets_after for each in returns))
     for place, argument in enumerate(arguments):
@@ -315,7 +321,7 @@ CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {
     fake.FUNCTIONAL: fake.check_functional,
 }
 
-# What torch calls checks that these have no name of -> the one that stands for them.
+# Torch's names of checks that have another name here -> the name here.
 ELSEWHERE: Mapping[str, str] = {
     "test_aot_dispatch_dynamic": fake.FUNCTIONAL,
     "test_aot_dispatch_static": fake.FUNCTIONAL,
@@ -334,25 +340,26 @@ def opcheck(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> Report:
-    """Check an operator at one sample; `SUCCESS` or the first finding for each check.
+    """Check an operator at one sample; return `SUCCESS` or a finding for each check.
 
     Args:
         op: a handle of any dispatcher, the name of an operator, `ops.ns.name` with one
-            overload, or what `custom_op` returned.
-        args, kwargs: a call that works; tensors that require grad are differentiated,
+            overload, or the result of `custom_op`.
+        args, kwargs: a valid call; tensors that require grad are differentiated,
             and compared with finite differences, in float64 and complex128.
-        test_utils: which checks, see the table of the module.
-        raise_exception: raise the first finding, instead of reporting it.
-        rtol, atol: how far results of clones, and gradients, may be apart; both or
-            neither; by default what suits the dtypes.
+        test_utils: the names of the checks, see the table of the module.
+        raise_exception: raise the first finding, instead of returning it.
+        rtol, atol: the tolerances for results of clones, and for gradients; both or
+            neither; the default depends on the dtypes.
 
     Raises:
         OpCheckError: a finding.
         DefinitionRefused: `op` is not one operator; there is no such check, one
-            tolerance without the other, `args` is no sequence, `kwargs` no mapping, or
-            a tensor has a handler of its own.
+            tolerance is missing, `args` is not a sequence, `kwargs` not a mapping, or
+            a tensor has a handler.
         CallError: the arguments do not fit the schema.
-        and whatever the operator raises for the sample.
+
+    Exceptions of the operator for the sample propagate.
     """
     if (rtol is None) != (atol is None):
         raise DefinitionRefused(
@@ -375,34 +382,38 @@ def opcheck(
     sample = _sample(handle, tuple(args), kwargs or {}, rtol, atol)
     report: Report = {}
     for name in names:
-        found = CHECKS[name](sample)
-        if found is not None and raise_exception:
-            raise found
-        report[name] = "SUCCESS" if found is None else found
+        finding = CHECKS[name](sample)
+        if finding is not None and raise_exception:
+            raise finding
+        report[name] = "SUCCESS" if finding is None else finding
     return report
 
 
 def _near(name: str) -> tuple[str, ...]:
-    """The checks that may have been meant."""
+    """Return the checks with the most similar names."""
     if name in ELSEWHERE:
         return (ELSEWHERE[name],)
     return nearest(name, list(CHECKS)) or tuple(CHECKS)
 
 
 def _check_call(args: object, kwargs: object) -> None:
-    """Whether arguments are given as such, not one of them by itself."""
+    """Check that `args` and `kwargs` are collections of arguments.
+
+    Raises:
+        DefinitionRefused: one of them is a single argument.
+    """
     if isinstance(args, str | bytes) or not isinstance(args, Sequence):
         raise DefinitionRefused(
             code="OpCheckMisuse",
             asked=f"`args`, {describe_value(args)},",
-            fault="is no sequence of arguments",
+            fault="is not a sequence of arguments",
             fits="a tuple or a list, as in opcheck(op, (x,))",
         )
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise DefinitionRefused(
             code="OpCheckMisuse",
             asked=f"`kwargs`, {describe_value(kwargs)},",
-            fault="is no mapping of arguments",
+            fault="is not a mapping of arguments",
             fits='a dict, as in opcheck(op, (x,), {"dim": 0})',
         )
 
@@ -422,7 +433,7 @@ def _sample(
             raise DefinitionRefused(
                 code="OpCheckMisuse",
                 asked=f"argument `{part.label}`, a {type(part.tensor).__name__},",
-                fault="has a handler of its own",
+                fault="has a handler",
                 fits="a plain tensor",
             )
     return sample

@@ -1,29 +1,30 @@
 """test_faketensor and test_functionalization: calls on meta, and calls on clones.
 
-The first: without elements, an operator makes what it makes with them.  The sample is
-called once as it is and once with every tensor on meta, then again with other sizes, as
-far as the operator takes them, to tell a rule from a number.  Dimensions of one size
-are taken for one and the same unknown, as tracers do, and grow together, by one; what
-is added repeats the last elements, so that indices stay in range.
+The first checks that an operator computes the same shapes without elements as with
+them. It calls the sample once unchanged and once with every tensor on meta, then again
+with other sizes, if the operator accepts them, to distinguish a rule from a constant.
+Equal sizes count as one unknown, as in tracers, and grow together, by one; the added
+part repeats the last elements, so that indices stay in range.
 
-- A device among the arguments becomes meta; of a call with neither tensor nor device
-  nothing can be said.
-- Strides are compared where they matter: where there are elements, and more than one in
-  the dimension; offsets where a result shares the memory of an argument.
-- An operator whose tag says that results depend on elements is not checked; a size that
+- A device among the arguments becomes meta; a call with neither tensor nor device is
+  not checked.
+- Strides are compared where they have an effect: if there are elements, and more than
+  one in the dimension; offsets where a result shares the memory of an argument.
+- An operator with a tag for results that depend on elements is not checked; a size that
   depends on elements (`get_ctx`) is that of the real result.
-- Sizes 0 and 1 stay what they are.  A grown tensor has the order of the original's
-  strides, and repeats what that repeats; where different tensors share a storage
-  nothing is grown, as they could not share one afterwards.
+- Sizes 0 and 1 do not change. A grown tensor has the order of the original's strides,
+  and repeats the same dimensions; if different tensors share a storage, nothing grows,
+  as they could not share one afterwards.
 
-The second: an operator may be run on clones of what it writes to, as functionalization
-does.  Each argument is cloned, on a storage of its own; the operator runs on the
-clones; what it declares as written is copied back.  That must leave the same results
-and the same arguments as the call in place.
+The second checks that an operator can run on clones of its written arguments, as
+functionalization does. Each argument is cloned, on a separate storage; the operator
+runs on the clones; the arguments declared as written are copied back. The results and
+arguments must equal those of the call in place.
 
-- An operator that gives two answers to one question, or says so by the tag
-  `nondeterministic_bitwise`, is not asked.
-- Values are compared as `assert_close` does, by the tolerances given or the dtype's.
+- An operator whose results differ between two equal calls, or that has the tag
+  `nondeterministic_bitwise`, is not checked.
+- Values are compared as by `assert_close`, with the tolerances of the caller or of the
+  dtype.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,29 +60,29 @@ from everyorder.runtime.testing import NotAlike, NotClose, assert_close
 
 TEST = "test_faketensor"
 
-# Say that no fake kernel can know the results.
+# Tags of operators whose results a fake kernel cannot compute.
 DEPENDENT = frozenset({"data_dependent_output", "dynamic_output_shape"})
 
 
 def check_fake(sample: Sample) -> OpCheckError | None:
-    """The first disagreement of the fake kernel with the real one."""
+    """Return the first disagreement of the fake kernel with the real one."""
     if DEPENDENT & {*sample.tags}:
         return None
-    found = _compared(sample, sample.values, "the sample")
-    if found is not None:
-        return found
+    finding = _compared(sample, sample.values, "the sample")
+    if finding is not None:
+        return finding
     for words, values in grown_samples(sample):
         try:
-            found = _compared(sample, values, words)
-        except Exception:  # noqa: S112  # other sizes need not be a call that works
+            finding = _compared(sample, values, words)
+        except Exception:  # noqa: S112  # a call with other sizes may be invalid
             continue
-        if found is not None:
-            return found
+        if finding is not None:
+            return finding
     return None
 
 
 def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError | None:
-    """Raises what the real kernel raises."""
+    """Compare the fake kernel with the real one; raise the errors of the real one."""
     real = SampleCall(sample, Copier().values(values))
     on_meta = _faked(sample, values)
     if on_meta is None:
@@ -92,12 +93,12 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
         with dynamic_sizes(DynamicSizes()) as drawn:
             fake = SampleCall(sample, on_meta)
         if drawn.bounds:
-            known = _known(real, fake, drawn)
+            sizes = _real_sizes(real, fake, drawn)
             repeated = _faked(sample, values)
             assert repeated is not None, "it was not before"
-            with dynamic_sizes(DynamicSizes(known)):
+            with dynamic_sizes(DynamicSizes(sizes)):
                 fake = SampleCall(sample, repeated)
-            for size, (least, most) in zip(known, drawn.bounds, strict=True):
+            for size, (least, most) in zip(sizes, drawn.bounds, strict=True):
                 if not least <= size <= most and difference is None:
                     bounds = f"{least} to {most}"
                     difference = "new_dynamic_size", "size", str(size), bounds
@@ -123,41 +124,43 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
     )
 
 
-def _known(real: SampleCall, fake: SampleCall, drawn: DynamicSizes) -> tuple[int, ...]:
-    """The sizes that real results have where the fake ones have those drawn."""
-    found: dict[int, int] = {}
+def _real_sizes(
+    real: SampleCall, fake: SampleCall, drawn: DynamicSizes
+) -> tuple[int, ...]:
+    """Return the sizes of real results where the fake results have drawn sizes."""
+    sizes: dict[int, int] = {}
     for one, other in zip(real.results, fake.results, strict=False):
         for size, mark in zip(one.tensor.shape, other.tensor.shape, strict=False):
-            found.setdefault(mark, size)
+            sizes.setdefault(mark, size)
     least = [low for low, _ in drawn.bounds]
     return tuple(
-        [found.get(mark, low) for mark, low in zip(drawn.known, least, strict=False)]
+        [sizes.get(mark, low) for mark, low in zip(drawn.known, least, strict=False)]
     )
 
 
 def _faked(sample: Sample, values: Sequence[Any]) -> list[Any] | None:
-    """The values without elements; None where nothing would be on meta."""
-    made = Copier(meta=True).values(values)
+    """Return the values without elements; None if no value would be on meta."""
+    copies = Copier(meta=True).values(values)
     tensors = bool(sample.arguments(values))
     placed = False
     for place, argument in enumerate(sample.schema.arguments):
         is_device = unwrap_optional(argument.type) == DeviceType
-        if is_device and (made[place] is not None or not tensors):
-            made[place], placed = META, True
-    return made if tensors or placed else None
+        if is_device and (copies[place] is not None or not tensors):
+            copies[place], placed = META, True
+    return copies if tensors or placed else None
 
 
 def _raised(about: dict[str, Any], error: Exception, words: str) -> OpCheckError:
     cause: BaseException | None = error
     while cause is not None:
-        asked = ""
+        request = ""
         if isinstance(cause, NoData):
-            asked = f"it asks for {cause.asked}"
+            request = f"it asks for {cause.asked}"
             if cause.code == "NoDataToRead":
-                asked = f"`{cause.operator}` {cause.asked}"
-        if asked:
+                request = f"`{cause.operator}` {cause.asked}"
+        if request:
             return OpCheckError(
-                code="FakeReadsElements", **about, asked=asked, sample=words
+                code="FakeReadsElements", **about, asked=request, sample=words
             )
         if (isinstance(cause, MissingFake) and cause.code == "MissingFake") or (
             isinstance(cause, MissingKernel) and cause.key == "Meta"
@@ -174,7 +177,7 @@ Difference = tuple[str, str, str, str]
 
 
 def _difference(real: SampleCall, fake: SampleCall) -> Difference | None:
-    """Where the two differ, in what, and both sides."""
+    """Return the first difference: where, in which aspect, and both sides."""
     count, of_fake = len(real.returned), len(fake.returned)
     if count != of_fake:
         return "all results", "length", str(count), str(of_fake)
@@ -189,9 +192,9 @@ def _difference(real: SampleCall, fake: SampleCall) -> Difference | None:
 def _pairs(
     sample: Sample, behind: str, one: "Outcome", other: "Outcome"
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The results of two calls, and then the arguments, in pairs with their names.
+    """Yield the results of two calls, and then the arguments, in pairs with names.
 
-    Lists of one length are looked into; `behind` stands after the name of an argument.
+    Lists of equal length are compared by element; `behind` follows an argument's name.
     """
     labels = sample.result_labels(len(one[0]))
     yield from _inner_pairs(labels, one[0], other[0])
@@ -213,7 +216,9 @@ def _inner_pairs(
 
 
 def _unlike(one: Any, other: Any) -> tuple[str, str, str] | None:
-    """In what two values differ, and both; the strides where they matter."""
+    """Return the aspect in which two values differ, and both; strides where
+    relevant.
+    """
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         for aspect, left, right in (
             ("dtype", one.dtype, other.dtype),
@@ -231,7 +236,7 @@ def _unlike(one: Any, other: Any) -> tuple[str, str, str] | None:
 
 
 def _strides(tensor: Tensor) -> tuple[int, ...]:
-    """The strides, 0 where a stride makes no difference."""
+    """Return the strides, with 0 for a stride that has no effect."""
     if not tensor.numel():
         return (0,) * tensor.ndim
     pairs = zip(tensor.shape, tensor.strides, strict=True)
@@ -239,7 +244,7 @@ def _strides(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _shared_otherwise(real: SampleCall, fake: SampleCall) -> Difference | None:
-    """Whether results share memory with other arguments, or at another place."""
+    """Return the difference if results share other memory, or at another offset."""
     for one, other in zip(real.results, fake.results, strict=True):
         with_real, with_fake = _sharing(one, real), _sharing(other, fake)
         if with_real != with_fake:
@@ -265,7 +270,7 @@ Ints = tuple[int, ...]
 
 
 def grown_samples(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
-    """Samples with other sizes, and what was done to them."""
+    """Yield samples with other sizes, and a description of each change."""
     tensors = {id(p.tensor): p.tensor for p in sample.arguments(sample.values)}
     storages = {id(ensure_place(tensor)[0]) for tensor in tensors.values()}
     on_meta = any(tensor.is_meta for tensor in tensors.values())
@@ -273,9 +278,9 @@ def grown_samples(sample: Sample) -> Iterator[tuple[str, list[Any]]]:
         return
     sizes = sorted({size for t in tensors.values() for size in t.shape if size > 1})
     for size in sizes:
-        made = {at: _grown(each, size) for at, each in tensors.items()}
+        replacements = {at: _grown(each, size) for at, each in tensors.items()}
         words = f"the sample with size {size} grown to {size + 1}"
-        yield words, Copier(given=made).values(sample.values)
+        yield words, Copier(given=replacements).values(sample.values)
 
 
 def _grown(tensor: Tensor, size: int) -> Tensor:
@@ -290,13 +295,13 @@ def _grown(tensor: Tensor, size: int) -> Tensor:
     host = view_of(buffer, shape, strides, 0)
     array_of(host)[...] = np.pad(values, grows, mode="edge") if grows else values
     device = tensor.device
-    held = memory_of(device.type).from_numpy(array_of(buffer), device.index)
-    storage = Storage(held, device, tensor.dtype, buffer.numel())
+    memory = memory_of(device.type).from_numpy(array_of(buffer), device.index)
+    storage = Storage(memory, device, tensor.dtype, buffer.numel())
     return place_on(storage, shape, strides, 0, None, tensor.key_bits)
 
 
 def _grown_strides(tensor: Tensor, shape: Ints) -> Ints:
-    """Dense strides in the order of the tensor's own; zeros stay."""
+    """Return dense strides in the order of the tensor's strides; zeros stay."""
     old = tensor.strides
     order = sorted(range(len(old)), key=lambda dim: (-old[dim], dim))
     strides, step = [0] * len(old), 1
@@ -311,7 +316,7 @@ FUNCTIONAL = "test_functionalization"
 
 
 def check_functional(sample: Sample) -> OpCheckError | None:
-    """The first difference between a call in place and one on clones."""
+    """Return the first difference between a call in place and one on clones."""
     if "nondeterministic_bitwise" in sample.tags or not sample.arguments(sample.values):
         return None
     values, again, clones = (
@@ -326,31 +331,34 @@ def check_functional(sample: Sample) -> OpCheckError | None:
     try:
         returned = sample.run(clones)
     except Exception as error:  # whatever it is, it is the finding
-        seen = f"on clones it raised {code_of(error)}: {first_paragraph(error)}"
-        difference = "its outcome", seen
+        observation = f"on clones it raised {code_of(error)}: {first_paragraph(error)}"
+        difference = "its outcome", observation
     else:
         returned = _copied_back(sample, originals, clones, returned)
         outcome = returned, sample.arguments(originals)
         difference = _first_difference(sample, in_place, outcome)
     if difference is None:
         return None
-    where, seen = difference
+    where, observation = difference
     return OpCheckError(
-        code="FunctionalDiffers", **sample.about(FUNCTIONAL), where=where, seen=seen
+        code="FunctionalDiffers",
+        **sample.about(FUNCTIONAL),
+        where=where,
+        seen=observation,
     )
 
 
 def _copied_back(
     sample: Sample, originals: list[Any], clones: list[Any], results: list[Any]
 ) -> list[Any]:
-    """Write what was written back; the results, with the originals among them."""
-    given: dict[int, Tensor] = {}
+    """Copy the written arguments back; return the results with the originals."""
+    replacements: dict[int, Tensor] = {}
     pairs = zip(sample.arguments(originals), sample.arguments(clones), strict=True)
     for original, clone in pairs:
-        given[id(clone.tensor)] = original.tensor
+        replacements[id(clone.tensor)] = original.tensor
         if sample.is_written(clone):
             _write(original, clone)
-    return [_replaced(value, given) for value in results]
+    return [_replaced(value, replacements) for value in results]
 
 
 def _write(original: TensorPart, clone: TensorPart) -> None:
@@ -358,14 +366,14 @@ def _write(original: TensorPart, clone: TensorPart) -> None:
     if facts_of(one) == facts_of(other):
         core.copy_(one, other)
         return
-    # Of a resized or transposed argument the place moves too.
+    # The place of a resized or transposed argument changes too.
     set_source(one, other)
 
 
-def _replaced(value: Any, given: dict[int, Tensor]) -> Any:
+def _replaced(value: Any, replacements: dict[int, Tensor]) -> Any:
     if isinstance(value, (list, tuple)):
-        return [_replaced(each, given) for each in value]
-    return given.get(id(value), value)
+        return [_replaced(each, replacements) for each in value]
+    return replacements.get(id(value), value)
 
 
 # The results of a call, and its arguments after it.
@@ -376,14 +384,14 @@ def _first_difference(
     sample: Sample, one: Outcome, other: Outcome
 ) -> tuple[str, str] | None:
     for label, left, right in _pairs(sample, "", one, other):
-        seen = _value_difference(sample, left, right)
-        if seen:
-            return label, seen
+        difference = _value_difference(sample, left, right)
+        if difference:
+            return label, difference
     return None
 
 
 def _value_difference(sample: Sample, one: Any, other: Any) -> str:
-    """How two values differ; empty if they do not."""
+    """Return the difference of two values in words; empty if they are equal."""
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return f"{len(other)} values, in place {len(one)}"
     if isinstance(one, Tensor) and isinstance(other, Tensor):

@@ -1,20 +1,20 @@
-"""Samples and trials: one call of an operator, made again and again, on copies.
+"""Samples and trials: repeated calls of an operator, on copies of one call's values.
 
-A `Sample` is the call that `opcheck` is given; a `SampleCall` is one run of it, with a
+A `Sample` is the call that `opcheck` checks; a `SampleCall` is one run of it, with a
 picture of its arguments before and after.
 
 Rules:
-- the caller's own values are read and never handed to the operator: it gets copies.  A
-  copy of a tensor has the shape, the strides, the offset and the keys of the original,
-  on a copy of its whole storage; tensors that share a storage share its copy, and no
-  copy requires grad.  What nobody can change (numbers, texts, dtypes) is passed on;
-- a call leaves the default generator where it found it, so that all calls draw the
-  same numbers;
-- elements are compared by their bytes, so that a NaN equals itself and no other; a
-  storage is looked at as a whole, so that nothing written beside a view is missed;
-- a byte that is shown by an argument which is declared as written is excused, whatever
-  other arguments show it;
-- whether two tensors share memory is decided as for every call of a custom operator
+- the caller's own values are only read: the operator is called with copies. A copy of a
+  tensor has the shape, the strides, the offset and the keys of the original, on a copy
+  of its whole storage; tensors that share a storage share its copy, and copies do not
+  require grad. Immutable values (numbers, texts, dtypes) are passed on;
+- a call restores the state of the default generator, so that all calls draw the same
+  numbers;
+- elements are compared by their bytes, so that a NaN equals only itself; a storage is
+  compared as a whole, so that writes outside of a view are detected;
+- a byte in an argument that is declared as written may change, no matter which other
+  arguments contain it;
+- the test for shared memory is the same as for every call of a custom operator
   (`runtime.custom.kernel`).
 """
 
@@ -44,15 +44,15 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 META = Device("meta")
 _META_BIT = DispatchKey.Meta.bits & BACKEND_BITS
-# Values that nobody can change.
+# Immutable values.
 _LASTING = (type(None), bool, int, float, complex, str, DType, Device)
 
 
 class Copier:
-    """Copies values; what it copies together stays together.
+    """A copier of values that preserves sharing between them.
 
-    `apart` gives each tensor a storage of its own; `meta` copies no elements; `given`
-    are tensors that stand for others, by the identity of these.
+    `apart` gives each tensor a separate storage; `meta` does not copy elements; `given`
+    are replacements for tensors, by the `id` of these.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Copier:
         self._storages: dict[int, Storage] = {}
 
     def values(self, values: Sequence[Any]) -> list[Any]:
-        """Copies of the values, in a new list."""
+        """Return copies of the values, in a new list."""
         return [self.value(each) for each in values]
 
     def value(self, value: Any) -> Any:
-        """A copy of one value."""
+        """Return a copy of one value."""
         if isinstance(value, Tensor):
             return self.tensor(value)
         if isinstance(value, _LASTING):
@@ -86,45 +86,47 @@ class Copier:
         return deepcopy(value)
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """A copy of a tensor."""
-        made = self._tensors.get(id(tensor))
-        if made is None:
+        """Return a copy of a tensor."""
+        copy = self._tensors.get(id(tensor))
+        if copy is None:
             storage, offset, strides = ensure_place(tensor)
             layout = tensor.shape, strides, offset, tensor.dtype
             bits = tensor.key_bits
             if self._meta:
                 bits = _on_meta(bits, tensor.device)
-            made = place_on(self._storage(storage), *layout, bits)
+            copy = place_on(self._storage(storage), *layout, bits)
             if not self._meta:
-                made.number = tensor.number
-            self._tensors[id(tensor)] = made
-        return made
+                copy.number = tensor.number
+            self._tensors[id(tensor)] = copy
+        return copy
 
     def _storage(self, storage: Storage) -> Storage:
-        made = self._storages.get(id(storage))
-        if made is None or self._apart:
+        copy = self._storages.get(id(storage))
+        if copy is None or self._apart:
             if self._meta:
-                made = Storage(None, META, storage.dtype, storage.count)
+                copy = Storage(None, META, storage.dtype, storage.count)
             else:
-                made = storage.copy()
-            self._storages[id(storage)] = made
-        return made
+                copy = storage.copy()
+            self._storages[id(storage)] = copy
+        return copy
 
 
 def _on_meta(bits: int, device: Device) -> int:
-    """The keys of a tensor, had it no elements."""
+    """Return the keys of a tensor as if it were on meta."""
     if bits == keys_of(device.type).bits:
         return keys_of("meta").bits
     return bits & ~BACKEND_BITS | _META_BIT
 
 
 def first_paragraph(error: Exception) -> str:
-    """The text of an error up to the first empty line, on one line."""
+    """Return the text of an error up to the first empty line, on one line."""
     return " ".join(str(error).partition("\n\n")[0].split())
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two results that are no tensors are equal; objects are by their type."""
+    """Return True if two results that are not tensors are equal; objects by their
+    type.
+    """
     if isinstance(one, float) and isinstance(other, float) and one != one:
         return other != other
     if type(one) in BY_VALUE or type(other) in BY_VALUE:
@@ -134,7 +136,7 @@ def equal(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TensorPart:
-    """A tensor among values: whose value it is (by number), and its name."""
+    """A tensor among values: its position, and its name."""
 
     place: int
     label: str
@@ -154,13 +156,13 @@ class Sample:
     atol: float | None = None
 
     def about(self, test: str) -> dict[str, Any]:
-        """The fields of a finding that say what was checked."""
+        """Return the fields of a finding that describe the checked call."""
         operator = str(self.schema.name)
         schema = str(self.schema)
         return {"test": test, "operator": operator, "call": self.call, "schema": schema}
 
     def run(self, values: Sequence[Any]) -> list[Any]:
-        """Call the operator; raises whatever it raises."""
+        """Call the operator; its exceptions propagate."""
         state = default_generator.get_state()
         try:
             return self.handle.call_boxed(values)
@@ -168,17 +170,17 @@ class Sample:
             default_generator.set_state(state)
 
     def arguments(self, values: Sequence[Any]) -> tuple[TensorPart, ...]:
-        """The tensors among the arguments."""
+        """Return the tensors among the arguments."""
         names = [argument.name for argument in self.schema.arguments]
         surplus = [f"value {place}" for place in range(len(names), len(values))]
         return parts_of([*names, *surplus], values)
 
     def results(self, values: Sequence[Any]) -> tuple[TensorPart, ...]:
-        """The tensors among the results."""
+        """Return the tensors among the results."""
         return parts_of(self.result_labels(len(values)), values)
 
     def result_labels(self, count: int) -> list[str]:
-        """The names of so many results in findings."""
+        """Return the names of `count` results in findings."""
         names = [each.name for each in self.schema.returns]
         names += [""] * (count - len(names))
         return [
@@ -187,13 +189,15 @@ class Sample:
         ]
 
     def is_written(self, part: TensorPart) -> bool:
-        """Whether the schema declares that the argument is written to."""
+        """Return True if the schema declares that the argument is written to."""
         arguments = self.schema.arguments
         return part.place < len(arguments) and arguments[part.place].is_write
 
 
 def parts_of(labels: Sequence[str], values: Sequence[Any]) -> tuple[TensorPart, ...]:
-    """The tensors among values, inside of containers too; `labels` may be more."""
+    """Return the tensors among values, also inside containers; `labels` may be
+    longer.
+    """
     pairs = zip(labels, values, strict=False)
     return tuple(
         TensorPart(place, name, tensor)
@@ -206,7 +210,7 @@ Bounds = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
 def shared(one: Tensor, other: Tensor) -> str:
-    """How two tensors share memory, in words; empty if they do not."""
+    """Return how two tensors share memory, in words; empty if they do not."""
     if not shares(one, other):
         return ""
     if one is other:
@@ -216,23 +220,23 @@ def shared(one: Tensor, other: Tensor) -> str:
 
 
 def bytes_of(storage: Storage) -> Bytes | None:
-    """A copy of the bytes of a storage; None on `meta`."""
+    """Return a copy of the bytes of a storage; None on `meta`."""
     elements = storage.numpy()
     return None if elements is None else elements.view(np.uint8).copy()
 
 
 def shown_bytes(tensor: Tensor, layout: Bounds, size: int) -> np.ndarray[Any, Any]:
-    """Which of `size` bytes of its storage a tensor of that layout shows."""
-    shown = np.zeros(size, np.bool_)
+    """Return a mask of the `size` bytes of its storage that the tensor occupies."""
+    mask = np.zeros(size, np.bool_)
     shape, strides, offset = layout
     width = itemsize(tensor.dtype)
     steps = (*(stride * width for stride in strides), 1)
     if tensor.numel():
-        np.ndarray((*shape, width), np.bool_, shown, offset * width, steps)[...] = True
-    return shown
+        np.ndarray((*shape, width), np.bool_, mask, offset * width, steps)[...] = True
+    return mask
 
 
-# What a tensor says of itself, in the order in which a change is reported.
+# The properties of a tensor, in the order in which a change is reported.
 ASPECTS = ("dtype", "device", "shape", "strides", "offset", "requires_grad", "keys")
 facts_of = attrgetter(*ASPECTS[:-1], "keyset")
 
@@ -248,13 +252,13 @@ class Picture:
 
     @property
     def layout(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        """Shape, strides and offset."""
+        """Return shape, strides and offset."""
         return self.facts[2], self.facts[3], self.facts[4]
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentChange:
-    """A change of an argument: what of it, and how."""
+    """A change of an argument: the aspect, and a description."""
 
     part: TensorPart
     aspect: str
@@ -262,7 +266,7 @@ class ArgumentChange:
 
 
 class SampleCall:
-    """A call that has been made; `values` are copies, and belong to it."""
+    """A finished call; `values` are copies, and belong to it."""
 
     def __init__(self, sample: Sample, values: Sequence[Any]) -> None:
         self.sample = sample
@@ -274,13 +278,13 @@ class SampleCall:
         self.results = sample.results(self.returned)
 
     def undeclared(self) -> Iterator[ArgumentChange]:
-        """Changes of arguments that the schema does not declare as written."""
+        """Yield changes of arguments that the schema does not declare as written."""
         written = [p for p in self._before if self.sample.is_written(p.part)]
         excused = {id(each.storage) for each in written}
-        seen: set[int] = set()
+        storage_ids: set[int] = set()
         for picture in self._before:
-            if id(picture.storage) not in seen:
-                seen.add(id(picture.storage))
+            if id(picture.storage) not in storage_ids:
+                storage_ids.add(id(picture.storage))
                 yield from self._written(picture.storage)
         for picture in self._before:
             if self.sample.is_written(picture.part):
@@ -292,22 +296,22 @@ class SampleCall:
                 yield ArgumentChange(picture.part, "version", seen_text)
 
     def _written(self, storage: Storage) -> Iterator[ArgumentChange]:
-        """Undeclared changes of the bytes of one storage."""
+        """Yield undeclared changes of the bytes of one storage."""
         before, after = self._held[id(storage)], bytes_of(storage)
         if before is None or after is None:
             return
-        # Nobody shrinks a storage; one without elements may have grown.
+        # Storages never shrink; one without elements may have grown.
         changed = before != after[: before.size]
         if not changed.any():
             return
         on_it = [each for each in self._before if each.storage is storage]
-        shown = [shown_bytes(p.part.tensor, p.layout, before.size) for p in on_it]
-        for picture, mask in zip(on_it, shown, strict=True):
+        masks = [shown_bytes(p.part.tensor, p.layout, before.size) for p in on_it]
+        for picture, mask in zip(on_it, masks, strict=True):
             if self.sample.is_written(picture.part):
                 changed &= ~mask
         if not changed.any():
             return
-        for picture, mask in zip(on_it, shown, strict=True):
+        for picture, mask in zip(on_it, masks, strict=True):
             if (changed & mask).any():
                 yield ArgumentChange(
                     picture.part, "elements", _difference(picture, before, after)
@@ -324,7 +328,7 @@ def _picture(part: TensorPart) -> Picture:
 
 
 def _changed(picture: Picture) -> Iterator[ArgumentChange]:
-    """The first change of what a tensor says of itself."""
+    """Yield the first change of a tensor's properties."""
     tensor = picture.part.tensor
     now = facts_of(tensor)
     for aspect, before, after in zip(ASPECTS, picture.facts, now, strict=True):
@@ -338,7 +342,7 @@ def _changed(picture: Picture) -> Iterator[ArgumentChange]:
 
 
 def _difference(picture: Picture, before: Bytes, after: Bytes) -> str:
-    """The first element that changed, and how many did."""
+    """Return the first element that changed, and the number of changed elements."""
     dtype, layout = picture.part.tensor.dtype, picture.layout
     one, other = strided(before, dtype, *layout), strided(after, dtype, *layout)
     width = one.dtype.itemsize

@@ -1,1 +1,1 @@
-"""Compiling of kernels, and the cache of their machine code."""
+"""Compilation of kernels, and the cache of their machine code."""

@@ -1,11 +1,11 @@
-"""Machine code on disk: one file for each compiled kernel, found by its content.
+"""Machine code on disk: one file for each compiled kernel, named by its content.
 
-Numba's own cache asks for the file and time of the outermost function only, so it
-misses edits of what that function calls, shares entries between option sets, and
-follows the user's settings.  Here the folder is named by everything about the compiler
-that machine code depends on, and the file by the kernel, its types and its content,
-down to the last function that it calls (`runtime.kernels.compile.jit.digest`); a change
-of any of them is another name.
+Numba's own cache checks the file and time of the outermost function only.  So it misses
+edits of the functions that this calls, shares entries between option sets, and follows
+the user's settings.  Here the name of the folder covers all properties of the compiler
+that machine code depends on, and the name of the file covers the kernel, its types and
+its content, down to the last function that it calls
+(`runtime.kernels.compile.jit.digest`); a change of any of them changes the name.
 
 Rules:
 - folder = root / `kernels-` and the digest of the modules that drive the compiler
@@ -13,17 +13,18 @@ Rules:
   and of code-changing settings; an edit of one kernel leaves the files of all others
   valid;
 - root = `EVERYORDER_CACHE_DIR`, or the platform's folder for caches, or a private
-  folder under the temporary one; if none will do nothing is kept, silently;
-- what is read is executed: root, folder and file must be ours, no links, and closed to
-  the writing of others; the root must not lie where others could exchange it (see
-  `is_private` and `is_safe_parent`), and of a file the one that was opened is asked;
-- a file begins with the SHA-256 of the rest and is written whole under another name,
-  then renamed: processes may share a folder, a damaged file is compiled anew;
-- a folder that nobody has used for 30 days is removed when a new one is made; only one
-  of ours, told by its name and by the file `MARKER` in it.
+  folder in the temporary one; if none is usable, nothing is stored, silently;
+- the content of a file is executed: root, folder and file must belong to this user,
+  must not be links, and must not be writable by others; other users must not be able to
+  replace the root (see `is_private` and `is_safe_parent`); the file is checked after it
+  is opened, through its descriptor;
+- a file starts with the SHA-256 of the rest, and is written completely under another
+  name, then renamed: processes may share a folder, and a damaged file is recompiled;
+- creating a folder removes those that were unused for 30 days, if their name and the
+  file `MARKER` in them identify them as created by this module.
 
-One file holds one signature of one function, so the faults that need a folder for each
-process (an index that two processes write) cannot arise.
+One file holds one signature of one function, so the faults that require a folder for
+each process (an index that two processes write) cannot occur.
 """
 
 import hashlib
@@ -39,26 +40,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-# Compiled kernels of a version that nobody runs any more: a month covers a branch
-# that was left and taken up again.
+# Folders of versions that are no longer used; a month covers a branch that was set
+# aside and resumed.
 UNUSED_DAYS = 30
 
-# What decides how a body is compiled, beside the body itself.
+# The modules that determine how a body is compiled, apart from the body itself.
 MACHINERY = ("compile/cache.py", "compile/jit.py", "math/primitive.py")
 
 # SHA-256, shortened to 128 bits for names of folders.
 DIGEST_LENGTH = 32
 
-# What our folders are called, and the file that says that they are ours.
+# The names of the cache folders, and the file that marks them as created here.
 PREFIX = "kernels-"
 MARKER = "made-by-everyorder"
 
-# A link is not followed, and a pipe not waited for, where the system can refuse to.
+# Do not follow a link, and do not wait for a pipe, if the system supports it.
 CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def roots() -> Iterator[Path]:
-    """The folders that may hold the cache, in order of preference."""
+    """Yield the folders that may hold the cache, in order of preference."""
     named = os.environ.get("EVERYORDER_CACHE_DIR")
     if named:
         yield Path(named)
@@ -77,7 +78,7 @@ def roots() -> Iterator[Path]:
 
 
 def digest_of(sources: Iterable[Path], facts: tuple[object, ...]) -> str:
-    """The digest of the files, and of the facts."""
+    """Return the digest of the files and of the facts."""
     total = hashlib.sha256(repr(facts).encode())
     for file in sources:
         total.update(f"\0{file.name}\0".encode())
@@ -86,7 +87,7 @@ def digest_of(sources: Iterable[Path], facts: tuple[object, ...]) -> str:
 
 
 def build_facts() -> tuple[object, ...]:
-    """Versions, processor and settings that decide what the compiler makes."""
+    """Return the versions, processor and settings that affect the compiled code."""
     import llvmlite  # type: ignore[import-untyped]  # ships no types
     import numba
     import numpy as np
@@ -100,38 +101,38 @@ def build_facts() -> tuple[object, ...]:
     )
 
 
-def is_private(found: os.stat_result) -> bool:
-    """Whether it is ours, and nobody else may write to it.
+def is_private(status: os.stat_result) -> bool:
+    """Return True if the file belongs to this user, and others cannot write to it.
 
-    True where the system knows no owners: there the user's folders are private.
+    True on systems without owners: there, the user's folders are private.
     """
     if not hasattr(os, "geteuid"):
         return True
-    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
-def is_safe_parent(found: os.stat_result) -> bool:
-    """Whether nobody else can exchange a folder of ours that lies in this one.
+def is_safe_parent(status: os.stat_result) -> bool:
+    """Return True if other users cannot replace a folder of this user in this parent.
 
-    True of a folder of ours or of the system's that not everybody may write to, and of
-    one in which everybody may exchange only what is their own, as in `/tmp`.
+    True for a parent of this user or of the system that is not writable by everyone,
+    and for a parent in which users can replace only their own files, as in `/tmp`.
     """
-    if not hasattr(os, "geteuid") or found.st_mode & stat.S_ISVTX:
+    if not hasattr(os, "geteuid") or status.st_mode & stat.S_ISVTX:
         return True
-    return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o002
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o002
 
 
 def private_folder(path: Path) -> bool:
-    """Make the folder if there is none; whether it is one, and private."""
+    """Create the folder if there is none; return True if it is a private folder."""
     path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
-    return stat.S_ISDIR(found.st_mode) and is_private(found)
+    status = path.lstat()
+    return stat.S_ISDIR(status.st_mode) and is_private(status)
 
 
 def usable_folder(root: Path, digest: str) -> Path | None:
-    """The folder of this digest below the root, made if it must be.
+    """Return the folder of this digest below the root; create it if it is missing.
 
-    None if it cannot be written, or if somebody else could put files into it: they are
+    None if it is not writable, or if other users could put files into it: the files are
     executed.
     """
     try:
@@ -159,7 +160,7 @@ def usable_folder(root: Path, digest: str) -> Path | None:
 
 
 def prune(root: Path, keep: str) -> None:
-    """Remove our other folders that were not used for `UNUSED_DAYS`."""
+    """Remove the other cache folders that were unused for `UNUSED_DAYS`."""
     oldest = time.time() - UNUSED_DAYS * 86_400
     for folder in root.iterdir():
         prefix, digest = folder.name[: len(PREFIX)], folder.name[len(PREFIX) :]
@@ -168,32 +169,32 @@ def prune(root: Path, keep: str) -> None:
         if len(digest) != DIGEST_LENGTH or folder.name == keep:
             continue
         try:
-            found = folder.lstat()
+            status = folder.lstat()
             marked = stat.S_ISREG((folder / MARKER).lstat().st_mode)
         except OSError:
-            continue  # not ours, or another process was faster
-        if marked and stat.S_ISDIR(found.st_mode) and found.st_mtime < oldest:
+            continue  # another owner, or another process was faster
+        if marked and stat.S_ISDIR(status.st_mode) and status.st_mtime < oldest:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache
 def folder() -> Path | None:
-    """Where this process keeps machine code; None if it cannot be kept."""
+    """Return the folder for machine code of this process, or None if unavailable."""
     here = Path(__file__).parents[1]
     digest = digest_of((here / name for name in MACHINERY), build_facts())
-    found = (usable_folder(root, digest) for root in roots())
-    return next((path for path in found if path is not None), None)
+    candidates = (usable_folder(root, digest) for root in roots())
+    return next((path for path in candidates if path is not None), None)
 
 
 class KernelFile:
-    """The machine code of one kernel on disk; what Numba's dispatcher calls a cache."""
+    """The machine code of one kernel on disk, with the interface of Numba's caches."""
 
     def __init__(self, folder: Path | None, name: str) -> None:
         self.cache_path = str(folder)
         self._file = None if folder is None else folder / f"{name}.bin"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function in the file; None if there is none to be believed."""
+        """Return the compiled function in the file; None without a valid one."""
         from numba.core import compiler
 
         content = self._read()
@@ -201,18 +202,18 @@ class KernelFile:
             return None
         import pickle
 
-        # The context registers what loaded code may refer to only when it is asked.
+        # Loaded code may refer to symbols that the context registers only on refresh.
         target_context.refresh()
         untyped: Any = compiler
         try:
-            # Ours, and nobody else's to write: `_read` asked the file that it opened.
+            # Not writable by others: `_read` checked the file that it opened.
             parts = pickle.loads(content)  # noqa: S301  # own file, digest compared
             return untyped.CompileResult._rebuild(target_context, *parts)
-        except Exception:  # whole, but of another build: compiled anew
+        except Exception:  # complete, but of another build: recompile
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled function; does nothing where nothing can be written."""
+        """Store a compiled function; do nothing if the folder is not writable."""
         from numba.core import serialize
 
         if self._file is None:
@@ -229,13 +230,13 @@ class KernelFile:
         except OSError:
             return
         finally:
-            # Gone if it was renamed; or else nobody would ever look for it.
+            # The file is missing after a rename; after an error it would remain unused.
             if part is not None:
                 with suppress(OSError):
                     os.unlink(part.name)
 
     def flush(self) -> None:
-        """Forget what is on disk; part of what Numba expects of a cache."""
+        """Remove the stored function; required by Numba's interface."""
         if self._file is not None:
             self._file.unlink(missing_ok=True)
 
@@ -244,8 +245,8 @@ class KernelFile:
             return None
         try:
             with open(self._file, "rb", opener=_carefully) as file:
-                found = os.fstat(file.fileno())
-                if not (stat.S_ISREG(found.st_mode) and is_private(found)):
+                status = os.fstat(file.fileno())
+                if not (stat.S_ISREG(status.st_mode) and is_private(status)):
                     return None
                 stored = file.read()
         except OSError:

@@ -1,23 +1,23 @@
-"""The one way to compile for the CPU: a family of kernels from one body.
+"""Compilation for the CPU: a family of kernels from one body.
 
 A body is an ordinary Python function over one-dimensional arrays in C order and
 numbers; it calls plain functions, which are compiled with it.  `family["float32"]` is
-the compiled entry point for that element type, made at its first use and taken from
-disk where it is known.
+the compiled entry point for that element type, compiled at its first use, or loaded
+from disk if it is stored there.
 
 Rules:
 - one function object, one signature and one option set for each compiled kernel, under
-  a name that holds the digest of its content: Numba's registry and our cache
-  (`runtime.kernels.compile.cache`) cannot mix two of them up;
-- the entry is the bare entry point: it does not look at the types of what it is given,
-  so exactly the declared types must be passed (a mask is an array of `np.bool_`);
-- kernels release the interpreter lock, and division by zero gives what NumPy gives;
-- bodies slice first and index from zero: `for i in range(lo, hi)` with `a[i]` has to
-  look out for negative indices and is not vectorised;
-- under `NUMBA_DISABLE_JIT=1` the entry is the body itself, NumPy's warnings silenced.
+  a name that contains the digest of its content: Numba's registry and the cache
+  (`runtime.kernels.compile.cache`) cannot confuse two of them;
+- the entry is the bare entry point: it does not check the types of its arguments, so
+  exactly the declared types must be passed (a mask is an array of `np.bool_`);
+- kernels release the interpreter lock, and division by zero has NumPy's result;
+- bodies slice first and index from zero: `for i in range(lo, hi)` with `a[i]` must
+  handle negative indices and is not vectorised;
+- under `NUMBA_DISABLE_JIT=1` the entry is the body itself, with NumPy's warnings off.
 
-How it works: `lowered` gives every plain function that a body names its counterpart:
-an LLVM intrinsic for a primitive, an overload for a choice by width (see
+`lowered` maps every plain function that a body names to its counterpart: an LLVM
+intrinsic for a primitive, an overload for a choice by width (see
 `runtime.kernels.math.primitive`), otherwise the function compiled and inlined.
 """
 
@@ -33,21 +33,24 @@ from everyorder.runtime.kernels.math.primitive import CHOICES, PRIMITIVES
 
 Entry = Callable[..., Any]
 
-# What reassociation of sums needs and no more: infinities and NaN keep their meaning.
+# The flags that reassociation of sums needs, and no others: infinities and NaN keep
+# their meaning.
 REASSOCIATE = frozenset(("reassoc", "contract", "nsz"))
 
-# A function that bodies call; without the wrappers for Python it compiles faster.
+# Options of a function that bodies call; without the wrappers for Python it compiles
+# faster.
 INLINED: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
-    # Said, or else it has the flags of whichever body was compiled with it first.
+    # Explicit; otherwise the function has the flags of the body that was compiled with
+    # it first.
     "fastmath": False,
     "forceinline": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
 
-# dtype name -> the name of Numba where they differ.
+# dtype name -> Numba's name, if they differ.
 NUMBA_NAMES = {"bool": "boolean"}
 
 _LOCK = waited_for()
@@ -55,11 +58,11 @@ _LOWERED: dict[Any, Any] = {}
 
 
 class Family(dict[Any, Entry]):
-    """Kernels of one body, by dtype name (or by a pair of them): compiled when asked.
+    """Kernels of one body, by dtype name (or by a pair of them), compiled on demand.
 
     `signature` is Numba's text with `T` (and `U`) for the dtypes, such as
-    `"void(T[::1], T[::1], int64)"`.  `fastmath` allows sums to be reassociated;
-    leave it to blocks whose error is bounded otherwise.
+    `"void(T[::1], T[::1], int64)"`.  `fastmath` permits reassociation of sums; set it
+    only for blocks whose error is bounded otherwise.
     """
 
     __slots__ = ("body", "fastmath", "name", "signature")
@@ -111,41 +114,41 @@ def _quiet(body: Entry) -> Entry:
 
 
 def digest(content: Any) -> str:
-    """Eighty bits of the SHA-256 of code, with all that it names, and of constants."""
+    """Return 80 bits of the SHA-256 of code, its references, and constants."""
     total = hashlib.sha256()
     for part in _parts(content, set()):
         total.update(part.encode() + b"\0")
     return total.hexdigest()[:20]
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[str]:
-    """The content of a value as texts; each function once."""
+def _parts(value: Any, visited: set[int]) -> Iterator[str]:
+    """Yield the content of a value as texts; each function once."""
     if isinstance(value, FunctionType):
-        if id(value) not in seen:
-            seen.add(id(value))
-            yield from _parts(value.__code__, seen)
-            yield from _parts((value.__defaults__, *_named(value).values()), seen)
-            yield from _parts(CHOICES.get(value), seen)
+        if id(value) not in visited:
+            visited.add(id(value))
+            yield from _parts(value.__code__, visited)
+            yield from _parts((value.__defaults__, *_named(value).values()), visited)
+            yield from _parts(CHOICES.get(value), visited)
     elif isinstance(value, CodeType):
         yield f"{value.co_code!r} {value.co_names} {value.co_varnames}"
-        yield from _parts(value.co_consts, seen)
+        yield from _parts(value.co_consts, visited)
     elif isinstance(value, tuple):
         yield f"({len(value)}"
         for item in value:
-            yield from _parts(item, seen)
+            yield from _parts(item, visited)
     elif hasattr(value, "py_func"):
         # A function that Numba compiled by itself.
-        yield from _parts(value.py_func, seen)
+        yield from _parts(value.py_func, visited)
     else:
-        # Of a long array `repr` shows the ends only.
+        # `repr` abbreviates a long array.
         is_array = hasattr(value, "tobytes") and not isinstance(value, type)
-        shown = value.tobytes() if is_array else None
+        raw = value.tobytes() if is_array else None
         named = getattr(value, "__name__", None)
-        yield f"{type(value).__name__} {named or repr(value)} {shown!r}"
+        yield f"{type(value).__name__} {named or repr(value)} {raw!r}"
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
-    """The names that code takes from the module; not those of attributes."""
+    """Yield the module-level names that code uses, without attributes."""
     from dis import get_instructions
 
     for step in get_instructions(code):
@@ -157,42 +160,42 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 
 def _named(function: FunctionType) -> dict[str, Any]:
-    """The globals and outer variables that a function names, with their values."""
+    """Return the values of the globals and outer variables that a function names."""
     scope = function.__globals__
     names = sorted(set(_names_in(function.__code__)))
-    found = {name: scope[name] for name in names if name in scope}
+    values = {name: scope[name] for name in names if name in scope}
     cells: Iterable[CellType] = function.__closure__ or ()
     outer = zip(function.__code__.co_freevars, cells, strict=True)
-    return found | {name: cell.cell_contents for name, cell in outer}
+    return values | {name: cell.cell_contents for name, cell in outer}
 
 
 def _rebuilt(function: Any, name: str) -> FunctionType:
-    """The function under another name, over what the compiler knows by now."""
+    """Return the function under another name, over the lowered values of its names."""
     scope = dict(function.__globals__)
-    for known, value in _named(function).items():
-        if known not in function.__code__.co_freevars:
-            scope[known] = lowered(value)
+    for referenced, value in _named(function).items():
+        if referenced not in function.__code__.co_freevars:
+            scope[referenced] = lowered(value)
     cells = tuple(
         CellType(lowered(cell.cell_contents)) for cell in function.__closure__ or ()
     )
-    made = FunctionType(function.__code__, scope, name, function.__defaults__, cells)
-    made.__qualname__ = name
-    made.__module__ = __name__  # loading from disk imports it
-    return made
+    rebuilt = FunctionType(function.__code__, scope, name, function.__defaults__, cells)
+    rebuilt.__qualname__ = name
+    rebuilt.__module__ = __name__  # loading from disk imports it
+    return rebuilt
 
 
 def lowered(value: Any) -> Any:
-    """What the compiler is to see in the place of a value that a body names."""
+    """Return the compiler's counterpart of a value that a body names."""
     if isinstance(value, ModuleType) or not isinstance(value, FunctionType):
         return value
     if value not in _LOWERED:
         if value in PRIMITIVES:
-            made = _instruction(value.__name__, PRIMITIVES[value])
+            counterpart = _instruction(value.__name__, PRIMITIVES[value])
         elif value in CHOICES:
-            made = _overloaded(value.__name__, *CHOICES[value])
+            counterpart = _overloaded(value.__name__, *CHOICES[value])
         else:
-            made = _inlined(value)
-        _LOWERED[value] = made
+            counterpart = _inlined(value)
+        _LOWERED[value] = counterpart
     return _LOWERED[value]
 
 
@@ -204,7 +207,7 @@ def _inlined(function: FunctionType) -> Any:
 
 
 def _overloaded(name: str, narrow: Any, wide: Any) -> Any:
-    """A name that Numba resolves by the type of its one argument."""
+    """Return a name that Numba resolves by the type of its one argument."""
     from numba import extending, types
 
     def stub(x: Any) -> Any:
@@ -214,7 +217,7 @@ def _overloaded(name: str, narrow: Any, wide: Any) -> Any:
         chosen = narrow if x == types.float32 else wide
         return _rebuilt(chosen, f"{name}_{digest(chosen)}")
 
-    # Numba compares annotations, and a rebuilt function has none.
+    # Numba compares annotations, and a rebuilt function lacks them.
     choose.__annotations__.clear()
     untyped: Any = extending
     untyped.overload(stub, jit_options=INLINED)(choose)
@@ -222,7 +225,7 @@ def _overloaded(name: str, narrow: Any, wide: Any) -> Any:
 
 
 def _instruction(name: str, intrinsic: str | None) -> Any:
-    """A primitive as Numba's intrinsic: one LLVM instruction."""
+    """Return a primitive as Numba's intrinsic: one LLVM instruction."""
     from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
     from numba import extending, types
 

@@ -1,24 +1,24 @@
-"""Along one axis: running sums, the places of extremes; places of what is not zero.
+"""Kernels along one axis: running sums and indices of extremes; indices of nonzeros.
 
-Kernels along an axis see (outer, length, inner), row-major; what lies otherwise is
-copied first.  With `inner == 1` the axis is innermost and a kernel works row by row;
-otherwise it works on tiles of columns, `inner` apart, so that memory is read in its own
-order either way.  Softmax, sorting and others cut their work likewise (`along`,
+Kernels along an axis read (outer, length, inner), row-major; other layouts are copied
+first.  With `inner == 1` the axis is innermost and a kernel works row by row; otherwise
+it works on tiles of columns, `inner` apart, so that memory is read in its own order
+either way.  Softmax, sorting and others divide their work in the same way (`along`,
 `grain_of`).
 
-Running sums: the total runs in a wider type than the output: float64 for float32,
+Running sums: the total has a wider type than the output: float64 for float32,
 complex128 for complex64, int64 for integers; so a long running sum keeps its digits.
-Along rows it is one chain of additions (NumPy's too); along columns a row of totals.
+Along rows it is one chain of additions (as in NumPy); along columns a row of totals.
 
-Extremes: rows are NumPy's, columns are ours.  NumPy finds the place in a row of 1,000
-float32 in 0.3 us and in 1e5 in 4 us, where our best kernel took 2.9 us and 5 us; along
-columns it is 2.5 times slower than the loop here, which carries a row of extremes and
-of places.  A whole tensor is cut into pieces, searched side by side, and the pieces'
-extremes are searched again.  The first of equal elements counts (-0.0 equals 0.0); a
-NaN is more extreme than any number, and the first NaN counts.
+Extremes: rows use NumPy, columns a compiled loop.  NumPy searches a row of 1,000
+float32 in 0.3 us and of 1e5 in 4 us, where the best compiled kernel took 2.9 us and 5
+us; along columns it is 2.5 times slower than the loop here, which carries a row of
+extremes and of indices.  A whole tensor is cut into pieces, searched in parallel, and
+the pieces' extremes are searched again.  The first of equal elements counts (-0.0
+equals 0.0); a NaN is more extreme than any number, and the first NaN counts.
 
-nonzero: an element is zero if all its bits are, but for the sign bits of floats; so one
-kernel for each item size does, and NaN counts as not zero.  Elements of 16 bytes are
+nonzero: an element is zero if all its bits are, except the sign bits of floats; so one
+kernel for each item size suffices, and NaN counts as nonzero.  Elements of 16 bytes are
 read as two words.
 """
 
@@ -50,22 +50,22 @@ from everyorder.runtime.tensors.tensor_impl import flat_of
 # Columns of one task: with three rows of float64 in use, 12 KiB of a small L1 cache.
 TILE = 512
 
-# Elements for a thread: 10 us and more of any kernel along an axis.
+# Elements per thread: 10 us or more of any kernel along an axis.
 GRAIN = 1 << 15
 
-# Geometries of each kernel; programs see few.
+# Cached geometries of each kernel; programs use few.
 REMEMBERED = 1024
 
 
 def result(out: Tensor) -> Array:
-    """The flat array of an output."""
+    """Return the flat array of an output."""
     flat: Array | None = flat_of(out)
     assert flat is not None, "outputs are contiguous and have elements in memory"
     return flat
 
 
 def around(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
-    """(outer, length, inner) of a dimension; a tensor without any is one row of one."""
+    """Return (outer, length, inner) of a dimension; (1, 1, 1) for a 0-dim tensor."""
     if not shape:
         return 1, 1, 1
     return prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :])
@@ -73,9 +73,9 @@ def around(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
 
 @lru_cache(REMEMBERED)
 def along(shape: tuple[int, ...], dim: int) -> tuple[int, int, int, int, int]:
-    """(outer, length, inner, tasks, grain): `around`, and how the work is cut.
+    """Return (outer, length, inner, tasks, grain): `around`, and the division of work.
 
-    A task is a row, or a tile of columns; a thread gets at least `grain` of them.
+    A task is a row, or a tile of columns; a thread receives at least `grain` of them.
     """
     outer, length, inner = around(shape, dim)
     tasks = outer * -(-inner // TILE)
@@ -83,16 +83,16 @@ def along(shape: tuple[int, ...], dim: int) -> tuple[int, int, int, int, int]:
 
 
 def grain_of(work: int) -> int:
-    """How many tasks of so many elements a thread gets at least."""
+    """Return the least number of tasks of `work` elements for a thread."""
     return -(-GRAIN // max(work, 1))
 
 
 def by_rows(
     entry: Entry, count: int, grain: int, sizes: Ints, *others: Any
 ) -> Callable[..., None]:
-    """The call `entry(*arrays, *others)` of so many rows, shared by threads if many.
+    """Return the call `entry(*arrays, *others)` of `count` rows, on threads if many.
 
-    `sizes` are the elements of a row in each array, 0 for an array that is every row's.
+    `sizes` are the elements of a row in each array, 0 for an array shared by all rows.
     """
 
     def run(*arrays: Array) -> None:
@@ -116,10 +116,10 @@ def by_tiles(
     rooms: Sequence[tuple[int, Any]],
     arrays: int = 2,
 ) -> Callable[..., None]:
-    """The call of tiles of columns, shared likewise; `geometry` is that of `along`.
+    """Return the call of tiles of columns, on threads if many; see `along`.
 
-    `rooms` are sizes and dtypes of arrays that each thread has for itself; `arrays` is
-    how many the call takes.
+    `rooms` are sizes and dtypes of arrays that each thread allocates; `arrays` is the
+    number of arrays of the call.
     """
     _, length, inner, tasks, grain = geometry
     rooms = [(size, np.dtype(form)) for size, form in rooms]
@@ -137,14 +137,14 @@ def by_tiles(
 
 @template("kernel call", "entry, rooms, others", empty=np.empty)
 def _once(arrays: int, rooms: int, others: int) -> list[str]:
-    """The call on one thread: with so many arrays, fresh arrays, other arguments."""
-    given, fresh, more = numbered(arrays), range(rooms), range(others)
-    passed = [given, *[f"empty(size{n}, form{n})" for n in fresh]]
+    """Return the text of the call on one thread, by the numbers of its arguments."""
+    parameters, fresh, more = numbered(arrays), range(rooms), range(others)
+    passed = [parameters, *[f"empty(size{n}, form{n})" for n in fresh]]
     return [
         *[f"size{n}, form{n} = rooms[{n}]" for n in fresh],
         *[f"other{n} = others[{n}]" for n in more],
         *block(
-            f"def once({given}):",
+            f"def once({parameters}):",
             [f"entry({', '.join([*passed, *[f'other{n}' for n in more]])})"],
         ),
     ]
@@ -155,7 +155,7 @@ TOTALS = {"f": "float64", "c": "complex128", "i": "int64", "u": "int64"}
 
 
 def running_rows(x: Any, out: Any, zero: Any, length: int) -> None:
-    """Running sums of each row."""
+    """Compute running sums of each row."""
     for k in range(len(x) // length):
         row = x[k * length : (k + 1) * length]
         to = out[k * length : (k + 1) * length]
@@ -168,7 +168,7 @@ def running_rows(x: Any, out: Any, zero: Any, length: int) -> None:
 def running_columns(
     x: Any, out: Any, totals: Any, task: int, end: int, length: int, inner: int
 ) -> None:
-    """Running sums of tiles of columns."""
+    """Compute running sums of tiles of columns."""
     tiles = (inner + TILE - 1) // TILE
     for t in range(task, end):
         column = t % tiles * TILE
@@ -185,7 +185,7 @@ def running_columns(
                 to[i] = total[i]
 
 
-# What totals begin with; never written.
+# The initial value of totals; never written.
 _ZEROS = {kind: np.zeros(1, total) for kind, total in TOTALS.items()}
 
 _RUNNING_ROWS = {
@@ -207,7 +207,7 @@ _RUNNING_COLUMNS = {
 
 
 def cumsum(out: Tensor, x: Tensor, dim: int) -> None:
-    """The sum of all elements up to each, along `dim`."""
+    """Write the sum of all elements up to each, along `dim`."""
     _running(x.shape, dim, x.dtype, out.dtype)(dense(x), result(out))
 
 
@@ -217,7 +217,7 @@ def _ready_cumsum(out: Geometry, x: Geometry, dim: int) -> Run:
 
 @lru_cache(REMEMBERED)
 def _running(shape: Ints, dim: int, dtype: DType, wide: DType) -> Run:
-    """From the rows of the input to those of the output."""
+    """Return the call from the rows of the input to those of the output."""
     if 0 in shape:
         return nothing
     geometry = outer, length, inner, _, grain = along(shape, dim)
@@ -239,17 +239,17 @@ COLUMNS = "void(T[::1], int64[::1], T[::1], int64, int64, int64, int64)"
 
 
 def above(a: Any, b: Any) -> Any:
-    """Whether `a` is more extreme than `b`: greater, or NaN where `b` is none."""
+    """Return True if `a` is greater than `b`, or only `a` is NaN."""
     return (a > b) | ((a != a) & (b == b))
 
 
 def under(a: Any, b: Any) -> Any:
-    """Whether `a` is more extreme than `b`: less, or NaN where `b` is none."""
+    """Return True if `a` is less than `b`, or only `a` is NaN."""
     return (a < b) | ((a != a) & (b == b))
 
 
 def columns_of(beats: Any) -> Any:
-    """The body that finds the places of the extremes of tiles of columns."""
+    """Return the body that computes the indices of the extremes of tiles of columns."""
 
     def body(
         x: Any, out: Any, room: Any, task: int, end: int, length: int, inner: int
@@ -277,7 +277,7 @@ def columns_of(beats: Any) -> Any:
 
 
 class _Search:
-    """A kernel: NumPy's method, and our loop over columns."""
+    """A kernel that searches extremes: NumPy's method, and a loop over columns."""
 
     def __init__(self, name: Literal["argmax", "argmin"], beats: Any) -> None:
         self.search = getattr(np.ndarray, name)
@@ -285,15 +285,15 @@ class _Search:
         self.call = lru_cache(REMEMBERED)(self._call)
 
     def __call__(self, out: Tensor, x: Tensor, dim: int | None) -> None:
-        """Write the places along `dim`, or in the whole tensor, into `out`."""
+        """Write the indices along `dim`, or in the whole tensor, into `out`."""
         self.call(x.shape, dim, x.dtype.name)(dense(x), result(out))
 
     def ready(self, out: Geometry, x: Geometry, dim: int | None) -> Run:
-        """The same before there are elements."""
+        """Return the kernel prepared for these geometries."""
         return self.call(x.shape, dim, x.dtype.name)
 
     def _call(self, shape: Ints, dim: int | None, name: str) -> Run:
-        """From the rows of the input to the places."""
+        """Return the call from the rows of the input to the indices."""
         search = self.search
         if dim is None or len(shape) <= 1:
 
@@ -321,7 +321,7 @@ class _Search:
         return by_tiles(self.columns[name], geometry, [(TILE, name)])
 
     def whole(self, a: Array) -> int:
-        """The place in a flat array."""
+        """Return the index in a flat array."""
         places = np.empty(-(-a.size // PIECE), np.int64)
 
         def run(lo: int, hi: int) -> None:
@@ -334,14 +334,14 @@ class _Search:
 
 
 def _count(words: Any, mask: int, each: int) -> int:
-    found = 0
+    count = 0
     if each == 1:
         for j in range(len(words)):
-            found += (words[j] & mask) != 0
+            count += (words[j] & mask) != 0
     else:
         for j in range(len(words) // 2):
-            found += ((words[2 * j] | words[2 * j + 1]) & mask) != 0
-    return found
+            count += ((words[2 * j] | words[2 * j + 1]) & mask) != 0
+    return count
 
 
 def _positions(
@@ -349,37 +349,37 @@ def _positions(
 ) -> None:
     ndim = len(shape)
     width = shape[ndim - 1]
-    found = 0
+    count = 0
     for row in range(len(words) // each // width):
-        begin = found
+        begin = count
         line = words[row * width * each : (row + 1) * width * each]
-        # Always written, kept if it counts: no branch to guess wrong.
+        # Always written, counted if nonzero: no branch to mispredict.
         for j in range(width):
             bits = line[j * each] | line[j * each + each - 1]
-            columns[np.uint64(found)] = j
-            found += (bits & mask) != 0
-        for at in range(begin, found):
+            columns[np.uint64(count)] = j
+            count += (bits & mask) != 0
+        for at in range(begin, count):
             out[np.uint64(at * ndim + ndim - 1)] = columns[np.uint64(at)]
         rest = row
         for dim in range(ndim - 2, -1, -1):
             place = rest % shape[dim]
             rest //= shape[dim]
-            for at in range(begin, found):
+            for at in range(begin, count):
                 out[np.uint64(at * ndim + dim)] = place
 
 
 def _row(out: Any, words: Any, mask: int) -> None:
-    """The places in one row of one-word elements; `out` has as many as there are."""
+    """Write the indices in one row of one-word elements; `out` has that many."""
     last = len(words)
     while last and not words[last - 1] & mask:
         last -= 1
-    # Always written, kept if it counts; what follows the last one is not looked at, so
-    # that there is room each time.
+    # Always written, counted if nonzero; elements after the last nonzero are skipped,
+    # so that each write is inside of `out`.
     line = words[:last]
-    found = 0
+    count = 0
     for j in range(len(line)):
-        out[np.uint64(found)] = j
-        found += (line[j] & mask) != 0
+        out[np.uint64(count)] = j
+        count += (line[j] & mask) != 0
 
 
 _COUNT = Family("nonzero_count", _count, "int64(T[::1], T, int64)")
@@ -390,8 +390,8 @@ _POSITIONS = Family(
 )
 _ROW = Family("nonzero_row", _row, "void(int64[::1], T[::1], T)")
 
-# dtype name -> the words it is read as, the bits of a word that count, and how many
-# words make up an element.
+# dtype name -> the words that it is read as, the significant bits of a word, and the
+# number of words per element.
 _READ_AS = {
     "bool": ("uint8", 0xFF, 1),
     "uint8": ("uint8", 0xFF, 1),
@@ -409,16 +409,16 @@ _READ_AS = {
 
 
 def nonzero_count(mask: Tensor) -> int:
-    """The number of elements that are not zero."""
+    """Return the number of nonzero elements."""
     name, counted, each = _READ_AS[mask.dtype.name]
     count: int = _COUNT[name](dense(mask).view(name), counted, each)
     return int(count)
 
 
 def nonzero(out: Tensor, x: Tensor) -> None:
-    """Write the positions, one row each in row-major order.
+    """Write the indices of nonzero elements, one row each in row-major order.
 
-    `out` has as many rows as `nonzero_count` said, and a column for each dimension.
+    `out` has `nonzero_count` rows, and a column for each dimension.
     """
     if 0 in out.shape:
         return

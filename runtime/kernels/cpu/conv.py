@@ -4,20 +4,20 @@ A convolution is a sum of shifted planes, for every stride and group; there is n
 matrix.  Where im2col copies each element once for each tap, a tap is read here as a
 shift of one padded copy of the input, which stays in the cache; depthwise filters,
 filters of one element, strides and dilations are the same loops.  Images that need no
-padding are read where they lie.  How the three gradients come about is said in
-`runtime.kernels.cpu.conv_plan`.
+padding are read in place.  `runtime.kernels.cpu.conv_plan` describes the three
+gradients.
 
 Measured on one thread, the sweeps run at 50e9 to 85e9 multiplications a second, a
-product of matrices by NumPy's BLAS at 48e9; so nothing is left to BLAS.
+product of matrices by NumPy's BLAS at 48e9; so BLAS is not used.
 
-Rules: floating-point dtypes only; sums are taken in the dtype, in an order that does
-not depend on the number of threads.  Zeros of the padding are multiplied like others:
-an infinite weight makes NaN of them.
+Rules: floating-point dtypes only; sums have the dtype of the elements, in an order that
+does not depend on the number of threads.  Zeros of the padding are multiplied like
+others: an infinite weight makes NaN of them.
 
-Pooling meets a window's elements row by row; a greater one replaces the one kept, and
-so does every NaN, so that NaN wins.  The index of the one kept is its flat position in
-its height x width plane.  A window of nothing but the least value keeps its first
-element that lies inside of the image.
+Pooling reads a window's elements row by row; a greater one replaces the current
+maximum, and so does every NaN, so that NaN propagates.  The index of the maximum is its
+flat position in its height x width plane.  A window that contains only the least value
+keeps its first element inside of the image.
 """
 
 from collections.abc import Callable
@@ -58,17 +58,17 @@ from everyorder.runtime.tensors.tensor_impl import flat_of
 
 Array = Any
 
-# Multiplications for a thread: about 20 us, ten times the price of a hand-over.
+# Multiplications per thread: about 20 us, ten times the cost of a hand-over.
 GRAIN = 1_000_000
 
-# Pieces that the gradient of the weights is summed in, whatever the threads: more would
-# cost memory, fewer would leave threads idle.
+# Partial sums of the gradient of the weights, whatever the number of threads: more
+# would cost memory, fewer would leave threads idle.
 STRIPS = 8
 
-# Elements of all those pieces together.
+# Elements of all these partial sums together.
 STRIP_ELEMENTS = 1 << 22
 
-# Filters that a piece of work has at least when one image's are shared out.
+# The least number of filters in a piece of work if one image's filters are divided.
 FILTERS = 16
 
 
@@ -145,14 +145,14 @@ def _sweep(
 ) -> None:
     """Sweep over all blocks and groups, and write the results into `out`.
 
-    Result (y, x) goes to row `y * stride + shift`, likewise its column, where `out` has
-    one.  `weights` is flat: groups x channels of out x taps.
+    Result (y, x) is written to row `y * stride + shift`, and to the column by the same
+    rule, if `out` has them.  `weights` is flat: groups x channels of out x taps.
     """
     pieces, outputs, together = reader.blocks, out.channels, reader.together
     sets = -(-out.groups // together)
     segment, name = reader.length(pieces[0]), NAMES[out.flat.dtype]
     offsets = offsets_of(taps, reader.segment, reader.pitch)
-    # Too little work for the threads: the filters are shared out too, in fours.
+    # Not enough blocks for the threads: divide the filters too, in fours.
     lone = together == 1 and len(pieces) * sets < get_num_threads()
     parts = max(1, min(get_num_threads(), outputs // FILTERS)) if lone else 1
     share = outputs if parts == 1 else -(-outputs // (4 * parts)) * 4
@@ -223,14 +223,14 @@ def _input_gradient(
     padding: Pair,
     dilation: Pair,
 ) -> None:
-    # Rows and columns that no tap reads keep this.
+    # Rows and columns that no tap reads keep this value.
     target.flat.fill(0)
     nothing = np.zeros(target.groups * target.channels, weight.dtype)
     shape = grads.groups, grads.channels, target.channels, kernel[0] * kernel[1]
     filters = weight.reshape(shape).transpose(0, 2, 1, 3)
     for phase in backward(grads.channels, kernel, stride, dilation):
         reach = phase.taps.reach
-        # Of the rows and columns of this phase those that lie in the image.
+        # The rows and columns of this phase that are inside of the image.
         rows, columns = (
             inside(phase.start[axis], padding[axis], stride[axis], target.size[axis])
             for axis in (0, 1)
@@ -254,10 +254,11 @@ def _input_gradient(
 def _weight_gradient(
     total: Array, grads: Images, source: Images, packing: Packing, taps: Taps
 ) -> None:
-    """The columns between rows hold zeros of the gradient times elements of the input.
+    """Write the gradient of the weights into `total`.
 
-    Where the input is infinite or NaN, these would spoil the sum: then, which shows in
-    the result, every row is summed by itself.
+    The columns between rows hold zeros of the gradient times elements of the input. If
+    the input is infinite or NaN, these would make the sum NaN.  Then, which the result
+    shows, every row is summed separately.
     """
     for smallest in (False, True):
         reader = reader_of(source, packing, grads.size, taps.reach, smallest)
@@ -307,7 +308,7 @@ Ints = tuple[int, ...]
 # Programs have few layers; a geometry is a dozen numbers.
 REMEMBERED = 256
 
-# Comparisons for a thread: about 20 us, ten times the price of a hand-over.
+# Comparisons per thread: about 20 us, ten times the cost of a hand-over.
 COMPARED = 32768
 
 
@@ -331,7 +332,7 @@ def _pool(
             at = (plane * rows + row) * columns
             top = row * stride_y - pad_y
             bottom = min(top + (window_y - 1) * step_y + 1, height)
-            # The first row on the image; in one step, for padding may be large.
+            # The first row inside of the image; in one step, as padding may be large.
             top = top if top >= 0 else top % step_y
             for j in range(columns):
                 left = j * stride_x - pad_x
@@ -387,8 +388,8 @@ def max_pool2d(
 ) -> None:
     """Fill `out` and `indices` (.., H', W') from `x` (.., H, W).
 
-    Every window reaches into the image, as the operator has made sure; the last ones
-    may reach out of it (`ceil_mode`).
+    Every window overlaps the image, as the operator has checked; the last ones may
+    extend beyond it (`ceil_mode`).
     """
     if 0 in out.shape:
         return
@@ -411,16 +412,17 @@ def max_pool2d(
 def _geometry(
     shape: Ints, out: Ints, windows: tuple[Pair, ...]
 ) -> tuple[Any, int, int]:
-    """The sizes as the loop wants them, the planes, and how many a thread gets."""
+    """Return the sizes for the loop, the number of planes, and those per thread."""
     sizes = (*shape[-2:], *out[-2:], *sum(windows, ()))
     work = prod(out[-2:]) * prod(windows[0])
     return np.array(sizes, np.int64), prod(out[:-2]), -(-COMPARED // work)
 
 
 def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
-    """Fill `dx` (.., H, W) with the gradients, each where its element came from.
+    """Fill `dx` (.., H, W) with the gradients, each at the index of its element.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is outside of the plane; nothing is written.
     """
     area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
     entry = _SPREAD[dx.dtype.name]

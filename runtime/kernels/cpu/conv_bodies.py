@@ -1,17 +1,18 @@
 """The compiled loops of convolution: pack, sweep, unpack, correlate.
 
-A *plane* is one channel of some images, padded, with rows of `pitch`
-elements; images lie after each other.  A tap of the filter is a shift of the whole
-plane, so that the innermost loops run over rows and images alike and vectorise however
-small an image is.  What they compute between the rows is never read.
+A *plane* is one channel of some images, padded, with rows of `pitch` elements; images
+follow each other.  A tap of the filter is a shift of the whole plane, so that the
+innermost loops cover rows and images alike and vectorise however small an image is.
+Their results between the rows are never read.
 
-With a stride the padded image is dealt out to stride x stride planes, its *phases*
+With a stride, the padded image is distributed to stride x stride planes, its *phases*
 (every second row, every second column, ...), in which each tap is a shift again.
 
-Rules: `_pack` writes the columns of the image and leaves the padding at their sides as
-it is, which is zero in a new buffer and the same for every block; sums are reassociated
-only across the taps of one step; positions are made unsigned where they index, so that
-no sign is looked at.  See `runtime.kernels.cpu.conv` for who calls these.
+Rules: `_pack` writes the columns of the image and does not change the padding at their
+sides, which is zero in a new buffer and the same for every block; sums are reassociated
+only across the taps of one step; positions are converted to unsigned integers where
+they index, so that signs are not checked.  `runtime.kernels.cpu.conv` calls these
+loops.
 """
 
 from typing import Any
@@ -22,7 +23,7 @@ from everyorder.runtime.base.codegen import block, template
 from everyorder.runtime.kernels.compile.jit import Family
 
 # Elements of a plane that are swept at once: four results and three planes of that many
-# stay in a first-level cache of 32 KiB.
+# fit in a first-level cache of 32 KiB.
 SWEPT = 1024
 
 # Elements of a plane that are correlated at once: longer, as each ends in twelve sums.
@@ -30,13 +31,13 @@ CORRELATED = 2048
 
 
 def _inside(shift: int, stride: int, size: int, places: int) -> tuple[int, int]:
-    """The places t, from first to end, whose `t * stride + shift` is in range(size)."""
+    """Return the range of places t whose `t * stride + shift` is in range(size)."""
     begin = min(max(-(shift // stride), 0), places)
     return begin, min(max(-((shift - size) // stride), begin), places)
 
 
 def _unit(unit: int, swept: int, length: int) -> tuple[int, int, int]:
-    """The group of a unit of work, where in a plane it begins, and its elements."""
+    """Return the group of a unit of work, its start in a plane, and its elements."""
     blocks = -(-length // swept)
     group = unit // blocks
     start = (unit - group * blocks) * swept
@@ -84,13 +85,13 @@ def _pack(
                             planes[np.uint64(to + j)] = source[np.uint64(at + j)]
                     else:
                         for j in range(end - begin):
-                            taken = source[np.uint64(at + j * stride_x)]
-                            planes[np.uint64(to + j)] = taken
+                            value = source[np.uint64(at + j * stride_x)]
+                            planes[np.uint64(to + j)] = value
                 base += rows * pitch
 
 
 def _products(outputs: int, taps: int) -> list[str]:
-    """The lines that add products of some taps to the results of some outputs."""
+    """Return the lines that add products of some taps to some outputs' results."""
     square = [(o, t) for o in range(outputs) for t in range(taps)]
     sums = [
         " + ".join([f"w{o}{t} * v{t}" for t in range(taps)]) for o in range(outputs)
@@ -110,7 +111,7 @@ def _products(outputs: int, taps: int) -> list[str]:
 
 
 def _swept(outputs: int) -> list[str]:
-    """The lines that make the results of some outputs, from `output` on."""
+    """Return the lines that compute the results of some outputs, from `output` on."""
     zeros = [f"results[np.uint64(r{o} + j)] = 0" for o in range(outputs)]
     return [
         *[f"r{o} = into + (output + {o}) * segment" for o in range(outputs)],
@@ -122,13 +123,16 @@ def _swept(outputs: int) -> list[str]:
 
 @template("convolution", "", np=np, SWEPT=SWEPT, _unit=_unit)
 def _sweep() -> list[str]:
-    """Four outputs and three taps at a time: loads of a plane serve four sums.
+    """Return the sweep over four outputs and three taps at a time.
 
-    The last four outputs may be done twice, to the same values.
+    So a load of a plane serves four sums.  The last four outputs may be computed twice,
+    with the same values.
     """
-    given = "results, planes, weights, offsets, shift, groups, group_step, outputs, "
+    parameters = (
+        "results, planes, weights, offsets, shift, groups, group_step, outputs, "
+    )
     return block(
-        f"def sweep({given}segment, length):",
+        f"def sweep({parameters}segment, length):",
         [
             "taps = len(offsets)",
             "whole = taps // 3 * 3",
@@ -196,7 +200,7 @@ def _unpack(
 
 
 def _correlated(outputs: int, taps: int) -> list[str]:
-    """The lines that correlate some outputs, from `output` on, with some taps."""
+    """Return the lines that correlate some outputs, from `output` on, with taps."""
     square = [(o, t) for o in range(outputs) for t in range(taps)]
     steps = [f"v{t} = planes[np.uint64(x{t} + j)]" for t in range(taps)]
     for o in range(outputs):
@@ -214,10 +218,10 @@ def _correlated(outputs: int, taps: int) -> list[str]:
 
 @template("convolution", "", np=np, CORRELATED=CORRELATED, _unit=_unit)
 def _correlate() -> list[str]:
-    """Four outputs with three taps at a time, the others one by one."""
-    given = "total, grads, planes, offsets, shift, groups, group_step, outputs, "
+    """Return the correlation of four outputs with three taps, then of the others."""
+    parameters = "total, grads, planes, offsets, shift, groups, group_step, outputs, "
     return block(
-        f"def correlate({given}segment, length):",
+        f"def correlate({parameters}segment, length):",
         [
             "taps = len(offsets)",
             "fours, threes = outputs // 4 * 4, taps // 3 * 3",

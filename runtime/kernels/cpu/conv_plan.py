@@ -1,7 +1,7 @@
 """The geometry of convolution: taps, blocks of images, and the planes made from them.
 
 A padded coordinate `y * stride + k * dilation` is `(y + k * dilation // stride) *
-stride + k * dilation % stride`: the remainder names the phase that a tap reads, the
+stride + k * dilation % stride`: the remainder is the phase that a tap reads, the
 quotient is its shift inside of that phase.  So a convolution becomes sweeps over planes
 (see `runtime.kernels.cpu.conv_bodies`):
 
@@ -12,10 +12,10 @@ quotient is its shift inside of that phase.  So a convolution becomes sweeps ove
 
 Planes are packed block by block: a block is whole small images or a band of a large
 one; several groups of few channels (depthwise filters) are packed together.  Images
-that need no padding and no phases are planes as they are.
+that need neither padding nor phases are planes already.
 
-Rules: dimensions come as (y, x) pairs.  A buffer begins as zeros and is used for one
-reader only, because packing leaves the padding at the sides of the rows as it is.
+Rules: dimensions are (y, x) pairs.  A buffer starts as zeros and serves one reader
+only, because packing does not change the padding at the sides of the rows.
 """
 
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ Pair = tuple[int, int]
 Array = Any
 
 # Elements of a plane in one block: long enough for the loops, short enough that the
-# planes of a few dozen channels stay in a second-level cache of 1 MiB.
+# planes of a few dozen channels fit in a second-level cache of 1 MiB.
 PLANE = 4096
 
-# Elements of all planes of a block; more images are not added above it.
+# Elements of all planes of a block; beyond this, no more images are added.
 PLANES = 1 << 18
 
 # Programs have few layers; a sweep is as large as one filter.
@@ -42,7 +42,7 @@ REMEMBERED = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """How planes are read from images; each is made once, and is its own key."""
+    """The reading of planes from images; instances are cached, compared by identity."""
 
     phases: "np.ndarray[Any, Any]"
     stride: Pair
@@ -51,36 +51,36 @@ class Packing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taps:
-    """For each tap of one filter, channel by channel: its plane and its shift in it.
+    """For each tap of one filter, by channel: its plane and its shift in it.
 
-    Each is made once, and is its own key.
+    Instances are cached and compare by identity.
     """
 
     planes: "np.ndarray[Any, Any]"
     down: "np.ndarray[Any, Any]"
     right: "np.ndarray[Any, Any]"
-    # The largest shifts: rows and columns that planes have beyond the results.
+    # The largest shifts: the rows and columns of planes beyond the results.
     reach: Pair
 
 
 @lru_cache(maxsize=REMEMBERED)
 def offsets_of(taps: Taps, segment: int, pitch: int) -> Array:
-    """The shifts as numbers of elements, planes `segment` elements apart."""
+    """Return the shifts as numbers of elements, planes `segment` elements apart."""
     return taps.planes * segment + taps.down * pitch + taps.right
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The sweep that gives the gradient of one phase of the input."""
+    """The sweep that computes the gradient of one phase of the input."""
 
     taps: Taps
-    # Which taps of a filter take part, as positions in kernel height x width.
+    # The taps of a filter that take part, as positions in kernel height x width.
     members: tuple[int, ...]
-    # The phase itself: its first row and column.
+    # The first row and column of the phase.
     start: Pair
 
 
-# The only phase of a batch that is read without a stride.
+# The only phase of a batch without a stride.
 WHOLE = np.zeros(2, np.int64)
 
 
@@ -96,12 +96,12 @@ class ImageBlock:
 
 @lru_cache(maxsize=REMEMBERED)
 def plain(padding: Pair) -> Packing:
-    """A batch read as it is, but for the padding."""
+    """Return the packing of a batch without a stride."""
     return Packing(WHOLE, (1, 1), padding)
 
 
 def _split(kernel: Pair, stride: Pair, dilation: Pair) -> list[tuple[Pair, Pair]]:
-    """For each tap its phase and its shift."""
+    """Return the phase and the shift of each tap."""
     return [
         (
             (y * dilation[0] % stride[0], x * dilation[1] % stride[1]),
@@ -116,7 +116,7 @@ def _split(kernel: Pair, stride: Pair, dilation: Pair) -> list[tuple[Pair, Pair]
 def forward(
     channels: int, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
 ) -> tuple[Packing, Taps]:
-    """How the input of `channels` (of one group) is packed, and its taps."""
+    """Return the packing of the input of `channels` (of one group), and its taps."""
     split = _split(kernel, stride, dilation)
     phases = sorted({phase for phase, _ in split})
     kinds = [phases.index(phase) for phase, _ in split]
@@ -128,18 +128,18 @@ def forward(
 def backward(
     filters: int, kernel: Pair, stride: Pair, dilation: Pair
 ) -> tuple[Phase, ...]:
-    """The sweeps over the gradient, which has `filters` channels (in one group)."""
+    """Return the sweeps over the gradient with `filters` channels (in one group)."""
     split = _split(kernel, stride, dilation)
     reach = max(s[0] for _, s in split), max(s[1] for _, s in split)
-    found = []
+    phases = []
     for start in sorted({phase for phase, _ in split}):
         members = [at for at, (phase, _) in enumerate(split) if phase == start]
         shifts = [
             (reach[0] - split[at][1][0], reach[1] - split[at][1][1]) for at in members
         ]
         taps = _taps(filters, 1, [0] * len(members), shifts, reach)
-        found.append(Phase(taps, tuple(members), start))
-    return tuple(found)
+        phases.append(Phase(taps, tuple(members), start))
+    return tuple(phases)
 
 
 def _taps(
@@ -164,17 +164,17 @@ def _array(pairs: list[Pair]) -> Array:
 
 
 def inside(phase: int, padding: int, stride: int, size: int) -> Pair:
-    """The first row of a phase that lies in the image, and the first after it."""
+    """Return the first row of a phase inside of the image, and the first after it."""
     begin = max(-((phase - padding) // stride), 0)
     return begin, max(-((phase - padding - size) // stride), begin)
 
 
 def pitch(packing: Packing, axis: int, size: int, results: int, reach: int) -> int:
-    """The rows (axis 0) or columns (1) that a plane needs for one image of `size`.
+    """Return the rows (axis 0) or columns (1) of a plane for one image of `size`.
 
-    These are the results and the reach, less what one image's end can share with the
-    beginning of the next: a tap that leaves a row at its end meets the padding in front
-    of the next row, and that is as much zero as the padding it missed.
+    These are the results and the reach, less the overlap of one image's end and the
+    beginning of the next: a tap beyond the end of a row reads the padding before the
+    next row, which is as zero as the padding after the row.
     """
     bounds = [
         inside(int(phase), packing.padding[axis], packing.stride[axis], size)
@@ -190,7 +190,7 @@ def pitch(packing: Packing, axis: int, size: int, results: int, reach: int) -> i
 def blocks(
     images: int, rows: int, pitch: int, below: int, planes: int, smallest: bool = False
 ) -> tuple[ImageBlock, ...]:
-    """The work in pieces: whole small images, or bands of the rows of large ones.
+    """Return the work in pieces: small images, or bands of the rows of large ones.
 
     Planes of whole images have `below` rows more than the results.  `smallest` makes
     every piece one row.  The first piece is the largest.
@@ -210,10 +210,10 @@ def blocks(
     )
 
 
-# NumPy's own names of its dtypes cost 2 us each time.
+# Cached, as NumPy takes 2 us to name a dtype.
 NAMES = {np.dtype(name): name for name in ("float32", "float64")}
 
-# Pieces of work that groups are cut into at least, so that threads can share them.
+# The least number of pieces that groups are cut into, so that threads can share them.
 PIECES = 4
 
 
@@ -229,33 +229,33 @@ class Images:
 
     @property
     def step(self) -> int:
-        """The elements of one image."""
+        """Return the number of elements of one image."""
         return self.groups * self.channels * self.size[0] * self.size[1]
 
     def start(self, image: int, group: int, channel: int = 0) -> int:
-        """The position of a channel of a group of an image."""
+        """Return the position of a channel of a group of an image."""
         at = group * self.channels + channel
         return image * self.step + at * self.size[0] * self.size[1]
 
 
 def images_of(flat: Array, shape: tuple[int, ...], groups: int) -> Images:
-    """A batch (N, C, H, W), or one image (C, H, W), seen in groups of channels."""
+    """Return a batch (N, C, H, W), or one image (C, H, W), in groups of channels."""
     count = shape[0] if len(shape) == 4 else 1
     return Images(flat, count, groups, shape[-3] // groups, (shape[-2], shape[-1]))
 
 
 class PlaneReader(NamedTuple):
-    """Planes of a batch: packed, or read in place where nothing needs packing."""
+    """Planes of a batch: packed, or read in place if they need no packing."""
 
     images: Images
     packing: Packing
     # Rows and columns of the results.
     grid: Pair
-    # Rows that planes have more, and elements of one row.
+    # Additional rows of planes, and elements of one row.
     below: int
     pitch: int
     blocks: tuple[ImageBlock, ...]
-    # Whether the images are planes as they are.
+    # True if the images are planes already.
     in_place: bool
     # The elements between one plane and the next, and between two groups.
     segment: int
@@ -264,16 +264,16 @@ class PlaneReader(NamedTuple):
     together: int
 
     def buffer(self) -> Array:
-        """Room for the planes of one block of the groups packed together."""
+        """Return a buffer for the planes of one block of the groups packed together."""
         if self.in_place:
             return self.images.flat
-        # Behind the last row its taps may go on to what would be the next image.
+        # After the last row, its taps may continue into the place of a next image.
         tail = self.segment // self.blocks[0].images
         count = self.together * self.group_step + tail
         return np.zeros(count, self.images.flat.dtype)
 
     def read(self, planes: Array, block: ImageBlock, group: int, groups: int) -> int:
-        """Pack some groups; the answer is where the first plane begins."""
+        """Pack some groups; return the position of the first plane."""
         images = self.images
         first = images.start(block.image, group)
         if self.in_place:
@@ -282,20 +282,20 @@ class PlaneReader(NamedTuple):
         return 0
 
     def slopes(self, grads: Images) -> Array:
-        """Room for gradients of the results, aligned with the planes."""
+        """Return a buffer for gradients of the results, aligned with the planes."""
         count = self.together * grads.channels * self.room
         return np.zeros(count, grads.flat.dtype)
 
     def read_slopes(
         self, grads: Images, slopes: Array, block: ImageBlock, group: int, groups: int
     ) -> None:
-        """Pack the gradients of the results of a block, zeros between them."""
+        """Pack the gradients of the results of a block, with zeros between them."""
         first = grads.start(block.image, group)
         self.pack(grads, slopes, _PLAIN, block, first, groups, self.room)
 
     @property
     def room(self) -> int:
-        """The elements of a packed plane."""
+        """Return the number of elements of a packed plane."""
         block = self.blocks[0]
         return block.images * (block.rows + self.below) * self.pitch
 
@@ -328,11 +328,11 @@ class PlaneReader(NamedTuple):
         )
 
     def area(self, block: ImageBlock) -> int:
-        """The elements of one image in a plane."""
+        """Return the number of elements of one image in a plane."""
         return (block.rows + self.below) * self.pitch
 
     def length(self, block: ImageBlock) -> int:
-        """The elements from the first to the last result of a block."""
+        """Return the number of elements from first to last result of a block."""
         rows = (block.rows - 1) * self.pitch
         return (block.images - 1) * self.area(block) + rows + self.grid[1]
 
@@ -340,14 +340,14 @@ class PlaneReader(NamedTuple):
 _PLAIN = plain((0, 0))
 
 
-# What belongs to a reader but for the images.
+# The fields of a reader that do not depend on the images' elements.
 Layout = tuple[int, int, tuple[ImageBlock, ...], bool, int, int, int]
 
 
 def reader_of(
     images: Images, packing: Packing, grid: Pair, reach: Pair, smallest: bool = False
 ) -> PlaneReader:
-    """How the planes for a grid of results are read; `smallest`: row by row."""
+    """Return the reader of planes for a grid of results; `smallest`: row by row."""
     shape = images.count, images.groups, images.channels, images.size
     return PlaneReader(
         images, packing, grid, *layout(*shape, packing, grid, reach, smallest)
@@ -365,7 +365,7 @@ def layout(
     reach: Pair,
     smallest: bool,
 ) -> Layout:
-    """The fields of a reader from `below` on, for images of that geometry."""
+    """Return the fields of a reader from `below` on, for images of that geometry."""
     height, width = size
     kinds = channels * (len(packing.phases) // 2)
     columns = pitch(packing, 1, width, grid[1], reach[1])
@@ -377,7 +377,7 @@ def layout(
         packing.stride == (1, 1)
         and packing.padding == (0, 0)
         and columns == width
-        # Taps that go on below the image would read the next one.
+        # Taps that continue below the image would read the next one.
         and grid[0] + reach[0] <= height
         and pieces[0].images == 1
     )

@@ -1,21 +1,21 @@
-"""Copies, fills, even steps, and tensors after each other.
+"""Copies, fills, evenly spaced numbers, and concatenation.
 
 Conversion: a complex number loses its imaginary part (but is true if either part is not
-zero), a fraction is cut off, and an integer that does not fit wraps; all without
+zero), a fraction is truncated, and an integer that does not fit wraps; all without
 warnings.
 
-Delegated to NumPy, which copies, converts and fills at the speed of memory (1e5 float32
-in 6 us; its transposed copies take 0.6 of the time of a compiled loop over tiles).
-What is added here is threads, and blocks: a large array that two sides run through
-along different dimensions is copied block by block, so that both sides stay in the
-second cache (3162 x 3162 float32: 11 ms instead of 24).
+NumPy copies, converts and fills at the speed of memory (1e5 float32 in 6 us; its
+transposed copies take 0.6 of the time of a compiled loop over tiles).  This module adds
+threads, and blocks: a large array whose sides are traversed along different dimensions
+is copied block by block, so that both sides stay in the second-level cache (3162 x 3162
+float32: 11 ms instead of 24).
 
-`arange` multiplies, so that no error adds up: floating-point results are computed in
-double precision and rounded once.
+`arange` multiplies, so that errors do not accumulate: floating-point results are
+computed in double precision and rounded once.
 
-`cat`, seen as (outer, width) matrices, writes each tensor as a column block of `out`;
-along the first dimension a block is one run of memory.  Two tensors, the commonest
-case, are one compiled call.
+`cat`, on (outer, width) matrices, writes each tensor as a column block of `out`; along
+the first dimension a block is one run of memory.  Two tensors, the commonest case, are
+one compiled call.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,11 +45,11 @@ from everyorder.runtime.tensors.dtype_info import itemsize
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import array_of, flat_of
 
-# Below this many bytes for a thread a copy ends before a second thread has begun.
+# Below this many bytes per thread, a copy ends before a second thread has started.
 COPIED_BYTES = 2 << 20
 
-# Elements of a block's side: two blocks of 8-byte elements fill half of a second cache
-# of 2 MiB.  Smaller ones gain nothing over the time of a call.
+# Elements of a block's side: two blocks of 8-byte elements fill half of a second-level
+# cache of 2 MiB.  Smaller ones do not recover the cost of a call.
 BLOCK = 256
 
 
@@ -62,16 +62,16 @@ def copy(dst: Tensor, src: Tensor) -> None:
 
 
 def contiguous(tensor: Tensor) -> Tensor:
-    """The tensor itself if it is contiguous, else a contiguous copy of it."""
+    """Return the tensor itself if it is contiguous, else a contiguous copy of it."""
     if flat_of(tensor) is not None:
         return tensor
-    made = empty_tensor(tensor.shape, tensor.dtype, tensor.device)
-    copy(made, tensor)
-    return made
+    result = empty_tensor(tensor.shape, tensor.dtype, tensor.device)
+    copy(result, tensor)
+    return result
 
 
 def assign(target: Any, source: Any) -> None:
-    """Write a NumPy array into another, converted as said above."""
+    """Write a NumPy array into another, with the conversion of this module."""
     if source.dtype is target.dtype:
         if target.nbytes < 2 * COPIED_BYTES:
             target[...] = source
@@ -85,8 +85,8 @@ def assign(target: Any, source: Any) -> None:
 
 
 def _divided(target: Any, source: Any) -> None:
-    """The same by threads, and by blocks where that keeps both sides in a cache."""
-    # NumPy minds an overlap, but only within one call.
+    """Copy with threads, and with blocks if that keeps both sides in a cache."""
+    # NumPy handles an overlap, but only within one call.
     if target.nbytes < 2 * COPIED_BYTES or np.may_share_memory(target, source):
         target[...] = source
         return
@@ -116,7 +116,7 @@ def _divided(target: Any, source: Any) -> None:
 
 
 def _fastest(array: Any) -> int:
-    """The dimension along which neighbours are nearest in memory."""
+    """Return the dimension along which neighbours are nearest in memory."""
     steps = [
         (abs(step), -dim)
         for dim, (step, size) in enumerate(zip(array.strides, array.shape, strict=True))
@@ -143,10 +143,10 @@ def _ready_copy(dst: Geometry, src: Geometry) -> Run | None:
     return lambda source, target: assign(target.reshape(shape), view(source))
 
 
-# Below this many bytes for a thread the first one is done before a second has begun.
+# Below this many bytes per thread, the first one ends before a second has started.
 FILLED_BYTES = 4 << 20
 
-# 16-bit floats are no scalars of Numba; a float32 reaches them by NumPy's rounding.
+# Numba lacks 16-bit float scalars; a float32 is converted with NumPy's rounding.
 _HALF = frozenset(("float16", "bfloat16"))
 
 
@@ -201,8 +201,8 @@ def arange(out: Tensor, start: Any, step: Any) -> None:
         )
 
 
-# What one call copies: two tensors (first, second), the column where they begin, and
-# their columns; of an odd one out the second has none.
+# The operands of one call: two tensors (first, second), their start column, and their
+# columns; 0 columns for the second of an odd one.
 Pair = tuple[int, int, int, int, int]
 
 
@@ -241,12 +241,12 @@ _BLOCKS = Family(
 def _pairs(
     shape: Ints, dim: int, shapes: tuple[Ints, ...]
 ) -> tuple[int, int, tuple[Pair, ...]]:
-    """Columns of `out`, its rows, and the calls; tensors without elements take none."""
+    """Return columns and rows of `out`, and the calls; empty tensors have none."""
     inner, outer = prod(shape[dim + 1 :]), prod(shape[:dim])
-    found = [at for at, one in enumerate(shapes) if 0 not in one]
+    filled = [at for at, one in enumerate(shapes) if 0 not in one]
     pairs = []
     at = 0
-    for first, second in zip_longest(found[::2], found[1::2]):
+    for first, second in zip_longest(filled[::2], filled[1::2]):
         width = shapes[first][dim] * inner
         other = 0 if second is None else shapes[second][dim] * inner
         pairs.append((first, first if second is None else second, at, width, other))
@@ -257,7 +257,7 @@ def _pairs(
 def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
     """Fill `out` with the tensors, which have its dtype.
 
-    An empty tensor of one dimension fits everywhere, as NumPy's old rule has it.
+    An empty tensor of one dimension fits everywhere, as in NumPy's old rule.
     """
     sources = [dense_words(tensor) for tensor in tensors]
     shapes = tuple([tensor.shape for tensor in tensors])
@@ -299,7 +299,7 @@ def _join(
     outer: int,
     pairs: tuple[Pair, ...],
 ) -> None:
-    """Block beside block."""
+    """Copy pairs of blocks side by side."""
     for i, j, at, width, other in pairs:
         first, second = sources[i], sources[j]
         if (width + other) * outer < 2 * GRAIN:
@@ -313,7 +313,7 @@ def _join(
 
 
 def _share(entry: Any, target: Any, source: Any, at: int, width: int) -> None:
-    """One long row on several threads."""
+    """Copy one long row on several threads."""
 
     def columns(lo: int, hi: int) -> None:
         part = source[lo:hi]
@@ -323,7 +323,7 @@ def _share(entry: Any, target: Any, source: Any, at: int, width: int) -> None:
 
 
 def _share_rows(entry: Any, arguments: tuple[Any, ...], outer: int) -> None:
-    """Rows of two blocks on several threads."""
+    """Copy rows of two blocks on several threads."""
 
     def rows(lo: int, hi: int) -> None:
         entry(*arguments, lo, hi)

@@ -1,25 +1,25 @@
 """Elementwise kernels: loops around a function of one or two numbers.
 
-From one scalar function come several compiled loops, each made when first needed:
+Several loops are compiled from one scalar function, each at its first use:
 
     flat       every operand is contiguous and of the output's shape
-    onto       as flat, and the output is the first operand: written as such, because a
-               vectorised loop asks whether its arrays overlap and would find they do
+    onto       as flat, and the output is the first operand: a separate loop, because a
+               vectorised loop checks if its arrays overlap and would find that they do
     right      the second operand is a number, or one element for all; `right_onto`
-    strided    anything else: rows of a table, in which an operand runs along, stands
-               still, or steps
+    strided    anything else: rows of a table, in which an operand advances, is
+               constant, or has another stride
 
 Each loop takes 0.1 to 0.3 s to compile, so that only `SPECIALISED` dtypes have all of
-them; the others are always strided, which costs them some microseconds a call.
+them; the others always use the strided loop, which costs them some microseconds a call.
 
 The table of a strided loop (`plan`) has as few dimensions as the strides allow: those
-of size 1 vanish, and two neighbours become one where every operand steps evenly over
-both; a broadcast dimension is one with stride 0.  It is a pure function of shapes and
-strides, and remembered: a training loop asks the same question at every step.
+of size 1 are removed, and two neighbours are merged if every operand has one stride
+over both; a broadcast dimension has stride 0.  It is a pure function of shapes and
+strides, and cached: a training loop has the same geometries at every step.
 
-Rules: outputs are contiguous and overlap no operand that is not the same throughout;
-operands have one dtype, numbers are converted to it; a loop above `grain` elements a
-thread is divided among threads, by rows where it is strided.
+Rules: outputs are contiguous and overlap no operand, except one with identical
+elements; operands have one dtype, numbers are converted to it; a loop above `grain`
+elements per thread is divided among threads, by rows if it is strided.
 """
 
 from functools import lru_cache
@@ -42,27 +42,27 @@ from everyorder.runtime.tensors.shape import broadcast_strides
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import flat_of, place_of
 
-# Layouts remembered: more than a network has; each is a few hundred bytes.
+# Cached layouts: more than a network has; each is a few hundred bytes.
 REMEMBERED = 1024
 
 # The dtypes that networks compute in.
 SPECIALISED = frozenset(("float32", "float64"))
 
 
-# Elements that are looked at before a loop is chosen: 4 KiB of double precision, which
-# stay in the first cache.
+# Elements that are checked before a loop is chosen: 4 KiB of double precision, which
+# fit in the first-level cache.
 BLOCK = 512
 
 
 @lru_cache(maxsize=REMEMBERED)
 def plan(shape: Ints, *operands: tuple[Ints, Ints]) -> tuple[int, int, Any]:
-    """Rows, elements of a row, and the table of a contiguous output of that shape.
+    """Return rows, elements of a row, and the table of a contiguous output of `shape`.
 
     An operand is (its shape, its strides), broadcast to `shape` here.  The table is
     int64: dimensions, their sizes, then the strides of each operand.
     """
     strides = tuple(broadcast_strides(own, steps, shape) for own, steps in operands)
-    # The output takes part: it is contiguous, which every merge keeps.
+    # The output need not be checked: it is contiguous, which every merge keeps.
     sizes, steps = coalesced(shape, *strides)
     numbers = (len(sizes), *sizes, *(step for own in steps for step in own))
     table = np.array(numbers, np.int64)
@@ -72,21 +72,21 @@ def plan(shape: Ints, *operands: tuple[Ints, Ints]) -> tuple[int, int, Any]:
 
 @template("elementwise loop", "function")
 def loop(operands: str) -> list[str]:
-    """The loop that writes `function` of each element of the operands into `out`.
+    """Return the loop that writes `function` of the operands' elements into `out`.
 
     `operands` has a letter for each: "a" is an array, "n" a number, "o" the output.
     """
-    given = [f"x{at}" for at, each in enumerate(operands) if each != "o"]
+    parameters = [f"x{at}" for at, each in enumerate(operands) if each != "o"]
     forms = {"a": "x{}[i]", "n": "x{}", "o": "out[i]"}
     read = ", ".join([forms[each].format(at) for at, each in enumerate(operands)])
     lines = block("for i in range(out.size):", [f"out[i] = function({read})"])
-    return block(f"def loop({', '.join([*given, 'out'])}):", lines)
+    return block(f"def loop({', '.join([*parameters, 'out'])}):", lines)
 
 
 def family(
     name: str, function: Scalar, operands: str, first: str = "T", result: str = "T"
 ) -> Family:
-    """Such loops; the dtype of the first operand and of the output may be another."""
+    """Return the family of a loop; `first` and `result` are dtypes other than `T`."""
     kinds = [first, *"T" * (len(operands) - 1)]
     forms = {"a": "{}[::1], ", "n": "{}, ", "o": ""}
     types = [forms[at].format(kind) for at, kind in zip(operands, kinds, strict=True)]
@@ -120,7 +120,7 @@ class Unary:
         self.onto = family(f"{name}_onto", scalar, "o")
 
     def scalar(self, kind: str) -> Scalar:
-        """The function; it is the same for every kind of dtype."""
+        """Return the function; it is the same for every kind of dtype."""
         return self._scalar
 
     def __call__(self, out: Tensor, x: Tensor) -> None:
@@ -136,7 +136,7 @@ class Unary:
             run(self.flat[x.dtype.name], self.grain, target, source)
 
     def _prepared(self, out: Tensor, x: Tensor) -> tuple[Any, Any]:
-        """The flat arrays; the first is None where the elements are in the output."""
+        """Return the flat arrays; the first is None if it is the output."""
         source, target = flat_of(x), flat_of(out)
         assert target is not None, "outputs are contiguous"
         if source is not None and x.shape == out.shape:
@@ -148,7 +148,7 @@ class Unary:
 
 
 class Circular(Unary):
-    """A function that is vectorised where a whole block of numbers is near zero."""
+    """A function that is vectorised if a whole block of numbers is near zero."""
 
     def __init__(self, name: str, scalar: Scalar, near: Scalar) -> None:
         super().__init__(name, scalar, grain=HEAVY)
@@ -158,7 +158,7 @@ class Circular(Unary):
 
 @template("elementwise loop", "function, near, is_near", BLOCK=BLOCK)
 def _near_loop(onto: bool) -> list[str]:
-    """The loop from one array to another, or within an array."""
+    """Return the loop from one array to another, or within an array."""
     lines = [
         "target = out[begin : begin + BLOCK]",
         "source = target" if onto else "source = x[begin : begin + BLOCK]",
@@ -191,16 +191,16 @@ class _DtypeLoops(dict[str, Entry]):
         return entry
 
 
-# NumPy's letter of a kind of dtype -> the name of the kind here; others have none.
+# NumPy's letter of a kind of dtype -> the name of the kind here, if it has one.
 _KINDS = {"i": "whole", "u": "whole", "c": "complex"}
 
 
-# Loops around a function of two numbers: behind the name, and the operands.
+# Loops around a function of two numbers: the suffix of the name, and the operands.
 _FLAT = {"": "aa", "_onto": "oa", "_right": "an", "_right_onto": "on"}
 
 
 def _pairs(name: str, scalar: Scalar, result: str) -> tuple[Family, ...]:
-    """These loops, and the strided one."""
+    """Return these loops, and the strided one."""
     signature = (
         f"void(T[::1], int64, T[::1], int64, {result}[::1], int64[::1], int64, int64)"
     )
@@ -216,7 +216,7 @@ def _pairs(name: str, scalar: Scalar, result: str) -> tuple[Family, ...]:
 class Binary:
     """One function of two numbers; the output may have another dtype (`result`).
 
-    Of integers and of complex numbers it may be another one, `whole` and `complex_`.
+    `whole` and `complex_` replace it for integers and complex numbers.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class Binary:
         self.grain = grain
         self.same = result == "T"
         kinds = {"": _pairs(name, scalar, result)}
-        # Kind of dtype -> the function; "" for what has none of its own.
+        # Kind of dtype -> the function; "" for kinds without a separate one.
         self._scalars = {"": scalar}
         for kind, other in (("whole", whole), ("complex", complex_)):
             if other is not None:
@@ -245,7 +245,7 @@ class Binary:
         self.strided = _DtypeLoops(kinds, 4)
 
     def scalar(self, kind: str) -> Scalar:
-        """The function of elements of a kind of dtype, which is NumPy's letter."""
+        """Return the function of elements of a kind of dtype, NumPy's letter."""
         return self._scalars.get(_KINDS.get(kind, ""), self._scalars[""])
 
     def __call__(self, out: Tensor, a: Any, b: Any) -> None:
@@ -260,7 +260,7 @@ class Binary:
                 and target.size < 2 * self.grain
                 and x is not target
             ):
-                # The path of small networks: nothing is left to find out.
+                # The path of small networks: nothing is left to determine.
                 self.flat[a.dtype.name](x, y, target)
                 return
         self._general(out, a, b)
@@ -316,7 +316,7 @@ class Binary:
 
 
 def _operand(operand: Any, name: str, shape: tuple[int, ...]) -> Any:
-    """A flat array of that shape, one element for all, or None for anything else."""
+    """Return a flat array of that shape, one element for all, or None otherwise."""
     if isinstance(operand, Tensor):
         if operand.shape == shape:
             return flat_of(operand)
@@ -331,7 +331,7 @@ def _operand(operand: Any, name: str, shape: tuple[int, ...]) -> Any:
 def _place(
     operand: Any, name: str
 ) -> tuple[Any, int, tuple[int, ...], tuple[int, ...]]:
-    """Array, offset, shape and strides of an operand."""
+    """Return array, offset, shape and strides of an operand."""
     if isinstance(operand, Tensor):
         array, offset, strides = place_of(operand)
         return array, offset, operand.shape, strides
@@ -339,9 +339,9 @@ def _place(
 
 
 def _strided(scalar: Scalar) -> Entry:
-    """The loop over rows of any layout; see `plan`.
+    """Return the loop over rows of any layout; see `plan`.
 
-    Unsigned indices: signed ones would have to be looked at for being negative.
+    Unsigned indices: signed ones would be checked for being negative.
     """
 
     def strided(

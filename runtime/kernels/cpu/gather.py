@@ -1,28 +1,28 @@
-"""By an index: gather, index_select, scatter, scatter_add, index_add; index, index_put;
-the gradient of embedding.
+"""Indexed access: gather, scatter, index_select, index_add, index, embedding.
 
-gather and scatter name each element: `out[.., i, ..] = x[.., index[.., i, ..], ..]` and
-`out[.., index[.., i, ..], ..] = src[.., i, ..]`; index_select and index_add whole
-slices by a list (or one number).  Each is a walk (`runtime.kernels.cpu.index_loops`),
-made once for a geometry.  What is moved is moved as words, so few kernels serve every
-dtype; an index that repeats along the inner dimensions (stride 0) moves whole rows.
+gather and scatter index each element: `out[.., i, ..] = x[.., index[.., i, ..], ..]`
+and `out[.., index[.., i, ..], ..] = src[.., i, ..]`; index_select and index_add index
+whole slices by a list (or one number).  Each is a walk
+(`runtime.kernels.cpu.index_loops`), built once for a geometry.  Elements that are only
+moved are moved as words, so few kernels serve every dtype; an index that repeats along
+the inner dimensions (stride 0) moves whole rows.
 
-`x[a, :, b]`: the indices broadcast to one shape, which stands where the indices stood
-if these are neighbours, and comes first if a dimension without an index lies between
-them (NumPy's rule).  They become one array of element offsets, negative values counted
-from the end; what is left is a walk through one index.  A single index is tried as it
-stands; a negative value in it sends it the general way.  Boolean masks have been turned
-into integers.
+`x[a, :, b]`: the indices broadcast to one shape, which replaces the indexed dimensions
+if these are adjacent, and precedes all others if a dimension without an index is
+between them (NumPy's rule).  They become one array of element offsets, negative values
+counted from the end; the rest is a walk through one index.  A single index is tried
+unchanged; a negative value in it requires the general path.  Boolean masks have been
+converted to integers.
 
-embedding_backward adds each row of the gradient to the row that was looked up, but for
-those of `padding_idx`; threads share columns and not rows.
+embedding_backward adds each row of the gradient to the row that was looked up, except
+for those of `padding_idx`; threads share columns and not rows.
 
 Rules:
-- what is written into, `out`, comes with a copy of self;
+- a written output `out` starts as a copy of self;
 - of several values for one place, scatter and index_put keep the last in the order of
   the index; sums add them in that order, on any number of threads;
 - 16-bit floats are summed in a float32 copy of the whole target, rounded once when it
-  is written back; integers wrap around; of booleans the sum is "any" (`factor`,
+  is written back; integers wrap around; the sum of booleans is "any" (`factor`,
   `summed`).
 """
 
@@ -75,12 +75,12 @@ from everyorder.runtime.tensors.shape import (
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import array_of, flat_of
 
-# flat target, where it begins, flat source, where it begins, factor
+# flat target, its start, flat source, its start, factor
 Sum = Callable[[Any, int, Any, int, Any], bool]
 
 
 def factor(alpha: Number, dtype: DType) -> Number:
-    """The factor as a number of the dtype that sums are taken in."""
+    """Return the factor as a number of the dtype of sums."""
     wide = compute_dtype(dtype)
     if type(alpha) is int and alpha == 1 and wide.name != "bool":
         return alpha
@@ -89,7 +89,7 @@ def factor(alpha: Number, dtype: DType) -> Number:
 
 
 def summed(dtype: DType, count: int, run: Sum) -> Sum:
-    """`run` on arrays of the dtype that sums are taken in; the target has `count`."""
+    """Return `run` on arrays of the dtype of sums; the target has `count` elements."""
     wide = compute_dtype(dtype)
     if wide is dtype:
         return run
@@ -109,7 +109,7 @@ def summed(dtype: DType, count: int, run: Sum) -> Sum:
 def _calls(
     family: Family, slices: bool, words: Callable[[DType], str]
 ) -> Callable[..., Call]:
-    """The calls of a kernel along a dimension, by dtype and geometry; see `along`."""
+    """Return the cached calls of a kernel along a dimension; see `along`."""
 
     @lru_cache(REMEMBERED)
     def call(dtype: DType, *geometry: Any) -> Call:
@@ -119,7 +119,7 @@ def _calls(
 
 
 def _reading(name: str, slices: bool) -> tuple[Callable[..., None], Callable[..., Run]]:
-    """A kernel that fills its output along a dimension, and what makes it ready."""
+    """Return a kernel that fills its output along a dimension, and its `ready`."""
     operator = f"core::{name}"
     calls = _calls(READ, slices, WORDS.__getitem__)
 
@@ -133,7 +133,7 @@ def _reading(name: str, slices: bool) -> tuple[Callable[..., None], Callable[...
             raise refused((places, i, steps), own, x.shape, operator, dim)
 
     def ready(out: Geometry, x: Geometry, dim: int, index: Geometry) -> Run:
-        """By an index of int64."""
+        """Return the call for an index of int64."""
         own, steps = index.shape, index.strides
         call = calls(x.dtype, x.shape, x.strides, dim, own, steps, out.shape, None)
         return run_with_checks(call, x, dim, index, operator)
@@ -143,7 +143,7 @@ def _reading(name: str, slices: bool) -> tuple[Callable[..., None], Callable[...
 
 
 def _adding(name: str, slices: bool) -> Callable[..., None]:
-    """A kernel that adds `alpha` times `src` into `out` along a dimension."""
+    """Return a kernel that adds `alpha` times `src` into `out` along a dimension."""
     operator = f"core::{name}"
     calls = _calls(ADD, slices, lambda dtype: compute_dtype(dtype).name)
 
@@ -160,8 +160,8 @@ def _adding(name: str, slices: bool) -> Callable[..., None]:
         else:
 
             def run(total: Any, a: int, other: Any, o: int, alpha: Any) -> bool:
-                found: bool = call(total, places, other, a, i, o, alpha)
-                return found
+                failed: bool = call(total, places, other, a, i, o, alpha)
+                return failed
 
             add = summed(dtype, out.numel(), run)
             bad = add(target, a, source, o, factor(alpha, dtype))
@@ -180,9 +180,10 @@ _SCATTERED = _calls(WRITE, False, WORDS.__getitem__)
 
 
 def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
-    """Write the elements of `src`, or the one number, where `index` says.
+    """Write the elements of `src`, or the one number, at `index`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     places, i, steps = integers(index)
     target, a, strides = words(out)
@@ -201,13 +202,13 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
 Indices = Sequence[Tensor | None]
 
 
-def _offsets(total: Any, index: Any, size: int, stride: int, kept: int) -> bool:
+def _offsets(total: Any, index: Any, size: int, stride: int, scale: int) -> bool:
     bad = 0
     for j in range(len(total)):
         at = index[j]
         at += size if at < 0 else 0
         bad |= (at < 0) | (at >= size)
-        total[j] = kept * total[j] + at * stride
+        total[j] = scale * total[j] + at * stride
     return bad != 0
 
 
@@ -218,11 +219,11 @@ _OFFSETS = Family(
 
 @dataclass(frozen=True, slots=True)
 class GatherLayout:
-    """Where the dimensions of x and of the indices are in the result."""
+    """The dimensions of x and of the indices in the result."""
 
     shape: Ints
-    # Strides of x by dimension of the result, 0 where an index decides; and of the
-    # offsets, 0 where none does.
+    # Strides of x by dimension of the result, 0 for indexed ones; and of the offsets, 0
+    # for others.
     walk: Ints
     steps: Ints
     # The shape of all indices together.
@@ -241,7 +242,7 @@ def _single(
     steps: Ints | None,
     out: Ints | None,
 ) -> Call:
-    """The call for one index, whose values count places of dimension `dim`."""
+    """Return the call for one index, whose values are places of dimension `dim`."""
     x, own = strides_of(shape, strides), strides_of(chosen, steps)
     walked = (*shape[:dim], *chosen, *shape[dim + 1 :])
     by = ((0,) * dim, own, (0,) * (len(shape) - dim - 1))
@@ -260,7 +261,8 @@ def _single(
 def index(out: Tensor, x: Tensor, indices: Indices) -> None:
     """Fill `out` with `x[indices]`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     source, a, strides = words(x)
     target, o, to = words(out)
@@ -288,7 +290,8 @@ def index_put(
 ) -> None:
     """Write, or add, `values` (broadcast) to the places `out[indices]`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     read = strided if accumulate else words
     target, a, strides = read(out)
@@ -329,11 +332,11 @@ def _walk(
 
 @lru_cache(maxsize=REMEMBERED)
 def layout_of(
-    shape: Ints, strides: Ints, given: tuple[Ints | None, ...]
+    shape: Ints, strides: Ints, shapes: tuple[Ints | None, ...]
 ) -> GatherLayout:
-    """The layout of the result for indices of the given shapes."""
-    common = broadcast_shapes(*(one for one in given if one is not None))
-    chosen = [dim for dim, one in enumerate(given) if one is not None]
+    """Return the layout of the result for indices of these shapes."""
+    common = broadcast_shapes(*(one for one in shapes if one is not None))
+    chosen = [dim for dim, one in enumerate(shapes) if one is not None]
     free = [dim for dim in range(len(shape)) if dim not in chosen]
     first = min(chosen, default=0)
     neighbours = max(chosen, default=-1) - first + 1 == len(chosen)
@@ -353,25 +356,25 @@ def layout_of(
 
 
 def _places(layout: GatherLayout, indices: Indices, operator: str) -> Any:
-    """The indices as one flat array that counts elements of x."""
+    """Return the indices as one flat array that counts elements of x."""
     total = np.zeros(prod(layout.common), np.int64)
-    kept = 0
+    scale = 0
     for dim, size, stride in layout.indexed:
         one = indices[dim]
         assert one is not None, "only dimensions with an index are listed"
         flat = _broadcast(one, layout.common)
-        if _OFFSETS["int64"](total, flat, size, stride, kept):
+        if _OFFSETS["int64"](total, flat, size, stride, scale):
             raise refusal(flat, size, operator, dim, wraps=True)
-        kept = 1
+        scale = 1
     return total
 
 
 def _broadcast(one: Tensor, common: Ints) -> Any:
-    """The values of an index in the common shape, flat and in a row, int64."""
+    """Return the values of an index in the common shape, flat and contiguous, int64."""
     if one.shape == common:
         values: Any = dense(one)
     else:
-        # Of one value, `reshape` alone would give a row without a step.
+        # With one value, `reshape` alone would return a row of stride 0.
         wide = np.broadcast_to(array_of(one), common)
         values = np.ascontiguousarray(wide).reshape(-1)
     return values.astype(np.int64, copy=False)
@@ -401,8 +404,10 @@ def embedding_backward(
 ) -> None:
     """Write the gradient of the table: (rows, width) from (.., width) and (..).
 
-    16-bit floats are summed in float32.  A negative `padding_idx` leaves nothing out.
-    Raises `IndexOutOfRange`, before anything is written.
+    16-bit floats are summed in float32.  A negative `padding_idx` excludes no row.
+
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     rows, width = dweight.shape
     index = dense(indices).astype(np.int64, copy=False)

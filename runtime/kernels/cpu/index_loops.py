@@ -1,28 +1,28 @@
 """Walks through an index, behind gather, scatter, select and index.
 
-Three operands are walked together.  The *linear* one is met element by element; the
-*index* one says where in the *addressed* one its counterpart lies: at `walk + value *
-step`, where the walk has stride 0 along the indexed dimension.  Which way the data goes
-is the only difference between the kernels (`READ`, `WRITE`, `ADD`).
+Three operands are walked together.  The *linear* one is visited element by element; the
+*index* one determines the position of its counterpart in the *addressed* one: at `walk
++ value * step`, where the walk has stride 0 along the indexed dimension.  The direction
+of the data is the only difference between the kernels (`READ`, `WRITE`, `ADD`).
 
-How it works: a walk is one table of sizes and steps (`plan`).  Dimensions of one
-element vanish, those that all three operands walk as one are joined; of what is left,
-the two innermost are the rows and columns of a *sheet*.  A row with one index value and
-unit strides is a plain copy.  A kernel looks its geometry up (shapes, strides as they
-are stored, the dimension) and gets one call (`ready`), which checks the index and
-walks; at 1,000 elements the rest of a call would cost more than the loop.  Long walks
-are shared out to threads, and reading many whole rows is delegated to NumPy.
+A walk is one table of sizes and steps (`plan`).  Dimensions of one element are removed,
+and those that all three operands walk as one are merged; of the remaining ones, the two
+innermost are the rows and columns of a *sheet*.  A row with one index value and unit
+strides is a plain copy.  A kernel looks its geometry up (shapes, stored strides, the
+dimension) and receives one call (`ready`), which checks the index and walks; at 1,000
+elements the rest of a call would cost more than the loop.  Long walks are divided among
+threads, and NumPy reads many whole rows.
 
 Rules:
-- the values of an index are looked at before anything is written: by the loop itself
-  where they lie in a row, else in a pass of their own, in which values that strides
-  repeat are read once; a call answers whether one lies outside, and only then the first
-  bad value is looked up, to be named (`refused`);
-- duplicated targets are met in the order of the index, on any number of threads:
-  threads share sheets, rows or columns, and when they write, only such as have
-  different targets;
-- strides and steps count elements; a walk over nothing has no sheets; positions are
-  made unsigned where they index, so that no sign is looked at.
+- the values of an index are checked before anything is written: by the loop itself if
+  they are in a row, else in a separate pass, in which values that strides repeat are
+  read once; a call returns True if one is out of range, and only then the first bad
+  value is looked up for the error (`refused`);
+- duplicated targets are visited in the order of the index, on any number of threads:
+  threads share sheets, rows or columns, and for writes only those with different
+  targets;
+- strides and steps count elements; an empty walk has no sheets; positions are converted
+  to unsigned integers where they index, so that signs are not checked.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ from everyorder.runtime.kernels.shared.operands import (
 )
 from everyorder.runtime.kernels.shared.thread_pool import parallel_for
 
-# Programs see few geometries and indices; one is a few hundred bytes.
+# Programs use few geometries and indices; an entry is a few hundred bytes.
 REMEMBERED = 4096
 
 # (flat array, offset of the first element, strides)
@@ -56,7 +56,7 @@ Operand = tuple[Any, int, Ints]
 
 
 def _outside(index: Any, size: int) -> bool:
-    # One of the two is negative where a value lies outside.
+    # One of the two is negative if a value is out of range.
     signs = 0
     for j in range(len(index)):
         signs |= index[j] | (size - 1 - index[j])
@@ -69,7 +69,8 @@ _OUTSIDE = Family("outside", _outside, "boolean(int64[::1], int64)")
 def check_values(index: Any, size: int, operator: str, dim: int) -> None:
     """Refuse flat int64 values that are not in `range(size)`.
 
-    Raises `IndexOutOfRange` with the first of them.
+    Raises:
+        IndexOutOfRange: a value is out of range; the error names the first.
     """
     if outside(index, size):
         raise refusal(index, size, operator, dim)
@@ -78,12 +79,12 @@ def check_values(index: Any, size: int, operator: str, dim: int) -> None:
 def refusal(
     index: Any, size: int, operator: str, dim: int, wraps: bool = False
 ) -> IndexOutOfRange:
-    """The error that names the first bad one of these values.
+    """Return the error that names the first bad one of these values.
 
-    `wraps`: negative values down to `-size` are good.
+    With `wraps`, negative values down to `-size` are good.
     """
     bad = index[(index < (-size if wraps else 0)) | (index >= size)]
-    # Another thread may have put it right since; what it was is not known then.
+    # Another thread may have corrected it since; then the bad value is unknown.
     first = int(bad[0]) if len(bad) else size
     return out_of_range(operator, first, size, dim, wraps)
 
@@ -91,20 +92,20 @@ def refusal(
 def refused(
     index: Strided, own: Ints, shape: Ints, operator: str, dim: int
 ) -> IndexOutOfRange:
-    """The same for an index of shape `own` that is used along `dim` of `shape`."""
+    """Return the error for an index of shape `own` along `dim` of `shape`."""
     flat, offset, strides = index
     values = values_of((flat, offset, strides_of(own, strides)), own)
     return refusal(values, shape[dim] if shape else 1, operator, dim)
 
 
 def outside(values: Any, size: int) -> bool:
-    """Whether one of these flat int64 values is not in `range(size)`."""
-    found: bool = _OUTSIDE["int64"](values, size)
-    return found
+    """Return True if one of these flat int64 values is not in `range(size)`."""
+    result: bool = _OUTSIDE["int64"](values, size)
+    return result
 
 
 def values_of(index: Operand, shape: Ints) -> Any:
-    """The values of an int64 index, flat; those that strides repeat stand once."""
+    """Return the values of an int64 index, flat, without repetitions."""
     flat, offset, strides = index
     count, sizes, steps = _distinct(shape, strides)
     if sizes:
@@ -114,36 +115,36 @@ def values_of(index: Operand, shape: Ints) -> Any:
 
 @lru_cache(maxsize=REMEMBERED)
 def _distinct(shape: Ints, strides: Ints) -> tuple[int, Ints, Ints]:
-    """How many values differ in place; their sizes and byte steps if not in one run."""
+    """Return the count of distinct places; sizes and byte steps if not in one run."""
     if 0 in shape:
         return 0, (), ()
-    kept = [
+    stepping = [
         (size, step)
         for size, step in zip(shape, strides, strict=True)
         if step and size != 1
     ]
     count = 1
-    for size, step in reversed(kept):
+    for size, step in reversed(stepping):
         if step != count:
-            return 0, tuple(n for n, _ in kept), tuple(8 * s for _, s in kept)
+            return 0, tuple(n for n, _ in stepping), tuple(8 * s for _, s in stepping)
         count *= size
     return count, (), ()
 
 
-# Where the numbers of a table are: the step of one index value; the values are checked
-# against SIZE, COUNT of them in a row; rows and columns are followed by the steps of
-# the addressed, the index and the linear operand, and so is each outer dimension.
+# The positions in a table: the step of one index value; the values are checked against
+# SIZE, COUNT of them in a row; rows and columns are followed by the steps of the
+# addressed, the index and the linear operand, and so is each outer dimension.
 STEP, SIZE, COUNT, ROWS, COLS, OUTER = 0, 1, 2, 3, 7, 11
 
 
 @dataclass(frozen=True, slots=True)
 class WalkPlan:
-    """A walk: its table of sizes and steps, see `STEP` and the others."""
+    """A walk: its table of sizes and steps, at `STEP` and the other positions."""
 
     table: "np.ndarray[Any, Any]"
     sheets: int
     elements: int
-    # Whether the targets of different sheets, rows, columns differ.
+    # True if the targets of different sheets, rows, columns differ.
     apart: tuple[bool, bool, bool]
     # Sheets that share a place of the outermost dimension.
     together: int
@@ -158,11 +159,11 @@ def plan(
     size: int = 0,
     count: int = 0,
 ) -> WalkPlan:
-    """The walk over `shape` with these strides of the three operands.
+    """Return the walk over `shape` with these strides of the three operands.
 
-    `step` is what one index value is worth; `addressed` has stride 0 where the index
-    decides.  Where the walk is to check values, they are `count` neighbours, and less
-    than `size`.
+    `step` is the stride of one index value; `addressed` has stride 0 along indexed
+    dimensions.  If the walk checks values, they are `count` neighbours, less than
+    `size`.
     """
     head = [step, size, count]
     if 0 in shape:
@@ -183,7 +184,7 @@ def plan(
 
 
 def _shift(table: Any, sheet: int, operand: int) -> int:
-    """How far into an operand (1, 2, 3) a sheet begins."""
+    """Return the start of a sheet in an operand (1, 2, 3)."""
     total = 0
     rest = sheet
     at = len(table) - 4
@@ -195,10 +196,10 @@ def _shift(table: Any, sheet: int, operand: int) -> int:
 
 
 def _strays(index: Any, first: int, table: Any) -> bool:
-    """Whether one of the values that the table counts is not in its range."""
+    """Return True if one of the values that the table counts is not in its range."""
     last = table[SIZE] - 1
     values = index[first : first + table[COUNT]]
-    # One of the two is negative where a value lies outside.
+    # One of the two is negative if a value is out of range.
     signs = 0
     for j in range(len(values)):
         signs |= values[j] | (last - values[j])
@@ -216,7 +217,7 @@ def _strays(index: Any, first: int, table: Any) -> bool:
     COLS=COLS,
 )
 def _loop(way: str) -> list[str]:
-    """The loop of one way for the data to go: a statement about two elements."""
+    """Return the loop of one direction of the data: a statement about two elements."""
 
     def each(linear: str, addressed: str) -> list[str]:
         move = way.format(linear=linear, addressed=addressed)
@@ -259,9 +260,9 @@ def _loop(way: str) -> list[str]:
             block("for row in range(rows):", block("for j in range(n):", single)),
         ),
     ]
-    given = "addressed, index, linear, table, begin, first, start, lo, hi, alpha"
+    parameters = "addressed, index, linear, table, begin, first, start, lo, hi, alpha"
     return block(
-        f"def body({given}):",
+        f"def body({parameters}):",
         [
             "if strays(index, first, table): return True",
             "step = table[STEP]",
@@ -279,30 +280,31 @@ def _loop(way: str) -> list[str]:
     )
 
 
-# addressed, index, linear, table, where each begins, first sheet, end, factor
+# addressed, index, linear, table, their starts, first sheet, end, factor
 _SIGNATURE = (
     "boolean(T[::1], int64[::1], T[::1], int64[::1], int64, int64, int64, int64, "
     "int64, T)"
 )
 
-# The three ways the data can go; the first two by words, the last by dtype: the linear
-# operand from the addressed one, the other way round, and by a factor onto it.
+# The three directions of the data; the first two by words, the last by dtype: the
+# linear operand from the addressed one, the reverse, and added with a factor.
 READ = Family("lines_read", _loop("{linear} = {addressed}")(), _SIGNATURE)
 WRITE = Family("lines_write", _loop("{addressed} = {linear}")(), _SIGNATURE)
 ADD = Family("lines_add", _loop("{addressed} += alpha * {linear}")(), _SIGNATURE)
 
 
-# addressed, index, linear: flat arrays; where each begins; a factor of sums.
+# addressed, index, linear: flat arrays; their starts; a factor of sums.
 Call = Callable[[Any, Any, Any, int, int, int, Any], bool]
 
-# Elements for a thread: moving this many takes about as long as two hand-overs.
+# Elements per thread: moving this many takes about as long as two hand-overs.
 GRAIN = 65536
 
-# Elements from which on whole rows are left to NumPy: of 64 float32, 1e7 elements take
-# it 3.6 ms, and our loop 6.1 ms; with few elements its call costs more than it saves.
+# Elements from which on NumPy reads whole rows: with 64 float32 each, it takes 3.6 ms
+# for 1e7 elements, and the compiled loop 6.1 ms; for few elements its call costs more
+# than it saves.
 TAKEN = 1 << 16
 
-# Columns of a sheet that a thread takes at least: a few cache lines of any dtype.
+# The least number of columns of a sheet for a thread: a few cache lines of any dtype.
 COLUMNS = 32
 
 
@@ -316,7 +318,7 @@ def ready(
     linear: Ints,
     size: int,
 ) -> Call:
-    """The call for one geometry; see `plan`.
+    """Return the call for one geometry; see `plan`.
 
     `index` is the shape of the index, its strides, and those by dimension of `shape`.
     """
@@ -352,7 +354,7 @@ def ready(
 def run_with_checks(
     call: Call, x: Geometry, dim: int, index: Geometry, operator: str
 ) -> Run:
-    """The call from the first elements on, which says by itself what is refused."""
+    """Return the call from the first elements on, which raises for a bad index."""
     form = FORMS[x.dtype]
 
     def run(source: Any, places: Any, target: Any) -> None:
@@ -366,7 +368,7 @@ def run_with_checks(
 
 
 def _whole_rows(walk: WalkPlan) -> bool:
-    """Whether one list of values names rows of a matrix, without gaps on both sides."""
+    """Return True if one list of values selects whole rows of a dense matrix."""
     table: list[int] = walk.table.tolist()
     width = table[COLS]
     rows, columns = table[ROWS + 1 : COLS], table[COLS + 1 :]
@@ -374,7 +376,7 @@ def _whole_rows(walk: WalkPlan) -> bool:
 
 
 def _taking(size: int, width: int, rows: int) -> Call:
-    """Rows by NumPy's `take`, which does not check when it clips."""
+    """Return the call that reads rows by NumPy's `take`, which clips unchecked."""
 
     def call(
         source: Any, places: Any, other: Any, a: int, i: int, o: int, alpha: Any
@@ -400,18 +402,18 @@ def _taking(size: int, width: int, rows: int) -> Call:
 def shared(
     reads: bool, entry: Entry, walk: WalkPlan
 ) -> Callable[[tuple[Any, Any, Any], tuple[int, int, int], Any], None]:
-    """A walk by sheets, or by rows or columns of all sheets, as threads are worth it.
+    """Return a walk by sheets, or by rows or columns, divided among threads if long.
 
-    Where targets could be the same, only a walk that `reads` may share them.
+    If targets may coincide, only a walk that `reads` may be divided.
     """
     table, sheets, elements = walk.table, walk.sheets, walk.elements
     each = walk.together
     apart = (True, True, True) if reads else walk.apart
-    # Rows or columns, whichever are more among those that may be shared.
+    # Rows or columns, the larger number among those that may be divided.
     rows, columns = int(table[ROWS]), int(table[COLS])
     at = COLS if apart[2] and (columns > rows or not apart[1]) else ROWS
     by_sheets = sheets >= 2 * each and apart[0]
-    alone = elements < 2 * GRAIN or not (by_sheets or apart[2 if at == COLS else 1])
+    serial = elements < 2 * GRAIN or not (by_sheets or apart[2 if at == COLS else 1])
     steps = table[at + 1 : at + 4].tolist()
 
     def share(
@@ -428,7 +430,7 @@ def shared(
             ]
             entry(*arrays, own, *begins, 0, sheets, alpha)
 
-        if alone:
+        if serial:
             entry(*arrays, table, *starts, 0, sheets, alpha)
         elif by_sheets:
             grain = max(1, GRAIN * sheets // (elements * each))
@@ -453,11 +455,11 @@ def along(
     other: Ints,
     linear: Ints | None,
 ) -> Call:
-    """The call that indexes dimension `dim` of a tensor by an index of shape `own`.
+    """Return the call that indexes dimension `dim` by an index of shape `own`.
 
-    It walks over the index, which names an element each, or over the linear operand, of
-    shape `other`, if it names `slices`; else the linear operand may be larger.  What
-    has no dimensions is walked as one of a single element.
+    It walks over the index, which selects an element each, or over the linear operand,
+    of shape `other`, if it selects `slices`; else the linear operand may be larger.  A
+    0-dim operand is walked as one of a single element.
     """
     stored, by = strides_of(shape, strides), strides_of(own, steps)
     index = by

@@ -1,16 +1,15 @@
 """The tables of CPU kernels: name to function, merged from the modules.
 
-Which module brings which kernel is found by looking into the folder, so
-that a new module needs no entry; two modules that bring the same name are a defect of
-this folder and refused when it is imported.
+The modules of the folder are listed, so that a new module needs no entry; if two
+modules define the same name, the import of this package fails.
 
 Rules: a kernel is called `kernel(*outputs, *arguments)`, writes into its outputs and
-returns nothing; what it may take for granted is said by `runtime.operators`, which
-prepares the arguments.  One that is in `READY`, too, can be made ready before there are
-elements: `ready(*outputs, *arguments)` gets a `Geometry` for each tensor, and gives
+returns nothing; `runtime.operators` prepares the arguments and guarantees their
+properties.  A kernel in `READY` can also be prepared before there are elements:
+`ready(*outputs, *arguments)` receives a `Geometry` for each tensor, and returns
 `run(*arrays)`, which is called with the flat array of each tensor among the arguments,
-from its first element on, and then of each output; or None, where only the kernel knows
-how.  Importing the table imports NumPy; Numba follows at the first compilation.
+from its first element on, and then of each output; or None, if only the kernel supports
+the case.  Importing the table imports NumPy; Numba follows at the first compilation.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from typing import Any
 
 
 def tables_of(package: str, what: str) -> dict[str, Callable[..., Any]]:
-    """The tables of that name of all modules of a package, as one."""
+    """Return the tables of that name of all modules of a package, as one."""
     table: dict[str, Callable[..., Any]] = {}
     (folder,) = import_module(package).__path__
     for file in sorted(Path(folder).glob("*.py")):
@@ -33,5 +32,5 @@ def tables_of(package: str, what: str) -> dict[str, Callable[..., Any]]:
     return table
 
 
-KERNELS = tables_of("everyorder.runtime.kernels.cpu", "KERNELS")
-READY = tables_of("everyorder.runtime.kernels.cpu", "READY")
+KERNELS = tables_of(__package__, "KERNELS")
+READY = tables_of(__package__, "READY")

@@ -1,9 +1,9 @@
 """Layer normalisation over the last elements on the CPU, and its gradient.
 
-A row is swept three times while it is in the cache: mean, squares off
-the mean, result.  Sums go leaf by leaf into a float64, and what the first mean is off,
-the second sweep tells (Chan, Golub, LeVeque 1983); so neither long rows nor means far
-from zero cost digits.
+A row is swept three times while it is in the cache: mean, squared differences from the
+mean, result.  Sums are added leaf by leaf to a float64, and the second sweep computes
+the error of the first mean (Chan, Golub, LeVeque 1983); so neither long rows nor means
+far from zero cost digits.
 
 Rules: `mean` and `rstd` have one element for each row.  The gradients of weight and
 bias are sums over rows: block by block of rows, the blocks again as columns of a sum,
@@ -31,8 +31,8 @@ from everyorder.runtime.kernels.shared.thread_pool import parallel_for
 from everyorder.runtime.tensors.dtype_info import numpy_dtype
 from everyorder.runtime.tensors.tensor import Tensor
 
-# Rows that add up to one row of partial gradients: few enough for threads to share
-# work, enough for the partial rows to be little beside the input.
+# Rows that are added to one row of partial gradients: few enough for threads to share
+# work, enough for the partial rows to be small compared with the input.
 BLOCK = 64
 
 # input, weight, bias, output, mean, rstd, elements of a row, epsilon
@@ -46,7 +46,7 @@ AFFINE = "void(T[::1], T[::1], T[::1], T[::1], T[::1], T[::1], int64, int64)"
 
 
 def forward_of(affine: bool) -> Any:
-    """The body that normalises rows; `affine` ones are scaled and shifted."""
+    """Return the body that normalises rows; `affine` ones are scaled and shifted."""
 
     def body(
         x: Any,
@@ -64,20 +64,20 @@ def forward_of(affine: bool) -> Any:
             total = 0.0
             for first in range(0, inner, LEAF):
                 part = row[first : first + LEAF]
-                some = like(row[0], 0.0)
+                block_sum = like(row[0], 0.0)
                 for i in range(len(part)):
-                    some += part[i]
-                total += some
+                    block_sum += part[i]
+                total += block_sum
             mean = like(row[0], total / inner)
             squares, rest = 0.0, 0.0
             for first in range(0, inner, LEAF):
                 part = row[first : first + LEAF]
-                some, more = like(row[0], 0.0), like(row[0], 0.0)
+                block_sum, more = like(row[0], 0.0), like(row[0], 0.0)
                 for i in range(len(part)):
                     off = part[i] - mean
-                    some += off * off
+                    block_sum += off * off
                     more += off
-                squares += some
+                squares += block_sum
                 rest += more
             variance = (squares - rest * rest / inner) / inner
             variance = 0.0 if variance < 0.0 else variance  # NaN stays
@@ -93,7 +93,7 @@ def forward_of(affine: bool) -> Any:
 
 
 def input_of(affine: bool) -> Any:
-    """The body of the gradient of rows; `affine` ones were scaled."""
+    """Return the body of the gradient of rows; `affine` ones were scaled."""
 
     def body(
         out: Any, grad: Any, x: Any, means: Any, rstds: Any, weight: Any, inner: int
@@ -108,12 +108,12 @@ def input_of(affine: bool) -> Any:
                 p = g[first : first + LEAF]
                 q = row[first : first + LEAF]
                 w = weight[first : first + LEAF]
-                some, more = like(mean, 0.0), like(mean, 0.0)
+                block_sum, more = like(mean, 0.0), like(mean, 0.0)
                 for i in range(len(p)):
                     scaled = p[i] * w[i] if affine else p[i]
-                    some += scaled
+                    block_sum += scaled
                     more += scaled * ((q[i] - mean) * rstd)
-                plain += some
+                plain += block_sum
                 along += more
             shift = like(mean, plain / inner)
             slope = like(mean, along / inner)
@@ -134,7 +134,7 @@ def affine_gradients(
     task: int,
     inner: int,
 ) -> None:
-    """Sums over blocks of rows of `grad * normal` and of `grad`."""
+    """Compute sums over blocks of rows of `grad * normal` and of `grad`."""
     for b in range(len(by_weight) // inner):
         dw = by_weight[b * inner : (b + 1) * inner]
         db = by_bias[b * inner : (b + 1) * inner]
@@ -173,9 +173,9 @@ def layer_norm(
     eps: float,
 ) -> None:
     """Normalise the last `inner` elements; scale by `weight`, shift by `bias`."""
-    given = [dense(each) for each in (weight, bias) if each is not None]
+    parameters = [dense(each) for each in (weight, bias) if each is not None]
     run = _ready(out, mean, rstd, x, inner, weight, bias, eps)
-    run(dense(x), *given, result(out), result(mean), result(rstd))
+    run(dense(x), *parameters, result(out), result(mean), result(rstd))
 
 
 def _ready(
@@ -226,7 +226,7 @@ def layer_norm_backward(
     weight: Tensor | None,
     inner: int,
 ) -> None:
-    """The gradients of input, weight and bias that are asked for."""
+    """Write those gradients of input, weight and bias that are not None."""
     g, a, means, rstds = dense(grad), dense(x), dense(mean), dense(rstd)
     if dx is not None and a.size:
         _input_gradient(dx, g, a, means, rstds, weight, inner)
@@ -277,8 +277,8 @@ def _sum_gradients(
     entry = _AFFINE[name]
 
     def run(lo: int, hi: int) -> None:
-        some = slice(lo * inner, hi * inner)
-        entry(by_weight[some], by_bias[some], g, a, means, rstds, lo, inner)
+        part = slice(lo * inner, hi * inner)
+        entry(by_weight[part], by_bias[part], g, a, means, rstds, lo, inner)
 
     if once:
         entry(by_weight, by_bias, g, a, means, rstds, 0, inner)

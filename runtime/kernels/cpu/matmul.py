@@ -1,29 +1,29 @@
 """Products of matrices: BLAS for floats, a blocked kernel for integers.
 
-`np.matmul` with a given output takes 358 us for 256 by 256 float32 where our best
-kernel takes 1,283, and 22 ms against 63 ms for 1,024.  BLAS knows no integers; NumPy's
-loop for them strides through memory, the one here does not.  What BLAS takes as it is
-(one of the two strides is 1, the other no less than the row) is passed as a view: a
-transposed operand costs no copy; anything else is copied.
+`np.matmul` with an output takes 358 us for 256 by 256 float32 where the best compiled
+kernel takes 1,283, and 22 ms against 63 ms for 1,024.  BLAS does not support integers;
+NumPy's loop for them strides through memory, the one here does not.  Layouts that BLAS
+accepts (one of the two strides is 1, the other no less than the row) are passed as a
+view, so a transposed operand needs no copy; other layouts are copied.
 
-Threads: BLAS never uses its own for a product of ours.  They spin while they wait for
-each other, so that a product of 64 by 64 by 128, which one thread does in 10 us, took
-20 ms on busy cores; and `set_num_threads` would not govern them.  While products of
-ours run, BLAS is set to one thread, and we cut the output.
-- The setting is the process's: the first product that begins saves it, the last that
-  ends puts it back, in whatever order threads come and go (0.5 us a product); a product
-  that is not ours takes one thread meanwhile.
-- A product too small for BLAS's own threads is not cut, and nothing is set.
-- A child that was forked in the middle of a product puts the setting back.
-- Only the OpenBLAS that NumPy's wheels carry is known; with another library, products
-  are NumPy's own, and so is the number of their threads.
+Threads: BLAS does not use its own threads for products of this module.  They spin while
+they wait for each other, so that a product of 64 by 64 by 128, which one thread
+computes in 10 us, took 20 ms on busy cores; and `set_num_threads` would not control
+them.  During these products BLAS is set to one thread, and the output is cut here.
+- The setting is the process's: the first product that starts saves it, the last that
+  ends restores it, in any order of threads (0.5 us a product); a product outside of
+  this module uses one thread meanwhile.
+- A product too small for BLAS's own threads is not cut, and the setting stays.
+- A child that was forked during a product restores the setting.
+- Only the OpenBLAS in NumPy's wheels is supported; with another library, NumPy computes
+  products, with its number of threads.
 
-Small products call BLAS from compiled code, by its address.  For 32 by 32 float32, of
-the 1.5 us that `np.matmul` takes 0.6 us are NumPy's own; a compiled entry hands the
-flat arrays over in 0.3 us, adds the bias on the way, and NaN and infinities raise no
-warning.  The entry is given the address with each call, so that the machine code on
-disk holds none.  It takes row-major matrices of float32 and float64 without gaps; where
-there is no such library, or nothing is compiled, `entry` is None and NumPy multiplies.
+Small products call BLAS from compiled code, by its address.  For 32 by 32 float32, 0.6
+us of the 1.5 us of `np.matmul` are NumPy's own; a compiled entry passes the flat arrays
+on in 0.3 us, adds the bias as well, and NaN and infinities raise no warning.  The entry
+receives the address with each call, so that the machine code on disk does not contain
+it.  It takes row-major matrices of float32 and float64 without gaps; without such a
+library, or without compilation, `entry` is None and NumPy multiplies.
 """
 
 import os
@@ -44,17 +44,19 @@ from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import array_of, flat_of
 
-# Multiplications up to which OpenBLAS takes one thread, of matrices of real numbers:
+# Multiplications up to which OpenBLAS uses one thread for matrices of real numbers:
 # SMP_THRESHOLD_MIN times GEMM_MULTITHREAD_THRESHOLD in its interface/gemm.c.
 SMALL = 1 << 18
 
-# The same for vectors and complex numbers: below what was seen on two threads.
+# The same for vectors and complex numbers: less than the smallest product that was seen
+# on two threads.
 THIN = 1 << 12
 
-# Multiplications for a thread: 20 us of float32, ten times a hand-over.
+# Multiplications per thread: 20 us of float32, ten times a hand-over.
 GRAIN = 1 << 20
 
-# Rows or columns for a thread: what the inner loops of BLAS take at once, or twice it.
+# Rows or columns per thread: the number that inner loops of BLAS process at once, or
+# twice that.
 LINES = 16
 
 
@@ -63,7 +65,7 @@ GEMM = {"float32": "scipy_cblas_sgemm64_", "float64": "scipy_cblas_dgemm64_"}
 
 
 class Setting:
-    """How many threads BLAS takes: one while anybody multiplies."""
+    """The number of threads of BLAS: one during any product of this module."""
 
     __slots__ = ("addresses", "before", "depth", "lock", "read", "write")
 
@@ -75,7 +77,7 @@ class Setting:
     ) -> None:
         self.read = read
         self.write = write
-        # dtype name -> where its product of matrices is, if sizes have 64 bits there.
+        # dtype name -> the address of its product of matrices, if it has 64-bit sizes.
         self.addresses = addresses or {}
         self.depth = 0
         self.before = 1
@@ -84,7 +86,7 @@ class Setting:
             os.register_at_fork(after_in_child=self.forked)
 
     def enter(self) -> None:
-        """A product begins."""
+        """Start a product: save the setting if it is the first."""
         with self.lock:
             if not self.depth:
                 self.before = self.read()
@@ -92,14 +94,14 @@ class Setting:
             self.depth += 1
 
     def leave(self) -> None:
-        """A product has ended."""
+        """End a product: restore the setting if it was the last."""
         with self.lock:
             self.depth -= 1
             if not self.depth:
                 self.write(self.before)
 
     def forked(self) -> None:
-        """The products of the parent's threads are none of the child's."""
+        """Restore the setting in a child, which does not run the parent's products."""
         self.lock = threading.Lock()
         if self.depth:
             self.depth = 0
@@ -108,23 +110,23 @@ class Setting:
 
 @cache
 def setting() -> Setting | None:
-    """The setting of the BLAS that NumPy has loaded; None if it is not known."""
+    """Return the setting of the BLAS that NumPy has loaded; None if unsupported."""
     # Wheels for Linux and Windows, and for macOS.
     home = Path(np.__file__).parent
     for folder in (home.parent / "numpy.libs", home / ".dylibs"):
         for file in sorted(folder.glob("*scipy_openblas*")):
-            if (found := setting_of(file)) is not None:
-                return found
+            if (blas := setting_of(file)) is not None:
+                return blas
     return None
 
 
 def setting_of(file: Path) -> Setting | None:
-    """The setting of a library that is loaded; None if it has no such functions."""
+    """Return the setting of a loaded library; None if it lacks the functions."""
     import ctypes
 
     try:
-        # `PyDLL` keeps the interpreter lock: a call takes 0.1 us. What is not loaded
-        # must not be by us, where the system can tell.
+        # `PyDLL` keeps the interpreter lock: a call takes 0.1 us.  A library that is
+        # not loaded must not be loaded here, if the system can report that.
         library = ctypes.PyDLL(str(file), mode=getattr(os, "RTLD_NOLOAD", 0))
     except OSError:
         return None
@@ -134,47 +136,47 @@ def setting_of(file: Path) -> Setting | None:
         if read is not None and write is not None:
             write.argtypes, write.restype = (ctypes.c_int,), None
             named = GEMM if suffix else {}
-            found = {
+            addresses = {
                 dtype: ctypes.cast(function, ctypes.c_void_p).value or 0
                 for dtype, name in named.items()
                 if (function := getattr(library, name, None)) is not None
             }
-            return Setting(read, write, found)
+            return Setting(read, write, addresses)
     return None
 
 
 def gemm_address(dtype: str) -> int | None:
-    """Where the library's product of row-major matrices is; None if it is not known."""
-    known = setting()
-    return None if known is None else known.addresses.get(dtype)
+    """Return the address of the library's row-major product; None if unknown."""
+    blas = setting()
+    return None if blas is None else blas.addresses.get(dtype)
 
 
 def multiply(out: Array, a: Array, b: Array) -> None:
-    """Matrices, or stacks of as many, that BLAS reads as they are."""
+    """Multiply matrices, or stacks of equally many, in layouts that BLAS accepts."""
     rows, columns = out.shape[-2:]
     work = rows * columns * a.shape[-1]
-    known = setting()
-    # NumPy would warn of what NaN, infinities and overflow do.
+    blas = setting()
+    # NumPy would warn about results of NaN, infinities and overflow.
     with np.errstate(all="ignore"):
-        if known is None or (out.ndim == 2 and work <= _bound(out, a, b)):
+        if blas is None or (out.ndim == 2 and work <= _bound(out, a, b)):
             np.matmul(a, b, out)
             return
-        known.enter()
+        blas.enter()
         try:
             _cut(out, a, b, work)
         finally:
-            known.leave()
+            blas.leave()
 
 
 def _bound(out: Array, a: Array, b: Array) -> int:
-    """The multiplications up to which BLAS takes one thread by itself."""
+    """Return the multiplications up to which BLAS uses one thread by itself."""
     real = out.dtype.kind == "f" and out.shape[0] > 1 and out.shape[1] > 1
     # A matrix by its own transpose is another routine, with another bound.
     return SMALL if real and not np.may_share_memory(a, b) else THIN
 
 
 def _cut(out: Array, a: Array, b: Array, work: int) -> None:
-    """Cut the output by matrices, or by rows or columns, whichever are more."""
+    """Cut the output by matrices, or by the larger of rows and columns."""
     rows, columns = out.shape[-2:]
     if out.ndim == 3 and out.shape[0] == 1:
         out, a, b = out[0], a[0], b[0]
@@ -196,17 +198,17 @@ def _cut(out: Array, a: Array, b: Array, work: int) -> None:
         parallel_for(columns, max(LINES, GRAIN * columns // work), by_columns)
 
 
-# output, matrices, bias or nothing, rows, columns, inner size, whether the second
-# matrix is to be transposed, address
+# output, matrices, bias or nothing, rows, columns, inner size, True if the second
+# matrix is transposed, address
 SIGNATURE = "void(T[::1], T[::1], T[::1], T[::1], int64, int64, int64, boolean, int64)"
 
-# Values of the C interface (cblas.h): row-major order, and what is done to a matrix.
+# Values of the C interface (cblas.h): row-major order, and operations on a matrix.
 ROW_MAJOR, AS_IT_IS, TRANSPOSED = 101, 111, 112
 
 
 @cache
 def entry(name: str) -> tuple[Entry, int] | None:
-    """The compiled call for a dtype, and the address it takes last."""
+    """Return the compiled call for a dtype, and its last argument, the address."""
     import numba
 
     address = gemm_address(name)
@@ -239,12 +241,12 @@ def _family() -> Family:
                     to[j] = bias[j]
         call(out, a, b, rows, columns, inner, turned, added, address)
 
-    # What the compiler is told belongs to what names the code on disk.
+    # The generated call is part of the name of the code on disk.
     return Family(f"blas_gemm_{digest(_by_address)}", product, SIGNATURE)
 
 
 def _by_address() -> Any:
-    """What calls gemm: `out`, or the rows already in it, plus `a` by `b`."""
+    """Return the call of gemm: `a` by `b`, added to the rows in `out` or not."""
     from llvmlite import ir  # type: ignore[import-untyped]  # ships no types
     from numba import extending, types
 
@@ -272,10 +274,10 @@ def _by_address() -> Any:
             order.append(builder.select(turn, enum(TRANSPOSED), enum(AS_IT_IS)))
             beta = builder.select(keep, real(1.0), real(0.0))
             pitch = builder.select(turn, k, n)
-            given = [*order, m, n, k, real(1.0), x, k, y, pitch, beta, to, n]
-            kinds = [enum] * 3 + [size] * 3 + [each.type for each in given[6:]]
+            operands = [*order, m, n, k, real(1.0), x, k, y, pitch, beta, to, n]
+            kinds = [enum] * 3 + [size] * 3 + [each.type for each in operands[6:]]
             function = ir.FunctionType(ir.VoidType(), kinds).as_pointer()
-            builder.call(builder.inttoptr(where, function), given)
+            builder.call(builder.inttoptr(where, function), operands)
             return target.get_dummy_value()
 
         sizes = (types.int64,) * 3
@@ -287,20 +289,20 @@ def _by_address() -> Any:
     return untyped.intrinsic(blas_gemm_call)
 
 
-# Rows of the right operand that stay in the cache while rows of the output pass: 64
-# rows of 256 int64 are 128 KiB.
+# Rows of the right operand that stay in the cache during a pass over rows of the
+# output: 64 rows of 256 int64 are 128 KiB.
 DEPTH = 64
 WIDTH = 256
 
-# What BLAS multiplies on one thread up to `SMALL`.
+# The dtypes that BLAS multiplies on one thread up to `SMALL`.
 REAL = frozenset((DType.named("float32"), DType.named("float64")))
 
-# What the loop for integers takes without a view.
+# The dtypes of the loop for integers without a view.
 WHOLE = frozenset(
     DType.named(name) for name in ("uint8", "int8", "int16", "int32", "int64")
 )
 
-# What stands where no bias is added.
+# In place of an absent bias.
 _NONE = {dtype: np.empty(0, dtype.name) for dtype in REAL}
 
 # output, left operand by rows, right operand by rows, inner size, columns
@@ -308,7 +310,7 @@ INTEGERS = "void(T[::1], T[::1], T[::1], int64, int64)"
 
 
 def integer_rows(out: Any, a: Any, b: Any, depth: int, columns: int) -> None:
-    """Rows of a product of integer matrices, modulo the type's range."""
+    """Compute rows of a product of integer matrices, modulo the type's range."""
     rows = len(out) // columns
     for i in range(len(out)):
         out[i] = 0
@@ -353,12 +355,12 @@ def add_rows(out: Any, row: Any) -> None:
 
 _ROWS = Family("add_rows", add_rows, "void(T[::1], T[::1])")
 
-# Elements that a thread adds a row to at least: 10 us.
+# The least number of elements for a thread that adds a row: 10 us.
 ADDED = 1 << 16
 
 
 def _readable(a: Array) -> Array:
-    """The matrices as BLAS takes them: a view if that is possible."""
+    """Return the matrices in a layout that BLAS accepts: a view if possible."""
     rows, columns = a.strides[-2:]
     size = a.itemsize
     height, width = a.shape[-2:]
@@ -368,7 +370,7 @@ def _readable(a: Array) -> Array:
 
 
 def _product(out: Array, a: Array, b: Array) -> None:
-    """The product of two matrices, or of as many pairs of them."""
+    """Compute the product of two matrices, or of equally many pairs of them."""
     if out.dtype.kind in "fc":
         if out.size and a.shape[-1]:
             multiply(out, _readable(a), _readable(b))
@@ -397,7 +399,7 @@ def _product(out: Array, a: Array, b: Array) -> None:
 
 
 def _small(out: Tensor, left: Tensor, right: Tensor) -> bool:
-    """Whether one thread does it, from arrays as they lie."""
+    """Return True if one thread computes the product, without copies."""
     if left._flat is None or right._flat is None or out._flat is None:
         return False
     rows, columns = out.shape
@@ -405,7 +407,7 @@ def _small(out: Tensor, left: Tensor, right: Tensor) -> bool:
 
 
 def mm(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """The product of two matrices."""
+    """Compute the product of two matrices."""
     dtype = out.dtype
     if _small(out, a, b):
         to, x, y = out._flat, a._flat, b._flat
@@ -414,9 +416,9 @@ def mm(out: Tensor, a: Tensor, b: Tensor) -> None:
         if dtype in WHOLE:
             _INTEGERS[dtype.name](to, x, y, inner, columns)
             return
-        found = entry(dtype.name) if dtype in REAL else None
-        if found is not None:
-            gemm, address = found
+        compiled = entry(dtype.name) if dtype in REAL else None
+        if compiled is not None:
+            gemm, address = compiled
             gemm(to, x, y, _NONE[dtype], rows, columns, inner, False, address)
             return
     _product(array_of(out), array_of(a), array_of(b))
@@ -429,9 +431,9 @@ def _ready_mm(out: Geometry, a: Geometry, b: Geometry) -> Run:
         if dtype in WHOLE:
             loop = _INTEGERS[dtype.name]
             return lambda x, y, to: loop(to, x, y, inner, columns)
-        found = entry(dtype.name) if dtype in REAL else None
-        if found is not None:
-            gemm, address = found
+        compiled = entry(dtype.name) if dtype in REAL else None
+        if compiled is not None:
+            gemm, address = compiled
             none = _NONE[dtype]
             return lambda x, y, to: gemm(
                 to, x, y, none, rows, columns, inner, False, address
@@ -440,7 +442,7 @@ def _ready_mm(out: Geometry, a: Geometry, b: Geometry) -> Run:
 
 
 def _is_small(out: Geometry, *operands: Geometry) -> bool:
-    """As `_small`, of matrices that lie row by row."""
+    """Return `_small` for geometries: row-major matrices."""
     rows, columns = out.shape
     work = operands[0].shape[1] * rows * columns
     in_order = all(each.strides is None for each in operands)
@@ -453,24 +455,24 @@ def _ready_product(out: Geometry, a: Geometry, b: Geometry) -> Run:
 
 
 def bmm(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """The products of as many pairs of matrices."""
+    """Compute the products of equally many pairs of matrices."""
     _product(array_of(out), array_of(a), array_of(b))
 
 
 def dot(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """The sum of products of two vectors."""
+    """Compute the sum of products of two vectors."""
     to = result(out)
     _product(to.reshape(1, 1), array_of(a)[None, :], array_of(b)[:, None])
 
 
 def linear(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Rows of `x` by the transposed `weight`, plus `bias`."""
+    """Compute rows of `x` by the transposed `weight`, plus `bias`."""
     dtype = out.dtype
     if dtype in REAL and _small(out, x, weight):
-        found = entry(dtype.name)
+        compiled = entry(dtype.name)
         added = _NONE[dtype] if bias is None else flat_of(bias)
-        if found is not None and added is not None:
-            gemm, address = found
+        if compiled is not None and added is not None:
+            gemm, address = compiled
             to, left, right = out._flat, x._flat, weight._flat
             rows, inner = x.shape
             columns = weight.shape[0]
@@ -500,9 +502,9 @@ def _ready_linear(
     out: Geometry, x: Geometry, weight: Geometry, bias: Geometry | None
 ) -> Run:
     (rows, inner), columns = x.shape, weight.shape[0]
-    found = entry(out.dtype.name) if out.dtype in REAL else None
-    if found and _is_small(out, x, weight) and not (bias and bias.strides):
-        gemm, address = found
+    compiled = entry(out.dtype.name) if out.dtype in REAL else None
+    if compiled and _is_small(out, x, weight) and not (bias and bias.strides):
+        gemm, address = compiled
         none = _NONE[out.dtype]
         if bias is None:
             return lambda a, w, to: gemm(

@@ -1,20 +1,16 @@
 """Kernels of one, two and three operands: the table of functions in loops of the CPU.
 
-Which function a name stands for, by the kind of its dtype, is said by
-`runtime.kernels.math.scalars`.  Here are the functions that the CPU has for it (our
-polynomials; NumPy's, which Numba compiles one by one, of the parts of complex numbers
-and where there is no polynomial), and what is more than a function of elements:
-factors, powers, and what integers cannot do, which raises before anything is written.
+`runtime.kernels.math.scalars` maps a name and the kind of its dtype to a function.
+This module has the CPU's functions (polynomials of `runtime.kernels.math.elementary`,
+or NumPy's, which Numba compiles, for the parts of complex numbers and others), and
+factors, powers, and operations that integers refuse before anything is written.
 
-`where` moves elements and never looks at them, so one loop for each item size serves
-every dtype; `clamp` with numbers is one loop, with tensors two passes; bounds that an
-integer dtype cannot hold are moved to what it can; NaN, in the elements or in a bound,
-stays NaN.
+`where` moves elements and never reads their values, so one loop for each item size
+serves every dtype; `clamp` with numbers is one loop, with tensors two passes; bounds
+outside of an integer dtype become its limits; NaN in elements or bounds propagates.
 
-Delegated to NumPy: `pow` of inexact numbers and `atan2`, which run on vectors there (an
-element of float32 in 0.4 and 1.4 ns; our `e^(y log x)` in double precision took 2.2).
-
-`applied` and the `direct_` functions are for loops of others around the same functions.
+NumPy computes `pow` of inexact numbers and `atan2`, where it is vectorised (an element
+of float32 in 0.4 and 1.4 ns; `e^(y log x)` in double precision took 2.2).
 """
 
 import math as libm
@@ -79,7 +75,7 @@ Kernel = Callable[..., None]
 
 
 def _compiled(function: Scalar) -> Scalar:
-    # `runtime.kernels.compile.jit` compiles whatever a body calls.
+    # `runtime.kernels.compile.jit` compiles every function that a body calls.
     return function
 
 
@@ -142,10 +138,10 @@ ON_COMPLEX = complexes(
     log10=np.log10,
 )
 
-# What is vectorised where a whole block of numbers is near zero.
+# Functions that are vectorised if a whole block of numbers is near zero.
 _NEAR = {"sin": math.sin_near, "cos": math.cos_near, "tan": math.tan_near}
 
-# What runs on vectors in NumPy.
+# Functions that are vectorised in NumPy.
 _DELEGATED = ("pow", "atan2")
 
 
@@ -158,7 +154,7 @@ def _unary(name: str, function: ScalarFunction) -> Unary:
 
 
 def _unary_complex(name: str, function: ScalarFunction) -> Unary:
-    """Of complex numbers; their functions are slow."""
+    """Return the kernel for complex numbers, whose functions are slow."""
     truth = function.result == "bool"
     return Unary(
         f"{name}_complex",
@@ -190,25 +186,25 @@ COMPLEX = {
 PLAIN = {
     name: _binary(name, each) for name, each in BINARY.items() if name not in _DELEGATED
 }
-assert BINARY["pow"].whole is not None, "integers have powers of their own"
+assert BINARY["pow"].whole is not None, "integers have a separate power"
 WHOLE_POWER = Binary(
     "pow_whole", bound(BINARY["pow"].whole, ON), grain=BINARY["pow"].grain
 )
 
 
-# Of one operand.
+# Kernels of one operand.
 
 
 COMPLEX_ABS = family("abs_complex", abs, "a", result="U")
 
 
 def complex_abs(out: Tensor, x: Tensor) -> None:
-    """The sizes of complex numbers, which are real."""
+    """Write the magnitudes of complex numbers, which are real."""
     COMPLEX_ABS[x.dtype.name, out.dtype.name](flat_of(contiguous(x)), flat_of(out))
 
 
 def _kernel(name: str) -> Callable[[Tensor, Tensor], None]:
-    """The kernel that looks at the dtype first."""
+    """Return the kernel that selects by dtype first."""
     by_dtype: dict[str, Callable[[Tensor, Tensor], None]] = {}
     for dtype in SUPPORTED:
         kind = info(DType.named(dtype)).kind
@@ -233,12 +229,12 @@ def _certain(answer: bool) -> Callable[[Tensor, Tensor], None]:
 
 
 def _named(name: str, dtype: str) -> str:
-    """Of bool, every bit turned is the opposite."""
+    """Return the function's name for a dtype; inverting a bool is logical."""
     is_opposite = name == "bitwise_not" and dtype == "bool"
     return "logical_not" if is_opposite else name
 
 
-# Of two operands.
+# Kernels of two operands.
 
 
 SCALED = family("add_scaled", scaled, "aan")
@@ -246,7 +242,7 @@ SCALED_ONTO = family("add_scaled_onto", scaled, "oan")
 
 
 def _add_scaled(out: Tensor, a: Any, b: Any, alpha: Any) -> None:
-    """`a + alpha b` in one pass where both are flat, else in two."""
+    """Compute `a + alpha b` in one pass if both are flat, else in two."""
     name, target = out.dtype.name, flat_of(out)
     assert target is not None, "outputs are contiguous"
     if not isinstance(b, Tensor):
@@ -278,7 +274,7 @@ def _has_zero(operand: Any, name: str) -> bool:
 
 
 def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
-    """NumPy's function, in parallel where the operands are flat."""
+    """Run NumPy's function, in parallel if the operands are flat."""
     name, target = out.dtype.name, array_of(out)
     arrays = [
         array_of(operand) if isinstance(operand, Tensor) else element(name, operand)
@@ -300,7 +296,7 @@ def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
     parallel_for(flat.size, HEAVY, part)
 
 
-# Exponents that are another kernel.
+# Exponents with another kernel.
 _SPECIAL = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
 
 
@@ -317,15 +313,14 @@ def _power(out: Tensor, a: Any, b: Any) -> None:
 
 
 def atan2(out: Tensor, a: Any, b: Any) -> None:
-    """The angle of the point (b, a)."""
+    """Write the angle of the point (b, a)."""
     _delegate(np.arctan2, out, a, b)
 
 
-# Of three operands.
+# Kernels of three operands.
 
-# Selection moves elements as words and never looks at them.  Both values are read
-# before one is chosen: a read that depends on the mask would keep the loop from being
-# vectorised.
+# Selection moves elements as words.  Both values are read before one is chosen: a read
+# that depends on the mask would prevent the vectorisation of the loop.
 _WHERE = {
     operands: family(f"where_{operands}", select, f"a{operands}", first="boolean")
     for operands in ("aa", "an", "na", "nn", "no")
@@ -333,7 +328,7 @@ _WHERE = {
 
 
 def where(out: Tensor, cond: Tensor, a: Any, b: Any) -> None:
-    """Elements of `a` where `cond` is true, of `b` elsewhere."""
+    """Write elements of `a` where `cond` is true, of `b` elsewhere."""
     target = flat_of(out)
     assert target is not None, "outputs are contiguous"
     name, words = out.dtype.name, _words(out.dtype)
@@ -355,9 +350,9 @@ def where(out: Tensor, cond: Tensor, a: Any, b: Any) -> None:
 
 
 def _ready_where(out: Geometry, cond: Geometry, a: Any, b: Any) -> Run | None:
-    """Of small rows of one shape, and numbers."""
-    given = [each for each in (cond, a, b) if isinstance(each, Geometry)]
-    alike = all(each.shape == out.shape and each.strides is None for each in given)
+    """Prepare `where` for small rows of one shape, and numbers."""
+    tensors = [each for each in (cond, a, b) if isinstance(each, Geometry)]
+    alike = all(each.shape == out.shape and each.strides is None for each in tensors)
     if not alike or prod(out.shape) >= 2 * LIGHT:
         return None
     words = _words(out.dtype)
@@ -375,12 +370,12 @@ def _ready_where(out: Geometry, cond: Geometry, a: Any, b: Any) -> Run | None:
 
 
 def _words(dtype: DType) -> str:
-    """What elements are moved as."""
+    """Return the dtype that elements are moved as."""
     return dtype.name if dtype.name in SPECIALISED else BY_SIZE[itemsize(dtype)]
 
 
 def _word(number: Any, dtype: DType) -> Any:
-    """A number as a word."""
+    """Return a number as a word."""
     one = np.empty(1, numpy_dtype(dtype))
     name = dtype.name
     one[0] = element("float32" if name in ("float16", "bfloat16") else name, number)
@@ -388,7 +383,7 @@ def _word(number: Any, dtype: DType) -> Any:
 
 
 def _moved(operand: Any, out: Tensor, words: str) -> Any:
-    """A flat array of words, or one word for all."""
+    """Return a flat array of words, or one word for all."""
     if not isinstance(operand, Tensor):
         return _word(operand, out.dtype)
     if operand.shape != out.shape and all(size == 1 for size in operand.shape):
@@ -397,7 +392,7 @@ def _moved(operand: Any, out: Tensor, words: str) -> Any:
 
 
 def _elements(operand: Tensor, shape: tuple[int, ...]) -> Any:
-    """The elements, broadcast to the shape, in order; copied if they do not lie so."""
+    """Return the elements, broadcast to the shape, contiguous; copied if needed."""
     if operand.shape == shape:
         flat = flat_of(operand)
         if flat is not None:
@@ -413,7 +408,7 @@ _CLAMP_ONTO = family("clamp_onto", bounded, "onn")
 
 
 def clamp(out: Tensor, x: Tensor, lo: Any, hi: Any) -> None:
-    """Elements of `x`, none below `lo`, then none above `hi`; None is no bound."""
+    """Limit elements of `x` to at least `lo`, then at most `hi`; None: no limit."""
     if isinstance(lo, Tensor) or isinstance(hi, Tensor):
         source: Any = x
         for name, bound in (("maximum", lo), ("minimum", hi)):
@@ -438,7 +433,7 @@ def clamp(out: Tensor, x: Tensor, lo: Any, hi: Any) -> None:
 
 
 def _ready_clamp(out: Geometry, x: Geometry, lo: Any, hi: Any) -> Run | None:
-    """Of small rows, between numbers."""
+    """Prepare `clamp` for small rows, between numbers."""
     if x != out or prod(out.shape) >= 2 * LIGHT or lo != lo or hi != hi:
         return None
     if isinstance(lo, Geometry) or isinstance(hi, Geometry):
@@ -449,25 +444,25 @@ def _ready_clamp(out: Geometry, x: Geometry, lo: Any, hi: Any) -> Run | None:
 
 
 def _bound(bound: Any, out: Tensor) -> Any:
-    """A bound as an operand; one that may share memory with the output is copied."""
+    """Return a bound as an operand, copied if it may share the output's memory."""
     if isinstance(bound, Tensor) and bound is out:
-        kept = empty_tensor(out.shape, out.dtype, out.device)
-        copy(kept, bound)
-        return kept
+        copied = empty_tensor(out.shape, out.dtype, out.device)
+        copy(copied, bound)
+        return copied
     return bound
 
 
 def limit(name: str, bound: Any, side: int) -> Any:
-    """The bound in that dtype, or the nearest to it; where there is none, its end.
+    """Return the bound in that dtype, or the nearest value; the dtype's limit for None.
 
-    Not remembered by its value: -0.0 equals 0.0.
+    Not cached by its value: -0.0 equals 0.0.
     """
     facts = info(DType.named(name))
     if facts.kind == "f":
         return element(name, side * float("inf") if bound is None else bound)
     end = facts.largest if side > 0 else facts.smallest
-    wanted = end if bound is None else bound
-    return element(name, min(max(wanted, facts.smallest), facts.largest))
+    target = end if bound is None else bound
+    return element(name, min(max(target, facts.smallest), facts.largest))
 
 
 # One kernel for both forms.
@@ -479,40 +474,39 @@ def kernels(
     scaled: Kernel,
     has_zero: Callable[[Any, str], bool],
 ) -> dict[str, Kernel]:
-    """The kernels of one and two operands of a device.
+    """Return the kernels of one and two operands of a device.
 
-    Its loops by their rows, and what chooses among them, or refuses integers before
-    anything is written: `scaled` is `add` with a factor, `has_zero(b, dtype)` whether a
-    divisor has a 0.
+    `loops` are those of its rows, `scaled` is `add` with a factor, `has_zero(b, dtype)`
+    is True if a divisor has a 0.
     """
     plus, minus, power = loops["add"], loops["sub"], loops["pow"]
     forward = {form: loops[name] for form, name in GELU.items()}
     backward = {form: loops[f"{name}_backward"] for form, name in GELU.items()}
 
     def add(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
-        """`a + alpha b`."""
+        """Compute `a + alpha b`."""
         if alpha == 1:
             plus(out, a, b)
         else:
             scaled(out, a, b, alpha)
 
     def sub(out: Tensor, a: Any, b: Any, alpha: Any = 1) -> None:
-        """`a - alpha b`."""
+        """Compute `a - alpha b`."""
         if alpha == 1:
             minus(out, a, b)
         else:
             scaled(out, a, b, -alpha)
 
     def gelu(out: Tensor, x: Tensor, approximate: str) -> None:
-        """x weighed by the normal distribution, or ("tanh") nearly so."""
+        """Compute x weighted by the normal distribution, or approximate it by tanh."""
         forward[approximate](out, x)
 
     def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
-        """The gradient of the input of `gelu`."""
+        """Compute the gradient of the input of `gelu`."""
         backward[approximate](out, grad, x)
 
     def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's name
-        """`a` to the power `b`; raises `WrongOption` for integers to a negative one."""
+        """Compute `a` to the power `b`.  Raises `WrongOption` for integers to b < 0."""
         if _is_whole(out) and not isinstance(b, Tensor) and b < 0:
             raise WrongOption(
                 code="NegativeExponent", operator="core::pow", dtype=out.dtype.name
@@ -556,31 +550,31 @@ KERNELS: dict[str, Kernel] = {
 READY = {"where": _ready_where, "clamp": _ready_clamp}
 
 
-# For loops of others.
+# For loops of other modules.
 
 
 def direct_unary(name: str, dtype_name: str) -> Entry:
-    """The compiled loop `entry(x, out)` over flat arrays of that dtype; no checks.
+    """Return the compiled loop `entry(x, out)` over flat arrays of that dtype.
 
-    For dtypes that are computed in; `gelu` is the exact one.  Raises KeyError for a
-    name that has no such loop.
+    It checks nothing.  For dtypes of computation; `gelu` is the exact one.  Raises
+    KeyError for a name without such a loop.
     """
     kind = info(DType.named(dtype_name)).kind
     return (COMPLEX if kind == "c" else REAL)[name].flat[dtype_name]
 
 
 def direct_binary(name: str, dtype_name: str) -> Entry:
-    """The compiled loop `entry(a, b, out)` over flat arrays of that dtype; no checks.
+    """Return the compiled loop `entry(a, b, out)` over flat arrays of that dtype.
 
-    For dtypes that are computed in.  Raises KeyError for a name that has no such loop.
+    For dtypes of computation.  It checks nothing; raises KeyError as `direct_unary`.
     """
     return PLAIN[name].flat[dtype_name]
 
 
 class Applied(NamedTuple):
-    """A function of elements, the dtype of what it gives, and the grain of its loops.
+    """A function of elements, the dtype of its result, and the grain of its loops.
 
-    No function: the elements themselves.
+    The function None returns the elements themselves.
     """
 
     function: Scalar | None
@@ -589,10 +583,10 @@ class Applied(NamedTuple):
 
 
 def applied(name: str, dtype: str) -> Applied | None:
-    """What a kernel does with each element, or each two, of a dtype.
+    """Return the function that a kernel applies to each element, or pair, of a dtype.
 
-    None where that is not all (integers that divide are looked at first), where NumPy
-    does it, and of complex numbers and dtypes that are not computed in.
+    None if the kernel does more (integer divisions check for 0 first), if NumPy
+    computes it, and for complex numbers and dtypes that are not computed in.
     """
     of = DType.named(dtype)
     kind = info(of).kind
@@ -600,7 +594,7 @@ def applied(name: str, dtype: str) -> Applied | None:
         return None
     if name in ("copy", "conj") or (kind != "f" and name in ROUNDED):
         return Applied(None, dtype, LIGHT)
-    found = REAL.get(_named(name, dtype)) or PLAIN.get(name)
-    if found is None or (kind != "f" and name in DIVIDING):
+    loops = REAL.get(_named(name, dtype)) or PLAIN.get(name)
+    if loops is None or (kind != "f" and name in DIVIDING):
         return None
-    return Applied(found.scalar(kind), dtype if found.same else "bool", found.grain)
+    return Applied(loops.scalar(kind), dtype if loops.same else "bool", loops.grain)

@@ -1,20 +1,19 @@
 """Reductions: sum, prod, mean, max, min, any, all, and the variance.
 
-An operation is its loops over rows and over columns, and what combining begins with.
-The passes, and the loops, come from `runtime.kernels.shared.reduction_passes`.
+An operation is its loops over rows and over columns, and its initial value.
+`runtime.kernels.shared.reduction_passes` provides the passes and the loops.
 
-The variance takes two passes: the mean, then the squares of what is off it (Chan,
-Golub, LeVeque 1983): no digits are lost where the mean is large beside the spread.
-Means and squares are float64, also of float32, whose own squares would overflow at the
+The variance takes two passes: the mean, then the squared differences from it (Chan,
+Golub, LeVeque 1983): no digits are lost if the mean is large compared with the spread.
+Means and squares are float64, also for float32, whose own squares would overflow at the
 root of its range; an output may be either.  The divisor is the number of elements less
-`correction`, and never negative: nothing over nothing is NaN.
+`correction`, and never negative: 0 / 0 is NaN.
 
 Rules: a result depends on the shape and the strides only, never on the number of
 threads; a pass that splits rows into leaves, or columns into blocks, writes their
 results to a temporary, which is reduced again.  Axes that do not reduce in passes are
 copied to (kept, reduced) first.  Integers are summed and multiplied in the output's
-dtype, which is int64. Greatest and least of nothing do not exist: the operators refuse
-to ask.
+dtype, which is int64. Empty reductions have no extremes: the operators refuse them.
 """
 
 from collections.abc import Callable
@@ -70,35 +69,35 @@ from everyorder.runtime.tensors.tensor_impl import flat_of, place_of
 Form = np.dtype[Any]
 Kernel = Callable[[Tensor, Tensor, Ints], None]
 
-# Geometries remembered; a program has few.
+# Cached geometries; a program uses few.
 REMEMBERED = 1024
-# Of so many operations at once: none may displace those of another.
+# The number of operations that share the cache: none may evict those of another.
 OPERATIONS = 16
 
-# What is done for one geometry: from a flat input to a flat output.
+# The call for one geometry: from a flat input to a flat output.
 Call = Callable[[Array, Array], None]
 
-# Elements below which a thread of its own does not pay: about 8 us of a sum that reads
+# Elements below which another thread does not pay off: about 8 us of a sum that reads
 # from the second-level cache; handing work over costs about 2 us and a lock.
 GRAIN = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReductionOperation:
-    """What a reduction does to one kind of element."""
+    """The loops and the initial value of a reduction for one kind of element."""
 
     rows: Family
     columns: Family
-    # What combining begins with, which is the result of combining nothing; a name: that
-    # limit of the integer type.
+    # The initial value, which is the result of an empty reduction; a name: that limit
+    # of the integer type.
     start: float | str
-    # Elements that are combined in lanes before their outcome is.
+    # Elements that are combined in lanes before the lanes are combined.
     leaf: int = LEAF
-    # Whether the result is divided by the number of elements.
+    # True if the result is divided by the number of elements.
     mean: bool = False
 
     def first(self, form: Form) -> Any:
-        """What combining begins with, in the output's dtype."""
+        """Return the initial value in the output's dtype."""
         start = self.start
         if isinstance(start, str):
             start = (
@@ -124,7 +123,7 @@ FAST = (sum_rows, product_rows)
 _INFINITY = float("inf")
 SUM = _operation("sum", sum_rows, columns(same, add, divide), 0)
 MEAN = replace(SUM, mean=True)
-# Of floats in float64.
+# The sum of floats in float64.
 WIDE_MEAN = _operation("wide_sum", sum_rows, columns(double, add, divide), 0)
 _COUNT = _operation("count", rows(add), columns(integer, add, keep), 0)
 _PROD = _operation("prod", product_rows, columns(same, multiply, keep), 1)
@@ -161,9 +160,9 @@ def _loop(
     divisor: float,
     by_rows: bool,
 ) -> Call:
-    """One pass: rows leaf by leaf, or columns block by block of rows.
+    """Return one pass: rows leaf by leaf, or columns block by block of rows.
 
-    Where that leaves more than one, these are reduced again.
+    If that leaves more than one result each, these are reduced again.
     """
     outer, stride, length, row, inner = step
     size = operation.leaf if by_rows else BLOCK
@@ -223,7 +222,7 @@ def planned(
     plan: tuple[ReductionPass, ...],
     divisor: float = 1,
 ) -> Call:
-    """The call that goes through the passes of a plan, then divides."""
+    """Return the call that executes the passes of a plan, then divides."""
     step, *rest = plan
     whole = 1 if rest else divisor
     call = _loop(operation, name, form, step, whole, _is_of_rows(step))
@@ -244,7 +243,7 @@ def _reduce(
 
 
 def flat_input(x: Tensor) -> Array:
-    """The flat array from the tensor's first element on."""
+    """Return the flat array from the tensor's first element on."""
     flat: Array | None = flat_of(x)
     if flat is None:
         flat, offset, _ = place_of(x)
@@ -260,9 +259,9 @@ def _of_geometry(
     nothing: Call,
     through: Callable[[tuple[ReductionPass, ...]], Call | None],
 ) -> Call:
-    """The call for a geometry: what goes `through` passes, or of no elements `nothing`.
+    """Return the call for a geometry: `through` its passes, or `nothing` if empty.
 
-    Where there are no passes, or none goes through them, rows are made by a copy.
+    If there are no passes, or `through` rejects them, a copy makes rows first.
     """
     if 0 in shape:
         return nothing
@@ -286,10 +285,10 @@ def _ready_call(
     name: str,
     out_name: str,
 ) -> Call:
-    """The call of an operation for a geometry."""
+    """Return the call of an operation for a geometry."""
     form = np.dtype(out_name)
     divisor = prod(shape[dim] for dim in dims) if operation.mean else 1
-    # The quotient of zero by zero, also of complex numbers.
+    # The quotient of zero by zero, also for complex numbers.
     number = complex(np.nan, np.nan) if form.kind == "c" else np.nan
     start = operation.first(form) if divisor else form.type(number)
     return _of_geometry(
@@ -304,7 +303,7 @@ def _ready_call(
 def _kernel(
     by_dtype: dict[str, ReductionOperation], other: ReductionOperation, doc: str
 ) -> Kernel:
-    """The kernel that works by the operation of the output's dtype, or the other."""
+    """Return the kernel that selects the operation by the output's dtype."""
 
     def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
         _reduce(by_dtype.get(out.dtype.name, other), out, x, dims)
@@ -316,7 +315,7 @@ def _kernel(
 def _ready(
     by_dtype: dict[str, ReductionOperation], other: ReductionOperation
 ) -> Callable[..., Call]:
-    """What makes the same ready."""
+    """Return the preparation of such a kernel."""
 
     def ready(out: Geometry, x: Geometry, dims: Ints) -> Call:
         operation = by_dtype.get(out.dtype.name, other)
@@ -330,15 +329,19 @@ def _floats(operation: ReductionOperation) -> dict[str, ReductionOperation]:
     return dict.fromkeys(("float32", "float64", "complex64", "complex128"), operation)
 
 
-# By the dtype of the output, for any other, and what it does.
+# The operations by the dtype of the output, the default, and the docstring.
 _ROWS: dict[str, tuple[dict[str, ReductionOperation], ReductionOperation, str]] = {
-    "sum": (_floats(SUM), _COUNT, "The sum: pairwise of floats, or mod 2**64."),
-    "mean": ({}, MEAN, "The sum by the number of elements; NaN of none."),
-    "prod": (_floats(_PROD), _INT_PROD, "The product; of integers mod 2**64."),
-    "max": (_MAX, _INT_MAX, "The greatest element; NaN where there is one."),
-    "min": (_MIN, _INT_MIN, "The least element; NaN where there is one."),
-    "any": ({}, _ANY, "Whether an element is true; false where none is."),
-    "all": ({}, _ALL, "Whether all elements are true; true where none is."),
+    "sum": (
+        _floats(SUM),
+        _COUNT,
+        "Compute the sum: pairwise for floats, or mod 2**64.",
+    ),
+    "mean": ({}, MEAN, "Compute the mean; NaN without elements."),
+    "prod": (_floats(_PROD), _INT_PROD, "Compute the product; for integers mod 2**64."),
+    "max": (_MAX, _INT_MAX, "Compute the greatest element, or NaN if present."),
+    "min": (_MIN, _INT_MIN, "Compute the least element, or NaN if present."),
+    "any": ({}, _ANY, "Compute if any element is true."),
+    "all": ({}, _ALL, "Compute if all elements are true."),
 }
 
 
@@ -352,7 +355,7 @@ def square_rows(
     stride: int,
     leaf: int,
 ) -> None:
-    """Sums of squared differences from the row's mean, leaf by leaf."""
+    """Compute sums of squared differences from the row's mean, leaf by leaf."""
     for k in range(len(out)):
         # As `leaf_of`, whose division would be a second one for every short row.
         row = (task + k) // leaves
@@ -377,7 +380,7 @@ def square_columns(
     stride: int,
     inner: int,
 ) -> None:
-    """Sums of squared differences from the column's mean, block by block of rows."""
+    """Compute sums of squared differences from the column's mean, by block of rows."""
     for t in range(task, end):
         part, outer, row, column = block_of(t, length, inner)
         width = min(TILE, inner - column)
@@ -394,7 +397,7 @@ def square_columns(
 
 
 def narrow(a: Any, out: Any) -> None:
-    """Numbers in the dtype of the output; infinite beyond its range."""
+    """Convert numbers to the dtype of the output; infinite beyond its range."""
     for i in range(len(out)):
         out[i] = a[i]
 
@@ -416,7 +419,7 @@ _WIDE = np.dtype("float64")
 
 
 def _squares(name: str, step: ReductionPass, divisor: float) -> Call:
-    """The mean, then the squares off it."""
+    """Return the call for the mean, then the squared differences from it."""
     outer, stride, length, row, inner = step
     by_rows = _is_of_rows(step)
     size = LEAF if by_rows else BLOCK
@@ -454,7 +457,7 @@ def _variance_call(
     out_name: str,
     correction: float,
 ) -> Call:
-    """The call of the variance for a geometry."""
+    """Return the call of the variance for a geometry."""
     divisor = float(max(prod(shape[dim] for dim in dims) - correction, 0))
 
     def through(plan: tuple[ReductionPass, ...]) -> Call | None:
@@ -478,9 +481,9 @@ def _nothing(a: Array, out: Array) -> None:
 
 
 def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
-    """The variance over `dims` of floats: squares off the mean by n - correction.
+    """Compute the variance over `dims` of floats: the sum of squares by n - correction.
 
-    The output is of the dtype of `x`, or float64.
+    The output has the dtype of `x`, or float64.
     """
     place, names = x._place, (x.dtype.name, out.dtype.name)
     call = _variance_call(x.shape, place and place[2], dims, *names, correction)

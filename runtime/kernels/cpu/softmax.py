@@ -1,21 +1,21 @@
 """Softmax, its logarithm, the negative log likelihood of classes, and their gradients.
 
 Softmax sweeps three times over data that is still in the cache: greatest element,
-exponentials and their sum, quotient.  Along rows, sums are taken leaf by leaf into a
-float64; along columns, block by block of rows likewise.  Sums of rows may be
-reassociated, differences may not: of 1e30 and its like, the peak must go first, in a
-sweep of its own.  A loop that adds up writes nothing: where it does, the compiler asks
-whether the arrays overlap, and takes another order of the sum where they might, so that
-a result would depend on addresses.  The greatest element is found among the bits (see
-`runtime.kernels.shared.reduction_passes`); it may miss a NaN, which then comes back
-through the sum; a row of -inf gives NaN, as inf - inf is.
+exponentials and their sum, quotient.  Along rows, sums are added leaf by leaf to a
+float64; along columns, block by block of rows in the same way.  Sums of rows may be
+reassociated, differences may not: with numbers like 1e30, the peak must be subtracted
+first, in a separate sweep.  A loop that sums does not write: otherwise the compiler
+checks if the arrays overlap, and uses another order of the sum where they might, so
+that a result would depend on addresses.  The greatest element is computed on the bits
+(see `runtime.kernels.shared.reduction_passes`); it may miss a NaN, which then appears
+in the sum; a row of -inf yields NaN, as inf - inf does.
 
-The loss sees (batch, classes, positions): a target for each batch entry and position;
-log-probabilities of two classes lie `positions` apart.  Targets other than
-`ignore_index` are classes, which is checked before anything is written; what is ignored
-has weight zero.  `total_weight` is the sum of the weights of the targets, and 0 where
-nothing is reduced; a mean is the loss by it, and NaN if nothing was counted.  Sums run
-in float64.
+The loss reads (batch, classes, positions): a target for each batch entry and position;
+log-probabilities of two classes are `positions` apart.  Targets other than
+`ignore_index` are classes, which is checked before anything is written; ignored targets
+have weight zero.  `total_weight` is the sum of the weights of the targets, and 0
+without a reduction; a mean is the loss divided by it, and NaN if nothing was counted.
+Sums are float64.
 """
 
 from collections.abc import Callable
@@ -50,13 +50,13 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 Kernel = Callable[..., None]
 
-# Behind the arrays, of which the output is the last: room for two tiles, for totals,
+# After the arrays, of which the output is the last: room for two tiles, for totals,
 # first task, end, length, inner.
 COLUMNS = "T[::1], float64[::1], int64, int64, int64, int64"
 
 
 def greatest(row: Any) -> Any:
-    """The greatest element of a row; it may overlook a NaN."""
+    """Return the greatest element of a row; it may miss a NaN."""
     top = bits(row[0])
     bottom = top
     for i in range(len(row)):
@@ -66,41 +66,41 @@ def greatest(row: Any) -> Any:
 
 
 def rows_of(logarithm: bool) -> Any:
-    """Softmax, or its logarithm, of each row."""
+    """Return the body for softmax, or its logarithm, of each row."""
 
     def body(x: Any, out: Any, length: int) -> None:
         for k in range(len(x) // length):
             row = x[k * length : (k + 1) * length]
-            made = out[k * length : (k + 1) * length]
+            target = out[k * length : (k + 1) * length]
             peak = greatest(row)
             total = 0.0
             for first in range(0, length, LEAF):
                 part = row[first : first + LEAF]
-                to = made[first : first + LEAF]
-                some = like(peak, 0.0)
+                to = target[first : first + LEAF]
+                block_sum = like(peak, 0.0)
                 if logarithm:
                     for i in range(len(part)):
-                        some += exp(part[i] - peak)
+                        block_sum += exp(part[i] - peak)
                     for i in range(len(part)):
                         to[i] = part[i] - peak
                 else:
                     for i in range(len(part)):
                         to[i] = exp(part[i] - peak)
                     for i in range(len(part)):
-                        some += to[i]
-                total += some
+                        block_sum += to[i]
+                total += block_sum
             rest = like(peak, log(total) if logarithm else 1.0 / total)
             for i in range(length):
                 if logarithm:
-                    made[i] -= rest
+                    target[i] -= rest
                 else:
-                    made[i] *= rest
+                    target[i] *= rest
 
     return body
 
 
 def columns_of(logarithm: bool) -> Any:
-    """Softmax, or its logarithm, of tiles of columns."""
+    """Return the body for softmax, or its logarithm, of tiles of columns."""
 
     def body(
         x: Any,
@@ -117,12 +117,16 @@ def columns_of(logarithm: bool) -> Any:
             column = t % tiles * TILE
             width = min(TILE, inner - column)
             at = t // tiles * length * inner + column
-            peak, some, total = room[:width], room[TILE : TILE + width], totals[:width]
+            peak, block_sum, total = (
+                room[:width],
+                room[TILE : TILE + width],
+                totals[:width],
+            )
             first = x[at : at + width]
             for i in range(width):
                 peak[i] = first[i]
                 total[i] = 0.0
-                some[i] = 0.0
+                block_sum[i] = 0.0
             for r in range(1, length):
                 row = x[at + r * inner : at + r * inner + width]
                 for i in range(width):
@@ -134,35 +138,35 @@ def columns_of(logarithm: bool) -> Any:
                     e = exp(row[i] - peak[i])
                     if not logarithm:
                         to[i] = e
-                    some[i] += e
+                    block_sum[i] += e
                 if r % BLOCK == BLOCK - 1:
-                    settle(some, total)
-            settle(some, total)
+                    settle(block_sum, total)
+            settle(block_sum, total)
             for i in range(width):
-                some[i] = log(total[i]) if logarithm else 1.0 / total[i]
+                block_sum[i] = log(total[i]) if logarithm else 1.0 / total[i]
             for r in range(length):
                 row = x[at + r * inner : at + r * inner + width]
                 to = out[at + r * inner : at + r * inner + width]
                 for i in range(width):
                     if logarithm:
-                        to[i] = (row[i] - peak[i]) - some[i]
+                        to[i] = (row[i] - peak[i]) - block_sum[i]
                     else:
-                        to[i] *= some[i]
+                        to[i] *= block_sum[i]
 
     return body
 
 
-def settle(some: Any, total: Any) -> None:
-    """Add the sums of a block of rows to the totals, and begin the next block."""
-    for i in range(len(some)):
-        total[i] += some[i]
-        some[i] = 0.0
+def settle(block_sum: Any, total: Any) -> None:
+    """Add the sums of a block of rows to the totals, and clear them."""
+    for i in range(len(block_sum)):
+        total[i] += block_sum[i]
+        block_sum[i] = 0.0
 
 
 def back_rows_of(logarithm: bool) -> Any:
-    """The gradient of each row.
+    """Return the body of the gradient of each row.
 
-    `(grad - sum(grad * result)) * result`, or `grad - exp(result) * sum(grad)` of the
+    `(grad - sum(grad * result)) * result`, or `grad - exp(result) * sum(grad)` for the
     logarithm.
     """
 
@@ -175,10 +179,10 @@ def back_rows_of(logarithm: bool) -> Any:
             for first in range(0, length, LEAF):
                 p = g[first : first + LEAF]
                 q = y[first : first + LEAF]
-                some = like(p[0], 0.0)
+                block_sum = like(p[0], 0.0)
                 for i in range(len(p)):
-                    some += p[i] if logarithm else p[i] * q[i]
-                total += some
+                    block_sum += p[i] if logarithm else p[i] * q[i]
+                total += block_sum
             whole = like(g[0], total)
             for i in range(length):
                 if logarithm:
@@ -190,7 +194,7 @@ def back_rows_of(logarithm: bool) -> Any:
 
 
 def back_columns_of(logarithm: bool) -> Any:
-    """The gradient of softmax, or of its logarithm, of tiles of columns."""
+    """Return the body of the gradient of softmax, or its logarithm, of columns."""
 
     def body(
         grad: Any,
@@ -208,35 +212,35 @@ def back_columns_of(logarithm: bool) -> Any:
             column = t % tiles * TILE
             width = min(TILE, inner - column)
             at = t // tiles * length * inner + column
-            some, total = room[:width], totals[:width]
+            block_sum, total = room[:width], totals[:width]
             for i in range(width):
                 total[i] = 0.0
-                some[i] = 0.0
+                block_sum[i] = 0.0
             for r in range(length):
                 g = grad[at + r * inner : at + r * inner + width]
                 y = result[at + r * inner : at + r * inner + width]
                 for i in range(width):
-                    some[i] += g[i] if logarithm else g[i] * y[i]
+                    block_sum[i] += g[i] if logarithm else g[i] * y[i]
                 if r % BLOCK == BLOCK - 1:
-                    settle(some, total)
-            settle(some, total)
+                    settle(block_sum, total)
+            settle(block_sum, total)
             for i in range(width):
-                some[i] = total[i]
+                block_sum[i] = total[i]
             for r in range(length):
                 g = grad[at + r * inner : at + r * inner + width]
                 y = result[at + r * inner : at + r * inner + width]
                 to = out[at + r * inner : at + r * inner + width]
                 for i in range(width):
                     if logarithm:
-                        to[i] = g[i] - exp(y[i]) * some[i]
+                        to[i] = g[i] - exp(y[i]) * block_sum[i]
                     else:
-                        to[i] = (g[i] - some[i]) * y[i]
+                        to[i] = (g[i] - block_sum[i]) * y[i]
 
     return body
 
 
 def _kernel(name: str, bodies: tuple[Any, Any], arrays: int) -> None:
-    """Enter the kernel of so many arrays, the output the last, and its `ready`."""
+    """Register the kernel with so many arrays, the output the last, and its `ready`."""
     types = "T[::1], " * arrays
     rows = Family(f"{name}_rows", bodies[0], f"void({types}int64)", fastmath=True)
     columns = Family(f"{name}_columns", bodies[1], f"void({types}{COLUMNS})")
@@ -259,8 +263,8 @@ def _kernel(name: str, bodies: tuple[Any, Any], arrays: int) -> None:
         run = call(out.shape, dim, out.dtype.name)
         run(dense(grad), dense(outcome), result(out))
 
-    def ready(out: Geometry, *given: Any) -> Run:
-        return call(out.shape, given[-1], out.dtype.name)
+    def ready(out: Geometry, *arguments: Any) -> Run:
+        return call(out.shape, arguments[-1], out.dtype.name)
 
     kernel: Kernel = forward if arrays == 2 else backward
     SOFTMAX[name], SOFTMAX_READY[name] = kernel, in_rows(ready)
@@ -272,9 +276,9 @@ for _name, _log in (("softmax", False), ("log_softmax", True)):
     _kernel(_name, (rows_of(_log), columns_of(_log)), 2)
     _kernel(f"{_name}_backward", (back_rows_of(_log), back_columns_of(_log)), 3)
 
-# losses, total weight, log-probabilities, targets, weights, classes, positions, what is
-# ignored, reduction; or the input's gradient, the gradient and the total weight in
-# front; returns the first position of a bad target, or -1
+# losses, total weight, log-probabilities, targets, weights, classes, positions, the
+# ignored index, reduction; or the input's gradient, with the gradient and the total
+# weight first; returns the first position of a bad target, or -1
 LOSS = "int64(T[::1], T[::1], T[::1], int64[::1], T[::1], int64, int64, int64, int64)"
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -282,7 +286,7 @@ REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
 def bad_target(target: Any, classes: int, ignored: int) -> int:
-    """The first position of what is neither a class nor ignored, or -1."""
+    """Return the first position of a target that is not a class nor ignored, or -1."""
     bad = 0
     for i in range(len(target)):
         c = target[i]
@@ -306,7 +310,7 @@ def losses(
     ignored: int,
     reduction: int,
 ) -> int:
-    """Losses, their sum or their mean, and the sum of weights."""
+    """Compute losses, their sum or their mean, and the sum of weights."""
     bad = bad_target(target, classes, ignored)
     if bad >= 0:
         return bad
@@ -343,7 +347,7 @@ def gradients(
     ignored: int,
     reduction: int,
 ) -> int:
-    """The gradients of the targets' log-probabilities, zeros elsewhere."""
+    """Compute the gradients of the targets' log-probabilities, zeros elsewhere."""
     bad = bad_target(target, classes, ignored)
     if bad >= 0:
         return bad
@@ -368,7 +372,7 @@ _GRADIENTS = Family("nll_loss_backward", gradients, LOSS)
 
 
 def layout_of(shape: tuple[int, ...]) -> tuple[int, int]:
-    """(classes, positions) of log-probabilities (N, C, ...) or (C)."""
+    """Return (classes, positions) of log-probabilities (N, C, ...) or (C)."""
     if len(shape) == 1:
         return shape[0], 1
     return shape[1], prod(shape[2:])
@@ -382,7 +386,7 @@ def _targets(target: Tensor) -> Array:
 def _checked(
     family: Family, name: str, shape: Ints, reduction: str, ignored: int
 ) -> Callable[..., None]:
-    """The loop over scores of that shape, of arrays as `LOSS` has them."""
+    """Return the loop over scores of that shape, of the arrays in `LOSS`."""
     entry, way = family[name], REDUCTIONS[reduction]
     classes, positions = layout_of(shape)
 
@@ -403,13 +407,14 @@ def nll_loss(
     reduction: str,
     ignore_index: int,
 ) -> None:
-    """The negated log-probabilities of the targets: each, their mean or their sum.
+    """Write the negated log-probabilities of the targets, their mean or their sum.
 
-    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    Raises:
+        IndexOutOfRange: a target is not a class; nothing is written.
     """
     run = _ready_loss(out, total_weight, logp, target, weight, reduction, ignore_index)
-    given = () if weight is None else (dense(weight),)
-    run(dense(logp), _targets(target), *given, result(out), result(total_weight))
+    weights = () if weight is None else (dense(weight),)
+    run(dense(logp), _targets(target), *weights, result(out), result(total_weight))
 
 
 def _ready_loss(
@@ -421,7 +426,7 @@ def _ready_loss(
     reduction: str,
     ignore_index: int,
 ) -> Run:
-    """Of targets in int64."""
+    """Prepare the loss for targets in int64."""
     run = _checked(_LOSSES, out.dtype.name, logp.shape, reduction, ignore_index)
     if weight is None:
         return lambda a, targets, to, total: run(to, total, a, targets, a[:0])
@@ -437,15 +442,16 @@ def nll_loss_backward(
     reduction: str,
     ignore_index: int,
 ) -> None:
-    """The gradient of the log-probabilities: the target's entries, zeros elsewhere.
+    """Write the gradient of the log-probabilities: zeros except for the targets.
 
-    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    Raises:
+        IndexOutOfRange: a target is not a class; nothing is written.
     """
     run = _ready_loss_back(
         dx, grad, target, weight, total_weight, reduction, ignore_index
     )
-    given = () if weight is None else (dense(weight),)
-    run(dense(grad), _targets(target), *given, dense(total_weight), result(dx))
+    weights = () if weight is None else (dense(weight),)
+    run(dense(grad), _targets(target), *weights, dense(total_weight), result(dx))
 
 
 def _ready_loss_back(
@@ -457,7 +463,7 @@ def _ready_loss_back(
     reduction: str,
     ignore_index: int,
 ) -> Run:
-    """Of targets in int64."""
+    """Prepare the gradient for targets in int64."""
     run = _checked(_GRADIENTS, dx.dtype.name, dx.shape, reduction, ignore_index)
     if weight is None:
         return lambda g, targets, total, to: run(to, g, total, targets, to[:0])

@@ -1,22 +1,21 @@
 """Sorting, and the k most extreme elements.
 
-A sort is NumPy's, of packed keys: a key and its place in one uint64, the key above.
-Sorting these numbers (NumPy's vectorised sort, 1e6 in 6 ms, where its argsort takes 90
-ms and a compiled sort of ours two to three times the former) is a stable sort of the
-keys that tells the places.  Keys of 32 bits always fit; 64-bit integers do if their
-range is small.  What does not fit is sorted by argsort; to make that stable, the rank
-of each group of equal elements becomes the key of a second, packed sort.
+A sort is NumPy's, of packed keys: a key and its place in one uint64, with the key in
+the upper bits.  Sorting these numbers (NumPy's vectorised sort, 1e6 in 6 ms, where its
+argsort takes 90 ms and a compiled sort two to three times the former) is a stable sort
+of the keys that also yields the places.  Keys of 32 bits always fit; 64-bit integers do
+if their range is small.  Other keys are sorted by argsort; to make that stable, the
+rank of each group of equal elements becomes the key of a second, packed sort.
 
-A few extremes are found by a heap of the best so far (`few`).  Most elements of a row
-do not beat the worst of these, so they are compared in blocks, without branches, and
-only a block with a winner is gone through one by one.  For 10 of 1,000 float64 this
-takes a tenth of NumPy's `argpartition` and what belongs to it.
+A few extremes are selected by a heap of the best so far (`few`).  Most elements of a
+row do not beat the worst of these, so they are compared in blocks, without branches,
+and only a block with a winner is processed one by one.  For 10 of 1,000 float64 this
+takes a tenth of NumPy's `argpartition` and its follow-up.
 
-Rules: NaN is greater than any number, so it is last where the order ascends and first
-where it descends; -0.0 and 0.0 are equal.  16-bit floats are sorted as float32, bool as
+Rules: NaN is greater than any number, so it is last in ascending order and first in
+descending order; -0.0 and 0.0 are equal.  16-bit floats are sorted as float32, bool as
 uint8.  Values are moved, never changed, so that NaN keep their bits and zeros their
-sign.  Of equal elements those that come first are taken first, except by `topk` of many
-keys that do not fit.
+sign.  Equal elements keep their order, except in `topk` of many keys that do not fit.
 """
 
 from collections.abc import Callable
@@ -32,22 +31,22 @@ from everyorder.runtime.kernels.shared.reduction_passes import Array
 from everyorder.runtime.kernels.shared.thread_pool import parallel_for
 from everyorder.runtime.tensors.tensor import Tensor
 
-# Elements compared before anyone asks for the outcome: 32 float64 are eight vectors.
+# Elements compared before the result is checked: 32 float64 are eight vectors.
 BLOCK = 32
 
-# More elements than this are better sorted: a winner costs twice as many steps as the
-# heap is high.
+# Beyond this number a sort is better: a winner costs twice as many steps as the heap is
+# high.
 MOST = 128
 
 # keys, elements as words, values, places, room, elements of a row, and of an output's
-# row, what turns keys around, whether the outcome is to be in order
+# row, the mask that reverses keys, True if the result is ordered
 SIGNATURE = (
     "void(T[::1], U[::1], U[::1], int64[::1], int64[::1], int64, int64, int64, boolean)"
 )
 
 
 def key32(x: Any) -> Any:
-    """The order of float32 as an integer."""
+    """Return an integer that orders like a float32."""
     # Adding 0.0 makes -0.0 positive.
     number = x + np.float32(0.0)
     b = np.int64(bits(number))
@@ -56,7 +55,7 @@ def key32(x: Any) -> Any:
 
 
 def key64(x: Any) -> Any:
-    """The order of float64 as an integer."""
+    """Return an integer that orders like a float64."""
     number = x + np.float64(0.0)
     b = np.int64(bits(number))
     key = b ^ ((b >> 63) & 0x7FFFFFFFFFFFFFFF)
@@ -64,16 +63,16 @@ def key64(x: Any) -> Any:
 
 
 def key_of_integer(x: Any) -> Any:
-    """An integer orders as it is."""
+    """Return the integer itself as int64: it is its own key."""
     return np.int64(x)
 
 
 def _sink(keys: Any, places: Any, at: int, end: int) -> None:
-    """Let one member of the heap go down to where no worse one is below it."""
+    """Move one member of the heap down until no worse one is below it."""
     key, place = keys[at], places[at]
     below = 2 * at + 1
     while below < end:
-        # The worse of two: the less, or of equals the later.
+        # The worse of two: the lesser, or the later of equals.
         other = below + 1
         if other < end and (
             keys[other] < keys[below]
@@ -89,7 +88,7 @@ def _sink(keys: Any, places: Any, at: int, end: int) -> None:
 
 
 def rows_of(key: Any) -> Any:
-    """The body for elements with such a key."""
+    """Return the body for elements with such a key."""
 
     def body(
         x: Any,
@@ -114,14 +113,14 @@ def rows_of(key: Any) -> Any:
             for i in range(count // 2 - 1, -1, -1):
                 _sink(keys, best, i, count)
             for first in range(count, length, BLOCK):
-                some = row[first : first + BLOCK]
+                chunk = row[first : first + BLOCK]
                 worst = keys[0]
                 beaten = 0
-                for i in range(len(some)):
-                    beaten |= (key(some[i]) ^ flip) > worst
+                for i in range(len(chunk)):
+                    beaten |= (key(chunk[i]) ^ flip) > worst
                 if beaten:
-                    for i in range(len(some)):
-                        candidate = key(some[i]) ^ flip
+                    for i in range(len(chunk)):
+                        candidate = key(chunk[i]) ^ flip
                         if candidate > keys[0]:
                             keys[0] = candidate
                             best[0] = first + i
@@ -166,17 +165,17 @@ def few(
     entry(keys, words, values, places, room, length, count, flip, ordered)
 
 
-# What moves as it is, without a view.
+# Dtypes that are moved without a view.
 OWN = frozenset(("float32", "float64", "int64"))
 
-# Bits of the place beside a 32-bit key.
+# Bits of the place next to a 32-bit key.
 PLACE_BITS = 32
 
-# keys, packed, elements of a row, whether the order descends
+# keys, packed, elements of a row, True for descending order
 FLOATS = "void(T[::1], uint64[::1], int64, boolean)"
 
-# keys, packed, elements of a row, least key, greatest less least, bits of a place,
-# whether the order descends
+# keys, packed, elements of a row, least key, greatest less least, bits of a place, True
+# for descending order
 INTEGERS = "void(T[::1], uint64[::1], int64, uint64, uint64, uint64, boolean)"
 
 # packed, elements, values, places, elements of a row, of an output's row, places' mask
@@ -187,7 +186,7 @@ RANGE = "void(T[::1], int64[::1])"
 
 
 def pack_floats(x: Any, packed: Any, length: int, descending: bool) -> None:
-    """The order of float32 as upper halves: NaN are one, and above infinity."""
+    """Pack the order of float32 as upper halves: all NaN equal, and above infinity."""
     flip = np.int64(-1) if descending else np.int64(0)
     for k in range(len(x) // length):
         row = x[k * length : (k + 1) * length]
@@ -206,7 +205,7 @@ def pack_integers(
     place_bits: Any,
     descending: bool,
 ) -> None:
-    """The order of integers of a range as upper bits."""
+    """Pack the order of integers of a range as upper bits."""
     for k in range(len(x) // length):
         row = x[k * length : (k + 1) * length]
         to = packed[k * length : (k + 1) * length]
@@ -225,20 +224,20 @@ def unpack(
     count: int,
     mask: Any,
 ) -> None:
-    """Places of the first `count` of each row of packed keys, and their elements."""
+    """Write places and elements of the first `count` of each row of packed keys."""
     for k in range(len(places) // count):
         row = x[k * length : (k + 1) * length]
-        some = packed[k * count : (k + 1) * count]
+        chosen = packed[k * count : (k + 1) * count]
         to = values[k * count : (k + 1) * count]
         where = places[k * count : (k + 1) * count]
         for i in range(count):
-            place = np.int64(some[i] & mask)
+            place = np.int64(chosen[i] & mask)
             where[i] = place
             to[i] = row[place]
 
 
 def range_of(x: Any, out: Any) -> None:
-    """The least and the greatest of integers."""
+    """Compute the least and the greatest of integers."""
     least, most = x[0], x[0]
     for i in range(len(x)):
         least = min(least, x[i])
@@ -248,13 +247,13 @@ def range_of(x: Any, out: Any) -> None:
 
 
 def take(x: Any, places: Any, values: Any, length: int, count: int) -> None:
-    """The elements at the places of each row."""
+    """Write the elements at the places of each row."""
     for k in range(len(places) // count):
         row = x[k * length : (k + 1) * length]
-        some = places[k * count : (k + 1) * count]
+        chosen = places[k * count : (k + 1) * count]
         to = values[k * count : (k + 1) * count]
         for i in range(count):
-            to[i] = row[some[i]]
+            to[i] = row[chosen[i]]
 
 
 _TAKE = Family("take_sorted", take, "void(T[::1], int64[::1], T[::1], int64, int64)")
@@ -265,7 +264,7 @@ _UNPACK = Family("unpack_sorted", unpack, UNPACK)
 
 
 def _keys(flat: Array, name: str) -> tuple[Array, str]:
-    """What elements are sorted by: a dtype that has an order, and loops."""
+    """Return the keys that elements are sorted by, and a supported dtype."""
     if name == "bool":
         return flat.view(np.uint8), "uint8"
     if name in ("float16", "bfloat16"):
@@ -276,7 +275,7 @@ def _keys(flat: Array, name: str) -> tuple[Array, str]:
 def _packed(
     keys: Array, name: str, length: int, descending: bool
 ) -> tuple[Array, int] | None:
-    """Keys and places in one, with the bits of a place; None where they do not fit."""
+    """Return packed keys and places, and the bits of a place; None if too wide."""
     if length > 1 << PLACE_BITS or name == "float64":
         return None
     packed = np.empty(keys.size, np.uint64)
@@ -299,7 +298,7 @@ def _packed(
 
 
 def _stable(keys: Array, places: Array) -> Array:
-    """Rows of places in an order, those of equal keys made to ascend."""
+    """Return rows of places with those of equal keys in ascending order."""
     ordered = np.take_along_axis(keys, places, -1)
     before, after = ordered[:, :-1], ordered[:, 1:]
     new = (before != after) & ~((before != before) & (after != after))
@@ -312,7 +311,7 @@ def _stable(keys: Array, places: Array) -> Array:
 
 
 def _argsorted(keys: Array, descending: bool, stable: bool) -> Array:
-    """The places of the elements of each row, in their order."""
+    """Return the places of the elements of each row, in their order."""
     if descending:
         places = keys.shape[-1] - 1 - keys[:, ::-1].argsort(-1)[:, ::-1]
     else:
@@ -324,13 +323,13 @@ def _argsorted(keys: Array, descending: bool, stable: bool) -> Array:
 
 
 def _extreme(keys: Array, count: int, largest: bool, ordered: bool) -> Array:
-    """The places of the `count` most extreme elements of each row."""
+    """Return the places of the `count` most extreme elements of each row."""
     cut = keys.shape[-1] - count if largest else count - 1
     places = keys.argpartition(cut, -1)
     places = places[:, cut:] if largest else places[:, :count]
     if ordered:
-        some = np.take_along_axis(keys, places, -1)
-        places = np.take_along_axis(places, _argsorted(some, largest, False), -1)
+        extremes = np.take_along_axis(keys, places, -1)
+        places = np.take_along_axis(places, _argsorted(extremes, largest, False), -1)
     chosen: Array = places
     return chosen
 
@@ -382,10 +381,10 @@ def _choose(
         return
     table = keys.reshape(-1, length)
     if count < length:
-        found = _extreme(table, count, descending, ordered)
+        selected = _extreme(table, count, descending, ordered)
     else:
-        found = _argsorted(table, descending, stable)
-    places.reshape(-1, count)[...] = found
+        selected = _argsorted(table, descending, stable)
+    places.reshape(-1, count)[...] = selected
     _TAKE[words](x.view(words), places, values.view(words), length, count)
 
 
@@ -399,7 +398,7 @@ def _ordered(
     ordered: bool,
     stable: bool,
 ) -> None:
-    """Work on rows: the dimension is moved innermost, and the outcome back."""
+    """Sort rows: the dimension is moved innermost, and the result back."""
     a, to, where = dense(x), result(values), result(indices)
     if not to.size:
         return
@@ -435,7 +434,7 @@ def sort(
     descending: bool,
     stable: bool,
 ) -> None:
-    """The elements along `dim` in order, and their places."""
+    """Write the elements along `dim` in order, and their places."""
     count = x.shape[dim] if x.shape else 1
     _ordered(values, indices, x, dim, count, descending, True, stable)
 
@@ -449,7 +448,7 @@ def topk(
     largest: bool,
     sorted: bool,  # noqa: A002  # the operator's name for it
 ) -> None:
-    """The `k` greatest, or least, elements along `dim`, and their places."""
+    """Write the `k` greatest, or least, elements along `dim`, and their places."""
     _ordered(values, indices, x, dim, k, largest, sorted, False)
 
 

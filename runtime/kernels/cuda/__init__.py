@@ -52,5 +52,5 @@ __all__ = [
     "synchronize",
 ]
 
-# Names and meanings are those of the CPU's, and a test compares the two tables.
+# Names and meanings are those of the CPU's table; a test compares the two.
 KERNELS = tables_of(__name__, "KERNELS")

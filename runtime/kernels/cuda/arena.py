@@ -1,24 +1,24 @@
-"""The arena: device memory is taken in segments and lent out in blocks.
+"""The arena: device memory is allocated in segments and lent in blocks.
 
-It follows the caching allocators of the field (Bonwick's slabs for the sizes, PyTorch's
-for the streams): asking the driver costs a synchronisation of the whole device, so
-segments are kept.
+It follows common caching allocators (Bonwick's slabs for the sizes, PyTorch's for the
+streams): a request to the driver synchronises the whole device, so segments are cached.
 
 Rules:
-- sizes are multiples of `GRAIN`; a small request comes from a segment of
-  `SMALL_SEGMENT`, a middle one from `LARGE_SEGMENT`, a larger one has its own;
-- a block belongs to the stream it was lent on, and is lent again on that stream only:
-  there, what is given later runs later.  If other streams used it too (`used_on`), it
-  waits, after it came back, until events on those streams have passed;
-- the free block that fits best is taken, of equals the one that lies lowest; what is
-  left over is split off; a block that comes back is joined with its free neighbours;
-- where the device has no more, all wholly free segments are given back to it and the
+- sizes are multiples of `GRAIN`; a small request is served from a segment of
+  `SMALL_SEGMENT`, a middle one from `LARGE_SEGMENT`, a larger one from a separate
+  segment;
+- a block belongs to the stream it was lent on, and is reused on that stream only:
+  there, later work runs later.  If other streams used it too (`used_on`), it waits,
+  after its return, until events on those streams have passed;
+- the best-fitting free block is used, the lowest address among equals; the rest is
+  split off; a returned block is joined with its free neighbours;
+- if the device has no memory left, all wholly free segments are returned to it and the
   request is repeated once; then `OutOfMemory` is raised;
-- finalizers only append to a queue, which the next taker drains: they run anywhere, and
-  a lock taken there could be held already by the same thread.
+- finalizers only append to a queue, which the next caller of `lend` drains: they run
+  anywhere, and the same thread could already hold a lock that they acquire.
 
-How it works: `BlockLease` is what an array keeps alive; when it dies, its block comes
-back. Nothing here knows CUDA: `DeviceAllocator` is the device's own allocator.
+An array keeps its `BlockLease` alive; when it dies, its block is returned. This module
+does not know CUDA: `DeviceAllocator` is the device's own allocator.
 """
 
 import threading
@@ -29,10 +29,10 @@ from typing import Any, Protocol
 
 from everyorder.runtime.errors.tensor import OutOfMemory
 
-# What the driver aligns to, and enough for every vector load.
+# The driver's alignment, which suffices for every vector load.
 GRAIN = 512
-# Requests up to SMALL come from segments of SMALL_SEGMENT, those up to LARGE from
-# segments of LARGE_SEGMENT (sizes as in PyTorch's allocator: many small ones share).
+# Requests up to SMALL use segments of SMALL_SEGMENT, those up to LARGE segments of
+# LARGE_SEGMENT (sizes as in PyTorch's allocator: many small ones share).
 SMALL, SMALL_SEGMENT = 1 << 20, 2 << 20
 LARGE, LARGE_SEGMENT = 10 << 20, 20 << 20
 # Larger segments are multiples of this, the driver's page size for device memory.
@@ -40,28 +40,28 @@ PAGE = 2 << 20
 
 
 class OutOfDeviceMemory(Exception):
-    """A source has no memory left; only the arena sees it."""
+    """A device has no memory left; only the arena handles this."""
 
 
 class DeviceAllocator(Protocol):
     """A device's own allocator; `take` raises `OutOfDeviceMemory`."""
 
     def take(self, nbytes: int) -> Any:
-        """A segment, with its address as `pointer`."""
+        """Return a segment, with its address as `pointer`."""
 
     def give(self, segments: list[Any]) -> None:
         """Return segments to the device, after all work on it is done."""
 
     def free(self) -> int:
-        """The bytes that the device has left."""
+        """Return the number of free bytes of the device."""
 
     def mark(self, stream: Any) -> Any:
-        """An event, with `query()`, at the point that a stream has reached."""
+        """Return an event, with `query()`, at the current point of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Bytes now and at most, and how often things happened."""
+    """Current and peak bytes, and counts of events."""
 
     allocated: int
     reserved: int
@@ -74,7 +74,7 @@ class Statistics:
 
 
 class MemoryBlock:
-    """A run of bytes of one segment; neighbours are linked while they live."""
+    """A run of bytes of one segment; neighbours are linked while they exist."""
 
     __slots__ = (
         "after",
@@ -103,7 +103,7 @@ class MemoryBlock:
 
     @property
     def pointer(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return int(self.segment.pointer) + self.offset
 
     def __lt__(self, other: "MemoryBlock") -> bool:
@@ -111,7 +111,7 @@ class MemoryBlock:
 
 
 class BlockLease:
-    """What keeps a block lent; it comes back when the last holder of this is gone."""
+    """The lease of a block, which is returned when the last reference is gone."""
 
     __slots__ = ("__weakref__", "_arena", "block")
 
@@ -121,16 +121,16 @@ class BlockLease:
 
     @property
     def pointer(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return self.block.pointer
 
     @property
     def size(self) -> int:
-        """The bytes lent; at least what was asked for."""
+        """Return the bytes lent; at least the requested number."""
         return self.block.size
 
     def used_on(self, stream: Any) -> None:
-        """Remember that another stream uses the block, too."""
+        """Record that another stream uses the block, too."""
         self._arena.used_on(self.block, stream)
 
     def __del__(self) -> None:
@@ -153,7 +153,7 @@ class Arena:
         self._requests = self._segments = self._taken = self._flushed = 0
 
     def lend(self, nbytes: int, stream: Any) -> BlockLease:
-        """A block of at least `nbytes` for work on a stream.  Raises `OutOfMemory`."""
+        """Lend a block of at least `nbytes` on a stream.  Raises `OutOfMemory`."""
         size = -(-max(nbytes, 1) // GRAIN) * GRAIN
         with self._lock:
             self._drain()
@@ -169,26 +169,26 @@ class Arena:
             return BlockLease(self, block)
 
     def used_on(self, block: MemoryBlock, stream: Any) -> None:
-        """Remember that a stream other than the block's own uses it."""
+        """Record that a stream other than the block's own uses it."""
         with self._lock:
             if stream is not block.stream and stream not in block.others:
                 block.others.append(stream)
 
     def empty_cache(self) -> int:
-        """Give wholly free segments back to the device; the bytes that went."""
+        """Return wholly free segments to the device; return their total bytes."""
         with self._lock:
             self._drain()
             return self._flush()
 
     def reset_peak(self) -> None:
-        """Let the largest values be those of now."""
+        """Set the peak values to the current ones."""
         with self._lock:
             self._drain()
             self._peak_allocated = self._allocated
             self._peak_reserved = self._reserved
 
     def statistics(self) -> Statistics:
-        """All numbers at once, after what came back has been taken in."""
+        """Return all numbers at once, after returned blocks were processed."""
         with self._lock:
             self._drain()
             return Statistics(
@@ -225,7 +225,9 @@ class Arena:
         at = bisect_left(pool, size, key=lambda block: block.size)
         return pool.pop(at) if at < len(pool) else None
 
-    def _fresh(self, asked: int, size: int, stream: Any, small: bool) -> MemoryBlock:
+    def _fresh(
+        self, requested: int, size: int, stream: Any, small: bool
+    ) -> MemoryBlock:
         if small:
             length = SMALL_SEGMENT
         elif size <= LARGE:
@@ -239,7 +241,7 @@ class Arena:
         if segment is None:
             raise OutOfMemory(
                 device=self.name,
-                asked=asked,
+                asked=requested,
                 allocated=self._allocated,
                 reserved=self._reserved,
                 free=self._source.free(),
@@ -257,7 +259,7 @@ class Arena:
             return None
 
     def _split(self, block: MemoryBlock, size: int) -> None:
-        # A large block keeps what is too small to serve a large request.
+        # A large block keeps a rest that is too small for a large request.
         if block.size - size < (GRAIN if block.small else SMALL + 1):
             return
         rest = MemoryBlock(
@@ -309,7 +311,7 @@ class Arena:
 
 
 def _join(first: MemoryBlock, second: MemoryBlock) -> None:
-    """Let the first block take in the one right after it."""
+    """Merge the block directly after the first into it."""
     first.size += second.size
     first.after = second.after
     if second.after is not None:

@@ -1,33 +1,31 @@
-"""Along one axis on CUDA: running sums, the places of extremes, order; nonzero.
+"""Along one axis on CUDA: running sums, indices of extremes, sorting; nonzero.
 
-A dimension is seen as (outer, length, inner); where its elements are neighbours and
-many, a block takes a run of `RUN` of them, else a thread takes `TALL` elements of one
+A dimension is read as (outer, length, inner); if its elements are adjacent and many, a
+block processes a run of `RUN` of them, else a thread processes `TALL` elements of one
 column.
 
-Running sums take three steps: runs of elements are scanned by themselves and leave
-their totals (`BLOCK` elements at a time by doubling: Hillis and Steele, 1986); the
-totals are scanned in the same way; each run adds what came before it.  Sums are taken
-in the type of the output; integers wrap around; the order of the additions depends on
-the shape only.
+Running sums take three steps: runs of elements are scanned separately and store their
+totals (`BLOCK` elements at a time by doubling: Hillis and Steele, 1986); the totals are
+scanned in the same way; each run adds the total before it.  Sums have the type of the
+output; integers wrap around; the order of the additions depends on the shape only.
 
-Extremes are trees of places instead of elements: a block keeps the place of the best of
-its run; where a row has several runs, their places are the candidates of a second
-launch, and so on.  Of equal elements the first wins, and NaN wins over all, the first
-of them.
+Extremes are trees of indices instead of elements: a block keeps the index of the best
+of its run; if a row has several runs, their indices are the candidates of a second
+launch, and so on.  The first of equal elements wins, and NaN wins over all numbers, the
+first NaN among several.
 
-nonzero: marks of 1 and 0 are summed as they run; where a mark is 1, the sum says which
-row of the result is that element's.  NaN is not zero, both zeros of floats are; 16-bit
-floats are looked at as bits.  The number is read back by the host; that is the one
-wait.
+nonzero: marks of 1 and 0 are summed; if a mark is 1, the running sum is the row of the
+result for that element.  NaN is nonzero, both zeros of floats are not; 16-bit floats
+are read as bits.  The host reads the count back, which is the only wait.
 
-Order: an element becomes an int64 whose order is that of the elements, and keys are
-merged together with their places.  Each key finds its place by itself: its own rank,
-and its rank in the neighbouring run by bisection (Cole's ranking merge, without the
-cascade); a sort is as many launches as the length has bits.  NaN is greater than any
-number, -0.0 and 0.0 are equal; a descending order is the ascending one of the
-complements, so that of equal elements the first still comes first: every sort here is
-stable, and every `topk` sorted.  Values are moved, never changed: NaN keep their bits,
-zeros their sign.
+Sorting: an element is converted to an int64 with the order of the elements, and keys
+are merged together with their indices.  Each key computes its position independently:
+its own rank, and its rank in the neighbouring run by bisection (Cole's ranking merge,
+without the cascade); a sort is as many launches as the length has bits.  NaN is greater
+than any number, -0.0 and 0.0 are equal; a descending order is the ascending one of the
+complements, so that equal elements keep their order: every sort here is stable, and
+every `topk` sorted.  Values are moved, never changed: NaN keep their bits, zeros their
+sign.
 """
 
 from collections.abc import Callable
@@ -141,7 +139,7 @@ def _carry(kind: Any) -> Scalar:
     return element
 
 
-# Integers are widened as they are read.
+# Integers are widened when they are read.
 _SUMMED: tuple[Key, ...] = (
     *((name, name) for name in NUMBERS),
     *((name, "int64") for name in ("bool", *INTEGERS) if name != "int64"),
@@ -159,7 +157,7 @@ _CARRY = Elements("cumsum_carry", _carry, "T[::1], T[::1]" + ", int64" * 4, NUMB
 def cumulate(
     key: Key, out: Array, x: Array, outer: int, length: int, inner: int, where: int
 ) -> None:
-    """Running sums along the middle of (outer, length, inner), which has elements."""
+    """Write running sums along the middle of (outer, length, inner), not empty."""
     by_rows = inner == 1 and length >= SHORT
     run = RUN if by_rows else TALL
     runs = -(-length // run)
@@ -180,7 +178,7 @@ def cumulate(
 
 
 def cumsum(out: Tensor, x: Tensor, dim: int) -> None:
-    """The sum of all elements up to each, along `dim`."""
+    """Write the sum of all elements up to each, along `dim`."""
     if not out.numel():
         return
     key = (x.dtype.name, out.dtype.name)
@@ -197,7 +195,7 @@ def _maker(beats: Scalar) -> Maker:
 
         @device
         def better(x, base, by, a, b):  # type: ignore[no-untyped-def]  # compiled for the device
-            """Which of two places in a row holds the winner; -1 is no place."""
+            """Return the winner of two indices in a row; -1 is not an index."""
             if a < 0:
                 return b
             if b < 0:
@@ -228,10 +226,10 @@ def _maker(beats: Scalar) -> Maker:
             best = np.int64(-1)
             i = low + thread
             while i < high:
-                found = np.int64(i)
+                candidate = np.int64(i)
                 if again:
-                    found = candidates[row * length + i]
-                best = better(x, base, inner, best, found)
+                    candidate = candidates[row * length + i]
+                best = better(x, base, inner, best, candidate)
                 i += BLOCK
             shared[thread] = best
             running.syncthreads()
@@ -268,15 +266,15 @@ def _search(name: str, beats: Scalar) -> Callable[[Tensor, Tensor, int | None], 
         while True:
             runs = -(-length // RUN)
             tasks = count * runs
-            found = target
+            winners = target
             if runs > 1:
-                found = device_array(tasks, np.dtype(np.int64), where)
+                winners = device_array(tasks, np.dtype(np.int64), where)
             sizes = runs, length, RUN, reduced, inner
-            given = found, array, candidates, again, *sizes
-            family.run(x.dtype.name, tasks, where, *given)
+            arguments = winners, array, candidates, again, *sizes
+            family.run(x.dtype.name, tasks, where, *arguments)
             if runs == 1:
                 return
-            length, candidates, again = runs, found, 1
+            length, candidates, again = runs, winners, 1
 
     return kernel
 
@@ -285,7 +283,7 @@ def _counts(kind: Any) -> Scalar:
     zero = kind(0)
     if kind is not np.uint16:
         return lambda x: x != zero
-    # Of the bits of 16-bit floats, all but the sign.
+    # All bits of 16-bit floats except the sign.
     bits = kind(0x7FFF)
     return lambda x: kind(x & bits) != zero
 
@@ -320,7 +318,7 @@ _POSITIONS = Elements(
 
 
 def _ranked(x: Tensor) -> tuple[Array, Array]:
-    """A mark for each element, and their running sums."""
+    """Return a mark for each element, and their running sums."""
     count, where = x.numel(), index_of(x)
     marks, ranks = (device_array(count, _INT64, where) for _ in range(2))
     _MARKS.run(form(x), count, where, marks, flat(x))
@@ -329,7 +327,7 @@ def _ranked(x: Tensor) -> tuple[Array, Array]:
 
 
 def nonzero_count(mask: Tensor) -> int:
-    """The number of elements that are not zero."""
+    """Return the number of nonzero elements."""
     count = mask.numel()
     if not count:
         return 0
@@ -338,9 +336,9 @@ def nonzero_count(mask: Tensor) -> int:
 
 
 def nonzero(out: Tensor, x: Tensor) -> None:
-    """Write the positions, one row each in row-major order.
+    """Write the indices of nonzero elements, one row each in row-major order.
 
-    `out` has as many rows as `nonzero_count` said, and a column for each dimension.
+    `out` has `nonzero_count` rows, and a column for each dimension.
     """
     if not out.numel():
         return
@@ -363,7 +361,7 @@ _GREATEST_32 = np.int32((1 << 31) - 1)
 
 @device
 def _of_single(x):  # type: ignore[no-untyped-def]  # compiled for the device
-    """The key of a float32: its bits, those of negative numbers in reverse."""
+    """Return the key of a float32: its bits, reversed for negative numbers."""
     if x != x:
         return _GREATEST
     # Adding 0.0 makes -0.0 positive.
@@ -373,7 +371,7 @@ def _of_single(x):  # type: ignore[no-untyped-def]  # compiled for the device
 
 @device
 def _of_double(x):  # type: ignore[no-untyped-def]  # as above
-    """The key of a float64, likewise."""
+    """Return the key of a float64: its bits, reversed for negative numbers."""
     if x != x:
         return _GREATEST
     bits = _D(x + _D(0)).view(_I)
@@ -381,13 +379,13 @@ def _of_double(x):  # type: ignore[no-untyped-def]  # as above
 
 
 def _of_bits(widen: Scalar) -> Scalar:
-    """The key of the bits of a 16-bit float."""
+    """Return the key function for the bits of a 16-bit float."""
     return device(lambda x: _of_single(widen(x)))
 
 
 @device
 def _of_integer(x):  # type: ignore[no-untyped-def]  # as above
-    """An integer is its own key."""
+    """Return an integer as its own key."""
     return _I(x)
 
 
@@ -407,13 +405,12 @@ def _keys(key_of: Scalar) -> Maker:
 
 
 def _merge(i, to_keys, to_places, keys, places, length, width):  # type: ignore[no-untyped-def]  # as above
-    """The place of a key in the run that its own and the neighbouring one become."""
+    """Merge a key into the run that its own and the neighbouring one form."""
     base = i // length * length
     run = (i - base) // width
     key = keys[i]
     first = run % 2 == 0
-    # Of the next run the keys that are less come before it, of the one before also
-    # those that are equal.
+    # In the next run, lesser keys precede it; in the one before, equal keys do as well.
     low = min((run + 1) * width, length) if first else (run - 1) * width
     high = min(low + width, length)
     to = i - low if first else i - width - low
@@ -429,13 +426,13 @@ def _merge(i, to_keys, to_places, keys, places, length, width):  # type: ignore[
 
 
 def _choose(  # type: ignore[no-untyped-def]  # as above
-    i, values, indices, x, places, length, kept, inner
+    i, values, indices, x, places, length, selected, inner
 ):
-    """The element that has a rank in its line, and its place."""
+    """Write the element with a rank in its line, and its index."""
     line = i // inner
-    outer = line // kept
+    outer = line // selected
     column = i - line * inner
-    rank = line - outer * kept
+    rank = line - outer * selected
     place = places[(outer * inner + column) * length + rank]
     indices[i] = place
     values[i] = x[(outer * length + place) * inner + column]
@@ -443,7 +440,7 @@ def _choose(  # type: ignore[no-untyped-def]  # as above
 
 _SIGNATURE = "int64[::1], int64[::1], T[::1], int64, int64, int64"
 
-# dtype name -> the kernels that make its keys; those of 16-bit floats read their bits.
+# dtype name -> the kernels that compute its keys; those of 16-bit floats read bits.
 _FAMILIES = {
     dtype: family
     for name, key_of, dtypes, read in (
@@ -473,43 +470,48 @@ _CHOSEN = Elements(
 def merge_sort(
     keys: Array, places: Array, count: int, length: int, where: int
 ) -> tuple[Array, Array]:
-    """Rows of `length` keys in ascending order, and their places; `count` in all.
+    """Return rows of `length` keys in ascending order, and their indices.
 
-    Stable; the arrays given are used up.
+    Stable; overwrites its arguments.
     """
     spare = tuple(device_array(count, _INT64, where) for _ in range(2))
-    found = (keys, places)
+    sorted_pair = (keys, places)
     width = 1
     while width < length:
-        _MERGE.run("int64", count, where, *spare, *found, length, width)
-        found, spare = spare, found
+        _MERGE.run("int64", count, where, *spare, *sorted_pair, length, width)
+        sorted_pair, spare = spare, sorted_pair
         width *= 2
-    return found[0], found[1]
+    return sorted_pair[0], sorted_pair[1]
 
 
 def ordered_places(keys: Array, count: int, where: int) -> tuple[Array, Array]:
-    """A list of int64 in ascending order, and where each was; `keys` stays."""
-    made, places = (device_array(count, _INT64, where) for _ in range(2))
-    _FAMILIES["int64"].run("int64", count, where, made, places, keys, count, 1, 0)
-    return merge_sort(made, places, count, count, where)
+    """Return a list of int64 in ascending order, and their indices; keep `keys`."""
+    copies, places = (device_array(count, _INT64, where) for _ in range(2))
+    _FAMILIES["int64"].run("int64", count, where, copies, places, keys, count, 1, 0)
+    return merge_sort(copies, places, count, count, where)
 
 
 def _order(
-    values: Tensor, indices: Tensor, x: Tensor, dim: int, kept: int, descending: bool
+    values: Tensor,
+    indices: Tensor,
+    x: Tensor,
+    dim: int,
+    selected: int,
+    descending: bool,
 ) -> None:
-    """Write the first `kept` along a dimension in an order, and their places."""
+    """Write the first elements along a dimension in an order, and their indices."""
     if not values.numel():
         return
     where, count = index_of(x), x.numel()
     outer, length, inner = around(x.shape, dim)
     keys, places = (device_array(count, _INT64, where) for _ in range(2))
-    given = keys, places, flat(x), length, inner, int(descending)
-    _FAMILIES[x.dtype.name].run(form(x), count, where, *given)
+    arguments = keys, places, flat(x), length, inner, int(descending)
+    _FAMILIES[x.dtype.name].run(form(x), count, where, *arguments)
     _, places = merge_sort(keys, places, count, length, where)
     words = word_of(x)
     arrays = flat(values, words), flat(indices), flat(x, words), places
-    total = outer * kept * inner
-    _CHOSEN.run(words, total, where, *arrays, length, kept, inner)
+    total = outer * selected * inner
+    _CHOSEN.run(words, total, where, *arrays, length, selected, inner)
 
 
 def sort(
@@ -520,7 +522,7 @@ def sort(
     descending: bool,
     stable: bool,
 ) -> None:
-    """The elements along `dim` in order, and their places."""
+    """Write the elements along `dim` in order, and their indices."""
     _order(values, indices, x, dim, x.shape[dim] if x.shape else 1, descending)
 
 
@@ -533,7 +535,7 @@ def topk(
     largest: bool,
     sorted: bool,  # noqa: A002  # the operator's name for it
 ) -> None:
-    """The `k` greatest, or least, elements along `dim`, and their places."""
+    """Write the `k` greatest, or least, elements along `dim`, and their indices."""
     _order(values, indices, x, dim, k, largest)
 
 

@@ -1,22 +1,23 @@
 """conv2d, max_pool2d, and their gradients on CUDA: windows over images.
 
-A convolution is a product of matrices (im2col) that are never stored: the column matrix
-is made element by element while tiles are filled (`runtime.kernels.cuda.matmul`, also
-for the order of sums).  For each group, with a tap (ky, kx):
+A convolution is a product of matrices (im2col) that are never stored: the elements of
+the column matrix are computed while tiles are filled (`runtime.kernels.cuda.matmul`,
+also for the order of sums).  For each group, with a tap (ky, kx):
 
 - forward: (filters, channels x taps) by (channels x taps, images x results);
 - gradient of the input: (channels, filters x taps) by (filters x taps, images x
   elements), where a tap reads the gradient at (y + padding - ky * dilation) / stride if
-  that is a whole number inside of it;
+  that is an integer inside of it;
 - gradient of the weights: (filters, images x results) by (images x results, channels x
   taps).
 
-Floating-point dtypes only; what the padding adds are zeros, and multiplied like others.
+Floating-point dtypes only; the padding consists of zeros, which are multiplied like
+other elements.
 
-Of pooling a thread makes one result.  The window's elements are met row by row; a
-greater one replaces the one kept, and so does every NaN.  The index of the one kept is
-its flat position in its height x width plane.  Windows may overlap, so the gradient
-adds, in the order of the results (`runtime.kernels.cuda.gather`).
+In pooling, a thread computes one result.  It reads the window's elements row by row; a
+greater one replaces the current maximum, and so does every NaN.  The index of the
+maximum is its flat position in its height x width plane.  Windows may overlap, so the
+gradient adds, in the order of the results (`runtime.kernels.cuda.gather`).
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ from everyorder.runtime.tensors.tensor import Tensor
 Pair = tuple[int, int]
 Ints = tuple[int, ...]
 
-# Where the numbers of the geometry are: channels of the input and the output, and of
+# The positions of the geometry's numbers: channels of the input and the output, and of
 # one group of either; sizes of the input, the window and the results.
 CHANNELS, FILTERS, OWN_CHANNELS, OWN_FILTERS = 0, 1, 2, 3
 HEIGHT, WIDTH, TAPS_Y, TAPS_X, ROWS, COLUMNS = 4, 5, 6, 7, 8, 9
@@ -51,7 +52,7 @@ def _column_maker(kind: Any) -> Any:
 
     @device
     def column(x, g, group, tap, spot):  # type: ignore[no-untyped-def]  # compiled for the device
-        """What a tap of a channel reads for a result of an image."""
+        """Return the element that a tap of a channel reads for a result of an image."""
         line = tap // g[TAPS_X]
         step_x = tap - line * g[TAPS_X]
         channel = line // g[TAPS_Y]
@@ -171,7 +172,7 @@ def _geometry(
     dilation: Pair,
     groups: int,
 ) -> Ints:
-    """The numbers in the order of the constants above."""
+    """Return the numbers in the order of the constants above."""
     channels, filters = x.shape[1], w.shape[0]
     own = (channels, filters, channels // groups, filters // groups)
     sizes = (*x.shape[2:], *w.shape[2:], *results)
@@ -209,7 +210,7 @@ def conv2d_backward(
     dilation: Pair,
     groups: int,
 ) -> None:
-    """The gradients of input, weights and bias that are asked for."""
+    """Write those gradients of input, weights and bias that are not None."""
     g = _geometry(x, w, grad.shape[2:], stride, padding, dilation, groups)
     images, window = x.shape[0], g[TAPS_Y] * g[TAPS_X]
     slopes = flat(grad)
@@ -220,7 +221,7 @@ def conv2d_backward(
     if dw is not None:
         results = images * g[ROWS] * g[COLUMNS]
         sizes = Sizes(groups, g[OWN_FILTERS], g[OWN_CHANNELS] * window, results)
-        # Results of one tap are nearer to each other than taps of one result.
+        # Results of one tap are closer to each other than taps of one result.
         product(_WEIGHT, dw, slopes, flat(x), sizes, g, down=(False, True))
     if db is not None:
         REDUCE["sum"](db, grad, (0, 2, 3))
@@ -286,8 +287,8 @@ def max_pool2d(
 ) -> None:
     """Fill `out` and `indices` (.., H', W') from `x` (.., H, W).
 
-    Every window reaches into the image, as the operator has made sure; the last ones
-    may reach out of it (`ceil_mode`).
+    Every window overlaps the image, as the operator has checked; the last ones may
+    extend beyond it (`ceil_mode`).
     """
     tasks = out.numel()
     if not tasks:
@@ -298,9 +299,10 @@ def max_pool2d(
 
 
 def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
-    """Fill `dx` (.., H, W) with the gradients, each where its element came from.
+    """Fill `dx` (.., H, W) with the gradients, each at the index of its element.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is outside of the plane; nothing is written.
     """
     area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
     require_indices("core::max_pool2d_backward", indices, area, -1)

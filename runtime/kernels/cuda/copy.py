@@ -1,26 +1,25 @@
-"""Copies, fills, even steps, random numbers and checks on CUDA.
+"""Copies, fills, evenly spaced numbers, random numbers and checks on CUDA.
 
 Rules:
-- equal dtypes are moved by the size of their elements; where both lie in order, the
+- equal dtypes are moved by the size of their elements; if both are contiguous, the
   driver copies; operands may be the same memory element by element;
-- 16-bit floats convert from and to float32; others go that way in two steps;
-- a float becomes an integer by cutting off its fraction (what does not fit is up to the
-  device, as in C), a complex number a real one by dropping its imaginary part, and
-  everything but zero is true;
-- between the host and a device, conversion happens on the side of `src`;
-- `flat` is for kernels that walk over elements in order: what does not lie so is
-  copied;
-- element i of `arange` is `start + i * step`, so that no error adds up: integers in
-  int64, all else in double precision, rounded once;
+- 16-bit floats convert from and to float32; other conversions of them take two steps;
+- converting a float to an integer truncates its fraction (out of range, the result
+  depends on the device, as in C), a complex number to a real one drops its imaginary
+  part, and everything but zero is true;
+- between the host and a device, the side of `src` converts;
+- `flat` is for kernels that traverse elements in order: other layouts are copied;
+- element i of `arange` is `start + i * step`, so that errors do not accumulate:
+  integers in int64, all else in double precision, rounded once;
 - `cat` copies each tensor into a view of its part of the output;
-- random numbers are those of `runtime.kernels.cpu.random`, bit by bit: a thread makes a
-  block of Philox words and the numbers of it.  Every number of 64 bits is kept
-  unsigned: with a signed one it would become a float.
+- random numbers are those of `runtime.kernels.cpu.random`, bit by bit: a thread
+  computes a block of Philox words and its numbers.  Every 64-bit integer stays
+  unsigned: combined with a signed one it would become a float.
 
-A kernel that must not write halfway asks a checking kernel first (`first_outside`,
-`first_zero`): it lets the lowest position at fault, in row-major order, win in a flag
-on the device, for which the host waits.  That costs a round trip; operators whose
-elements cannot be at fault do not ask.
+A kernel that must not write a partial result runs a checking kernel first
+(`first_outside`, `first_zero`): the lowest bad position, in row-major order, wins in a
+flag on the device, for which the host waits.  That costs a round trip; operators whose
+elements cannot be invalid skip it.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,11 +80,11 @@ def _convert(kind: Any, second: Any) -> Scalar:
     parts = np.issubdtype(second, np.complexfloating)
     if parts and not np.issubdtype(kind, np.complexfloating):
         return (lambda x: x.real.astype(kind)) if SIMULATED else (lambda x: x.real)
-    # The store converts; NumPy's would refuse what does not fit.
+    # The store converts; NumPy would refuse values that do not fit.
     return (lambda x: x.astype(kind)) if SIMULATED else (lambda x: x)
 
 
-# A number converts to itself; the store makes it the element.
+# The function is the identity; the store converts the number.
 _MOVE = family("move", lambda kind: lambda x: x, tuple(BY_SIZE.values()))
 _FILL = family("fill", lambda kind: lambda x: x, (*ALL, "uint16"))
 _CONVERT = family(
@@ -111,16 +110,16 @@ _NARROW = {
 
 
 def contiguous(tensor: Tensor) -> Tensor:
-    """The tensor, or a copy of it where its elements do not lie in order."""
+    """Return the tensor, or a copy of it if it is not contiguous."""
     if flat_of(tensor) is not None:
         return tensor
-    made = empty_tensor(tensor.shape, tensor.dtype, tensor.device)
-    copy(made, tensor)
-    return made
+    result = empty_tensor(tensor.shape, tensor.dtype, tensor.device)
+    copy(result, tensor)
+    return result
 
 
 def flat(tensor: Tensor, name: str | None = None) -> Array:
-    """The elements in order, shown as `name`; a copy where they do not lie so."""
+    """Return the elements in order, viewed as `name`; copied if not contiguous."""
     array = flat_of(tensor)
     if array is None:
         array = flat_of(contiguous(tensor))
@@ -128,7 +127,7 @@ def flat(tensor: Tensor, name: str | None = None) -> Array:
 
 
 def copy(dst: Tensor, src: Tensor) -> None:
-    """Write `src`, broadcast, into `dst`; either may lie on the host."""
+    """Write `src`, broadcast, into `dst`; either may be on the host."""
     if not prod(dst.shape):
         return
     if src.number is not None:
@@ -148,7 +147,7 @@ def fill(dst: Tensor, value: Number) -> None:
 
 
 def bits_of(number: Number, dtype: DType) -> Number:
-    """A number as kernels see an element of the dtype: 16-bit floats are their bits."""
+    """Return a number as an element in kernels: bits for 16-bit floats."""
     if dtype.name not in _HALVES:
         return number
     single = np.array([number], np.float32).astype(numpy_dtype(dtype))
@@ -194,7 +193,7 @@ def _move(dst: Tensor, src: Tensor) -> None:
 
 
 def _between(dst: Tensor, src: Tensor) -> None:
-    """Between the host and a device: as bytes, in the dtype of `dst`."""
+    """Copy between the host and a device: as bytes, in the dtype of `dst`."""
     from everyorder.runtime.kernels.cpu.kernel_table import KERNELS as HOST
 
     if dst.device.type == "cpu":
@@ -227,7 +226,7 @@ def _between(dst: Tensor, src: Tensor) -> None:
 
 
 def _across(dst: Tensor, src: Tensor) -> None:
-    """From one device to another, by way of the host."""
+    """Copy from one device to another, through the host."""
     host = empty_tensor(src.shape, src.dtype, Device("cpu"))
     _between(host, src)
     _between(dst, host)
@@ -235,7 +234,7 @@ def _across(dst: Tensor, src: Tensor) -> None:
 
 _MEMORY = CudaMemory()
 
-# What the flag holds while nothing is at fault: above every position.
+# The value of the flag without a bad position: above every position.
 NOTHING = (1 << 63) - 1
 
 
@@ -264,25 +263,28 @@ _ZERO = Elements("find_zero", _equal, "int64[::1], T[::1]", INTEGERS)
 
 
 def first_outside(x: Tensor, low: int, high: int) -> tuple[int, int] | None:
-    """Position and value of the first integer not in `low..high`, if there is one."""
+    """Return position and value of the first integer not in `low..high`, or None."""
     return _first(_OUTSIDE, x, low, high)
 
 
 def first_zero(x: Tensor) -> tuple[int, int] | None:
-    """Position (and value) of the first integer that is zero, if there is one."""
+    """Return position and value of the first integer that is zero, or None."""
     return _first(_ZERO, x)
 
 
 def require_indices(
     operator: str, index: Tensor, size: int, dim: int, *, wraps: bool = False
 ) -> None:
-    """Refuse indices that dimension `dim` of that size lacks; `wraps`: from the end.
+    """Refuse indices that dimension `dim` of size `size` lacks.
 
-    Raises `IndexOutOfRange`.
+    With `wraps`, negative indices count from the end.
+
+    Raises:
+        IndexOutOfRange: an index is out of range.
     """
-    found = first_outside(index, -size if wraps else 0, size - 1)
-    if found is not None:
-        raise out_of_range(operator, found[1], size, dim, wraps)
+    bad = first_outside(index, -size if wraps else 0, size - 1)
+    if bad is not None:
+        raise out_of_range(operator, bad[1], size, dim, wraps)
 
 
 def _first(kernels: Elements, x: Tensor, *bounds: int) -> tuple[int, int] | None:
@@ -318,19 +320,19 @@ def arange(out: Tensor, start: Number, step: Number) -> None:
     name = "float64"
     if not (kind.is_floating or kind.is_complex or fraction):
         name = "int64"
-    made = out
+    target = out
     if kind.name != name:
-        made = empty_tensor(out.shape, DType.named(name), out.device)
+        target = empty_tensor(out.shape, DType.named(name), out.device)
     numbers = number_of(start, name), number_of(step, name)
-    _STEPS.run(name, count, index_of(out), flat(made), *numbers)
-    if made is not out:
-        copy(out, made)
+    _STEPS.run(name, count, index_of(out), flat(target), *numbers)
+    if target is not out:
+        copy(out, target)
 
 
 def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
     """Fill `out` with the tensors, which have its dtype.
 
-    An empty tensor of one dimension fits everywhere, as NumPy's old rule has it.
+    An empty tensor of one dimension fits everywhere, as in NumPy's old rule.
     """
     _, offset, strides = place_of(out)
     for tensor in tensors:
@@ -349,10 +351,10 @@ def _drawing(draw: Draw) -> Maker:
 
     def fill_block(b, out, count, seed, offset, p, q, r):  # type: ignore[no-untyped-def]  # compiled for the device
         w0, w1, w2, w3 = _block(_U(seed), _U(offset), b)
-        found = numbers(w0, w1, w2, w3, p, q, r)
+        drawn = numbers(w0, w1, w2, w3, p, q, r)
         for i in range(of_block):
             if b * of_block + i < count:
-                out[b * of_block + i] = found[i]
+                out[b * of_block + i] = drawn[i]
 
     return lambda kind: fill_block
 
@@ -373,8 +375,8 @@ def _random(name: str, out: Tensor, generator: Generator, *numbers: Any) -> None
     if not count:
         return
     blocks = -(-count // DRAWS[name].of_block)
-    given = flat(out), count, *generator.take(blocks), *numbers
-    _DRAWS[name].run(out.dtype.name, blocks, index_of(out), *given)
+    arguments = flat(out), count, *generator.take(blocks), *numbers
+    _DRAWS[name].run(out.dtype.name, blocks, index_of(out), *arguments)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {

@@ -1,31 +1,31 @@
-"""numba-cuda, and whether it simulates; devices, streams, events; shapes of launches.
+"""numba-cuda and its simulator; devices, streams, events; shapes of launches.
 
-`numba.cuda` is taken from the package numba-cuda, here and nowhere else, never from
-numba's own deprecated copy.  Without numba-cuda the import of this module raises
-`DeviceUnavailable`; a missing driver is noticed by `require`, because kernels compile
-without one.  The simulator has one device, `cuda:0`, with a few properties, and is
-mended in two places.  Its threads look for a shared array of their line, and make one
-if there is none; two that look at the same time would make two, and no longer share.
-And it puts the running kernel's `cuda` among the globals of the kernel's own file only;
-`Running` is that of whichever kernel runs.
+This module alone imports `numba.cuda`, from the package numba-cuda, never from numba's
+own deprecated copy.  Without numba-cuda the import of this module raises
+`DeviceUnavailable`; `require` detects a missing driver, because kernels compile without
+one.  The simulator has one device, `cuda:0`, with a few properties, and is patched in
+two places.  Its threads look up a shared array by line, and create one if there is
+none; two that look at the same time would create two, and no longer share. And it puts
+the running kernel's `cuda` among the globals of the kernel's own file only; `Running`
+is that of the running kernel, in any file.
 
-Which device `cuda` means without a number, and which stream work goes to, is a matter
-of the calling thread.  Work on one stream runs in the order it was given; work on two
-streams is ordered by events alone.  The default stream of a device is number 0, on
-which every thread starts.  Nothing here allocates; the arena asks `current_stream` for
-whom memory is meant.
+The device that `cuda` without an index denotes, and the stream of new work, are
+properties of the calling thread.  Work on one stream runs in the order of submission;
+only events order work on two streams.  The default stream of a device is number 0, on
+which every thread starts.  This module does not allocate; the arena asks
+`current_stream` for the stream of an allocation.
 
 Rules:
-- a module with kernel bodies takes `cuda` from here under this very name: the simulator
-  finds it by identity among the globals of the body; a function that kernels of other
-  files call takes `running` instead;
-- everything that needs a device goes through `require`, which raises
-  `DeviceUnavailable` without a driver or for an index that is not there; a stream
-  belongs to one device, and using it on another raises `DevicesDiffer`;
+- a module with kernel bodies imports `cuda` from here under this very name: the
+  simulator finds it by identity among the globals of the body; a function that kernels
+  of other files call uses `running` instead;
+- every function that needs a device calls `require`, which raises `DeviceUnavailable`
+  without a driver or for an index that does not exist; a stream belongs to one device,
+  and using it on another raises `DevicesDiffer`;
 - all kernels walk in strides of the whole grid, so a grid may be smaller than the work,
-  and none is larger than what the device runs at once a few times over; threads of a
-  block are always `BLOCK`, which bodies use as a constant; the device of a launch goes
-  along with its shape, because the stream to launch on depends on it.
+  and is at most a few times larger than the device can run at once; a block always
+  has `BLOCK` threads, which bodies use as a constant; the shape of a launch includes
+  the device, because the stream to launch on depends on it.
 """
 
 import threading
@@ -48,7 +48,7 @@ if find_spec("numba_cuda") is None:
 import numba
 from numba import cuda as _cuda
 
-# Untyped, and taken for what it is at run time: the device's or the simulator's.
+# Untyped: at run time it is the device's module or the simulator's.
 cuda: Any = _cuda
 
 _config: Any = numba.config
@@ -63,19 +63,19 @@ BLOCK = 4 if SIMULATED else 256
 
 
 class SharedArrays(dict[Any, Any]):
-    """Line of a body -> its array; one alone of those that ask is told to make it."""
+    """Line of a body -> its array; only one of the threads that look creates it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked: set[Any] = set()
+        self._creating: set[Any] = set()
         self._settled = threading.Condition()
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The array; or the default, once, to whoever has to make it."""
+        """Return the array; or the default, once, to the thread that must create it."""
         with self._settled:
             while key not in self:
-                if key not in self._asked:
-                    self._asked.add(key)
+                if key not in self._creating:
+                    self._creating.add(key)
                     return default
                 self._settled.wait()
             return self[key]
@@ -101,7 +101,7 @@ class Running:
 
 
 def mend() -> None:
-    """Let every block of the simulator make its shared arrays once."""
+    """Patch the simulator so that every block creates its shared arrays once."""
     from numba.cuda.simulator import kernelapi
 
     shared: Any = kernelapi.FakeCUDAShared
@@ -109,12 +109,12 @@ def mend() -> None:
     if getattr(plain, "mended", False):
         return
 
-    def made(self: Any, size: int) -> None:
+    def initialize(self: Any, size: int) -> None:
         plain(self, size)
         self._allocations = SharedArrays()
 
-    made.mended = True  # type: ignore[attr-defined]  # a mark on the function
-    shared.__init__ = made
+    initialize.mended = True  # type: ignore[attr-defined]  # a mark on the function
+    shared.__init__ = initialize
 
 
 if SIMULATED:
@@ -126,7 +126,7 @@ running: Any = Running() if SIMULATED else _cuda
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What launches need to know of a device; `memory` in bytes."""
+    """The properties of a device for launches; `memory` is in bytes."""
 
     name: str
     capability: tuple[int, int]
@@ -144,19 +144,19 @@ _thread = threading.local()
 
 @cache
 def device_count() -> int:
-    """How many CUDA devices there are; 0 without a driver."""
+    """Return the number of CUDA devices; 0 without a driver."""
     if SIMULATED:
         return 1
     return len(cuda.gpus) if cuda.is_available() else 0
 
 
 def is_available() -> bool:
-    """Whether there is a device to compute on."""
+    """Return True if there is a device to compute on."""
     return device_count() > 0
 
 
 def require(index: int) -> int:
-    """The index, if there is such a device.  Raises `DeviceUnavailable`."""
+    """Return the index if the device exists.  Raises `DeviceUnavailable`."""
     count = device_count()
     if 0 <= index < count:
         return index
@@ -172,16 +172,17 @@ def require(index: int) -> int:
 
 
 def current_device() -> int:
-    """The index that `cuda` without a number means in this thread."""
+    """Return the index that `cuda` without a number denotes in this thread."""
     index: int = getattr(_thread, "index", 0)
     return require(index)
 
 
 @contextmanager
 def on_device(index: int) -> Iterator[int]:
-    """Let `cuda` mean `cuda:index` in this thread for the length of a block.
+    """Make `cuda` denote `cuda:index` in this thread for the duration of a block.
 
-    Raises `DeviceUnavailable`.
+    Raises:
+        DeviceUnavailable: the device does not exist.
     """
     before = getattr(_thread, "index", 0)
     _thread.index = require(index)
@@ -194,7 +195,7 @@ def on_device(index: int) -> Iterator[int]:
 
 @cache
 def properties(index: int) -> Properties:
-    """The properties of a device.  Raises `DeviceUnavailable`."""
+    """Return the properties of a device.  Raises `DeviceUnavailable`."""
     require(index)
     if SIMULATED:
         return _SIMULATOR
@@ -228,25 +229,25 @@ class Event:
             self._native = cuda.event(timing=timing) if not SIMULATED else cuda.event()
 
     def record(self, stream: "Stream") -> "Event":
-        """Mark the point that the stream's work has reached; returns itself."""
+        """Mark the current point of the stream's work; return this event."""
         _same(self.device, stream, "The event")
         self._native.record(stream.native)
         return self
 
     def query(self) -> bool:
-        """Whether the marked point has been passed."""
+        """Return True if the marked point has been passed."""
         return SIMULATED or bool(self._native.query())
 
     def synchronize(self) -> None:
-        """Wait, on the host, until the marked point has been passed."""
+        """Block the host until the marked point has been passed."""
         self._native.synchronize()
 
     def elapsed(self, later: "Event") -> float:
-        """Milliseconds from this point to a later one; both made with `timing`."""
+        """Return the milliseconds to a later event; both were created with `timing`."""
         return float(self._native.elapsed_time(later._native))
 
     def hold(self, stream: "Stream") -> None:
-        """Let what is given to the stream from now on wait for the marked point."""
+        """Make later work on the stream wait for the marked point."""
         _same(self.device, stream, "The event")
         self._native.wait(stream.native)
 
@@ -264,25 +265,25 @@ class Stream:
 
     @property
     def native(self) -> Any:
-        """Numba's stream, or 0 for the default one."""
+        """Return Numba's stream, or 0 for the default one."""
         return self._native
 
     @property
     def is_default(self) -> bool:
-        """Whether this is the stream that every thread starts on."""
+        """Return True for the stream on which every thread starts."""
         return bool(self._native == 0)
 
     def record(self) -> Event:
-        """An event at the point that the work has reached."""
+        """Return an event at the current point of the work."""
         return Event(self.device).record(self)
 
     def wait(self, other: "Stream | Event") -> None:
-        """Let what is given to this stream from now on wait for another one's work."""
+        """Make later work on this stream wait for another stream, or an event."""
         event = other.record() if isinstance(other, Stream) else other
         event.hold(self)
 
     def synchronize(self) -> None:
-        """Wait, on the host, until all work given so far is done."""
+        """Block the host until all submitted work is done."""
         with on_device(self.device):
             if self.is_default:
                 cuda.default_stream().synchronize()
@@ -299,24 +300,24 @@ _DEFAULTS: dict[int, Stream] = {}
 
 
 def default_stream(device: int) -> Stream:
-    """The stream that every thread starts on.  Raises `DeviceUnavailable`."""
-    found = _DEFAULTS.get(device)
-    if found is None:
-        found = _DEFAULTS.setdefault(device, Stream(device, _default=True))
-    return found
+    """Return the stream on which every thread starts.  Raises `DeviceUnavailable`."""
+    stream = _DEFAULTS.get(device)
+    if stream is None:
+        stream = _DEFAULTS.setdefault(device, Stream(device, _default=True))
+    return stream
 
 
 def current_stream(device: int | None = None) -> Stream:
-    """The stream that this thread launches on.  Raises `DeviceUnavailable`."""
+    """Return the stream that this thread launches on.  Raises `DeviceUnavailable`."""
     index = current_device() if device is None else device
     chosen: dict[int, Stream] | None = getattr(_chosen, "streams", None)
-    found = None if chosen is None else chosen.get(index)
-    return default_stream(index) if found is None else found
+    stream = None if chosen is None else chosen.get(index)
+    return default_stream(index) if stream is None else stream
 
 
 @contextmanager
 def on_stream(stream: Stream) -> Iterator[Stream]:
-    """Launch on a stream in this thread for the length of a block."""
+    """Launch on a stream in this thread for the duration of a block."""
     before = dict(getattr(_chosen, "streams", {}))
     _chosen.streams = {**before, stream.device: stream}
     try:
@@ -343,7 +344,8 @@ def _same(device: int, stream: Stream, what: str) -> None:
         )
 
 
-# Waves of blocks: more balance the load, and each costs a start (the usual 4 to 8).
+# Waves of blocks: more of them balance the load, and each costs a start (4 to 8 are
+# usual).
 WAVES = 1 if SIMULATED else 8
 
 
@@ -356,17 +358,17 @@ class LaunchShape(NamedTuple):
 
 
 def resident(device: int) -> int:
-    """How many blocks of `BLOCK` threads the device runs at once."""
+    """Return the number of blocks of `BLOCK` threads that the device runs at once."""
     of = properties(device)
     return of.multiprocessors * max(1, of.threads_per_multiprocessor // BLOCK)
 
 
 def spread(count: int, device: int) -> LaunchShape:
-    """A thread for each of `count` elements, as far as the device goes."""
-    wanted = -(-count // BLOCK)
-    return LaunchShape(max(1, min(wanted, WAVES * resident(device))), BLOCK, device)
+    """Return the shape with a thread for each of `count` elements, up to the limit."""
+    blocks = -(-count // BLOCK)
+    return LaunchShape(max(1, min(blocks, WAVES * resident(device))), BLOCK, device)
 
 
 def rows(count: int, device: int) -> LaunchShape:
-    """A block for each of `count` rows, as far as the device goes."""
+    """Return the shape with a block for each of `count` rows, up to the limit."""
     return LaunchShape(max(1, min(count, WAVES * resident(device))), BLOCK, device)

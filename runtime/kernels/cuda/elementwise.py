@@ -1,25 +1,25 @@
 """Elementwise kernels on CUDA: operands, pieces of work, and bodies around a function.
 
-Operands: a kernel is handed an array, an offset and strides for each tensor (`source`),
-or a number.  Where only the size of an element matters, `word_of` names what shows the
-array as unsigned integers of that size (of 128 bits: as complex128), and 16-bit floats
-are shown so always, because kernels know no other form of them.
+Operands: a kernel receives an array, an offset and strides for each tensor (`source`),
+or a number.  If only the size of an element matters, `word_of` names the unsigned
+integer of that size to view the array as (for 128 bits: complex128), and 16-bit floats
+are always viewed so, because kernels do not support another form of them.
 
-Pieces: dimensions that lie after each other in every operand are joined, those of size
-1 dropped; what remains is at most `RANK` extents for the kernel and, beyond that or
-beyond 32 bits of elements, a few launches more.  Bodies find their places by `parts`
-and `place`, which divide in 32 bits (64-bit division is a call on the device): a piece
-has fewer than `LIMIT` elements unless it is flat, one extent only.
+Pieces: dimensions that are adjacent in every operand are merged, those of size 1
+removed; the result is at most `RANK` extents for the kernel and, beyond that or beyond
+32 bits of elements, a few launches more.  Bodies compute positions with `parts` and
+`place`, which divide in 32 bits (64-bit division is a call on the device): a piece has
+fewer than `LIMIT` elements unless it is flat, one extent only.
 
 Bodies
-- a scalar function is given as `scalar(T)`, which returns the function for the type;
+- a scalar function is passed as `scalar(T)`, which returns the function for the type;
 - the output may have any strides; every operand is broadcast to its shape and either
-  read or, where `fixed`, a number; `out` and operands may be the same memory where they
-  are the same element by element;
-- where all is flat, elements are walked over without a division; else by `parts`;
-- flat loops read several elements before they write: what a multiprocessor has under
-  way must cover bandwidth times latency, some 25 KiB on Hopper, and its 2,048 threads
-  with one float32 each are 8.
+  read or, if `fixed`, a number; `out` and operands may share memory if they are
+  identical element by element;
+- if all is flat, elements are traversed without a division; else by `parts`;
+- flat loops read several elements before they write: the loads in flight on a
+  multiprocessor must cover bandwidth times latency, some 25 KiB on Hopper, and its
+  2,048 threads with one float32 each are 8.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,10 +47,10 @@ from everyorder.runtime.tensors.tensor_impl import place_of
 
 Ints = tuple[int, ...]
 
-# Extents that a kernel takes apart; after joining, more are very rare.
+# Extents that a kernel handles; after merging, more are very rare.
 RANK = 4
 
-# One below the first count whose grid strides could leave 32 bits.
+# The limit below which grid strides cannot exceed 32 bits.
 LIMIT = 1 << 31
 
 _U = np.uint32
@@ -67,7 +67,7 @@ class Piece(NamedTuple):
 
 
 def pieces(shape: Ints, offsets: Ints, strides: tuple[Ints, ...]) -> Iterator[Piece]:
-    """The launches for operands of one shape; nothing for no elements."""
+    """Yield the launches for operands of one shape; none without elements."""
     if prod(shape):
         yield from _pieces(*coalesced(shape, *strides), offsets)
 
@@ -102,14 +102,14 @@ def _moved(offsets: Ints, strides: tuple[Ints, ...], at: int) -> Ints:
 
 @device
 def parts(index, extents):  # type: ignore[no-untyped-def]  # compiled for the device
-    """The four indices of element `index` of the extents."""
+    """Return the four indices of element `index` of the extents."""
     # A flat piece may have more elements than 32 bits count.
     if extents[0] * extents[1] * extents[2] == 1:
         return _I(0), _I(0), _I(0), _I(index)
     rest = _U(index)
     above = _U(rest // _U(extents[3]))
     third = _I(rest) - _I(above) * extents[3]
-    # A row that is repeated, mostly: all threads agree, and save two divisions.
+    # Typically a repeated row: all threads agree, and save two divisions.
     if extents[0] * extents[1] == 1:
         return _I(0), _I(0), _I(above), third
     rest = _U(above // _U(extents[2]))
@@ -121,7 +121,7 @@ def parts(index, extents):  # type: ignore[no-untyped-def]  # compiled for the d
 
 @device
 def place(offset, indices, strides):  # type: ignore[no-untyped-def]  # as above
-    """Where the element with these indices lies."""
+    """Return the position of the element with these indices."""
     return (
         offset
         + indices[0] * strides[0]
@@ -134,12 +134,12 @@ def place(offset, indices, strides):  # type: ignore[no-untyped-def]  # as above
 Array = Any
 Number = bool | int | float | complex
 
-# What 16-bit floats are shown as.
+# The dtypes that 16-bit floats are viewed as.
 _BITS = {"float16": "uint16", "bfloat16": "uint16"}
 
 
 class TensorOperand(NamedTuple):
-    """A tensor, as a body reads it: element `offset + sum(index * stride)`."""
+    """A tensor as read by a body: element `offset + sum(index * stride)`."""
 
     array: Array
     offset: int
@@ -147,32 +147,32 @@ class TensorOperand(NamedTuple):
 
 
 def index_of(tensor: Tensor) -> int:
-    """The index of the device that a tensor lies on."""
+    """Return the index of the device of a tensor."""
     index = tensor.device.index
     return current_device() if index is None else index
 
 
 def as_dtype(array: Array, name: str) -> Array:
-    """An array as elements of another dtype of the same size."""
-    wanted = np.dtype(scalar_type(name))
-    return array if array.dtype == wanted else array.view(wanted)
+    """Return an array as elements of another dtype of the same size."""
+    target = np.dtype(scalar_type(name))
+    return array if array.dtype == target else array.view(target)
 
 
 def form(tensor: Tensor) -> str:
-    """The dtype under which a kernel sees the elements of a tensor."""
+    """Return the dtype of a tensor's elements in kernels."""
     name = tensor.dtype.name
     return _BITS.get(name, name)
 
 
 def word_of(tensor: Tensor) -> str:
-    """The dtype under which elements of this size are moved about."""
+    """Return the dtype that moves elements of this size."""
     return BY_SIZE[itemsize(tensor.dtype)]
 
 
 def source(
     tensor: Tensor, to: Ints | None = None, name: str | None = None
 ) -> TensorOperand:
-    """A tensor as it lies, broadcast to a shape, its elements shown as `name`."""
+    """Return a tensor in its layout, broadcast to a shape, viewed as `name`."""
     array, offset, strides = place_of(tensor)
     if to is not None and to != tensor.shape:
         strides = broadcast_strides(tensor.shape, strides, to)
@@ -189,13 +189,13 @@ class BodyOperand(NamedTuple):
     strides: Ints
 
 
-def value(given: Tensor | Number, shape: Ints, name: str, device: int) -> BodyOperand:
-    """An elementwise operand of dtype `name`, broadcast to the shape of the output."""
-    if isinstance(given, Tensor) and given.device.type != "cpu":
-        array, offset, strides = source(given, shape, name)
+def value(operand: Tensor | Number, shape: Ints, name: str, device: int) -> BodyOperand:
+    """Return an elementwise operand of dtype `name`, broadcast to the output."""
+    if isinstance(operand, Tensor) and operand.device.type != "cpu":
+        array, offset, strides = source(operand, shape, name)
         return BodyOperand(array, number_of(0, name), 0, offset, strides)
-    number = given.item() if isinstance(given, Tensor) else given
-    # The array is not read, but has to be one.
+    number = operand.item() if isinstance(operand, Tensor) else operand
+    # The array is not read, but must be valid.
     array = device_array(1, np.dtype(scalar_type(name)), device)
     return BodyOperand(array, number_of(number, name), 1, 0, (0,) * len(shape))
 
@@ -215,7 +215,7 @@ def family(
     operands: str = "T",
     result: str = "T",
 ) -> LaunchFamily:
-    """Kernels of `scalar`; `operands` has a letter for each: `T`, `U`, `B` for bool."""
+    """Return the kernels of `scalar`; `operands` are letters `T`, `U`, `B` (bool)."""
     wide = {"T": "W", "U": "V", "B": "int64"}
     named = {"T": "T", "U": "U", "B": "bool"}
     signature = f"{result}[::1], int64, int64*4, "
@@ -230,11 +230,11 @@ def family(
 
 
 def run(
-    kernels: LaunchFamily, key: Key, out: Tensor, *given: tuple[Tensor | Number, str]
+    kernels: LaunchFamily, key: Key, out: Tensor, *operands: tuple[Tensor | Number, str]
 ) -> None:
-    """Launch for an output and its operands, each with the dtype it is read as."""
+    """Launch for an output and its operands, each with the dtype to read it as."""
     at = index_of(out)
-    values = tuple(value(item, out.shape, name, at) for item, name in given)
+    values = tuple(value(item, out.shape, name, at) for item, name in operands)
     run_values(kernels, key, out, values)
 
 
@@ -245,7 +245,7 @@ def run_values(
     values: tuple[BodyOperand, ...],
     target: TensorOperand | None = None,
 ) -> None:
-    """Launch for operands in the form of the body; `target` is how `out` is shown."""
+    """Launch for operands in the form of the body; `target` is the view of `out`."""
     at = index_of(out)
     target = target or source(out)
     offsets = (target.offset, *(item.offset for item in values))
@@ -272,15 +272,17 @@ _AT_ONCE = {1: 4, 2: 2, 3: 1}
 
 @template("CUDA kernel", "function, casts", cuda=cuda, parts=parts, place=place)
 def _body(count: int) -> list[str]:
-    """The body around a function of so many numbers; `casts` are their types."""
+    """Return the body around a function of `count` numbers; `casts` are their types."""
     names, many = "abc"[:count], _AT_ONCE[count]
-    given = "".join([f"{x}, {x}_number, {x}_fixed, {x}_at, {x}_by, " for x in names])
+    parameters = "".join(
+        [f"{x}, {x}_number, {x}_fixed, {x}_at, {x}_by, " for x in names]
+    )
 
     def result(n: int) -> str:
         return f"function({', '.join([f'{x}{n}' for x in names])})"
 
     def step(read: int) -> list[str]:
-        """The lines that make `read` results of a flat loop."""
+        """Return the lines that compute `read` results of a flat loop."""
         lines = []
         for x in names:
             elements = [
@@ -310,5 +312,5 @@ def _body(count: int) -> list[str]:
         *block("else:", block("while i < count:", strided)),
     ]
     types = [f"{x}_type = casts[{at}]" for at, x in enumerate(names)]
-    head = f"def body(out, out_at, out_by, {given}extents, count):"
+    head = f"def body(out, out_at, out_by, {parameters}extents, count):"
     return [*types, *block(head, lines)]

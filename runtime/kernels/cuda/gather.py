@@ -1,32 +1,30 @@
-"""By an index on CUDA: gather, index_select, scatter, scatter_add, index_add; index,
-index_put; the gradient of embedding.
+"""Indexed access on CUDA: gather, scatter, index_select, index_add, index, embedding.
 
-Walks: three operands are walked together.  The *linear* one is met element by element;
-the *index* one says where in the *addressed* one its counterpart lies: at `walk + value
-* step`, where the walk has stride 0 along the indexed dimension.  A list of slices is
-an index of every element of the output, by strides of 0 everywhere but along the
-dimension.
+Walks: three operands are walked together.  The *linear* one is visited element by
+element; the *index* one determines the position of its counterpart in the *addressed*
+one: at `walk + value * step`, where the walk has stride 0 along the indexed dimension.
+A list of slices is an index of every element of the output, with strides of 0 except
+along the dimension.
 
-`x[a, :, b]`: the indices become one list of positions in `x`, and what is left is a
-walk through one index.  Where the dimensions of the result are is said by the CPU's
-layout (`runtime.kernels.cpu.gather`), which is about integers only.  Boolean masks have
-been turned into integers; negative indices count from the end.
+`x[a, :, b]`: the indices become one list of positions in `x`, and the rest is a walk
+through one index.  The CPU's layout (`runtime.kernels.cpu.gather`), which consists of
+integers only, determines the dimensions of the result.  Boolean masks have been
+converted to integers; negative indices count from the end.
 
-Adding is always done in the same order, without atomics: the targets are sorted,
-stably; the thread that stands at the first of equal ones adds all their elements, in
-the order of the index.  So sums are those of the CPU, bit by bit where `alpha` is 1 (a
-device multiplies and adds in one step), and a second run gives what the first gave.
-Many equal targets with few columns leave most threads without work: that is the price
-of the order.
+Sums are always computed in the same order, without atomics: the targets are sorted,
+stably; the thread at the first of equal targets adds all their elements, in the order
+of the index.  So sums are those of the CPU, bit by bit if `alpha` is 1 (a device
+multiplies and adds in one step), and runs are repeatable.  Many equal targets with few
+columns leave most threads idle: that is the cost of the order.
 
 Rules:
-- `out` comes with a copy of self; elements are moved as words of their size;
+- `out` starts as a copy of self; elements are moved as words of their size;
 - index values are checked before anything is written;
-- of several values for one place the last in the order of the index stays: every
+- of several values for one place the last in the order of the index is written: every
   element first claims its place with its number, and the highest number writes;
-- to be added to, a target names a row of `inner` elements of each of `outer` slices; a
-  negative target is left out, as rows of `padding_idx` are; 16-bit floats are summed in
-  float32 and rounded once; integers wrap around; of booleans the sum is `any`.
+- in a sum, a target is a row of `inner` elements of each of `outer` slices; a negative
+  target is skipped, as rows of `padding_idx` are; 16-bit floats are summed in float32
+  and rounded once; integers wrap around; the sum of booleans is `any`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -127,11 +125,11 @@ def _claim(  # type: ignore[no-untyped-def]  # as above
 
 
 def _find(  # type: ignore[no-untyped-def]  # as above
-    i, found, x_at, x_by, index, at, by, first, step, extents
+    i, positions, x_at, x_by, index, at, by, first, step, extents
 ):
     spot = parts(i, extents)
     to = place(x_at, spot, x_by) + index[place(at, spot, by)] * step
-    found[first + i] = to
+    positions[first + i] = to
 
 
 _OPERAND = "[::1], int64, int64*4, "
@@ -154,50 +152,50 @@ _TARGETS = Elements("index_targets", lambda kind: _find, _TARGETS_OF, ("int64",)
 
 
 def integers(index: Tensor) -> Tensor:
-    """An index tensor as int64."""
+    """Return an index tensor as int64."""
     if index.dtype is _INT64:
         return index
-    made = empty_tensor(index.shape, _INT64, index.device)
-    copy(made, index)
-    return made
+    converted = empty_tensor(index.shape, _INT64, index.device)
+    copy(converted, index)
+    return converted
 
 
 def along(x: TensorOperand, index: Tensor, dim: int) -> GatherWalk:
-    """The walk over the shape of an index (of int64) along a dimension of `x`."""
+    """Return the walk over an index (of int64) along a dimension of `x`."""
     chosen, where = source(index), index_of(index)
     strides, step = x.strides, 0
     if strides:
         step = strides[dim]
         strides = (*strides[:dim], 0, *strides[dim + 1 :])
-    # A number is indexed like a tensor of one element.
+    # A 0-dim tensor is indexed like one of one element.
     strides = strides or (0,) * len(index.shape)
     addressed = TensorOperand(x.array, x.offset, strides)
     return GatherWalk(index.shape, addressed, chosen, step, where)
 
 
 def read(walk: GatherWalk, out: TensorOperand, words: str) -> None:
-    """Fill `out` with what the index names."""
+    """Fill `out` with the indexed elements."""
     for size, extents, addressed, chosen, to in _pieces(walk, out):
-        given = *to, *addressed, *chosen, walk.step, extents
-        _READ.run(words, size, walk.where, *given)
+        arguments = *to, *addressed, *chosen, walk.step, extents
+        _READ.run(words, size, walk.where, *arguments)
 
 
 def write(
-    walk: GatherWalk, given: TensorOperand, words: str, size: int, *, uniform: bool
+    walk: GatherWalk, values: TensorOperand, words: str, size: int, *, uniform: bool
 ) -> None:
-    """Write what is given where the index says, in an array of `size` elements.
+    """Write values at the index, in an array of `size` elements.
 
-    `uniform`: all values are one, so that it does not matter who writes.
+    `uniform`: all values are equal, so that any of them may be written.
     """
     claims = walk.chosen.array
     if not uniform:
-        # For each position the number of the last element that goes there, or -1.
+        # For each position the number of the last element written there, or -1.
         last = empty_tensor((size,), _INT64, Device("cuda", walk.where))
         fill(last, -1)
         claims = flat_of(last)
         _targets(_CLAIM, walk, claims)
     first = 0
-    for count, extents, *operands in _pieces(walk, given):
+    for count, extents, *operands in _pieces(walk, values):
         arrays = [each for operand in operands for each in operand]
         sizes = int(not uniform), first, walk.step, extents
         _WRITE.run(words, count, walk.where, *arrays, claims, *sizes)
@@ -205,22 +203,22 @@ def write(
 
 
 def targets(walk: GatherWalk) -> Array:
-    """The position of each element's counterpart, in the order of the walk."""
-    found = device_array(prod(walk.shape), np.dtype(np.int64), walk.where)
-    _targets(_TARGETS, walk, found)
-    return found
+    """Return the position of each element's counterpart, in the order of the walk."""
+    positions = device_array(prod(walk.shape), np.dtype(np.int64), walk.where)
+    _targets(_TARGETS, walk, positions)
+    return positions
 
 
-def _targets(kernels: Elements, walk: GatherWalk, found: Array) -> None:
+def _targets(kernels: Elements, walk: GatherWalk, positions: Array) -> None:
     first = 0
     for count, extents, (_, *addressed), chosen, _ in _pieces(walk, walk.chosen):
-        given = found, *addressed, *chosen, first, walk.step, extents
-        kernels.run("int64", count, walk.where, *given)
+        arguments = positions, *addressed, *chosen, first, walk.step, extents
+        kernels.run("int64", count, walk.where, *arguments)
         first += count
 
 
 def _pieces(walk: GatherWalk, other: TensorOperand) -> Iterator[tuple[Any, ...]]:
-    """Size, extents, and (array, offset, strides) of each operand for each launch.
+    """Yield size, extents, and (array, offset, strides) of the operands per launch.
 
     The operands are the addressed one, the index and the other.
     """
@@ -244,7 +242,7 @@ def _same(x: Any) -> Any:
 
 
 def _adding(wide: Any, read: Scalar, write: Scalar) -> Scalar:
-    """The sum of one column of a target: `read` and `write` are to and from `wide`."""
+    """Return the sum of a target's column; `read` and `write` convert to `wide`."""
     plus, load, store = device(_plus(wide)), device(read), device(write)
 
     def element(  # type: ignore[no-untyped-def]  # compiled for the device
@@ -300,7 +298,7 @@ def add_targets(
     inner: int = 1,
     alpha: Number = 1,
 ) -> None:
-    """Add `alpha` times row j of `source` to row `targets[j]` of `out`, of `count`.
+    """Add `alpha` times row j of `source` to row `targets[j]` of `out`, `count` rows.
 
     Rows have `inner` elements; both tensors are `outer` lists of rows.
     """
@@ -311,14 +309,15 @@ def add_targets(
     size = out.numel() // (outer * inner)
     ordered, places = ordered_places(targets, count, where)
     factor = number_of(alpha, "float32" if name in _HALVES else name)
-    given = flat(out), flat(source), ordered, places, count, inner, size, factor
-    _HALVES.get(name, _PLAIN).run(form(out), tasks, where, *given)
+    arguments = flat(out), flat(source), ordered, places, count, inner, size, factor
+    _HALVES.get(name, _PLAIN).run(form(out), tasks, where, *arguments)
 
 
 def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
-    """out[.., i, ..] = x[.., index[.., i, ..], ..].
+    """Write out[.., i, ..] = x[.., index[.., i, ..], ..].
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     _gather(out, x, dim, check_index(index, x.shape, dim, "core::gather"))
 
@@ -329,9 +328,10 @@ def _gather(out: Tensor, x: Tensor, dim: int, chosen: Tensor) -> None:
 
 
 def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
-    """Fill `out` with the slices of `x` that `index` names.
+    """Fill `out` with the slices of `x` at `index`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     chosen = check_index(index, x.shape, dim, "core::index_select")
     # Repeated over all dimensions but `dim`.
@@ -342,33 +342,35 @@ def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
 
 
 def check_index(index: Tensor, shape: Ints, dim: int, operator: str) -> Tensor:
-    """The index as int64, inside of a dimension.  Raises `IndexOutOfRange`."""
+    """Return the index as int64 after a range check.  Raises `IndexOutOfRange`."""
     require_indices(operator, index, shape[dim] if shape else 1, dim)
     return integers(index)
 
 
 def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
-    """Write the elements of `src`, or the one number, where `index` says.
+    """Write the elements of `src`, or the one number, at `index`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     chosen = check_index(index, out.shape, dim, "core::scatter")
     words = word_of(out)
     walk = along(_target(out, words), chosen, dim)
     if isinstance(src, Tensor):
-        given = source(src, name=words)
+        values = source(src, name=words)
     else:
         one = empty_tensor((), out.dtype, out.device)
         fill(one, src)
-        given = TensorOperand(flat(one, words), 0, (0,) * len(index.shape))
+        values = TensorOperand(flat(one, words), 0, (0,) * len(index.shape))
     uniform = not isinstance(src, Tensor)
-    write(walk, given, words, out.numel(), uniform=uniform)
+    write(walk, values, words, out.numel(), uniform=uniform)
 
 
 def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
-    """Add the elements of `src` where `index` says.
+    """Add the elements of `src` at `index`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     chosen = check_index(index, out.shape, dim, "core::scatter_add")
     count = index.numel()
@@ -376,16 +378,17 @@ def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
         return
     walk = along(_target(out, word_of(out)), chosen, dim)
     # The index may be smaller than the source.
-    given = view_of(src, index.shape, src.strides, src.offset)
-    add_targets(out, targets(walk), given, count)
+    part = view_of(src, index.shape, src.strides, src.offset)
+    add_targets(out, targets(walk), part, count)
 
 
 def index_add(
     out: Tensor, dim: int, index: Tensor, src: Tensor, alpha: Number = 1
 ) -> None:
-    """Add `alpha` times the slices of `src` to the slices of `out` named by `index`.
+    """Add `alpha` times the slices of `src` to the slices of `out` at `index`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     chosen = check_index(index, out.shape, dim, "core::index_add")
     outer, inner = prod(out.shape[:dim]), prod(out.shape[dim + 1 :])
@@ -394,7 +397,7 @@ def index_add(
 
 
 def _target(out: Tensor, words: str) -> TensorOperand:
-    """An output, counted from its own first element."""
+    """Return an output with strides from its own first element."""
     return TensorOperand(flat(out, words), 0, contiguous_strides(out.shape))
 
 
@@ -403,16 +406,18 @@ def embedding_backward(
 ) -> None:
     """Write the gradient of the table: (rows, width) from (.., width) and (..).
 
-    16-bit floats are summed in float32.  A negative `padding_idx` leaves nothing out.
-    Raises `IndexOutOfRange`, before anything is written.
+    16-bit floats are summed in float32.  A negative `padding_idx` excludes no row.
+
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     targets = check_index(indices, dweight.shape, 0, "core::embedding_backward")
     if padding_idx >= 0:
         left_out = empty_tensor(indices.shape, DType.named("bool"), indices.device)
         POINTWISE["eq"](left_out, targets, padding_idx)
-        kept = empty_tensor(indices.shape, targets.dtype, indices.device)
-        POINTWISE["where"](kept, left_out, -1, targets)
-        targets = kept
+        remaining = empty_tensor(indices.shape, targets.dtype, indices.device)
+        POINTWISE["where"](remaining, left_out, -1, targets)
+        targets = remaining
     fill(dweight, 0)
     add_targets(dweight, flat(targets), grad, indices.numel(), inner=dweight.shape[1])
 
@@ -435,7 +440,8 @@ _STEP = Elements(
 def index(out: Tensor, x: Tensor, indices: Indices) -> None:
     """Fill `out` with `x[indices]`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     words = word_of(x)
     addressed = source(x, name=words)
@@ -448,7 +454,8 @@ def index_put(
 ) -> None:
     """Write, or add, `values` (broadcast) to the places `out[indices]`.
 
-    Raises `IndexOutOfRange`, before anything is written.
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
     """
     words = word_of(out)
     walk = _indexed(out, _target(out, words), indices, "core::index_put")
@@ -457,12 +464,12 @@ def index_put(
         return
     _, offset, strides = place_of(values)
     steps = broadcast_strides(values.shape, strides, walk.shape)
-    given = view_of(values, walk.shape, steps, offset)
+    spread = view_of(values, walk.shape, steps, offset)
     if accumulate:
-        add_targets(out, targets(walk), given, count)
+        add_targets(out, targets(walk), spread, count)
     else:
-        shown, uniform = source(given, name=words), values.numel() == 1
-        write(walk, shown, words, out.numel(), uniform=uniform)
+        operand, uniform = source(spread, name=words), values.numel() == 1
+        write(walk, operand, words, out.numel(), uniform=uniform)
 
 
 def _indexed(
@@ -481,7 +488,7 @@ def _indexed(
 
 
 def _places(layout: GatherLayout, indices: Indices, x: Tensor, operator: str) -> Tensor:
-    """The positions that the indices name together, less the offset of x."""
+    """Return the positions of the combined indices, relative to the offset of x."""
     where = index_of(x)
     total = empty_tensor(layout.common, _INT64, x.device)
     fill(total, 0)
@@ -494,8 +501,8 @@ def _places(layout: GatherLayout, indices: Indices, x: Tensor, operator: str) ->
         wide = view_of(one, layout.common, steps, offset)
         count = total.numel()
         if count:
-            given = flat(total), flat(wide), size, stride
-            _STEP.run(one.dtype.name, count, where, *given)
+            arguments = flat(total), flat(wide), size, stride
+            _STEP.run(one.dtype.name, count, where, *arguments)
     return total
 
 

@@ -1,51 +1,49 @@
-"""The one way to compile for CUDA: a family of kernels from one maker of bodies.
+"""Compilation for CUDA: a family of kernels from one maker of bodies.
 
-What numba-cuda is told, how a kernel is launched, and the list of all kernels there
-are, which a test compiles without a device.
+This module has the interface to numba-cuda, the launch of kernels, and the list of all
+kernels, which a test compiles without a device.
 
 Rules:
-- `Family(name, make, signature, keys)`: for each key (a tuple of dtype names) the
-  function `make(*scalars)` gives a fresh body; `scalars` are NumPy's scalar types of
-  the key, to be used as constants: `T(1)`, `cuda.shared.array(BLOCK, T)`;
-- the signature is text: `T` and `U` stand for the dtypes of the key, `R` for the real
-  type of `T`, `W` and `V` for the widest type of the kind of `T` and `U` (int64,
-  float64, complex128: what numbers are passed as), `int64*4` for a tuple, `T[::1]` for
-  an array;
-- a body writes only through its arguments, walks in strides of the grid, and mixes no
-  literals with narrow elements: `1 / x` is float64, `T(1) / x` is not;
+- `LaunchFamily(name, make, signature, keys)`: for each key (a tuple of dtype names) the
+  function `make(*scalars)` returns a fresh body; `scalars` are NumPy's scalar types of
+  the key, for use as constants: `T(1)`, `cuda.shared.array(BLOCK, T)`;
+- the signature is text: `T` and `U` are the dtypes of the key, `R` the real type of
+  `T`, `W` and `V` the widest type of the kind of `T` and `U` (int64, float64,
+  complex128, in which numbers are passed), `int64*4` a tuple, `T[::1]` an array;
+- a body writes only through its arguments, walks in strides of the grid, and does not
+  mix literals with narrow elements: `1 / x` is float64, `T(1) / x` is not;
 - bodies call scalar functions only through `device(function)`, and those of the CPU
-  through `ported(function)`; functions that bodies of other files call take `running`
-  from `runtime.kernels.cuda.device`, not `cuda` (the simulator demands it);
-- a kernel that does one thing for each number below a count is an `Elements`, or where
-  a block does it `BlockKernels`, of a function of that number, and is launched by
+  through `ported(function)`; functions that bodies of other files call use `running`
+  instead of `cuda`;
+- a kernel that computes each number below a count independently is an `Elements`, or,
+  with a block for each, `BlockKernels`, of a function of that number, launched by
   `run`;
-- 16-bit floats are passed as `uint16`; numbers are brought into range before they are
-  passed (`number_of`), since only compiled code wraps them silently.
+- 16-bit floats are passed as `uint16`; numbers are converted to the range before they
+  are passed (`number_of`), since only compiled code wraps them silently.
 
-How it works: `family[key]` compiles on first use, for the capability of the current
-device, under a lock.  A launch calls the compiled kernel directly: the types are those
-of the signature, nothing is inspected.  The simulator runs one kernel at a time.
+`family[key]` compiles on first use, for the capability of the current device, under a
+lock.  A launch calls the compiled kernel directly: the types are those of the
+signature, nothing is inspected.  The simulator runs one kernel at a time.
 
-What bodies call: functions of numbers, 16-bit floats, and what a block finds out.
+Bodies can call functions of numbers, conversions of 16-bit floats, and block trees.
 
 Mathematics: `reals` and `complexes_of` bind the functions that
-`runtime.kernels.math.scalars` asks of a device.  Compiled, they are those of `math` and
-`cmath`, which numba-cuda lowers to libdevice (errors in ulp: CUDA C++ Programming
-Guide, mathematical functions).  Simulated, they are NumPy's, which answer with
-infinities and NaN where Python's would raise.  Arguments and results have the element's
-own type.
+`runtime.kernels.math.scalars` requires of a device.  Compiled, they are those of `math`
+and `cmath`, which numba-cuda lowers to libdevice (errors in ulp: CUDA C++ Programming
+Guide, mathematical functions).  Simulated, they are NumPy's, which return infinities
+and NaN where Python's would raise.  Arguments and results have the element's own type.
 
 16-bit floats are bits of uint16: float16 is IEEE 754 binary16, bfloat16 the upper half
-of a float32.  Numbers are rounded to the nearest, of two to the even one; what is too
-large becomes infinite; every NaN becomes the quiet one.  The device has instructions
-for this, but the same integers run in the simulator and for every capability.  All sums
-are brought back to 32 bits by `_U`, because mixed widths widen.  For the small float16
-numbers the sum `x + 0.5` does the rounding: 0.5 is the number whose last bit is worth
-2**-24, as theirs is (F. Giesen, float->half variants).
+of a float32.  Numbers are rounded to nearest, ties to even; a number that is too large
+becomes infinite; every NaN becomes the quiet one.  The device has instructions for
+this, but the same integers run in the simulator and for every capability.  `_U` brings
+all sums back to 32 bits, because mixed widths widen.  For the small float16 numbers the
+sum `x + 0.5` does the rounding: the last bit of 0.5 is worth 2**-24, as theirs is (F.
+Giesen, float->half variants).
 
-Blocks: every thread of a block calls a `block_tree`, each with its value, and all get
-the result; `shared` has `BLOCK` elements and is free again afterwards.  The tree is the
-same on every device, and so are the sums.
+Blocks: every thread of a block calls a `block_tree`, each with its value, and all
+receive the result; `shared` has `BLOCK` elements and is free again afterwards.  The
+tree is the same on every device, and so are the sums.
 """
 
 import cmath
@@ -103,19 +101,19 @@ REAL = {"complex64": "float32", "complex128": "float64"}
 
 _LOCK = threading.RLock()
 
-# Every family by name: what there is to compile.
+# Every family by name, for tests that compile all of them.
 DECLARED: dict[str, "LaunchFamily"] = {}
 
 
 def scalar_type(name: str) -> Any:
-    """NumPy's scalar type of a dtype name; `bool` is `np.bool_`."""
+    """Return NumPy's scalar type of a dtype name; `bool` is `np.bool_`."""
     return np.bool_ if name == "bool" else getattr(np, name)
 
 
 def device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that bodies may call; the simulator takes it as it is.
+    """Return a function that bodies may call; unchanged in the simulator.
 
-    Those of `math` and of libdevice are known to the compiler, and stay themselves.
+    The compiler knows those of `math` and of libdevice, which stay unchanged too.
     """
     if SIMULATED or not isinstance(function, FunctionType):
         return function
@@ -125,11 +123,11 @@ def device(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def ported(function: FunctionType) -> Callable[..., Any]:
-    """A function that the CPU's bodies call, with all that it calls, for the device.
+    """Return a function of the CPU's bodies, with all that it calls, for the device.
 
-    It gives the CPU's bits: what the CPU does in double precision is done in the same
-    order, with the fused steps at the same places, and nothing is left to the compiler
-    to contract if no product is added to anything but by `fma` or `rounded`.
+    It returns the CPU's bits: double-precision computations of the CPU run in the same
+    order, with the fused steps at the same places, and the compiler cannot contract
+    anything if products are added only by `fma` or `rounded`.
     """
     if SIMULATED:
         return function
@@ -156,7 +154,7 @@ def _counterpart(value: Any) -> Any:
 
 @cache
 def _instructions() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """What stands for a primitive of double precision."""
+    """Return the device's counterparts of double-precision primitives."""
     from numba.cuda import libdevice
 
     library: Any = libdevice
@@ -169,7 +167,7 @@ def _instructions() -> dict[Callable[..., Any], Callable[..., Any]]:
 
 
 def number_of(number: complex, name: str) -> Any:
-    """A Python number as `W` of a dtype, brought into the range of the dtype."""
+    """Return a Python number as `W` of a dtype, converted to the range of the dtype."""
     kind = np.dtype(scalar_type(name))
     if kind.kind == "b":
         return int(bool(number))
@@ -182,7 +180,7 @@ def number_of(number: complex, name: str) -> Any:
 
 
 class LaunchedKernel:
-    """One compiled kernel: called with the shape of the launch and the arguments."""
+    """One compiled kernel, called with the shape of the launch and the arguments."""
 
     __slots__ = ("_compiled", "_dispatcher", "_types")
 
@@ -192,7 +190,7 @@ class LaunchedKernel:
         self._compiled: Any = None
 
     def __call__(self, shape: LaunchShape, *arguments: Any) -> None:
-        """Launch on the current stream of the shape's device; does not wait."""
+        """Launch on the current stream of the shape's device; do not wait."""
         if SIMULATED:
             with _LOCK:
                 self._dispatcher[shape.grid, shape.block](*arguments)
@@ -217,7 +215,8 @@ class LaunchedKernel:
 class LaunchFamily:
     """Kernels of one maker, by key; `family["float32"]` compiles at the first launch.
 
-    Raises KeyError for a key that was not declared.
+    Raises:
+        KeyError: the key was not declared.
     """
 
     __slots__ = ("_kernels", "_make", "keys", "name", "signature")
@@ -239,23 +238,23 @@ class LaunchFamily:
 
     def __getitem__(self, key: str | Key) -> LaunchedKernel:
         whole = (key,) if isinstance(key, str) else key
-        found = self._kernels.get(whole)
-        return self._made(whole) if found is None else found
+        kernel = self._kernels.get(whole)
+        return self._compile_key(whole) if kernel is None else kernel
 
     def body(self, key: Key) -> Body:
-        """A fresh body for a key, under a name that says what it is."""
-        made = self._make(*map(scalar_type, key))
-        made.__name__ = made.__qualname__ = "_".join((self.name, *key))
-        return made
+        """Return a fresh body for a key, named after the family and the key."""
+        body = self._make(*map(scalar_type, key))
+        body.__name__ = body.__qualname__ = "_".join((self.name, *key))
+        return body
 
     def types(self, key: Key) -> tuple[Any, ...]:
-        """Numba's types of the arguments."""
+        """Return Numba's types of the arguments."""
         names = dict(zip("TU", key, strict=False))
         names["R"] = REAL.get(key[0], key[0])
         names["W"], names["V"] = WIDE[key[0]], WIDE[key[-1]]
         return tuple(_type(word.strip(), names) for word in self.signature.split(","))
 
-    def _made(self, key: Key) -> LaunchedKernel:
+    def _compile_key(self, key: Key) -> LaunchedKernel:
         if key not in self.keys:
             raise KeyError(f"{self.name} has no kernel for {', '.join(key)}")
         with _LOCK:
@@ -267,7 +266,7 @@ class LaunchFamily:
 class Elements(LaunchFamily):
     """Kernels that call a function with each number below a count, and arguments.
 
-    `make(*scalars)` gives the function; the signature is that of the arguments.
+    `make(*scalars)` returns the function; the signature is that of the arguments.
     """
 
     __slots__ = ()
@@ -281,14 +280,14 @@ class Elements(LaunchFamily):
         )
 
     def run(self, key: str | Key, count: int, where: int, *arguments: Any) -> None:
-        """Launch for so many numbers on a device."""
+        """Launch for `count` numbers on a device."""
         self[key](spread(count, where), *arguments, count)
 
 
 class BlockKernels(LaunchFamily):
     """Kernels of functions that all threads of a block call with each number.
 
-    The functions get an array that the threads share: `BLOCK` elements of the last
+    The functions receive an array that the threads share: `BLOCK` elements of the last
     dtype of the key, or of `kind`.
     """
 
@@ -305,45 +304,47 @@ class BlockKernels(LaunchFamily):
         walk = _walk_by_blocks(signature.count(",") + 1)
 
         def body(*kinds: Any) -> Body:
-            made: Body = walk(device(make(*kinds)), kinds[-1] if kind is None else kind)
-            return made
+            result: Body = walk(
+                device(make(*kinds)), kinds[-1] if kind is None else kind
+            )
+            return result
 
         super().__init__(name, body, f"{signature}, int64", keys)
 
     def run(self, key: str | Key, count: int, where: int, *arguments: Any) -> None:
-        """Launch for so many numbers on a device."""
+        """Launch for `count` numbers on a device."""
         self[key](rows(count, where), *arguments, count)
 
 
 @template("CUDA kernel", "function, kind", cuda=cuda, BLOCK=BLOCK, _int64=np.int64)
 def _walk_by_blocks(arguments: int) -> list[str]:
-    """The body that calls `function` in strides of the grid's blocks."""
-    given = numbered(arguments)
+    """Return the body that calls `function` in strides of the grid's blocks."""
+    parameters = numbered(arguments)
     lines = [
         "shared = cuda.shared.array(BLOCK, kind)",
         "task = _int64(cuda.blockIdx.x)",
         *block(
             "while task < count:",
-            [f"function(task, shared, {given})", "task += cuda.gridDim.x"],
+            [f"function(task, shared, {parameters})", "task += cuda.gridDim.x"],
         ),
     ]
-    return block(f"def body({given}, count):", lines)
+    return block(f"def body({parameters}, count):", lines)
 
 
 @template("CUDA kernel", "element", cuda=cuda)
 def _walk(arguments: int) -> list[str]:
-    """The body that calls `element` in strides of the grid."""
-    given = numbered(arguments)
+    """Return the body that calls `element` in strides of the grid."""
+    parameters = numbered(arguments)
     lines = [
         "i = cuda.grid(1)",
         "step = cuda.gridsize(1)",
-        *block("while i < count:", [f"element(i, {given})", "i += step"]),
+        *block("while i < count:", [f"element(i, {parameters})", "i += step"]),
     ]
-    return block(f"def body({given}, count):", lines)
+    return block(f"def body({parameters}, count):", lines)
 
 
 def declared() -> Iterator[tuple[LaunchFamily, Key]]:
-    """Every kernel of every family imported so far."""
+    """Yield every kernel of every family imported so far."""
     for family in DECLARED.values():
         for key in family.keys:
             yield family, key
@@ -364,7 +365,7 @@ _U = np.uint32
 _F = np.float32
 _H = np.uint16
 
-# 2**-24, what the last bit of a small float16 is worth.
+# 2**-24, the value of the last bit of a small float16.
 _LAST = _F(2.0**-24)
 _HALF = _F(0.5)
 
@@ -400,14 +401,14 @@ _FUNCTIONS: dict[str, Scalar] = {
 
 
 def is_complex(kind: Any) -> bool:
-    """Whether a scalar type is complex."""
+    """Return True if a scalar type is complex."""
     return bool(np.issubdtype(kind, np.complexfloating))
 
 
 def _whole(how: str, kind: Any) -> Scalar:
-    """`floor`, `ceil`, `trunc` or `rint` (of two the even one) of a floating type.
+    """Return `floor`, `ceil`, `trunc` or `rint` (ties to even) of a floating type.
 
-    Those of `math` would give integers, which large numbers do not fit.
+    Those of `math` would return integers, which large numbers do not fit.
     """
     if SIMULATED:
         simulated: Scalar = getattr(np, how)
@@ -430,7 +431,7 @@ def _complex_power(x, y):  # type: ignore[no-untyped-def]  # as above
 
 @device
 def _length(x):  # type: ignore[no-untyped-def]  # as above
-    """The size of a complex number, in the type of its parts."""
+    """Return the magnitude of a complex number, in the type of its parts."""
     return _hypot(x.real, x.imag)
 
 
@@ -439,7 +440,7 @@ _hypot = _FUNCTIONS["hypot"]
 
 @cache
 def reals(kind: Any) -> Reals:
-    """The functions of real numbers of a type."""
+    """Return the functions of real numbers of a type."""
     return Reals(
         compiled=device,
         like=device(lambda x, value: kind(value)),
@@ -455,7 +456,7 @@ def reals(kind: Any) -> Reals:
 
 @cache
 def complexes_of(kind: Any) -> Functions:
-    """The functions of complex numbers of a type."""
+    """Return the functions of complex numbers of a type."""
     part: Any = type(kind(0).real)
     return complexes(
         reals(part),
@@ -468,19 +469,19 @@ def complexes_of(kind: Any) -> Functions:
 
 
 def functions(kind: Any) -> Functions:
-    """The functions of numbers of a type."""
+    """Return the functions of numbers of a type."""
     return complexes_of(kind) if is_complex(kind) else reals(kind)
 
 
 @device
 def from_bfloat16(bits):  # type: ignore[no-untyped-def]  # compiled for the device
-    """The float32 of the bits of a bfloat16."""
+    """Return the float32 of the bits of a bfloat16."""
     return _U(_U(bits) << _U(16)).view(_F)
 
 
 @device
 def to_bfloat16(x):  # type: ignore[no-untyped-def]  # as above
-    """The bits of the bfloat16 nearest to a float32."""
+    """Return the bits of the bfloat16 nearest to a float32."""
     bits = _F(x).view(_U)
     if _U(bits & _U(0x7FFFFFFF)) > _U(0x7F800000):
         return _H(0x7FC0)
@@ -490,7 +491,7 @@ def to_bfloat16(x):  # type: ignore[no-untyped-def]  # as above
 
 @device
 def from_float16(bits):  # type: ignore[no-untyped-def]  # as above
-    """The float32 of the bits of a float16."""
+    """Return the float32 of the bits of a float16."""
     wide = _U(bits)
     sign = _U(_U(wide & _U(0x8000)) << _U(16))
     power = _U(_U(wide >> _U(10)) & _U(31))
@@ -498,7 +499,7 @@ def from_float16(bits):  # type: ignore[no-untyped-def]  # as above
     if power == _U(0):
         small = _F(_F(digits) * _LAST).view(_U)
         return _U(small | sign).view(_F)
-    # The bias of the power differs by 112; 31 means infinite or NaN, as 255 does.
+    # The exponent bias differs by 112; 31 means infinite or NaN, as 255 does.
     power = _U(255) if power == _U(31) else _U(power + _U(112))
     whole = _U(_U(power << _U(23)) | _U(digits << _U(13)))
     return _U(whole | sign).view(_F)
@@ -506,7 +507,7 @@ def from_float16(bits):  # type: ignore[no-untyped-def]  # as above
 
 @device
 def to_float16(x):  # type: ignore[no-untyped-def]  # as above
-    """The bits of the float16 nearest to a float32."""
+    """Return the bits of the float16 nearest to a float32."""
     bits = _F(x).view(_U)
     sign = _U(_U(bits >> _U(16)) & _U(0x8000))
     size = _U(bits & _U(0x7FFFFFFF))
@@ -520,13 +521,13 @@ def to_float16(x):  # type: ignore[no-untyped-def]  # as above
         fixed = _F(size.view(_F) + _HALF).view(_U)
         return _H(_U(sign | _U(fixed - _U(0x3F000000))))
     odd = _U(_U(size >> _U(13)) & _U(1))
-    # The bias of the power differs by 112.
+    # The exponent bias differs by 112.
     rounded = _U(_U(_U(size - _U(0x38000000)) + _U(0xFFF)) + odd)
     return _H(_U(sign | _U(rounded >> _U(13))))
 
 
 def block_tree(combine: Scalar) -> Scalar:
-    """What combines the values of all threads of a block: `tree(shared, value)`."""
+    """Return a function that combines the values of a block: `tree(shared, value)`."""
     both = device(combine)
 
     @device

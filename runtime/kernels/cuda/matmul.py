@@ -1,20 +1,20 @@
 """Products of matrices on CUDA: mm, bmm, dot, linear, and the tiles of convolution.
 
-A block makes `TILE` by `TILE` elements of a product, each thread `EACH` by `EACH` of
+A block computes `TILE` by `TILE` elements of a product, each thread `EACH` by `EACH` of
 them in registers; tiles of both operands pass through shared memory, `DEPTH` of the
-inner size at a time.  It is a baseline without tensor cores: every dtype takes the same
-path, and no library is needed.  A dot product is a reduction.
+inner size at a time.  It is a baseline without tensor cores: every dtype uses the same
+path, and no library is required.  A dot product is a reduction.
 
 Rules:
-- where operands and results lie is said by device functions of a geometry (a tuple of
-  integers), so that a convolution is a product of matrices that nobody stores; that of
-  matrices is an offset, and a step for each of batch, row and column, so that a
-  transposed or an expanded one is read as it lies;
-- neighbouring threads fetch neighbours: along a row of an operand, or, where that is
-  said to be shorter, down a column;
-- few tiles with a long inner size are made in `splits` parts, which are added in a tree
-  afterwards; their number depends on the shape only;
-- sums are taken in the dtype; integers wrap around, of booleans a sum is `any`.
+- device functions of a geometry (a tuple of integers) compute the positions of operands
+  and results, so that a convolution is a product of matrices that are never stored; the
+  geometry of matrices is an offset, and a step for each of batch, row and column, so
+  that a transposed or an expanded one is read in place;
+- adjacent threads read adjacent elements: along a row of an operand, or, if `down` is
+  set, along a column;
+- few tiles with a long inner size are computed in `splits` parts, which are added in a
+  tree afterwards; their number depends on the shape only;
+- sums have the dtype of the elements; integers wrap around, a sum of booleans is `any`.
 """
 
 from collections.abc import Callable
@@ -35,37 +35,37 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 
-# Threads of a block stand in a square; 16 by 16 are BLOCK.
+# The threads of a block form a square; 16 by 16 are BLOCK.
 SIDE = 2 if SIMULATED else 16
 
-# A thread makes 4 by 4: 8 loads from shared memory for 16 multiplications.
+# A thread computes 4 by 4: 8 loads from shared memory for 16 multiplications.
 EACH = 2 if SIMULATED else 4
 TILE = SIDE * EACH
 
 # Inner size of the tiles: with 64 by 16 float64 twice, 16 KiB of shared memory.
 DEPTH = 4 if SIMULATED else 16
 
-# Tiles in shared memory, and a thread's results.  Neighbouring threads may fill a
-# column of a tile: one element more in a row spreads them over the banks.
+# Tiles in shared memory, and a thread's results.  Adjacent threads may fill a column of
+# a tile: one element more in a row spreads them over the banks.
 TILES = (DEPTH, TILE + 1)
 SQUARE = (EACH, EACH)
 
-# Inner size from which a part is worth a block of its own, and the tiles from which on
-# a device is busy without parts (the multiprocessors of a large one).
+# Inner size from which a part justifies a separate block, and the number of tiles from
+# which on a device is busy without parts (the multiprocessors of a large one).
 PART = 16 * DEPTH
 ENOUGH = 4 if SIMULATED else 128
 
-# Numbers of a geometry: what conv2d needs; matmul fills up with zeros.
+# Numbers of a geometry, as conv2d needs; matmul pads with zeros.
 NUMBERS = 16
 
 _SIGNATURE = "T[::1], T[::1], T[::1], T[::1]" + ", int64" * 9 + f", int64*{NUMBERS}"
 
 
 class Places(NamedTuple):
-    """Where the numbers are, by geometry, group, row and column.
+    """The positions of the elements, by geometry, group, row and column.
 
-    `left` and `right` give an element of an array; `out` gives a position, and `bias`
-    that of the number to be added.
+    `left` and `right` return an element of an array; `out` returns a position, and
+    `bias` that of the number to add.
     """
 
     left: Scalar
@@ -94,7 +94,7 @@ def _adding(kind: Any) -> Scalar:
 def family(
     name: str, places: Callable[[Any], Places], keys: tuple[str, ...]
 ) -> LaunchFamily:
-    """Kernels of products whose elements lie where `places(T)` says."""
+    """Return kernels of products whose elements are at the positions of `places(T)`."""
 
     def make(kind: Any) -> Body:
         return _body(kind, device(_adding(kind)), *map(device, places(kind)))
@@ -196,7 +196,7 @@ def _body(
 
 
 def splits_of(sizes: Sizes) -> int:
-    """In how many parts the inner size is summed; a matter of the shape only."""
+    """Return the number of parts of the inner size; a function of the shape only."""
     tiles = -(-sizes.rows // TILE) * -(-sizes.columns // TILE) * sizes.groups
     return max(1, min(-(-sizes.inner // PART), ENOUGH // tiles))
 
@@ -214,13 +214,13 @@ def product(
 ) -> None:
     """Launch for an output of `groups * rows * columns` elements.
 
-    `down`: whether neighbours of the left and of the right operand lie in columns.
+    `down`: True if the neighbours of the left and of the right operand are in columns.
     """
     if not out.numel():
         return
     where, name = index_of(out), out.dtype.name
     splits = splits_of(sizes)
-    # Whole tiles, so that parts begin where tiles do.
+    # Whole tiles, so that parts start where tiles do.
     part = -(-sizes.inner // (splits * DEPTH)) * DEPTH
     tiles = -(-sizes.rows // TILE) * -(-sizes.columns // TILE) * sizes.groups
     target = out
@@ -238,24 +238,24 @@ def product(
 
 
 def _left(a, geometry, group, i, k):  # type: ignore[no-untyped-def]  # compiled for the device
-    """Row i, column k of a left matrix."""
+    """Return row i, column k of a left matrix."""
     at = geometry[2] + group * geometry[3]
     return a[at + i * geometry[4] + k * geometry[5]]
 
 
 def _right(b, geometry, group, k, j):  # type: ignore[no-untyped-def]  # as above
-    """Row k, column j of a right matrix."""
+    """Return row k, column j of a right matrix."""
     at = geometry[6] + group * geometry[7]
     return b[at + k * geometry[8] + j * geometry[9]]
 
 
 def _out(geometry, group, i, j):  # type: ignore[no-untyped-def]  # as above
-    """Results lie in order."""
+    """Return the position of a result, in row-major order."""
     return (group * geometry[0] + i) * geometry[1] + j
 
 
 def _bias(geometry, group, i, j):  # type: ignore[no-untyped-def]  # as above
-    """A number for each column."""
+    """Return the position of a column's bias."""
     return j
 
 
@@ -281,7 +281,7 @@ def _multiply(
 
 
 def mm(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """The product of two matrices."""
+    """Compute the product of two matrices."""
     left, right = source(a), source(b)
     _multiply(
         out,
@@ -292,20 +292,20 @@ def mm(out: Tensor, a: Tensor, b: Tensor) -> None:
 
 
 def bmm(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """The products of as many pairs of matrices."""
+    """Compute the products of equally many pairs of matrices."""
     sizes = Sizes(a.shape[0], a.shape[1], b.shape[2], a.shape[2])
     _multiply(out, sizes, source(a), source(b))
 
 
 def dot(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """The sum of products of two vectors."""
+    """Compute the sum of products of two vectors."""
     products = empty_tensor(a.shape, a.dtype, a.device)
     POINTWISE["mul"](products, a, b)
     REDUCE["sum"](out, products, (0,))
 
 
 def linear(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Rows of `x` by the transposed `weight`, plus `bias`."""
+    """Compute rows of `x` by the transposed `weight`, plus `bias`."""
     left, right = source(x), source(weight)
     by_row, by_column = right.strides
     _multiply(

@@ -1,13 +1,13 @@
-"""Device memory for tensors: arrays out of the arena, and copies to and from the host.
+"""Device memory for tensors: arrays from the arena, and copies to and from the host.
 
-How an array of the arena becomes one that numba-cuda launches with.  An array is
-one-dimensional and typed, like every array of `runtime.tensors.storage`, and keeps its
-lease alive: slices and views of it do, too.
+This module converts a block of the arena to an array that numba-cuda can launch with.
+An array is one-dimensional and typed, like every array of `runtime.tensors.storage`,
+and keeps its lease alive, as its slices and views do.
 
 Rules: copies run on the current stream.  `from_numpy` and `to_numpy` return when the
-host's array may be changed, or read; `upload` and `download` do not wait, and need
+host's array may be changed, or read; `upload` and `download` do not wait, and require
 pinned host memory and an array that stays alive until the stream has passed them.
-Bytes are what is copied, so every dtype goes, bfloat16 too.
+Copies are bytes, so every dtype is supported, including bfloat16.
 """
 
 import threading
@@ -38,7 +38,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 class _Segment:
-    """A run of device memory with its address; the native part keeps it."""
+    """A run of device memory with its address; the native part keeps it alive."""
 
     __slots__ = ("native", "pointer")
 
@@ -52,9 +52,9 @@ class _Segment:
 
 
 class DriverSource:
-    """The driver's allocator; in the simulator, host memory of `limit` bytes."""
+    """The driver's allocator; in the simulator, host memory of `LIMIT` bytes."""
 
-    # What the simulated device has: small enough to be used up in a test.
+    # The memory of the simulated device: small enough for a test to exhaust it.
     LIMIT = 1 << 30
 
     def __init__(self, index: int) -> None:
@@ -62,7 +62,7 @@ class DriverSource:
         self._left = self.LIMIT
 
     def take(self, nbytes: int) -> _Segment:
-        """A segment of device memory.  Raises `OutOfDeviceMemory`."""
+        """Allocate a segment of device memory.  Raises `OutOfDeviceMemory`."""
         if SIMULATED:
             if nbytes > self._left:
                 raise OutOfDeviceMemory
@@ -72,13 +72,13 @@ class DriverSource:
             try:
                 return _Segment(cuda.current_context().memalloc(nbytes))
             except cuda.cudadrv.driver.CudaAPIError as error:
-                # 2 is CUDA_ERROR_OUT_OF_MEMORY of the driver's own list.
+                # 2 is CUDA_ERROR_OUT_OF_MEMORY in the driver's list.
                 if int(error.code) != 2:
                     raise
                 raise OutOfDeviceMemory from error
 
     def give(self, segments: list[_Segment]) -> None:
-        """Return segments, after all work on the device is done."""
+        """Return segments to the device, after all work on it is done."""
         with on_device(self.index):
             cuda.synchronize()
             if SIMULATED:
@@ -86,18 +86,18 @@ class DriverSource:
                 return
             for segment in segments:
                 segment.native.free()
-            # The toolkit puts frees off; whoever emptied the cache wants them now.
+            # The toolkit defers frees; a caller that empties the cache needs them now.
             cuda.current_context().memory_manager.deallocations.clear()
 
     def free(self) -> int:
-        """The bytes that the device has left."""
+        """Return the number of free bytes of the device."""
         if SIMULATED:
             return self._left
         with on_device(self.index):
             return int(cuda.current_context().get_memory_info().free)
 
     def mark(self, stream: Stream) -> Event:
-        """An event at the point that a stream has reached."""
+        """Return an event at the current point of a stream."""
         return stream.record()
 
 
@@ -106,19 +106,21 @@ _ARENAS: dict[int, Arena] = {}
 
 
 def arena(index: int | None = None) -> Arena:
-    """The arena of a device (the current one).  Raises `DeviceUnavailable`."""
+    """Return the arena of a device (the current one).  Raises `DeviceUnavailable`."""
     at = current_device() if index is None else require(index)
-    found = _ARENAS.get(at)
-    if found is None:
+    cached = _ARENAS.get(at)
+    if cached is None:
         with _LOCK:
-            found = _ARENAS.setdefault(at, Arena(DriverSource(at), f"cuda:{at}"))
-    return found
+            cached = _ARENAS.setdefault(at, Arena(DriverSource(at), f"cuda:{at}"))
+    return cached
 
 
 def device_array(count: int, form: "np.dtype[Any]", index: int | None = None) -> Array:
-    """An array of any values for work on the current stream of a device.
+    """Return an uninitialized array for work on the current stream of a device.
 
-    Raises `DeviceUnavailable` and `OutOfMemory`.
+    Raises:
+        DeviceUnavailable: the device does not exist.
+        OutOfMemory: the device cannot hold the elements.
     """
     at = current_device() if index is None else require(index)
     form = np.dtype(form)
@@ -127,24 +129,34 @@ def device_array(count: int, form: "np.dtype[Any]", index: int | None = None) ->
 
 
 class CudaMemory:
-    """The memory of device type `cuda`, as `runtime.tensors.storage` wants it."""
+    """The memory of device type `cuda`; see `runtime.tensors.storage.Memory`."""
 
     __slots__ = ()
 
     def empty(self, count: int, np_dtype: "np.dtype[Any]", index: int | None) -> Array:
-        """An array of any values.  Raises `DeviceUnavailable` and `OutOfMemory`."""
+        """Return an uninitialized array.
+
+        Raises:
+            DeviceUnavailable: the device does not exist.
+            OutOfMemory: the device cannot hold the elements.
+        """
         return device_array(count, np_dtype, index)
 
     def from_numpy(self, array: "np.ndarray[Any, Any]", index: int | None) -> Array:
-        """A copy on the device.  Raises `DeviceUnavailable` and `OutOfMemory`."""
+        """Return a copy on the device.
+
+        Raises:
+            DeviceUnavailable: the device does not exist.
+            OutOfMemory: the device cannot hold the elements.
+        """
         at = current_device() if index is None else index
-        made = device_array(array.size, array.dtype, at)
-        upload(made, np.ascontiguousarray(array), at)
+        result = device_array(array.size, array.dtype, at)
+        upload(result, np.ascontiguousarray(array), at)
         current_stream(at).synchronize()
-        return made
+        return result
 
     def to_numpy(self, array: Array) -> "np.ndarray[Any, Any]":
-        """A copy in host memory, when all work before it is done."""
+        """Return a copy in host memory, after all earlier work is done."""
         host = np.empty(array.size, array.dtype)
         at = device_of(array)
         download(host, array, at)
@@ -152,7 +164,7 @@ class CudaMemory:
         return host
 
     def pointer(self, array: Array) -> int:
-        """The address of the first element on the device; 0 without elements."""
+        """Return the address of the first element on the device; 0 without elements."""
         if not array.size:
             return 0
         if SIMULATED:
@@ -162,10 +174,13 @@ class CudaMemory:
     def adopted(
         self, pointer: int, nbytes: int, owner: Any, stream: int | None
     ) -> tuple[Array, int]:
-        """Bytes that somebody else has on a device, and the device's index.
+        """Return foreign bytes on a device as an array, and the device's index.
 
-        `owner` lives as long as the array; on `stream`, a handle of the driver, the
-        bytes are being made: this waits for it.  Raises `DeviceUnavailable`.
+        `owner` lives as long as the array; `stream`, a handle of the driver, is the one
+        that computes the bytes: this waits for it.
+
+        Raises:
+            DeviceUnavailable: there is no driver or GPU.
         """
         at = current_device() if SIMULATED else _device_at(pointer)
         if stream is not None and not SIMULATED:
@@ -174,21 +189,21 @@ class CudaMemory:
         return _array(owner, pointer, nbytes, _BYTE, at), at
 
     def current_index(self) -> int:
-        """Which device `cuda` without a number means in this thread."""
+        """Return the device that `cuda` without a number denotes in this thread."""
         return current_device()
 
 
 def upload(
     array: Array, host: "np.ndarray[Any, Any]", index: int | None = None
 ) -> None:
-    """Copy a contiguous array of the host into one of the device; does not wait."""
+    """Copy a contiguous array of the host into one of the device; do not wait."""
     _transfer("copy_to_device", array, host, index)
 
 
 def download(
     host: "np.ndarray[Any, Any]", array: Array, index: int | None = None
 ) -> None:
-    """Copy an array of the device into a contiguous one of the host; does not wait."""
+    """Copy an array of the device into a contiguous one of the host; do not wait."""
     _transfer("copy_to_host", array, host, index)
 
 
@@ -203,9 +218,10 @@ def _transfer(
 
 
 def pinned_array(count: int, form: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
-    """Host memory that the device reads and writes by itself, of any values.
+    """Return uninitialized host memory that the device reads and writes directly.
 
-    Raises `DeviceUnavailable`.
+    Raises:
+        DeviceUnavailable: there is no device.
     """
     form = np.dtype(form)
     with on_device(current_device()):
@@ -214,51 +230,51 @@ def pinned_array(count: int, form: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
 
 
 def record_stream(array: Array, stream: Stream) -> None:
-    """Let the memory of an array wait, once it is dropped, for a stream's work."""
+    """Make the memory of an array wait for a stream's work once it is dropped."""
     lease = _lease_of(array)
     if lease is not None:
         lease.used_on(stream)
 
 
 def device_of(array: Array) -> int:
-    """The index of the device that an array lies on."""
+    """Return the index of the device of an array."""
     if SIMULATED or not array.size:
         return current_device()
     return int(array.gpu_data.context.device.id)
 
 
 def memory_allocated(index: int | None = None) -> int:
-    """Bytes lent to live arrays."""
+    """Return the bytes lent to live arrays."""
     return arena(index).statistics().allocated
 
 
 def max_memory_allocated(index: int | None = None) -> int:
-    """The most bytes ever lent at once, or since `reset_peak`."""
+    """Return the most bytes ever lent at once, or since `reset_peak`."""
     return arena(index).statistics().max_allocated
 
 
 def memory_reserved(index: int | None = None) -> int:
-    """Bytes that the arena holds of the device."""
+    """Return the bytes that the arena has allocated on the device."""
     return arena(index).statistics().reserved
 
 
 def memory_stats(index: int | None = None) -> Statistics:
-    """All numbers of the arena of a device."""
+    """Return all numbers of the arena of a device."""
     return arena(index).statistics()
 
 
 def reset_peak(index: int | None = None) -> None:
-    """Let the largest values be those of now."""
+    """Set the peak values to the current ones."""
     arena(index).reset_peak()
 
 
 def empty_cache(index: int | None = None) -> int:
-    """Give unused segments back to the device; the bytes that went."""
+    """Return unused segments to the device, and their total bytes to the caller."""
     return arena(index).empty_cache()
 
 
-class _Held:
-    """Simulated device memory: what NumPy's array keeps alive, its owner with it."""
+class _OwnedBytes:
+    """Simulated device memory: NumPy's base array, which keeps the owner alive."""
 
     __slots__ = ("__array_interface__", "owner")
 
@@ -275,7 +291,7 @@ class _Held:
 def _array(
     owner: Any, pointer: int, count: int, form: "np.dtype[Any]", index: int
 ) -> Array:
-    """The array of a run of device memory, which keeps the owner of it alive."""
+    """Return the array of a run of device memory, which keeps its owner alive."""
     if SIMULATED:
         return _simulated(owner, pointer, count, form)
     with on_device(index):
@@ -286,8 +302,8 @@ def _simulated(owner: Any, pointer: int, count: int, form: "np.dtype[Any]") -> A
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
     make: Any = FakeCUDAArray
-    held = _Held(owner, pointer, count * form.itemsize)
-    return make(np.asarray(held).view(form))
+    source = _OwnedBytes(owner, pointer, count * form.itemsize)
+    return make(np.asarray(source).view(form))
 
 
 def _native(owner: Any, pointer: int, count: int, form: "np.dtype[Any]") -> Array:
@@ -308,11 +324,11 @@ def _native(owner: Any, pointer: int, count: int, form: "np.dtype[Any]") -> Arra
 
 
 def _device_at(pointer: int) -> int:
-    """The index of the device that an address of the driver belongs to."""
+    """Return the index of the device that an address of the driver belongs to."""
     from numba.cuda.cudadrv import driver
 
     require(0)
-    # The driver has to be at work before it is asked.
+    # The driver must be initialized before the query.
     cuda.current_context()
     native: Any = driver
     names = native.binding.CUpointer_attribute
@@ -326,12 +342,12 @@ def _device_at(pointer: int) -> int:
 
 def _lease_of(array: Array) -> BlockLease | None:
     if not SIMULATED:
-        found = getattr(array.gpu_data, "owner", None)
-        return found if isinstance(found, BlockLease) else None
+        owner = getattr(array.gpu_data, "owner", None)
+        return owner if isinstance(owner, BlockLease) else None
     base = array._ary
     while isinstance(base, np.ndarray):
         base = base.base
-    owner = base.owner if isinstance(base, _Held) else None
+    owner = base.owner if isinstance(base, _OwnedBytes) else None
     return owner if isinstance(owner, BlockLease) else None
 
 

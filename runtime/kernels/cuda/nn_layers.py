@@ -1,22 +1,22 @@
 """Layers of networks on CUDA: softmax, the negative log likelihood, normalisation.
 
 Softmax, or its logarithm, reads a row three times: greatest element, sum of
-exponentials, result; the exponentials are made twice rather than stored and read again.
-The dimension is seen as (outer, length, inner); where its elements are neighbours and
-many, a block takes a row, and threads join in a tree in shared memory; else a thread
-takes a row by itself, so that neighbours read neighbours.  The greatest element may
-miss a NaN, which then comes back through the sum; a row of -inf gives NaN, as inf - inf
-is.
+exponentials, result; the exponentials are computed twice rather than stored and read
+again.  The dimension is read as (outer, length, inner); if its elements are adjacent
+and many, a block processes a row, and threads combine in a tree in shared memory; else
+a thread processes a row, so that adjacent threads read adjacent elements.  The greatest
+element may miss a NaN, which then appears in the sum; a row of -inf yields NaN, as inf
+- inf does.
 
-The loss sees (batch, classes, positions), and has the rules of the CPU's
+The loss reads (batch, classes, positions), and has the rules of the CPU's
 (`runtime.kernels.cpu.softmax`); losses and weights are summed as trees, like every sum
 (`runtime.kernels.cuda.reduce`).
 
-Layer normalisation is over the last elements; a block takes a row and reads it three
-times: mean, squares off the mean, result; so means far from zero cost no digits.
-`mean` and `rstd` have one element for each row.  The gradients of weight and bias are
-sums over rows: a thread adds `TALL` rows of one column, and what that leaves is summed
-as columns, in an order that does not depend on the device.
+Layer normalisation is over the last elements; a block processes a row and reads it
+three times: mean, squared differences from the mean, result; so means far from zero
+cost no digits.  `mean` and `rstd` have one element for each row.  The gradients of
+weight and bias are sums over rows: a thread adds `TALL` rows of one column, and the
+partial sums are added as columns, in an order that does not depend on the device.
 """
 
 from collections.abc import Callable
@@ -49,10 +49,10 @@ from everyorder.runtime.tensors.tensor import Tensor
 
 
 def _rows(line: Scalar, together: bool) -> Scalar:
-    """Lines one by one, each a block's, if `together`, or a thread's.
+    """Process lines one by one, by a block each if `together`, or by a thread.
 
-    `line(shared, out, one, two, base, first, end, by)` does the elements from `first`
-    on, `by` apart, of the line that begins at `base`.
+    `line(shared, out, one, two, base, first, end, by)` processes the elements from
+    `first` on, `by` apart, of the line that starts at `base`.
     """
     line = device(line)
 
@@ -70,7 +70,7 @@ def _rows(line: Scalar, together: bool) -> Scalar:
 
 
 def _forward(logarithm: bool, together: bool) -> Maker:
-    """Softmax, or its logarithm; the second operand is not read."""
+    """Return the maker of softmax, or its logarithm; `one` is the only input."""
 
     def make(kind: Any) -> Scalar:
         zero, one = kind(0), kind(1)
@@ -112,7 +112,7 @@ def _forward(logarithm: bool, together: bool) -> Maker:
 
 
 def _backward(logarithm: bool, together: bool) -> Maker:
-    """The gradient, likewise."""
+    """Return the maker of the gradient of softmax, or its logarithm."""
 
     def make(kind: Any) -> Scalar:
         zero, exp = kind(0), reals(kind).exp
@@ -142,7 +142,7 @@ def _backward(logarithm: bool, together: bool) -> Maker:
 
 
 def _kernel(name: str, maker: Callable[[bool, bool], Maker], logarithm: bool) -> Any:
-    """A kernel of an output, one input or two of its shape, and a dimension."""
+    """Return a kernel of an output, one input or two of its shape, and a dimension."""
     signature = "T[::1], T[::1], T[::1], int64, int64"
     of_rows = BlockKernels(f"{name}_rows", maker(logarithm, True), signature, FLOATS)
     of_columns = Elements(f"{name}_columns", maker(logarithm, False), signature, FLOATS)
@@ -228,18 +228,18 @@ _GRADIENTS = Elements(
 
 
 def _checked(target: Tensor, classes: int, ignored: int) -> Tensor:
-    """The targets as int64.  Raises `IndexOutOfRange` for what is no class."""
+    """Return the targets as int64.  Raises `IndexOutOfRange` for a wrong class."""
     targets = integers(target)
-    found = first_outside(targets, 0, classes - 1)
-    if found is not None and not 0 <= ignored < classes:
-        # What is ignored may be what was found: everything else is looked at again.
-        meant = empty_tensor(targets.shape, DType.named("bool"), targets.device)
-        POINTWISE["ne"](meant, targets, ignored)
+    bad = first_outside(targets, 0, classes - 1)
+    if bad is not None and not 0 <= ignored < classes:
+        # The bad value may be the ignored index: check all others again.
+        counted = empty_tensor(targets.shape, DType.named("bool"), targets.device)
+        POINTWISE["ne"](counted, targets, ignored)
         others = empty_tensor(targets.shape, targets.dtype, targets.device)
-        POINTWISE["where"](others, meant, targets, 0)
-        found = first_outside(others, 0, max(classes - 1, 0))
-    if found is not None:
-        raise out_of_range("nll_loss", found[1], classes, 1)
+        POINTWISE["where"](others, counted, targets, 0)
+        bad = first_outside(others, 0, max(classes - 1, 0))
+    if bad is not None:
+        raise out_of_range("nll_loss", bad[1], classes, 1)
     return targets
 
 
@@ -252,9 +252,10 @@ def nll_loss(
     reduction: str,
     ignore_index: int,
 ) -> None:
-    """The negated log-probabilities of the targets: each, their mean or their sum.
+    """Write the negated log-probabilities of the targets, their mean or their sum.
 
-    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    Raises:
+        IndexOutOfRange: a target is not a class; nothing is written.
     """
     classes, positions = layout_of(logp.shape)
     targets = _checked(target, classes, ignore_index)
@@ -288,9 +289,10 @@ def nll_loss_backward(
     reduction: str,
     ignore_index: int,
 ) -> None:
-    """The gradient of the log-probabilities: the target's entries, zeros elsewhere.
+    """Write the gradient of the log-probabilities: zeros except for the targets.
 
-    Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
+    Raises:
+        IndexOutOfRange: a target is not a class; nothing is written.
     """
     classes, positions = layout_of(dx.shape)
     targets = _checked(target, classes, ignore_index)
@@ -447,7 +449,7 @@ def layer_norm_backward(
     weight: Tensor | None,
     inner: int,
 ) -> None:
-    """The gradients of input, weight and bias that are asked for."""
+    """Write those gradients of input, weight and bias that are not None."""
     count, name, where = mean.numel(), x.dtype.name, index_of(x)
     if not count or not inner:
         for gradient in (dw, db):
@@ -457,23 +459,23 @@ def layer_norm_backward(
     read = (flat(grad), flat(x), flat(mean), flat(rstd))
     if dx is not None:
         scale = read[1] if weight is None else flat(weight)
-        given = flat(dx), *read, scale, int(weight is not None), inner
-        _NORMALISE_BACK.run(name, count, where, *given)
+        arguments = flat(dx), *read, scale, int(weight is not None), inner
+        _NORMALISE_BACK.run(name, count, where, *arguments)
     if dw is None and db is None:
         return
     blocks = -(-count // TALL)
-    # What one block of rows gives is the sum; what nobody asked for is thrown away.
+    # With one block of rows, its partial sum is the result; unused ones are discarded.
     by_weight, by_bias = (
-        wanted
-        if blocks == 1 and wanted is not None
+        target
+        if blocks == 1 and target is not None
         else empty_tensor((blocks, inner), x.dtype, x.device)
-        for wanted in (dw, db)
+        for target in (dw, db)
     )
     sums = flat(by_weight), flat(by_bias)
     _AFFINE_SUMS.run(name, blocks * inner, where, *sums, *read, count, inner, TALL)
-    for wanted, partial in ((dw, by_weight), (db, by_bias)):
-        if wanted is not None and wanted is not partial:
-            REDUCE["sum"](wanted, partial, (0,))
+    for target, partial in ((dw, by_weight), (db, by_bias)):
+        if target is not None and target is not partial:
+            REDUCE["sum"](target, partial, (0,))
 
 
 KERNELS: dict[str, Callable[..., Any]] = {

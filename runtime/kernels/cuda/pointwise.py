@@ -1,12 +1,12 @@
-"""Element by element on CUDA: the table of functions, `where`, `clamp` and gradients.
+"""Elementwise kernels on CUDA: the table of functions, `where`, `clamp` and gradients.
 
-What a name stands for is said by `runtime.kernels.math.scalars`, what is refused before
-anything is written by `runtime.kernels.cpu.pointwise`; here is which operand is read as
-what.
+`runtime.kernels.math.scalars` maps names to functions, and
+`runtime.kernels.cpu.pointwise` refuses operands before anything is written; this module
+defines the dtype in which each operand is read.
 
-Rules: of numbers without a fraction or an imaginary part `floor`, `conj` and their like
-are copies.  `where` moves elements of every dtype, 16-bit floats as their bits.
-`clamp` is `maximum`, then `minimum`: NaN among the elements or the bounds wins.
+Rules: for numbers without a fraction or an imaginary part, `floor`, `conj` and their
+like are copies.  `where` moves elements of every dtype, 16-bit floats as their bits.
+`clamp` is `maximum`, then `minimum`: NaN among the elements or the bounds propagates.
 """
 
 from collections.abc import Callable
@@ -73,23 +73,23 @@ _WHERE = family("where", lambda kind: select, (*ALL, "uint16"), operands="BTT")
 _CLAMP = family("clamp", _clamp, REALS, operands="TTT")
 _SCALED = family("add_scaled", lambda kind: scaled, ALL, operands="TTT")
 
-# Of numbers without a fraction or an imaginary part these are the number itself.
+# The identity for numbers without a fraction or an imaginary part.
 _IDENTITY = ("abs", "floor", "ceil", "round", "trunc", "conj", "relu")
 
 
-def name_of(*given: Operand) -> str:
-    """The dtype that the operands are read as: that of the tensors among them."""
-    return next(item.dtype.name for item in given if isinstance(item, Tensor))
+def name_of(*operands: Operand) -> str:
+    """Return the dtype that the operands are read as: that of the tensors."""
+    return next(item.dtype.name for item in operands if isinstance(item, Tensor))
 
 
 def _unary(name: str) -> Callable[[Tensor, Tensor], None]:
-    known = frozenset(FAMILIES[name].keys)
+    keys = frozenset(FAMILIES[name].keys)
 
     def kernel(out: Tensor, x: Tensor) -> None:
         key = (x.dtype.name,)
-        # Of bool, every bit turned is the opposite.
+        # Inverting the bits of a bool is the logical negation.
         of = "logical_not" if name == "bitwise_not" and key == ("bool",) else name
-        if key in known or of is not name:
+        if key in keys or of is not name:
             run(FAMILIES[of], key, out, (x, key[0]))
         elif name in CERTAIN:
             fill(out, CERTAIN[name])
@@ -124,7 +124,7 @@ def _has_zero(divisor: Operand, read: str) -> bool:
 
 
 def where(out: Tensor, cond: Tensor, a: Operand, b: Operand) -> None:
-    """`a` where the condition holds, else `b`."""
+    """Write `a` where the condition is true, else `b`."""
     name = form(out)
     first, second = (
         item if isinstance(item, Tensor) else bits_of(item, out.dtype)
@@ -134,11 +134,11 @@ def where(out: Tensor, cond: Tensor, a: Operand, b: Operand) -> None:
 
 
 def clamp(out: Tensor, x: Operand, low: Operand | None, high: Operand | None) -> None:
-    """`x`, but not below `low` and not above `high`."""
+    """Limit `x` to the range from `low` to `high`; None: no limit."""
     name = out.dtype.name
     if high is None or low is None:
         bound = low if high is None else high
-        assert bound is not None, "the operator asks for one bound at least"
+        assert bound is not None, "the operator requires a bound"
         _LOOPS["maximum" if high is None else "minimum"](out, x, bound)
         return
     run(_CLAMP, (name,), out, (x, name), (low, name), (high, name))

@@ -1,18 +1,18 @@
 """Reductions on CUDA: sum, prod, mean, max, min, any, all, var.
 
 Trees of fixed shape, so that a result depends on the shape and the strides only, never
-on the device or on what else runs.  Axes become passes of (outer, reduced, inner) as on
-the CPU (`runtime.kernels.shared.reduction_passes`).
+on the device or on other work.  Axes become passes of (outer, reduced, inner) as on the
+CPU (`runtime.kernels.shared.reduction_passes`).
 
 Rules:
-- where reduced elements are neighbours, a block takes a run of `RUN` of them: four sums
-  a thread, then a tree in shared memory; where they are not, a thread takes `TALL`
-  elements of one column, so that neighbours read neighbours;
-- what is left of a pass, if more than one run, is reduced again in the same way;
-- the tree is the same in the simulator; it is not made of shuffles, because it runs
-  once for thousands of loads and what is tested should be what runs;
-- integers are summed and multiplied as int64, modulo 2**64; NaN wins in `max` and
-  `min`; `any` and `all` reduce the mask of what is not zero.
+- if reduced elements are adjacent, a block processes a run of `RUN` of them: four sums
+  per thread, then a tree in shared memory; if not, a thread processes `TALL` elements
+  of one column, so that adjacent threads read adjacent elements;
+- if a pass leaves more than one run, the results are reduced again in the same way;
+- the tree is the same in the simulator; it does not use shuffles, because it runs once
+  for thousands of loads, and tests should run the same code;
+- integers are summed and multiplied as int64, modulo 2**64; NaN propagates in `max` and
+  `min`; `any` and `all` reduce the mask of nonzero elements.
 """
 
 import operator
@@ -65,7 +65,7 @@ SHORT = BLOCK // 2
 
 
 class ReductionKernels(NamedTuple):
-    """The two kernels of a reduction, and the result of reducing nothing."""
+    """The two kernels of a reduction, and the result of an empty reduction."""
 
     rows: BlockKernels
     columns: Elements
@@ -96,8 +96,8 @@ def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
             while i < high:
                 one = to(both(one, to(x[base + i * by])))
                 i += BLOCK
-            some = to(both(to(both(one, two)), to(both(three, four))))
-            total = tree(shared, some)
+            own = to(both(to(both(one, two)), to(both(three, four))))
+            total = tree(shared, own)
             if thread == 0:
                 if divides:
                     out[task] = over(total, to(divisor))
@@ -123,15 +123,15 @@ def _columns(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Mak
             low = (above - outer * runs) * run
             high = min(low + run, reduced)
             base = at + outer * outer_by + column
-            found = start
+            total = start
             i = low
             while i < high:
-                found = to(both(found, to(x[base + i * by])))
+                total = to(both(total, to(x[base + i * by])))
                 i += 1
             if divides:
-                out[task] = over(found, to(divisor))
+                out[task] = over(total, to(divisor))
             else:
-                out[task] = found
+                out[task] = total
 
         return element
 
@@ -157,20 +157,20 @@ def _operation(
 
 
 def _least(kind: Any) -> Any:
-    """What is below every element of a type."""
+    """Return the value below every element of a type."""
     if np.issubdtype(kind, np.floating):
         return -np.inf
     return False if kind is np.bool_ else np.iinfo(kind).min
 
 
 def _greatest(kind: Any) -> Any:
-    """What is above every element of a type."""
+    """Return the value above every element of a type."""
     if np.issubdtype(kind, np.floating):
         return np.inf
     return True if kind is np.bool_ else np.iinfo(kind).max
 
 
-# Integers are widened as they are read.
+# Integers are widened when they are read.
 _WIDENED = tuple((name, "int64") for name in ("bool", *INTEGERS))
 _SAME = tuple((name, name) for name in (*FLOATS, *COMPLEXES))
 _REAL = tuple((name, name) for name in ("bool", *INTEGERS, *FLOATS))
@@ -195,7 +195,7 @@ def reduce(
     """Reduce `dims` of `x` into `out`; a divisor is for sums of floats."""
     name = out.dtype.name
     if not prod(x.shape):
-        # The quotient of zero by zero, also of complex numbers.
+        # The quotient of zero by zero, also for complex numbers.
         nan = float("nan")
         number = complex(nan, nan) if out.dtype.is_complex else nan
         fill(out, operation.nothing(name) if divisor else number)
@@ -223,7 +223,7 @@ def _passed(
     where: int,
     divisor: float,
 ) -> Array:
-    """One pass, and again what it leaves, until one result is left for each row."""
+    """Run one pass, and further ones on its results, until each row has one result."""
     by_rows = step.inner == 1 and step.reduced >= SHORT
     run = RUN if by_rows else TALL
     runs = -(-step.reduced // run)
@@ -246,13 +246,13 @@ def _passed(
 
 
 def _moved_last(x: Tensor, dims: Ints) -> tuple[Tensor, tuple[ReductionPass, ...]]:
-    """A copy with the reduced axes last, and the one pass over it."""
+    """Return a copy with the reduced axes last, and the one pass over it."""
     order = [*(at for at in range(x.ndim) if at not in dims), *dims]
     shape = tuple(x.shape[at] for at in order)
     strides = tuple(x.strides[at] for at in order)
-    made = contiguous(view_of(x, shape, strides, x.offset))
+    moved = contiguous(view_of(x, shape, strides, x.offset))
     row = prod(x.shape[at] for at in dims)
-    return made, (ReductionPass(prod(shape) // row, row, row, 1, 1),)
+    return moved, (ReductionPass(prod(shape) // row, row, row, 1, 1),)
 
 
 def _total(floating: ReductionKernels, whole: ReductionKernels) -> Callable[..., None]:
@@ -270,7 +270,7 @@ def _total(floating: ReductionKernels, whole: ReductionKernels) -> Callable[...,
 
 
 def mean(out: Tensor, x: Tensor, dims: Ints) -> None:
-    """The sum by the number of elements; NaN of none."""
+    """Compute the mean; NaN without elements."""
     reduce(_SUM, out, x, dims, float(prod(x.shape[dim] for dim in dims)))
 
 
@@ -293,31 +293,31 @@ def _extreme(operation: ReductionKernels) -> Callable[..., None]:
 
 
 def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
-    """The squares of the distances from the mean, by their number less `correction`.
+    """Compute the variance: squared distances from the mean, by count - correction.
 
-    In float64, also of float32, whose own squares would overflow at the root of its
-    range; the output is of the dtype of `x`, or float64.
+    In float64, also for float32, whose own squares would overflow at the root of its
+    range; the output has the dtype of `x`, or float64.
     """
     if x.dtype.name != "float64":
         wide = empty_tensor(x.shape, DType.named("float64"), x.device)
         copy(wide, x)
-        found = out
+        target = out
         if out.dtype is not wide.dtype:
-            found = empty_tensor(out.shape, wide.dtype, out.device)
-        var(found, wide, dims, correction)
-        if found is not out:
-            copy(out, found)
+            target = empty_tensor(out.shape, wide.dtype, out.device)
+        var(target, wide, dims, correction)
+        if target is not out:
+            copy(out, target)
         return
     count = prod(x.shape[dim] for dim in dims)
-    kept = reduced_shape(x.shape, dims, True)
-    middle = empty_tensor(kept, x.dtype, x.device)
+    shape = reduced_shape(x.shape, dims, True)
+    middle = empty_tensor(shape, x.dtype, x.device)
     mean(middle, x, dims)
     apart = empty_tensor(x.shape, x.dtype, x.device)
     POINTWISE["sub"](apart, x, middle, 1)
     POINTWISE["mul"](apart, apart, apart)
     divisor = float(max(count - correction, 0))
     if not divisor:
-        # Something by nothing is infinite, nothing by nothing is NaN.
+        # A nonzero sum by 0 is infinite, a zero sum by 0 is NaN.
         reduce(_SUM, out, apart, dims)
         POINTWISE["div"](out, out, 0.0)
         return

@@ -1,27 +1,28 @@
-"""What a device computes by itself, and functions of complex numbers made of it.
+"""Functions of a device, and functions of complex numbers built from them.
 
-`Functions` is what the rows of `runtime.kernels.math.scalars` ask of a device: `exp`,
-`tanh` and their like; of real numbers it is `Reals`, of which `complexes` makes that of
-complex numbers.
+`Functions` is the interface of a device to the rows of `runtime.kernels.math.scalars`:
+`exp`, `tanh` and their like.  `Reals` is that for real numbers, from which `complexes`
+builds the one for complex numbers.
 
-Exponentials and circular functions: of a real number they are real; else the values at
-infinity, at NaN, and where a factor overflows and the result does not, are those of ISO
-C, Annex G (C17, G.6.2 and G.6.3), which has no `expm1`: that turns for ever at
-infinity, and is NaN.  The hyperbolic functions are written out; sin z = -i sinh iz, cos
-z = cosh iz and tan z = -i tanh iz.
+Exponentials and circular functions: a real argument has a real result.  Otherwise the
+values at infinity, at NaN, and where a factor overflows and the result does not, are
+those of ISO C, Annex G (C17, G.6.2 and G.6.3).  It does not define `expm1`, which
+rotates without a limit at infinity, and is NaN there.  The hyperbolic functions are
+written out; sin z = -i sinh iz, cos z = cosh iz and tan z = -i tanh iz.
 
-Inverse functions: on which side of their cuts they are continuous is said by the sign
-of a zero (Annex G, G.6.1 and G.6.2).  The formulas are those of Kahan, "Branch Cuts for
-Complex Elementary Functions", 1987: no difference of near numbers, but for those of 1
-and an operand.  Written out are asin, acos and atanh; asinh z = i asin(-i z), atan z =
-i atanh(-i z), and acosh is acos turned.
+Inverse functions: the sign of a zero determines the continuous side of a cut (Annex G,
+G.6.1 and G.6.2).  The formulas are those of Kahan, "Branch Cuts for Complex Elementary
+Functions", 1987: they do not subtract nearby numbers, except for 1 and an operand.
+asin, acos and atanh are written out; asinh z = i asin(-i z), atan z = i atanh(-i z),
+and acosh is acos rotated.
 
-They are written over functions of real numbers by name, and begin with `_`: `_exp` of a
-complex number calls `exp` of its parts.  `bound` puts those of a device in their place.
+The bodies call functions of real numbers by name, and their own names start with `_`:
+`_exp` of a complex number calls `exp` of its parts.  `bound` replaces these names by a
+device's functions.
 
-Rules: a body makes its constants by `like`, so that no precision is widened; what a
-part is, is asked by what compiles everywhere: `y - y != 0` is true of infinities and
-NaN.
+Rules: a body makes its constants with `like`, so that no precision is widened; a part
+is classified by expressions that compile everywhere: `y - y != 0` is true for
+infinities and NaN.
 """
 
 from collections.abc import Callable
@@ -46,8 +47,8 @@ from everyorder.runtime.kernels.math import (
 
 Scalar = Callable[..., Any]
 
-# From here on the hyperbolic tangent is 1 in double precision: exp(-40) is below half
-# of a unit in the last place.
+# Beyond this the hyperbolic tangent is 1 in double precision: exp(-40) is below half a
+# unit in the last place.
 FLAT = 20
 
 # 1 / ln 2 and 1 / ln 10.
@@ -59,7 +60,7 @@ class Functions:
     """The functions of numbers on a device.
 
     Attributes:
-        compiled: makes a function that others call.
+        compiled: compiles a function that others call.
         like: `like(x, 1)` is a constant in the type of `x`.
     """
 
@@ -92,7 +93,7 @@ class Functions:
 
 @dataclass(frozen=True, slots=True)
 class Reals(Functions):
-    """Those of real numbers; `weight` is `erf`, where 1 is added to it."""
+    """The functions of real numbers; `weight` is `erf` for sums of 1 and its result."""
 
     fmod: Scalar
     hypot: Scalar
@@ -108,12 +109,12 @@ class Reals(Functions):
 
 
 def itself(x: Any) -> Any:
-    """A real number is its own conjugate."""
+    """Return the number: a real number is its own conjugate."""
     return x
 
 
 def bound(function: Scalar | str, on: Functions) -> Scalar:
-    """A function of a row, over those that a device has by the names that it calls."""
+    """Return a row's function with the names that it calls bound to a device."""
     if isinstance(function, str):
         own: Scalar = getattr(on, function)
         return own
@@ -133,7 +134,7 @@ def bound(function: Scalar | str, on: Functions) -> Scalar:
 
 @cache
 def bound_call(function: FunctionType, on: Functions) -> Scalar:
-    """The `bound` function, compiled, for other functions to call."""
+    """Return the `bound` function, compiled, for other functions to call."""
     return on.compiled(bound(function, on))
 
 
@@ -148,20 +149,20 @@ def complexes(
     log1p: Scalar | None = None,
     log10: Scalar | None = None,
 ) -> Functions:
-    """The functions of complex numbers, of those of their parts, which `on` has.
+    """Return the functions of complex numbers, from those of their parts in `on`.
 
-    `like` makes a constant in the type of a complex number; the others are those that
-    the device has, or is to have, of its own.
+    `like` makes a constant in the type of a complex number; the other arguments are
+    functions of complex numbers that the device provides.
     """
     compiled, part = on.compiled, on.like
-    # The root that they take is that of a complex number.
+    # `sqrt` in the bodies is that of a complex number.
     parts = replace(on, sqrt=sqrt)
 
     def scaled_log(scale: float) -> Scalar:
-        # Part by part: infinity by a complex number is NaN.
+        # Part by part: the product of infinity and a complex number is NaN.
         def scaled(z: Any) -> Any:
-            found, by = log(z), part(z.real, scale)
-            return complex(found.real * by, found.imag * by)
+            logarithm, by = log(z), part(z.real, scale)
+            return complex(logarithm.real * by, logarithm.imag * by)
 
         return compiled(scaled)
 
@@ -185,15 +186,15 @@ def complexes(
 
 
 def conjugate(z: Any) -> Any:
-    """The number with the imaginary part of the other sign."""
+    """Return the number with the sign of its imaginary part inverted."""
     return z.conjugate()
 
 
 def divide(a: Any, b: Any) -> Any:
-    """The quotient of two complex numbers; by zero it is infinite, or NaN.
+    """Return the quotient of two complex numbers; by zero it is infinite, or NaN.
 
-    After Smith, "Algorithm 116: Complex division", 1962: the larger part of the divisor
-    is divided out first, so that no square overflows.
+    After Smith, "Algorithm 116: Complex division", 1962: divides by the larger part of
+    the divisor first, so that no square overflows.
     """
     if abs(b.real) >= abs(b.imag):
         if b.real == 0:
@@ -237,7 +238,7 @@ def _expm1(z: Any) -> Any:
         return complex(less, y)
     if less - less != 0 and x - x == 0:
         return _exp(z)
-    # cos y - 1 = -2 sin^2(y / 2), which no difference of equals spoils.
+    # cos y - 1 = -2 sin^2(y / 2), which avoids the cancellation.
     sine = sin(_half(y))
     return complex(less * cos(y) - (sine + sine) * sine, exp(x) * sin(y))
 
@@ -287,7 +288,7 @@ def _tanh(z: Any) -> Any:
         return complex(y - y, y - y)
     sine, cosine = sin(y), cos(y)
     if size > FLAT:
-        # 1 + 4 i sin y cos y exp(-2 |x|), where a quotient has infinities.
+        # 1 + 4 i sin y cos y exp(-2 |x|), where a quotient would have infinities.
         bend = sine * cosine * exp(-(size + size))
         return complex(tanh(x), (bend + bend) + (bend + bend))
     odd = sinh(x)
@@ -310,7 +311,7 @@ def _tan(z: Any) -> Any:
 
 
 def _far(x: Any, y: Any) -> Any:
-    """log(2 |z|), where the square of |z| overflows."""
+    """Return log(2 |z|), also if the square of |z| overflows."""
     longer, shorter = (y, x) if x < y else (x, y)
     part = shorter / longer if shorter < longer else like(x, 1)
     return log(longer) + log(like(x, 2)) + like(x, 0.5) * log1p(part * part)
@@ -324,7 +325,7 @@ def _asin(z: Any) -> Any:
             return complex(x, y)
         if x + x == x and x != 0:
             return complex(y, copysign(x, y))
-        # Of an imaginary number the real part stays 0.
+        # The real part of an imaginary number stays 0.
         return complex(x if x == 0 else square, square)
     if square - square != 0:
         return complex(atan2(x, abs(y)), copysign(_far(abs(x), abs(y)), y))
@@ -367,7 +368,7 @@ def _atanh(z: Any) -> Any:
         return complex(x - x + y - y, x - x + y - y)
     apart = (one - x) * (one - x) + y * y
     if apart - apart != 0:
-        # Far out it is 1 / z, and a quarter of a turn.
+        # Far from 0 the result is near 1 / z, plus a quarter turn.
         longer = x if x > y else y
         if longer + longer == longer:
             size = nothing
@@ -377,7 +378,7 @@ def _atanh(z: Any) -> Any:
         right = atan2(one, nothing)
         return complex(copysign(size, z.real), copysign(right, z.imag))
     if apart == 0 and y != 0:
-        # So near 1 that the square of what is apart is nothing.
+        # So close to 1 that the square of the distance underflows.
         size = half * (log(one + one) - log(y))
     else:
         size = half * half * log1p((x + x + x + x) / apart)

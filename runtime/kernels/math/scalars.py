@@ -1,24 +1,24 @@
 """Functions of one, two and three numbers: one table for all devices.
 
-A row of `UNARY`, `BINARY` or `TERNARY` says what a kernel computes of one element of
-each operand.  Loops are the devices' own; scripts fuse the same functions.
+A row of `UNARY`, `BINARY` or `TERNARY` defines a kernel's result for one element of
+each operand.  Each device has its own loops; scripts fuse the same functions.
 
-How it works: a function is plain Python that both compilers take, over `exp`, `like`
-and their like.  `bound` puts those of a device in their place (`Functions`): on the CPU
-our polynomials, on CUDA those of libdevice; of complex numbers
-`runtime.kernels.math.complex` puts them together.
+A function is plain Python that both compilers accept, over `exp`, `like` and their
+like. `bound` replaces these names by a device's functions (`Functions`): on the CPU by
+the polynomials of `runtime.kernels.math.elementary`, on CUDA by those of libdevice;
+`runtime.kernels.math.complex` combines them for complex numbers.
 
 Rules:
-- a function is given by the kind of the dtype: `real` for what has none of its own;
-- integers wrap, are divided downwards, and a divisor of 0 is found before; NaN wins in
-  `maximum` and `minimum`;
+- a function is selected by the kind of the dtype; `real` is the default for the others;
+- integers wrap, are divided with rounding down, and a divisor of 0 is detected before;
+  NaN propagates in `maximum` and `minimum`;
 - a constant is made by `like` in the type of an element, or all would be widened; a
   comparison with a literal costs nothing;
-- a gradient takes the slope from the result where that is all it takes (relu, sigmoid,
-  tanh), else from the argument; of complex numbers it takes the slope's conjugate.
+- a gradient computes the slope from the result if that suffices (relu, sigmoid, tanh),
+  else from the argument; for complex numbers it uses the slope's conjugate.
 
-A row that is added here is a kernel on every device; what an operator of it accepts is
-said in `runtime.operators`.
+A new row is a kernel on every device; `runtime.operators` defines the dtypes that its
+operator accepts.
 """
 
 import operator
@@ -49,10 +49,10 @@ ORDERED = ("bool", *REALS)
 ALL = ("bool", *NUMBERS)
 BITS = ("bool", *INTEGERS)
 
-# Elements for each thread.  To call a second thread costs 10 us and gains nothing below
-# some 40 us of work; float32 loops that read and write do 1e5 elements in 10 us, those
-# with an exponential in 20, those with several in 50; others are near or above 5 ns an
-# element.
+# Elements per thread.  Starting a second thread costs 10 us and gains nothing below
+# some 40 us of work; float32 loops that read and write process 1e5 elements in 10 us,
+# those with an exponential in 20, those with several in 50; others take about 5 ns an
+# element or more.
 LIGHT, HEAVY, HEAVIEST, SLOW = 500_000, 100_000, 40_000, 20_000
 
 # 1 / sqrt(2) and 1 / sqrt(2 pi); sqrt(2 / pi) and the cubic term of the approximation
@@ -67,12 +67,13 @@ class ScalarFunction(NamedTuple):
     """A function of numbers.
 
     Attributes:
-        real: the one of elements; as a text, the device's of that name.
-        dtypes: what it is computed in where it is compiled ahead.
-        whole, complex: of integers and of complex numbers, where it is another one.
-        result: the dtype of what it gives: "T" its operands', "R" the real type of
-            that, or "bool".
-        grain: from how many elements on each of several threads is worth its call.
+        real: the function of elements; a string names a function of the device.
+        dtypes: the dtypes of computation that are compiled ahead.
+        whole, complex: the functions of integers and of complex numbers, if they
+            differ.
+        result: the dtype of the result: "T" the operands', "R" the real type of that,
+            or "bool".
+        grain: the number of elements per thread from which several threads pay off.
     """
 
     real: Scalar | str
@@ -84,16 +85,16 @@ class ScalarFunction(NamedTuple):
 
 
 def _inexact(name: str, grain: int = HEAVY) -> ScalarFunction:
-    """A function that the device has, of real and of complex numbers."""
+    """Return the row of a function of the device, for real and complex numbers."""
     return ScalarFunction(name, INEXACT, complex=name, grain=grain)
 
 
 def _everywhere(function: Scalar, grain: int = LIGHT) -> ScalarFunction:
-    """One formula for real and complex numbers."""
+    """Return the row of one formula for real and complex numbers."""
     return ScalarFunction(function, INEXACT, complex=function, grain=grain)
 
 
-# Of one number.
+# Functions of one number.
 
 
 def _abs(x: Any) -> Any:
@@ -125,7 +126,7 @@ def _isfinite(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    # NaN, which is on neither side of zero, gives 0, as it does in torch.
+    # NaN is on neither side of zero, and yields 0, as in torch.
     above = like(x, 1) if x > 0 else like(x, 0)
     return like(x, -1) if x < 0 else above
 
@@ -136,7 +137,7 @@ def _complex_sign(x: Any) -> Any:
 
 
 def _relu(x: Any) -> Any:
-    # NaN is not below zero and stays.
+    # NaN is not below zero, and propagates.
     return like(x, 0) if x < 0 else x
 
 
@@ -149,8 +150,8 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    # 1 / (1 + e^-x); the exponent is made negative, so that nothing overflows: at
-    # most 3 ulp off, also where it is denormal.
+    # 1 / (1 + e^-x); the exponent is made negative, so that nothing overflows: at most
+    # 3 ulp off, also for a denormal result.
     e = exp(-abs(x))
     y = like(x, 1) / (like(x, 1) + e)
     return e * y if x < 0 else y
@@ -161,7 +162,7 @@ def _complex_sigmoid(x: Any) -> Any:
 
 
 def _silu(x: Any) -> Any:
-    # At most 4 ulp off; with a denormal weight, x times the least number besides.
+    # At most 4 ulp off; with a denormal weight, plus x times the least number.
     return x * _sigmoid(x)
 
 
@@ -170,22 +171,22 @@ def _complex_silu(x: Any) -> Any:
 
 
 def _gelu(x: Any) -> Any:
-    # x (1 + erf(x / sqrt 2)) / 2.  At most 3 ulp off where x is positive; where it
-    # is not, 2 ulp of x, as 1 is added.
+    # x (1 + erf(x / sqrt 2)) / 2.  At most 3 ulp off for positive x; else 2 ulp of x,
+    # as 1 is added.
     share = like(x, 1) + weight(x * like(x, ROOT_HALF))
     return like(x, 0.5) * x * share
 
 
 def _gelu_tanh(x: Any) -> Any:
-    # At most 2 ulp off where x is positive; where it is not, 1 ulp of x.
+    # At most 2 ulp off for positive x; else 1 ulp of x.
     inner = like(x, ROOT_TWO_BY_PI) * (x + like(x, CUBIC) * x * x * x)
     return like(x, 0.5) * x * (like(x, 1) + tanh(inner))
 
 
-# What an integer is not changed by: there it is a copy.
+# Functions that do not change an integer: there they are copies.
 ROUNDED = ("floor", "ceil", "round", "trunc")
 
-# `approximate` of gelu -> its row; that of the gradient has `_backward` behind.
+# `approximate` of gelu -> its row; the row of the gradient has the suffix `_backward`.
 GELU = {"none": "gelu", "tanh": "gelu_tanh"}
 
 UNARY: dict[str, ScalarFunction] = {
@@ -198,9 +199,9 @@ UNARY: dict[str, ScalarFunction] = {
     "ceil": ScalarFunction("ceil", FLOATS),
     "round": ScalarFunction("rint", FLOATS),
     "trunc": ScalarFunction("trunc", FLOATS),
-    # Of bool it is `logical_not`.
+    # For bool it is `logical_not`.
     "bitwise_not": ScalarFunction(operator.invert, INTEGERS),
-    # Of real numbers it is a copy.
+    # For real numbers it is a copy.
     "conj": ScalarFunction("conj", COMPLEXES, complex="conj"),
     "sqrt": _inexact("sqrt", LIGHT),
     "rsqrt": _everywhere(_rsqrt),
@@ -212,7 +213,7 @@ UNARY: dict[str, ScalarFunction] = {
             *("sin", "cos", "tan", "tanh"),
         )
     },
-    # What the CPU asks the C library for, one by one.
+    # The CPU calls the C library for each element.
     **{
         name: _inexact(name, HEAVIEST)
         for name in (
@@ -231,20 +232,20 @@ UNARY: dict[str, ScalarFunction] = {
     "isfinite": ScalarFunction(_isfinite, INEXACT, result="bool"),
 }
 
-# What every integer answers.
+# The result for every integer.
 CERTAIN = {"isnan": False, "isinf": False, "isfinite": True}
 
 
-# Of two numbers.
+# Functions of two numbers.
 
 
 def greatest(a: Any, b: Any) -> Any:
-    """The greater of two numbers, or the NaN: whatever differs from itself."""
+    """Return the greater of two numbers, or the NaN: a value unequal to itself."""
     return a if (a > b) | (a != a) else b
 
 
 def least(a: Any, b: Any) -> Any:
-    """The less of two numbers, or the NaN."""
+    """Return the lesser of two numbers, or the NaN."""
     return a if (a < b) | (a != a) else b
 
 
@@ -261,7 +262,7 @@ def _logical_xor(a: Any, b: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
-    # What C's division leaves, moved to the divisor's side of zero.
+    # The remainder of C's division, moved to the divisor's side of zero.
     rest = fmod(a, b)
     if rest == 0:
         return copysign(rest, b)
@@ -283,7 +284,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 def _whole_divide(a: Any, b: Any) -> Any:
-    # The least integer has no opposite: it wraps, where dividing would trap.
+    # The least integer has no opposite: it wraps, where a division would trap.
     return -a if b == -1 else a // b
 
 
@@ -295,7 +296,7 @@ def _whole_fmod(a: Any, b: Any) -> Any:
 def _whole_power(a: Any, b: Any) -> Any:
     result, base, rest = like(a, 1), a, b
     if rest < 0:
-        # The whole part of a negative power: of 1 and -1 their powers, else 0.
+        # The whole part of a negative power: for 1 and -1 their powers, else 0.
         if base != 1 and base != -1:
             return like(a, 0)
         rest = rest & 1
@@ -308,7 +309,7 @@ def _whole_power(a: Any, b: Any) -> Any:
 
 
 def _logaddexp(a: Any, b: Any) -> Any:
-    # Equal infinities have no difference; of other numbers one exponential is 1.
+    # Equal infinities have no difference; for other numbers one exponential is 1.
     if a == b:
         return a + log(like(a, 2))
     apart = a - b
@@ -321,13 +322,13 @@ def _complex_logaddexp(a: Any, b: Any) -> Any:
         return complex(parts, parts)
     less, most = (a, b) if a.real < b.real else (b, a)
     if (less.real == most.real) & (most.real - most.real != 0):
-        # Both vanish, or both are infinite, each in a direction of its own.
+        # Both vanish, or both are infinite, in different directions.
         return most if most.real < 0 else log(exp(a) + exp(b))
     return most + log(like(a, 1) + exp(less - most))
 
 
 def _logaddexp2(a: Any, b: Any) -> Any:
-    # As `logaddexp`; that of two equal numbers is 1 more.
+    # As `logaddexp`; for two equal numbers, the result is 1 more.
     if a == b:
         return a + like(a, 1)
     apart = a - b
@@ -336,16 +337,16 @@ def _logaddexp2(a: Any, b: Any) -> Any:
 
 
 def _complex_logaddexp2(a: Any, b: Any) -> Any:
-    # Part by part: infinity by a complex number is NaN.
+    # Part by part: the product of infinity and a complex number is NaN.
     to, back = like(a, LN_2).real, like(a, LOG2_E).real
-    found = _complex_logaddexp(
+    total = _complex_logaddexp(
         complex(a.real * to, a.imag * to), complex(b.real * to, b.imag * to)
     )
-    return complex(found.real * back, found.imag * back)
+    return complex(total.real * back, total.imag * back)
 
 
 def _xlogy(a: Any, b: Any) -> Any:
-    # 0 even where the logarithm is infinite; a logarithm of NaN is NaN.
+    # 0 even if the logarithm is infinite; a logarithm of NaN is NaN.
     return a - a if (a == 0) & (b == b) else a * log(b)
 
 
@@ -392,7 +393,7 @@ def _gelu_tanh_backward(grad: Any, x: Any) -> Any:
     return grad * (half * (one + t) + half * x * (one - t * t) * inner)
 
 
-# What is divided by is no 0 among integers: whoever runs these looks first.
+# The divisor must not be 0 among integers: callers check it first.
 DIVIDING = ("remainder", "floor_divide", "fmod")
 
 BINARY: dict[str, ScalarFunction] = {
@@ -405,7 +406,7 @@ BINARY: dict[str, ScalarFunction] = {
         _floor_divide, REALS, whole=_whole_divide, grain=SLOW
     ),
     "fmod": ScalarFunction("fmod", REALS, whole=_whole_fmod, grain=SLOW),
-    # A negative exponent of integers, as a number, is found before.
+    # A negative number as the exponent of integers is refused before.
     "pow": ScalarFunction(
         "power", NUMBERS, whole=_whole_power, complex="power", grain=50_000
     ),
@@ -443,20 +444,20 @@ BINARY: dict[str, ScalarFunction] = {
 }
 
 
-# Of three numbers.
+# Functions of three numbers.
 
 
 def select(mask: Any, x: Any, y: Any) -> Any:
-    """What `where` gives."""
+    """Return the result of `where`."""
     return x if mask else y
 
 
 def bounded(x: Any, low: Any, high: Any) -> Any:
-    """What `clamp` gives between two numbers that are not NaN; NaN stays."""
+    """Return the result of `clamp` between numbers that are not NaN; NaN propagates."""
     v = low if x < low else x
     return high if v > high else v
 
 
 def scaled(a: Any, b: Any, factor: Any) -> Any:
-    """What `add` gives with a factor."""
+    """Return the result of `add` with a factor."""
     return a + factor * b

@@ -1,14 +1,14 @@
-"""How kernels read tensors: flat arrays, offsets, strides; and numbers, as elements.
+"""Access of kernels to tensors, as flat arrays, offsets and strides, and to numbers.
 
-Elements whose value does not matter are moved as words of their size, so that few
-compiled kernels serve every dtype; the commonest dtypes are words of their own, which
+If the value of elements does not matter, they are moved as words of their size, so that
+few compiled kernels serve every dtype; the commonest dtypes are words themselves, which
 saves a view.  Nothing here copies, except `dense`, `integers` and `in_rows`; strides
-and offsets count elements of the tensor's own dtype; None stands for the strides of
-row-major order, so that they need not be computed for a look-up.
+and offsets count elements of the tensor's own dtype; None denotes the strides of
+row-major order, so that a look-up need not compute them.
 
-A number that the dtype cannot hold becomes, without warnings, what arithmetic would
-make of it: integers wrap, floating-point numbers become infinite, a fraction is cut
-off, and the imaginary part is dropped where the dtype has none (`element`).
+A number that the dtype cannot hold is converted as arithmetic would do, without
+warnings: integers wrap, floating-point numbers become infinite, a fraction is
+truncated, and the imaginary part is dropped for real dtypes (`element`).
 """
 
 from collections.abc import Callable
@@ -28,22 +28,22 @@ Ints = tuple[int, ...]
 
 
 class Geometry(NamedTuple):
-    """What a kernel is made ready for: a tensor without its elements."""
+    """The geometry of a tensor without its elements, for which a kernel is prepared."""
 
     shape: Ints
     dtype: DType
-    # None: row by row.
+    # None: row-major.
     strides: Ints | None
 
 
-# What a kernel can be made ready for, and what is made: called with flat arrays.
+# The argument of a kernel's preparation, and its result: called with flat arrays.
 Operand = Tensor | Geometry
 Run = Callable[..., Any]
 
 # (flat array, offset of the first element, strides or None)
 Strided = tuple[Any, int, Ints | None]
 
-# What moves by its own name; anything else by the words of its size.
+# Dtypes that move under their own names; others move as words of their size.
 _OWN = frozenset(("uint8", "float32", "float64", "int64", "complex128"))
 # Bytes of an element -> the words that move it.
 BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
@@ -54,7 +54,7 @@ WORDS = {
     for dtype in (DType.named(name) for name in SUPPORTED)
 }
 
-# dtype -> what its array is viewed as.
+# dtype -> the dtype to view its array as.
 FORMS = {
     dtype: None if dtype.name == name else np.dtype(name)
     for dtype, name in WORDS.items()
@@ -63,7 +63,7 @@ _INT64 = DType.named("int64")
 
 
 def strided(tensor: Tensor) -> Strided:
-    """Where a tensor lies."""
+    """Return the array, the offset and the strides of a tensor."""
     place = tensor._place
     if place is None:
         flat = tensor._flat
@@ -75,7 +75,7 @@ def strided(tensor: Tensor) -> Strided:
 
 
 def words(tensor: Tensor) -> Strided:
-    """Where a tensor lies, its elements as words."""
+    """Return the location of a tensor, its elements as words."""
     array: Any
     array, offset, strides = strided(tensor)
     form = FORMS[tensor.dtype]
@@ -83,7 +83,7 @@ def words(tensor: Tensor) -> Strided:
 
 
 def dense_words(tensor: Tensor) -> Any:
-    """The elements in row-major order as words; copied if they do not lie so."""
+    """Return the elements in row-major order as words; copied if in another order."""
     flat = tensor._flat
     if flat is None:
         flat = dense(tensor)
@@ -92,25 +92,25 @@ def dense_words(tensor: Tensor) -> Any:
 
 
 def dense(tensor: Tensor) -> Any:
-    """The elements in row-major order, flat; copied if they do not lie so."""
+    """Return the elements in row-major order, flat; copied if in another order."""
     flat = flat_of(tensor)
     return np.ascontiguousarray(array_of(tensor)).reshape(-1) if flat is None else flat
 
 
 def integers(tensor: Tensor) -> Strided:
-    """Where an index tensor lies; copied to int64 from another integer dtype."""
+    """Return the location of an index tensor; copied to int64 from another dtype."""
     if tensor.dtype is _INT64:
         return strided(tensor)
     return dense(tensor).astype(np.int64), 0, None
 
 
 def strides_of(shape: Ints, strides: Ints | None) -> Ints:
-    """Strides as numbers, also where None stands for them."""
+    """Return strides as numbers; those of row-major order for None."""
     return contiguous_strides(shape) if strides is None else strides
 
 
 def coalesced(shape: Ints, *strides: Ints) -> tuple[Ints, tuple[Ints, ...]]:
-    """The shape and strides with neighbouring dimensions merged.
+    """Return the shape and strides with adjacent dimensions merged.
 
     There is always at least one dimension.
     """
@@ -119,7 +119,7 @@ def coalesced(shape: Ints, *strides: Ints) -> tuple[Ints, tuple[Ints, ...]]:
     for dim, size in enumerate(shape):
         if size == 1:
             continue
-        here = [given[dim] for given in strides]
+        here = [each[dim] for each in strides]
         if sizes and all(
             own[-1] == step * size for own, step in zip(steps, here, strict=True)
         ):
@@ -136,22 +136,25 @@ def coalesced(shape: Ints, *strides: Ints) -> tuple[Ints, tuple[Ints, ...]]:
 
 
 def nothing(*arrays: Any) -> None:
-    """What is run where there are no elements."""
+    """Do nothing; runs instead of a kernel if there are no elements."""
 
 
 def viewer(tensor: Geometry) -> Callable[[Any], Any]:
-    """From the array of a tensor's elements to the N-d array of the tensor."""
+    """Return a function from the array of a tensor's elements to its N-d array."""
     shape, dtype, strides = tensor
     if strides is None:
         return lambda array: array.reshape(shape)
     size, form = itemsize(dtype), numpy_dtype(dtype)
     steps = tuple(stride * size for stride in strides)
-    # Bytes, because ml_dtypes' arrays are no buffers for others.
+    # As bytes, because ml_dtypes' arrays do not export a buffer.
     return lambda array: np.ndarray(shape, form, array.view(np.uint8), 0, steps)
 
 
 def in_rows(ready: Callable[..., Any], outputs: int = 1) -> Callable[..., Any]:
-    """`ready` of a kernel that reads rows only: what lies otherwise is copied first."""
+    """Wrap the `ready` of a kernel that reads rows only.
+
+    Tensors in another layout are copied to rows first.
+    """
 
     def ready_in_rows(*parts: Any) -> Any:
         run = ready(*parts)
@@ -175,9 +178,9 @@ def in_rows(ready: Callable[..., Any], outputs: int = 1) -> Callable[..., Any]:
 def out_of_range(
     operator: str, index: int, size: int, dim: int, wraps: bool = False
 ) -> IndexOutOfRange:
-    """The error of an index that dimension `dim` of that size lacks.
+    """Return the error for an index that dimension `dim` of size `size` lacks.
 
-    `wraps`: negative values count from the end.
+    With `wraps`, negative values count from the end.
     """
     return IndexOutOfRange(
         operator=operator, index=index, size=size, dim=dim, wraps=wraps
@@ -189,7 +192,7 @@ Number = bool | int | float | complex
 
 @cache
 def _facts(name: str) -> tuple[Any, str, Any, Any]:
-    """The scalar type, its kind, and what it can hold without a second look."""
+    """Return the scalar type, its kind, and the bounds of its unchecked range."""
     dtype = DType.named(name)
     facts = info(dtype)
     kind = facts.kind
@@ -198,7 +201,7 @@ def _facts(name: str) -> tuple[Any, str, Any, Any]:
 
 
 def element(name: str, number: Any) -> Any:
-    """The number as a NumPy scalar of the dtype of that name."""
+    """Return the number as a NumPy scalar of the dtype of that name."""
     make, kind, low, high = _facts(name)
     if type(number) is complex:
         if kind in "cb":
@@ -207,7 +210,7 @@ def element(name: str, number: Any) -> Any:
         number = number.real
     if kind in "ui":
         whole = int(number)
-        # A mask of the width takes an integer to the one that is left of it.
+        # Masking to the width gives the integer that wraps to.
         return make(whole) if low <= whole <= high else _wrapped(make, whole)
     if low <= number <= high:
         return make(number)
@@ -222,7 +225,7 @@ def _wrapped(make: Any, whole: int) -> Any:
 
 
 def _infinite(number: Any) -> float:
-    """An integer beyond every float; other numbers are themselves."""
+    """Return an infinity for an integer beyond every float, else the number."""
     if isinstance(number, int):
         return float("inf") if number > 0 else float("-inf")
     return float(number)

@@ -1,12 +1,12 @@
-"""The passes and the loops of reductions: in which order elements are combined.
+"""The passes and the loops of reductions: the order in which elements are combined.
 
-Passes: axes are looked at by their strides, not by their numbers.  Axes of size one
-vanish, reduced axes may change places (the operations commute), kept axes keep the
-order of the output, and neighbours that lie densely in memory become one.  What is left
-alternates between kept and reduced groups; each pass takes the last reduced group away,
-so `sum` of NCHW over N, H, W is two passes and no copy.  A pass sees elements at `o *
+Passes: axes are ordered by their strides, not by their numbers.  Axes of size one are
+removed, reduced axes may be reordered (the operations commute), kept axes keep the
+order of the output, and neighbours that are dense in memory are merged.  The result
+alternates between kept and reduced groups; each pass removes the last reduced group, so
+`sum` of NCHW over N, H, W is two passes and no copy.  A pass reads elements at `o *
 outer_stride + r * reduced_stride + i`, and writes its results densely in the order
-(outer, inner).  Where the strides allow no such passes, `passes` returns None and the
+(outer, inner).  If the strides do not permit such passes, `passes` returns None and the
 caller copies to (kept axes, reduced axes), which always is one pass.
 
 Loops: a row is cut into leaves of `LEAF` elements; a leaf is combined in vector lanes
@@ -15,12 +15,12 @@ combined in blocks of `BLOCK` rows, four rows at a time, blocks again being rows
 next pass.  Both orders are functions of the shape alone, so results do not depend on
 the number of threads, and the error of a sum grows with the logarithm of its length.
 `rows` bodies fill `out[k]` with leaf `task + k`; `columns` bodies do the tasks from
-`task` to `end`; both finish by a division that is left out where it is by one.
+`task` to `end`; both end with a division, which is omitted for a divisor of one.
 
-Greatest and least floats are found among their bits: as signed integers, positive ones
-rise and negative ones fall, and a NaN lies beyond infinity on either side, so three
-integer extremes, which vectorise, hold the answer and tell of NaN.  (A maximum that
-minds NaN is not vectorised, and LLVM's own costs 3 times as much.)
+The greatest and least floats are computed on their bits: as signed integers, positive
+floats rise and negative ones fall, and a NaN is beyond infinity on either side, so
+three integer extremes, which vectorise, determine the result and detect NaN.  (A
+maximum that propagates NaN is not vectorised, and LLVM's own costs 3 times as much.)
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class ReductionPass(NamedTuple):
 
 
 class AxisGroup(NamedTuple):
-    """Neighbouring axes that are one: their elements, their step, their fate."""
+    """Adjacent axes merged into one: their size and stride, and if they are reduced."""
 
     size: int
     stride: int
@@ -63,10 +63,10 @@ def _groups(
         for d, (n, s) in enumerate(zip(shape, strides, strict=True))
         if n != 1
     ]
-    kept = [axis for axis in axes if not axis.reduced]
+    remaining = [axis for axis in axes if not axis.reduced]
     gone = sorted((a for a in axes if a.reduced), key=lambda a: a.stride)
     order: list[AxisGroup] = []
-    for axis in kept:
+    for axis in remaining:
         while gone and gone[-1].stride > axis.stride:
             order.append(gone.pop())
         order.append(axis)
@@ -92,7 +92,7 @@ def _dense(groups: Sequence[AxisGroup]) -> bool:
 
 
 def _next(groups: list[AxisGroup], last: int) -> ReductionPass | None:
-    """The pass that takes the reduced group at `last` away, if the strides allow it."""
+    """Return the pass that removes the reduced group at `last`, or None."""
     before, group, after = groups[:last], groups[last], groups[last + 1 :]
     innermost = after[-1] if after else group
     if not _dense(before) or len(after) > 1 or innermost.stride != 1:
@@ -107,21 +107,21 @@ def _next(groups: list[AxisGroup], last: int) -> ReductionPass | None:
 
 
 def _contiguous(groups: Sequence[AxisGroup]) -> list[AxisGroup]:
-    made: list[AxisGroup] = []
+    packed: list[AxisGroup] = []
     stride = 1
     for group in reversed(groups):
-        made.append(AxisGroup(group.size, stride, group.reduced))
+        packed.append(AxisGroup(group.size, stride, group.reduced))
         stride *= group.size
-    return _merged(made[::-1])
+    return _merged(packed[::-1])
 
 
 @lru_cache(1024)
 def passes(
     shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...]
 ) -> tuple[ReductionPass, ...] | None:
-    """The passes that reduce `dims`, in order; None where a copy must come first.
+    """Return the passes that reduce `dims`, in order; None if a copy must come first.
 
-    No axis may be empty.  There is at least one pass, of one element where nothing is
+    No axis may be empty.  There is at least one pass, of one element if nothing is
     reduced.
     """
     groups = _groups(shape, strides, frozenset(dims))
@@ -143,11 +143,11 @@ def passes(
 def moved_last(
     a: Array, shape: Sequence[int], strides: Sequence[int], dims: Sequence[int]
 ) -> Array:
-    """A flat copy of the elements in the order (kept axes, reduced axes)."""
-    kept = [dim for dim in range(len(shape)) if dim not in dims]
+    """Return a flat copy of the elements in the order (kept axes, reduced axes)."""
+    remaining = [dim for dim in range(len(shape)) if dim not in dims]
     steps = [stride * a.itemsize for stride in strides]
     placed: Array = np.ndarray(tuple(shape), a.dtype, a, 0, steps)
-    return np.ascontiguousarray(placed.transpose(*kept, *dims)).reshape(-1)
+    return np.ascontiguousarray(placed.transpose(*remaining, *dims)).reshape(-1)
 
 
 Body = Callable[..., None]
@@ -158,11 +158,11 @@ Step = Callable[[Any, Any], Any]
 # in one lane, the error of torch's sums (7.7e-8 in float32).
 LEAF = 1024
 
-# The same where the order does not matter: folding the lanes of 1024 elements takes
-# half as long as combining them.
+# The same if the order does not matter: folding the lanes of 1024 elements takes half
+# as long as combining them.
 EXACT_LEAF = 1 << 14
 
-# Rows combined one after the other, by fours, before the pairwise part.
+# Rows combined one after the other, four at a time, before the pairwise part.
 BLOCK = 128
 
 # Columns that are combined together: 4096 float32 are 16 KiB, half of a small L1 cache.
@@ -176,7 +176,7 @@ COLUMNS = "void(T[::1], U[::1], int64, int64, int64, int64, int64, int64, float6
 
 
 def leaf_of(a: Any, task: int, leaves: int, length: int, stride: int, leaf: int) -> Any:
-    """The elements of one leaf of a row."""
+    """Return the elements of one leaf of a row."""
     row = task // leaves
     first = (task - row * leaves) * leaf
     at = row * stride + first
@@ -184,7 +184,7 @@ def leaf_of(a: Any, task: int, leaves: int, length: int, stride: int, leaf: int)
 
 
 def block_of(t: int, length: int, inner: int) -> tuple[int, int, int, int]:
-    """Which block a task is, which outer index, first row and first column it has."""
+    """Return the block, the outer index, the first row and column of a task."""
     blocks = (length + BLOCK - 1) // BLOCK
     tiles = (inner + TILE - 1) // TILE
     part = t // tiles
@@ -193,9 +193,9 @@ def block_of(t: int, length: int, inner: int) -> tuple[int, int, int, int]:
 
 
 def _reassociated(product: bool) -> Body:
-    """Sums, or products, of leaves of floats, divided.
+    """Return the body for sums, or products, of leaves of floats, divided.
 
-    Step and loop stand in one body: what it calls keeps its order of sums.
+    Step and loop are in one body: a called function keeps its order of sums.
     """
 
     def body(
@@ -229,7 +229,7 @@ sum_rows, product_rows = _reassociated(False), _reassociated(True)
 
 
 def rows(step: Step) -> Body:
-    """Leaves combined by `step(total, element)` of integers or truth values."""
+    """Return the body that combines leaves of integers or bools by `step`."""
 
     def body(
         a: Any,
@@ -253,12 +253,12 @@ def rows(step: Step) -> Body:
 
 
 def extreme_rows(greatest: bool, signed: Load, unsigned: Load) -> Body:
-    """The greatest, or least, floats of leaves; NaN where there is one.
+    """Return the body for the greatest, or least, floats of leaves, or a NaN in them.
 
-    `signed` and `unsigned` make integers of the elements' width of their bits.  Of the
-    signed ones, `top` is the greatest number, or a NaN, if one is positive; `bottom` is
-    the number nearest to zero if all have one sign; of the unsigned ones, `far` is the
-    least number, or a NaN, if one is negative.
+    `signed` and `unsigned` convert their bits to integers of the elements' width.
+    Among the signed ones, `top` is the greatest number, or a NaN, if one is positive;
+    `bottom` is the number nearest to zero if all have one sign; among the unsigned
+    ones, `far` is the least number, or a NaN, if one is negative.
     """
 
     def body(
@@ -297,9 +297,9 @@ def extreme_rows(greatest: bool, signed: Load, unsigned: Load) -> Body:
 
 
 def columns(load: Load, step: Step, finish: Step) -> Body:
-    """Blocks of rows combined column by column, then `finish(total, divisor)`.
+    """Return the body that combines blocks of rows by column, then calls `finish`.
 
-    `load` makes an element what `step` combines.
+    `load` converts an element to the type that `step` combines.
     """
 
     def body(
@@ -352,80 +352,80 @@ def columns(load: Load, step: Step, finish: Step) -> Body:
 
 
 def same(element: Any) -> Any:
-    """The element itself."""
+    """Return the element itself."""
     return element
 
 
 def integer(element: Any) -> Any:
-    """The element as an int64."""
+    """Return the element as an int64."""
     return np.int64(element)
 
 
 def double(element: Any) -> Any:
-    """The element as a float64."""
+    """Return the element as a float64."""
     return np.float64(element)
 
 
 def signed32(integer: Any) -> Any:
-    """The bits of an integer as an int32."""
+    """Return the bits of an integer as an int32."""
     return np.int32(integer)
 
 
 def unsigned32(integer: Any) -> Any:
-    """The bits of an integer as a uint32."""
+    """Return the bits of an integer as a uint32."""
     return np.uint32(integer)
 
 
 def signed64(integer: Any) -> Any:
-    """The bits of an integer as an int64."""
+    """Return the bits of an integer as an int64."""
     return np.int64(integer)
 
 
 def unsigned64(integer: Any) -> Any:
-    """The bits of an integer as a uint64."""
+    """Return the bits of an integer as a uint64."""
     return np.uint64(integer)
 
 
 def truth(element: Any) -> Any:
-    """Whether the element is not zero; NaN is true."""
+    """Return True if the element is not zero; NaN is true."""
     return element != 0
 
 
 def add(a: Any, b: Any) -> Any:
-    """The sum."""
+    """Return the sum."""
     return a + b
 
 
 def multiply(a: Any, b: Any) -> Any:
-    """The product."""
+    """Return the product."""
     return a * b
 
 
 def greater(a: Any, b: Any) -> Any:
-    """The greater, or the NaN."""
+    """Return the greater, or the NaN."""
     return b if (b > a) | (b != b) else a
 
 
 def less(a: Any, b: Any) -> Any:
-    """The less, or the NaN."""
+    """Return the lesser, or the NaN."""
     return b if (b < a) | (b != b) else a
 
 
 def either(a: Any, b: Any) -> Any:
-    """Whether one of them is true."""
+    """Return True if either is true."""
     return a | (b != 0)
 
 
 def both(a: Any, b: Any) -> Any:
-    """Whether both are true."""
+    """Return True if both are true."""
     return a & (b != 0)
 
 
 def divide(total: Any, divisor: Any) -> Any:
-    """The quotient."""
+    """Return the quotient."""
     return total / divisor
 
 
 def keep(total: Any, divisor: Any) -> Any:
-    """The total itself."""
+    """Return the total itself."""
     return total

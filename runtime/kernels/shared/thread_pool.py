@@ -1,16 +1,16 @@
 """A pool of Python threads for kernels that have released the interpreter lock.
 
 Numba's own thread layers are not used: `workqueue` aborts the process when two Python
-threads run parallel kernels, and `omp` kills a forked child.  Compiled kernels hold no
-interpreter lock, so plain threads run them side by side, from any number of callers,
-and after a fork.
+threads run parallel kernels, and `omp` kills a forked child.  Compiled kernels do not
+hold the interpreter lock, so plain threads run them in parallel, from any number of
+callers, and after a fork.
 
 Rules:
-- a job is a number of chunks that are claimed one by one, by the caller too: no caller
-  ever waits for a worker that has not begun, so callers cannot block each other;
+- a job is a number of chunks that threads claim one by one, including the caller: no
+  caller waits for a worker that has not started, so callers cannot block each other;
 - work inside of a chunk is serial: a nested call does not spawn;
-- the first exception of a chunk stops further claims and is raised by the caller;
-- after a fork the child starts with an empty pool and fresh locks.
+- the first exception of a chunk stops further claims, and the caller raises it;
+- after a fork, the child starts with an empty pool and fresh locks.
 """
 
 import os
@@ -24,27 +24,27 @@ from everyorder.runtime.errors.tensor import WrongOption
 
 Run = Callable[[int, int], object]
 
-# Chunks for each thread: two let a thread that was delayed leave work to the others;
-# more only adds hand-overs of about 2 us each.
+# Chunks per thread: two let a delayed thread leave work to the others; more only adds
+# hand-overs of about 2 us each.
 CHUNKS_PER_THREAD = 2
 
-# Long chunks begin at multiples of this many items: a cache line (64 bytes) is never
-# written by two threads, whatever the item size.
+# Long chunks start at multiples of this many items: two threads never write to the same
+# cache line (64 bytes), whatever the item size.
 ALIGNMENT = 64
 
-# More than any machine that this was made for has; each thread takes memory of its own,
-# and a number far beyond would be a mistake.
+# More than the processors of any supported machine; each thread allocates memory, and a
+# much larger number would be a mistake.
 MOST_THREADS = 1024
 
 
 class _Inside(threading.local):
-    """Whether this thread works on a chunk at present."""
+    """True while this thread works on a chunk."""
 
     active = False
 
 
 class _Job:
-    """One call of `parallel_for`: chunks to claim, and who has finished."""
+    """One call of `parallel_for`: the chunks to claim, and those that run."""
 
     def __init__(self, count: int, step: int, run: Run) -> None:
         self.count = count
@@ -56,7 +56,7 @@ class _Job:
         self.condition = threading.Condition()
 
     def claim(self) -> int | None:
-        """The first item of a chunk that is now the caller's, or None."""
+        """Return the first item of a chunk that the caller has claimed, or None."""
         with self.condition:
             if self.claimed >= self.count or self.error is not None:
                 return None
@@ -66,14 +66,14 @@ class _Job:
             return begin
 
     def work(self) -> None:
-        """Run chunks until none is left; an exception is kept, not raised."""
+        """Run chunks until none is left; store an exception instead of raising it."""
         inside.active = True
         try:
             while (begin := self.claim()) is not None:
                 error: BaseException | None = None
                 try:
                     self.run(begin, min(begin + self.step, self.count))
-                except BaseException as caught:  # handed to the caller by `finish`
+                except BaseException as caught:  # raised in the caller by `finish`
                     error = caught
                 with self.condition:
                     self.running -= 1
@@ -84,7 +84,7 @@ class _Job:
             inside.active = False
 
     def finish(self) -> None:
-        """Wait for the chunks of others; raise what a chunk raised."""
+        """Wait for the chunks of other threads; raise the exception of a chunk."""
         with self.condition:
             while self.running:
                 self.condition.wait()
@@ -96,20 +96,20 @@ class _Job:
 
 
 class _Pool:
-    """Worker threads, started when first needed; one for the whole process."""
+    """Worker threads, started on demand; one pool for the whole process."""
 
     def __init__(self) -> None:
         self.reset()
         self.threads = len(os.sched_getaffinity(0)) if _AFFINITY else _processors()
 
     def reset(self) -> None:
-        """Forget all workers: what a child process does after a fork."""
+        """Drop all workers, in a child process after a fork."""
         self.lock = threading.Lock()
         self.jobs: SimpleQueue[tuple[Context, _Job]] = SimpleQueue()
         self.workers = 0
 
     def offer(self, job: _Job, helpers: int) -> None:
-        """Ask that many workers to help with the job."""
+        """Request help with the job from that many workers."""
         if self.workers < helpers:
             self._grow(helpers)
         for _ in range(helpers):
@@ -132,10 +132,10 @@ def _serve() -> None:
     while True:
         context, job = jobs.get()
         context.run(job.work)
-        del context, job  # a waiting worker keeps no array alive
+        del context, job  # an idle worker must not keep an array alive
 
 
-# Only some systems can tell which processors this process may use.
+# Only some systems report the processors that this process may use.
 _AFFINITY = hasattr(os, "sched_getaffinity")
 inside = _Inside()
 pool = _Pool()
@@ -146,9 +146,9 @@ if hasattr(os, "register_at_fork"):
 def parallel_for(count: int, grain: int, run: Run) -> None:
     """Call `run(lo, hi)` over chunks that together are `range(count)`.
 
-    Nothing smaller than `grain` items is given to a thread of its own; below two
-    grains, with one thread, or inside of a chunk there is one call, `run(0, count)`.
-    Whatever a chunk raises is raised here, after the chunks that had begun have ended.
+    A thread receives at least `grain` items.  Below two grains, with one thread, or
+    inside of a chunk, there is one call, `run(0, count)`.  The exception of a chunk is
+    raised here, after the started chunks have ended.
     """
     if count < 2 * grain or inside.active or pool.threads == 1:
         if count > 0:
@@ -165,26 +165,27 @@ def parallel_for(count: int, grain: int, run: Run) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads a kernel may use, the caller's included."""
+    """Return the number of threads that a kernel may use, including the caller."""
     return pool.threads
 
 
 def set_num_threads(threads: int) -> None:
-    """Let kernels use that many threads, the caller's included.
+    """Set the number of threads that kernels may use, including the caller.
 
-    Raises `WrongOption` for anything but an integer from 1 to `MOST_THREADS`.
+    Raises:
+        WrongOption: `threads` is not an integer from 1 to `MOST_THREADS`.
     """
-    found = f"a {type(threads).__name__}"
+    value = f"a {type(threads).__name__}"
     count = 0
-    # True is an integer for Python, but no number of threads.
+    # True is an integer in Python, but not a number of threads.
     if not isinstance(threads, bool) and hasattr(threads, "__index__"):
         count = index(threads)
-        found = str(count) if abs(count) < 2**63 else "a longer number"
+        value = str(count) if abs(count) < 2**63 else "a longer number"
     if not 1 <= count <= MOST_THREADS:
         raise WrongOption(
             operator="set_num_threads",
             argument="threads",
-            found=found,
+            found=value,
             fits=f"an integer from 1 to {MOST_THREADS}",
         )
     pool.threads = count

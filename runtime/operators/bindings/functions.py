@@ -1,20 +1,20 @@
-"""Functions: what `runtime` offers to make tensors and to compute with them.
+"""Functions of `runtime` that create tensors and compute with them.
 
-They are the public operators (`runtime.operators.bindings.python_bindings`), and before
-these what is more than the call of one operator: what is a method as well
-(`runtime.operators.bindings.python_api`), and what is here.  `FUNCTIONS` lists all
-names, for whoever offers them elsewhere.
+Most of them are the public operators (`runtime.operators.bindings.python_bindings`).
+Functions that are more than the call of one operator replace these: those that are
+methods as well (`runtime.operators.bindings.python_api`), and those of this module.
+`FUNCTIONS` lists all names, for modules that re-export them.
 
-Rules: `zeros(2, 3)` and `zeros((2, 3))` are the same; a dtype may be given by name;
-`requires_grad=True` makes a leaf that gradients are collected in; every function ends
-in the call of an operator of namespace `core`, but for those that only ask.
+Rules: `zeros(2, 3)` and `zeros((2, 3))` are the same; a dtype may be a name;
+`requires_grad=True` makes a leaf that accumulates gradients; every function ends in the
+call of an operator of namespace `core`, except those that only read metadata.
 """
 
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from everyorder.runtime.operators.bindings import methods as _methods  # noqa: F401  # installs itself
+from everyorder.runtime.operators.bindings import methods as _methods  # noqa: F401  # installs the methods
 from everyorder.runtime.operators.bindings import python_api
 from everyorder.runtime.operators.bindings.python_bindings import (
     function,
@@ -34,41 +34,43 @@ from everyorder.runtime.tensors.tensor import Tensor
 Function = Callable[..., Any]
 
 
-def _made(run: Any, *args: Any, requires_grad: bool = False, **options: Any) -> Tensor:
-    """A new tensor by an operator, a leaf with gradient if that is wanted.
+def _create(
+    run: Any, *args: Any, requires_grad: bool = False, **options: Any
+) -> Tensor:
+    """Return a new tensor from an operator, a leaf with gradient if `requires_grad`.
 
     Options that are None are left to the operator.
     """
-    given = {
+    arguments = {
         name: value
         for name, value in options.items()
         if value is not None or not _has(run, name)
     }
-    tensor: Tensor = run(*args, **parse_options(given))
+    tensor: Tensor = run(*args, **parse_options(arguments))
     return tensor.requires_grad_() if requires_grad else tensor
 
 
 def _has(run: Any, name: str) -> bool:
-    """Whether the operator has an argument of that name."""
+    """Return True if the operator has an argument of that name."""
     return name in [argument.name for argument in run.schema.arguments]
 
 
 def _sized(name: str, says: str) -> Function:
-    """A factory that takes sizes one by one, or as one."""
+    """Return a factory that takes sizes as separate arguments, or as one."""
     run = handle_of(name)
 
     def make(*size: Any, **options: Any) -> Tensor:
-        return _made(run, sizes(size), **options)
+        return _create(run, sizes(size), **options)
 
     return _described(make, name, says)
 
 
 def _like(name: str, says: str) -> Function:
-    """A factory that takes the shape, dtype and device of a tensor."""
+    """Return a factory that takes the shape, dtype and device of a tensor."""
     run = handle_of(name)
 
     def make(self: Tensor, **options: Any) -> Tensor:
-        return _made(run, self, **options)
+        return _create(run, self, **options)
 
     return checked(_described(make, name, says))
 
@@ -81,70 +83,74 @@ def _described(make: Function, name: str, says: str) -> Function:
 
 @checked
 def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
-    """One number everywhere, whose kind gives the dtype if none is asked for."""
-    return _made(core.full, sizes((size,)), fill_value, **options)
+    """Return a tensor filled with one number, whose kind is the default dtype."""
+    return _create(core.full, sizes((size,)), fill_value, **options)
 
 
 @checked
 def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
-    """`arange(end)`, or the numbers from `start` to before `end` by `step`."""
+    """Return `arange(end)`, or the numbers from `start` to before `end` by `step`."""
     if end is None:
         if step == 1:
-            return _made(core.arange, start, **options)
+            return _create(core.arange, start, **options)
         start, end = 0, start
-    return _made(core.arange_start, start, end, step, **options)
+    return _create(core.arange_start, start, end, step, **options)
 
 
 @checked
 def randint(low: int, high: Any, size: Any = None, **options: Any) -> Tensor:
-    """Integers from `low` to before `high`; `randint(high, size)` begins at 0."""
+    """Return integers from `low` to before `high`; `randint(high, size)`: from 0."""
     if size is None:
         low, high, size = 0, low, high
-    return _made(core.randint, low, high, sizes((size,)), **options)
+    return _create(core.randint, low, high, sizes((size,)), **options)
 
 
 @checked
 def randperm(n: int, **options: Any) -> Tensor:
-    """The numbers below `n` in random order; options as for `rand`."""
-    return _made(core.randperm, n, **options)
+    """Return the numbers below `n` in random order; options as for `rand`."""
+    return _create(core.randperm, n, **options)
 
 
 @checked
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
-    """A matrix with ones on its diagonal; options as for `zeros`."""
-    return _made(core.eye, n, m, **options)
+    """Return a matrix with ones on its diagonal; options as for `zeros`."""
+    return _create(core.eye, n, m, **options)
 
 
 @checked
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
-    """`steps` numbers at equal distances from `start` to `end`, both included."""
-    return _made(core.linspace, start, end, steps, **options)
+    """Return `steps` equally spaced numbers from `start` to `end`, both included."""
+    return _create(core.linspace, start, end, steps, **options)
 
 
 @checked
 def full_like(self: Tensor, fill_value: Any, **options: Any) -> Tensor:
-    """One number everywhere in the shape of `self`."""
-    return _made(core.full_like, self, fill_value, **options)
+    """Return a tensor filled with one number in the shape of `self`."""
+    return _create(core.full_like, self, fill_value, **options)
 
 
-# How tensors are made: by sizes, and like others.
+# Factories of tensors: by sizes, and like others.
 CREATING: dict[str, Function] = {
     each.__name__: each
     for each in (
-        _sized("zeros", "Zeros; options: dtype, device, pin_memory, requires_grad."),
-        _sized("ones", "Ones; options as for `zeros`."),
-        _sized("empty", "Elements of any value; options as for `zeros`."),
         _sized(
-            "rand", "Uniform numbers from 0 to 1; options as of `zeros`, generator."
+            "zeros", "Return zeros; options: dtype, device, pin_memory, requires_grad."
         ),
-        _sized("randn", "Normal numbers, mean 0, deviation 1; options as for `rand`."),
-        _like(
-            "zeros_like", "Zeros like `self`; options: dtype, device, requires_grad."
+        _sized("ones", "Return ones; options as for `zeros`."),
+        _sized("empty", "Return uninitialized elements; options as for `zeros`."),
+        _sized(
+            "rand",
+            "Return uniform numbers in [0, 1); options as of `zeros`, generator.",
         ),
-        _like("ones_like", "Ones in the shape of `self`."),
-        _like("empty_like", "Elements of any value in the shape of `self`."),
-        _like("rand_like", "Uniform numbers in the shape of `self`."),
-        _like("randn_like", "Normal numbers in the shape of `self`."),
+        _sized(
+            "randn",
+            "Return normal numbers, mean 0, deviation 1; options as for `rand`.",
+        ),
+        _like("zeros_like", "Return zeros like `self`; options as for `zeros`."),
+        _like("ones_like", "Return ones in the shape of `self`."),
+        _like("empty_like", "Return uninitialized elements in the shape of `self`."),
+        _like("rand_like", "Return uniform numbers in the shape of `self`."),
+        _like("randn_like", "Return normal numbers in the shape of `self`."),
         *(full, arange, randint, randperm, eye, linspace, full_like),
     )
 }
@@ -152,13 +158,13 @@ CREATING: dict[str, Function] = {
 
 @checked
 def is_tensor(obj: object) -> bool:
-    """Whether something is a tensor, of whichever class."""
+    """Return True if `obj` is a tensor of any class."""
     return isinstance(obj, Tensor)
 
 
 @cache
 def _allclose_binder() -> Binder:
-    """What checks a call of `allclose` as that of an operator is checked."""
+    """Return the binder that checks a call of `allclose` like that of an operator."""
     tolerances = "float rtol=1e-05, float atol=1e-08, bool equal_nan=False"
     schema = parse_schema(f"allclose(Tensor self, Tensor other, {tolerances}) -> bool")
     return binder(schema, converters_of(schema, defined_only=True))
@@ -172,18 +178,18 @@ def allclose(
     atol: float = 1e-8,
     equal_nan: bool = False,
 ) -> bool:
-    """Whether |self - other| <= atol + rtol * |other| everywhere, as torch compares.
+    """Return True if |self - other| <= atol + rtol * |other| everywhere, as in torch.
 
     Equal infinities are close, and NaNs if `equal_nan` is true.
 
     Raises:
-        CallError: no tensor, or a tolerance that is no real number.
+        CallError: an argument is not a tensor, or a tolerance not a real number.
         DTypeRefused: the two have different dtypes.
-        WrongOption: a tolerance below 0, or NaN.
+        WrongOption: a tolerance is below 0, or NaN.
         ShapesDoNotFit, DevicesDiffer, NoData: as the operators of a comparison.
     """
-    given = self, other, rtol, atol, equal_nan
-    self, other, rtol, atol, equal_nan = _allclose_binder()(given, {})
+    arguments = self, other, rtol, atol, equal_nan
+    self, other, rtol, atol, equal_nan = _allclose_binder()(arguments, {})
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise bad_option(name, str(value), "0 and more", call="allclose")
@@ -197,7 +203,7 @@ def allclose(
 
 @checked
 def einsum(equation: str, *operands: Any) -> Any:
-    """Sums of products by Einstein's convention: one letter for each dimension."""
+    """Return sums of products by Einstein's convention: one letter per dimension."""
     if len(operands) == 1 and not isinstance(operands[0], Tensor):
         operands = tuple(operands[0])
     return core.einsum(equation, list(operands))
@@ -205,7 +211,7 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 @checked
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """The coordinates of a grid: each line of them over all others, as views."""
+    """Return the coordinates of a grid: each line expanded over the others."""
     if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
         tensors = tuple(tensors[0])
     return tuple(core.meshgrid(list(tensors), indexing=indexing))
@@ -213,7 +219,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 @checked
 def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  # noqa: A002  # upstream's name
-    """Where numbers would stand in lines that are in order.
+    """Return the insertion points of numbers in sorted lines.
 
     Options: out_int32, right, side, sorter, out.
     """
@@ -224,19 +230,19 @@ def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  #
 
 @checked
 def numel(self: Tensor) -> int:
-    """How many elements there are."""
+    """Return the number of elements."""
     return self.numel()
 
 
 @checked
 def is_floating_point(self: Tensor) -> bool:
-    """Whether the elements are floating-point numbers, which complex ones are not."""
+    """Return True if the elements are real floating-point numbers."""
     return self.dtype.is_floating
 
 
 @checked
 def is_complex(self: Tensor) -> bool:
-    """Whether the elements are complex numbers."""
+    """Return True if the elements are complex numbers."""
     return self.dtype.is_complex
 
 
@@ -249,16 +255,16 @@ def dropout(
     *,
     training: bool | None = None,
 ) -> Any:
-    """Zeros at random with probability `p`, the rest scaled up.
+    """Zero elements at random with probability `p`, and scale the rest up.
 
-    `training` is `train`, by the name that layers have for it.
+    `training` is torch's name of `train` in layers.
     """
-    found = core.dropout(input, p, train if training is None else training)
-    return core.copy_(input, found) if inplace else found
+    result = core.dropout(input, p, train if training is None else training)
+    return core.copy_(input, result) if inplace else result
 
 
 def convolution(name: str, ndim: int) -> Function:
-    """`conv1d` or `conv2d`, of which the padding may be a word."""
+    """Return `conv1d` or `conv2d` with support for padding as a word."""
     run = plain(name)
 
     def convolve(
@@ -297,16 +303,16 @@ def convolution(name: str, ndim: int) -> Function:
     convolve.__name__ = convolve.__qualname__ = name
     convolve.__doc__ = f"""{public()[name].says}
 
-    `padding` may be "valid", none, or "same": as much as keeps the size, of which the
-    odd place comes last.  Raises `WrongOption` for another word, and for "same" with a
-    stride.
+    `padding` may be "valid" (no padding) or "same", which preserves the size; an odd
+    place is added at the end.  Raises `WrongOption` for another word, and for "same"
+    with a stride.
     """
     return checked(convolve)
 
 
 @checked
 def max_pool2d(*args: Any, return_indices: bool = False, **kwargs: Any) -> Any:
-    """The greatest element of every window of images, and where each was, if asked."""
+    """Return the greatest element of each window, and its index if requested."""
     if kwargs.get("stride", 0) is None:
         del kwargs["stride"]
     name = "max_pool2d_with_indices" if return_indices else "max_pool2d"
@@ -315,10 +321,10 @@ def max_pool2d(*args: Any, return_indices: bool = False, **kwargs: Any) -> Any:
 
 @checked
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int | None = None) -> Any:
-    """The rows of a table that integers name, or, as of layers, integers and table.
+    """Return the rows of a table by index; the arguments may be in either order.
 
-    In the order of layers a negative `padding_idx` counts from the end; else -1, and
-    None, are none.
+    With the indices first, as in layers, a negative `padding_idx` counts from the end;
+    with the table first, -1 and None mean no padding.
     """
     place = -1 if padding_idx is None else padding_idx
     if weight.dtype in INDICES and indices.dtype not in INDICES:
@@ -328,7 +334,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int | None = None) -
     return core.embedding(weight, indices, place)
 
 
-# What is more than the call of one operator, and a function only.
+# Functions, not methods, that are more than the call of one operator.
 HANDWRITTEN: dict[str, Function] = {
     "conv1d": convolution("conv1d", 1),
     "conv2d": convolution("conv2d", 2),
@@ -341,7 +347,7 @@ HANDWRITTEN: dict[str, Function] = {
     },
 }
 _BY_NAME = {**CREATING, **HANDWRITTEN, **python_api.HANDWRITTEN}
-# The functions that are an operator, with `out=` where it has that form.
+# The functions that are an operator, with `out=` if it has that form.
 OPERATORS = tuple(
     name for name, each in public().items() if each.function and name not in _BY_NAME
 )
@@ -350,5 +356,5 @@ globals().update({**_BY_NAME, **{name: function(name) for name in OPERATORS}})
 
 
 def __getattr__(name: str) -> Any:
-    """No name is made up; for type checkers, which do not see the table above."""
+    """Raise AttributeError; type checkers do not see the table above."""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

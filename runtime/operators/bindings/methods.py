@@ -1,22 +1,22 @@
-"""Methods: operators as people write them on tensors, `x + y`, `x.sum(0)`, `x[1:]`.
+"""Methods: operators on tensors in Python's syntax, `x + y`, `x.sum(0)`, `x[1:]`.
 
 Importing this module installs them on `Tensor`, by `runtime.tensors.tensor.install`:
-Python's operators, then a method for each public operator
-(`runtime.operators.bindings.python_bindings.public`), then what is written out in
-`_SINGLE` and in `runtime.operators.bindings.python_api`.
+Python's operators, a method for each public operator
+(`runtime.operators.bindings.python_bindings.public`), and the handwritten methods of
+`_SINGLE` and `runtime.operators.bindings.python_api`.
 
 Rules:
 - the other side of `+`, `<` and their like is a tensor, a number, or a NumPy array,
-  which becomes a tensor; for anything else Python asks that side, or says that it
-  cannot;
-- `==` keeps identity as the hash, as it compares elements; comparing with a list is
-  refused: Python would say False, which nobody means;
-- two tensors bind and convert nothing, so that `x + y` finds its bound kernel on the
-  published entry, where its call stub has put it (`runtime.dispatch.call_stub`); it
-  keeps nothing of an entry.  Where it finds none, and while somebody watches, it is a
-  call like any other;
-- methods of the same name as an operator take its arguments; sizes and dimensions may
-  be given one by one.
+  which becomes a tensor; for any other object the method returns NotImplemented, so
+  that Python tries that side or raises;
+- `==` compares elements, so the hash is by identity; a comparison with a list is
+  refused: Python would return False, which is never intended;
+- a call with two tensors binds and converts nothing: `x + y` looks up its bound kernel
+  on the published entry, where its call stub has put it (`runtime.dispatch.call_stub`);
+  it stores nothing of an entry.  If the kernel is missing, or calls are being watched,
+  it is an ordinary call;
+- a method of the same name as an operator takes its arguments; sizes and dimensions may
+  be separate arguments.
 """
 
 from collections.abc import Callable
@@ -35,9 +35,9 @@ from everyorder.runtime.errors.tensor import UnfitValue
 from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.operators.bindings import python_api, python_bindings
 from everyorder.runtime.operators.bindings.python_bindings import (
+    normalize_torch_call,
     public,
     read_operand,
-    reread,
 )
 from everyorder.runtime.operators.declare.handles import NAMESPACE, core, handle_of
 from everyorder.runtime.operators.declare.plan import bad_shapes
@@ -51,7 +51,7 @@ from everyorder.runtime.schema.values import present
 from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor, install
 
-# Python's operator -> the operator; `__r...__` exchanges the two sides.
+# Python's operator -> the operator; `__r...__` swaps the two sides.
 ARITHMETIC = {
     "add": "add",
     "sub": "sub",
@@ -85,7 +85,8 @@ CONVERSIONS = {
 
 Method = Callable[..., Any]
 
-# What is the same with its sides exchanged: a number goes to the right, where most do.
+# The operators whose sides may be swapped: a number goes to the right, as in most
+# calls.
 COMMUTATIVE = frozenset(
     {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
 )
@@ -95,15 +96,15 @@ _ABSENT = object()
 
 
 def arithmetic(symbol: str, name: str) -> Method:
-    """The method `symbol` of tensors, which calls the operator `name`."""
+    """Return the method `symbol` of tensors, which calls the operator `name`."""
     run = handle_of(name)
     return _two_sided(symbol, run, _read(run))
 
 
 def comparison(symbol: str, name: str) -> Method:
-    """The method `symbol` of tensors, which calls the comparison `name`.
+    """Return the method `symbol` of tensors, which calls the comparison `name`.
 
-    It raises `UnfitValue` for a list or tuple.
+    The method raises `UnfitValue` for a list or tuple.
     """
     run = handle_of(name)
     read = _read(run)
@@ -122,7 +123,7 @@ def comparison(symbol: str, name: str) -> Method:
 
 
 def reflected(symbol: str, name: str) -> Method:
-    """The method `symbol` of tensors that are on the right of the operator `name`."""
+    """Return the method `symbol` for tensors on the right of the operator `name`."""
     run = handle_of(name)
 
     def exchanged(self: Tensor, other: Any) -> Any:
@@ -135,22 +136,24 @@ def reflected(symbol: str, name: str) -> Method:
 
 
 def matmul(self: Tensor, other: Any) -> Any:
-    """`self @ other`."""
+    """Return `self @ other`."""
     ready = read_operand(other, self.device)
     return core.matmul(self, ready) if isinstance(ready, Tensor) else NotImplemented
 
 
 def matmul_reflected(self: Tensor, other: Any) -> Any:
-    """`other @ self`, of an array."""
+    """Return `other @ self` for an array `other`."""
     ready = read_operand(other, self.device)
     return core.matmul(ready, self) if isinstance(ready, Tensor) else NotImplemented
 
 
 def operand(value: Any, device: Device) -> Any:
-    """A tensor or a number to compute with: of NumPy's, arrays become tensors.
+    """Return a tensor or number to compute with; arrays become tensors.
 
-    Anything else gives the mark of absence.  Raises `UnfitValue` for an array
-    of a dtype that tensors lack.
+    Returns `_ABSENT` for any other object.
+
+    Raises:
+        UnfitValue: tensors do not support the dtype of the array.
     """
     if hasattr(value, "key_bits") or isinstance(value, (int, float, complex)):
         return value
@@ -159,7 +162,7 @@ def operand(value: Any, device: Device) -> Any:
 
 
 def _read(run: OperatorHandle) -> Method:
-    """A method that runs the operator on whatever operand the other side makes."""
+    """Return a method that runs the operator on `self` and the converted other side."""
 
     def method(self: Tensor, other: Any) -> Any:
         ready = operand(other, self.device)
@@ -169,7 +172,7 @@ def _read(run: OperatorHandle) -> Method:
 
 
 def _two_sided(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
-    """A method that leaves what is neither a tensor nor a number to `other_side`."""
+    """Return a method that leaves objects other than tensors to `other_side`."""
     callee = run._callee
     schema = run._schema
     key = callee.keyring.key(callee.caller(callee.current_entry()).reading)
@@ -192,7 +195,7 @@ def _two_sided(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
     _WATCH=WATCH,
 )
 def _sides(count: int) -> list[str]:
-    """The method of operators that take `count` more than the two sides."""
+    """Return the text of a method for operators with `count` more arguments."""
     more = numbered(count)
     bits = bits_of(("self", "other"))
     body = [
@@ -216,7 +219,7 @@ def _sides(count: int) -> list[str]:
 
 
 def _method(name: str) -> Method:
-    """The method that calls the operator, by the arguments that it takes."""
+    """Return the method that calls the operator, by the kinds of its arguments."""
     arguments = handle_of(name).schema.arguments[1:]
     if not arguments:
         return _without_arguments(name)
@@ -229,52 +232,52 @@ def _method(name: str) -> Method:
 
 
 def _without_arguments(name: str) -> Method:
-    """A method that is called with the tensor alone."""
+    """Return a method without arguments except the tensor."""
     run = handle_of(name)
     return python_bindings.describe(name, lambda self: run(self))
 
 
 def _general(name: str) -> Method:
-    """A method that is called with whatever the operator takes."""
+    """Return a method that takes any arguments of the operator."""
     return python_bindings.describe(name, python_bindings.plain(name))
 
 
 def _listed(name: str) -> Method:
-    """A method with a list of numbers, which may come one by one."""
+    """Return a method with a list of numbers, which may be separate arguments."""
     run = handle_of(name)
 
-    def method(self: Tensor, *given: Any, **kwargs: Any) -> Any:
-        if kwargs or not given:
-            if len(given) > 1:
-                given = (python_bindings.sizes(given),)
+    def method(self: Tensor, *values: Any, **kwargs: Any) -> Any:
+        if kwargs or not values:
+            if len(values) > 1:
+                values = (python_bindings.sizes(values),)
             try:
-                return run(self, *given, **kwargs)
+                return run(self, *values, **kwargs)
             except CallError as error:
-                return reread(run, (self, *given), kwargs, error)
-        return run(self, python_bindings.sizes(given))
+                return normalize_torch_call(run, (self, *values), kwargs, error)
+        return run(self, python_bindings.sizes(values))
 
     return python_bindings.describe(name, method)
 
 
 def _view() -> Method:
-    """`view`, of sizes or of a dtype."""
+    """Return the method `view`, of sizes or of a dtype."""
     of_sizes, of_dtype = handle_of("view"), handle_of("view_dtype")
     general = _listed("view")
 
-    def view(self: Tensor, *given: Any, **kwargs: Any) -> Any:
-        if kwargs or not given:
+    def view(self: Tensor, *values: Any, **kwargs: Any) -> Any:
+        if kwargs or not values:
             if kwargs.keys() == {"dtype"}:
                 return of_dtype(self, kwargs["dtype"])
-            return general(self, *given, **kwargs)
-        if type(given[0]) is DType:
-            return of_dtype(self, *given)
-        return of_sizes(self, python_bindings.sizes(given))
+            return general(self, *values, **kwargs)
+        if type(values[0]) is DType:
+            return of_dtype(self, *values)
+        return of_sizes(self, python_bindings.sizes(values))
 
     return python_bindings.describe("view", view)
 
 
 def _real(name: str) -> property:
-    """`x.real` or `x.imag`, which can be set as well."""
+    """Return the property `x.real` or `x.imag`, which can be assigned as well."""
     read = handle_of(name)
 
     def write(self: Tensor, value: Any) -> None:
@@ -284,20 +287,20 @@ def _real(name: str) -> property:
 
 
 def _new(name: str) -> Method:
-    """A method that makes a tensor of another size."""
+    """Return a method that makes a tensor of another size."""
     run = handle_of(name)
     # `new_full(size, fill_value)`: its size is one argument.
     filled = name == "new_full"
 
     def method(
-        self: Tensor, *given: Any, requires_grad: bool = False, **options: Any
+        self: Tensor, *values: Any, requires_grad: bool = False, **options: Any
     ) -> Any:
-        if filled and given:
-            args: tuple[Any, ...] = (python_bindings.sizes(given[:1]), *given[1:])
+        if filled and values:
+            args: tuple[Any, ...] = (python_bindings.sizes(values[:1]), *values[1:])
         else:
-            args = (python_bindings.sizes(given),) if given else ()
-        made: Tensor = run(self, *args, **python_bindings.parse_options(options))
-        return made.requires_grad_() if requires_grad else made
+            args = (python_bindings.sizes(values),) if values else ()
+        tensor: Tensor = run(self, *args, **python_bindings.parse_options(options))
+        return tensor.requires_grad_() if requires_grad else tensor
 
     return python_bindings.describe(name, method)
 
@@ -312,10 +315,11 @@ def _conversion(name: str, kind: DType) -> Method:
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor in a dtype and on a device: `to(dtype)`, `to("cuda")`, `to(other)`.
+    """Convert to a dtype and a device: `to(dtype)`, `to("cuda")`, `to(other)`.
 
-    Raises as `core::to`, `UnfitValue` for a dtype that tensors lack, and
-    `UnfitValue` for a name of neither a device nor a dtype.
+    Raises:
+        UnfitValue: tensors do not support the dtype, or a name is neither a device nor
+            a dtype; other errors as in `core::to`.
     """
     options = dict(kwargs)
     places = ["non_blocking", "copy"]
@@ -335,7 +339,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _place_name(name: str) -> str:
-    """The name of a device or a dtype.  Raises `UnfitValue` for any other."""
+    """Return the name of a device or a dtype.  Raises `UnfitValue` for any other."""
     if name in _DTYPES:
         return name
     try:
@@ -352,25 +356,25 @@ def _place_name(name: str) -> str:
 
 
 def pin_memory(self: Tensor) -> Tensor:
-    """A copy in host memory that a CUDA device reads directly."""
+    """Return a copy in host memory that a CUDA device reads directly."""
     copied: Tensor = core._to_copy(self, pin_memory=True)
     return copied
 
 
 def cpu(self: Tensor) -> Tensor:
-    """The tensor in host memory: itself if it is there."""
+    """Return the tensor in host memory: itself if it is there."""
     return to(self, "cpu")
 
 
 def cuda(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor on a CUDA device: a number, a device, or the current one."""
+    """Return the tensor on a CUDA device: an index, a device, or the current one."""
     if isinstance(device, int):
         device = Device("cuda", device)
     return to(self, "cuda" if device is None else device)
 
 
 def transposed(self: Tensor) -> Tensor:
-    """The dimensions in reverse order, as a view."""
+    """Return a view with the dimensions in reverse order."""
     dims = len(self.shape)
     turned: Tensor = (
         core.transpose(self, 0, 1)
@@ -381,7 +385,11 @@ def transposed(self: Tensor) -> Tensor:
 
 
 def matrices_transposed(self: Tensor) -> Tensor:
-    """The last two dimensions exchanged, as a view.  Raises `ShapesDoNotFit`."""
+    """Return a view with the last two dimensions swapped.
+
+    Raises:
+        ShapesDoNotFit: the tensor has fewer than two dimensions.
+    """
     if len(self.shape) < 2:
         raise bad_shapes(
             "there are no matrices",
@@ -394,7 +402,7 @@ def matrices_transposed(self: Tensor) -> Tensor:
 
 
 def like(name: str) -> Method:
-    """A method that brings a tensor to the shape of another: `view_as`, ..."""
+    """Return a method that reshapes a tensor like another: `view_as`, ..."""
     run = handle_of(name)
 
     def method(self: Tensor, other: Tensor) -> Any:
@@ -406,22 +414,22 @@ def like(name: str) -> Method:
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor with the dtype and on the device of `other`."""
+    """Return the tensor with the dtype and on the device of `other`."""
     return to(self, other)
 
 
 def positive(self: Tensor) -> Tensor:
-    """The tensor itself."""
+    """Return the tensor itself."""
     return self
 
 
 def untyped_storage(self: Tensor) -> Storage:
-    """`storage`, by the name that torch has for it."""
+    """Return `storage()`, by torch's name."""
     return self.storage()
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """The elements of the tensor where the condition holds, else those of `other`."""
+    """Return the elements of `self` where the condition holds, else of `other`."""
     chosen: Tensor = core.where(condition, self, other)
     return chosen
 
@@ -430,7 +438,7 @@ _DTYPES = frozenset({*DType.NAMES, *DType.SYNONYMS})
 
 
 def install_methods() -> None:
-    """Put every method and Python operator on `Tensor`."""
+    """Install every method and Python operator on `Tensor`."""
     install_operators()
     for name, each in public().items():
         if each.method and name not in (*python_api.HANDWRITTEN, "view"):
@@ -451,7 +459,8 @@ def install_methods() -> None:
     for name, method in python_api.HANDWRITTEN.items():
         install(name, method)
     for name, single in _SINGLE.items():
-        # Python itself calls those of its operators, and calls them right.
+        # Python itself calls the methods of its operators, always with the right
+        # arguments.
         if isinstance(single, property) or name.startswith("__"):
             install(name, single)
         else:
@@ -467,7 +476,7 @@ _SINGLE: dict[str, Method | property] = {
     "__neg__": lambda self: core.neg(self),
     "__pos__": positive,
     "__setitem__": set_item,
-    # NumPy's scalars and arrays leave the operation to the tensor (torch's number).
+    # NumPy's scalars and arrays defer the operation to the tensor (torch's number).
     "__array_priority__": property(lambda self: 1000),
     "T": property(transposed),
     "clamp_": python_api.clamp_,

@@ -1,10 +1,10 @@
 """Functions and methods that are more than the call of one operator.
 
-They say which of several operators a call means, by the kinds of its arguments, and
-take words for arguments that no operator has (`unbiased`, `decimals`, `as_tuple`,
-`reduce`).  All that they compute operators do.
+They choose one of several operators by the kinds of their arguments, and accept
+arguments that no operator has (`unbiased`, `decimals`, `as_tuple`, `reduce`). Operators
+do all of the computation.
 
-Rule: what `HANDWRITTEN` names stands before the public operator of its name (see
+Rule: an entry of `HANDWRITTEN` replaces the public operator of its name (see
 `runtime.operators.bindings.python_bindings`), as a function and as a method.
 """
 
@@ -35,7 +35,7 @@ Function = Callable[..., Any]
 
 
 class Ordered(NamedTuple):
-    """What `sort`, `topk`, `max` and `min` find: the values, and where each was."""
+    """The results of `sort`, `topk`, `max` and `min`: the values and their indices."""
 
     values: Tensor
     indices: Tensor
@@ -43,7 +43,7 @@ class Ordered(NamedTuple):
 
 @checked
 def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
-    """Every element brought between `min` and `max`: numbers, or tensors."""
+    """Limit every element to the range from `min` to `max`: numbers, or tensors."""
     by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
     low, high = _bounds(self, min, max) if by_tensor else (min, max)
     if out is None:
@@ -54,17 +54,17 @@ def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) ->
 
 @checked
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Any:  # noqa: A002  # the schema's names
-    """`clamp`, in place."""
+    """Limit every element to a range, in place; see `clamp`."""
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return core.clamp__Tensor(self, *_bounds(self, min, max))
     return core.clamp_(self, min, max)
 
 
-def _bounds(self: Tensor, *given: Any) -> tuple[Any, ...]:
-    """The bounds, numbers among them as tensors."""
+def _bounds(self: Tensor, *bounds: Any) -> tuple[Any, ...]:
+    """Return the bounds with numbers converted to tensors."""
     return tuple(
         wrap_number(each, self.device) if isinstance(each, (int, float)) else each
-        for each in given
+        for each in bounds
     )
 
 
@@ -78,13 +78,13 @@ def scatter(
     reduce: str | None = None,
     out: Tensor | None = None,
 ) -> Any:
-    """`src`, a tensor or a number, put where `index` says.
+    """Write `src`, a tensor or a number, to the elements that `index` selects.
 
-    `reduce` is "add" or "multiply": what is there already takes part.
+    `reduce` is "add" or "multiply", which combines `src` with the existing element.
     """
     if reduce is not None:
-        found = _joined_with(self, dim, index, src, reduce)
-        return found if out is None else core.copy_(out, found)
+        result = _joined_with(self, dim, index, src, reduce)
+        return result if out is None else core.copy_(out, result)
     if isinstance(src, Tensor):
         return function("scatter")(self, dim, index, src, out=out)
     if out is None:
@@ -96,7 +96,7 @@ def scatter(
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None
 ) -> Any:
-    """`scatter`, in place."""
+    """Write `src` to the elements that `index` selects, in place; see `scatter`."""
     if reduce is not None:
         return core.copy_(self, _joined_with(self, dim, index, src, reduce))
     run = core.scatter_ if isinstance(src, Tensor) else core.scatter__value
@@ -104,25 +104,25 @@ def scatter_(
 
 
 def _joined_with(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
-    """The elements with `src` added, or multiplied, where the index says."""
+    """Return the elements with `src` added, or multiplied, at the index."""
     if reduce not in ("add", "multiply"):
         raise bad_option("reduce", repr(reduce), "'add' or 'multiply'", call="scatter")
     if not isinstance(src, Tensor):
         src = core.full(index.shape, src, dtype=self.dtype, device=self.device)
     if reduce == "add":
         return core.scatter_add(self, dim, index, src)
-    found = self
-    # One place of the index after the other: within one, no target is named twice.
+    result = self
+    # One place of the index after the other: within one place, targets are distinct.
     for place in range(index.size(dim) if index.shape else 1):
         at = _place(index, dim, place)
-        there = core.gather(found, dim, at)
+        there = core.gather(result, dim, at)
         factor = core.mul(there, core.expand(_cut(src, dim, place, at.shape), at.shape))
-        found = core.scatter(found, dim, at, factor)
-    return core.clone(found) if found is self else found
+        result = core.scatter(result, dim, at, factor)
+    return core.clone(result) if result is self else result
 
 
 def _cut(src: Any, dim: int, place: int, shape: Any) -> Any:
-    """The part of the source that an index of that shape reads."""
+    """Return the part of the source that an index of that shape reads."""
     for at, size in enumerate(shape):
         src = core.slice(src, at, 0, size) if at != dim % len(shape) else src
     return _place(src, dim, place)
@@ -134,16 +134,16 @@ def _place(tensor: Any, dim: int, place: int) -> Any:
 
 @checked
 def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of one size, or of the sizes in a list."""
+    """Split the tensor into pieces of one size, or of the sizes in a list."""
     run = core.split if hasattr(split_size, "__index__") else core.split_sizes
     return tuple(run(self, split_size, dim))
 
 
 @checked
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most that many pieces of one size; the last may be smaller.
+    """Split the tensor into at most `chunks` pieces of one size; the last may be less.
 
-    Of a dimension of size 0 there are exactly that many.
+    A dimension of size 0 is split into exactly `chunks` pieces.
     """
     chunks = _integer("chunk", "chunks", chunks)
     if chunks < 1:
@@ -156,13 +156,13 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @checked
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Every place of a dimension as a view."""
+    """Return every place of a dimension as a view."""
     return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
 
 
 @checked
 def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """`length` places of a dimension from `start`, as a view."""
+    """Return `length` places of a dimension from `start`, as a view."""
     start = _integer("narrow", "start", start)
     length = _integer("narrow", "length", length)
     size = self.size(dim)
@@ -180,9 +180,10 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 
 def _integer(name: str, argument: str, value: Any) -> int:
-    """An argument of a written function as an integer, which no bool is.
+    """Return an argument of a handwritten function as an integer; a bool is refused.
 
-    Raises `WrongOption`.
+    Raises:
+        WrongOption: the value is not an integer.
     """
     number = _TO_INTEGER(value)
     if not isinstance(number, int):
@@ -194,7 +195,7 @@ _TO_INTEGER = converter(IntType, None, True)
 
 
 def extreme(name: str, pair: str) -> Function:
-    """`max` or `min`: of all elements, along a dimension, or of two tensors."""
+    """Return `max` or `min`: of all elements, along a dimension, or of two tensors."""
     whole, along, both = with_out(name), plain(f"{name}_dim"), function(pair)
 
     def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -203,7 +204,7 @@ def extreme(name: str, pair: str) -> Function:
         if not args:
             if not kwargs:
                 return whole(self)
-            # As NumPy calls it, of all elements.
+            # NumPy's call for all elements.
             if kwargs.get("axis", True) is None:
                 del kwargs["axis"]
         if "other" in kwargs or (args and isinstance(args[0], (Tensor, ndarray))):
@@ -218,31 +219,31 @@ def extreme(name: str, pair: str) -> Function:
     `{name}(x)` is one number; `{name}(x, dim, keepdim=False)` the values and the first
     place of each, as `.values` and `.indices`; `{name}(x, other)` is `{pair}`.
     """
-    del call.__signature__  # type: ignore[attr-defined]  # which `named` has set
+    del call.__signature__  # type: ignore[attr-defined]  # set by `describe`
     return call
 
 
 def _truth(value: object) -> object:
-    """A bool as it is."""
+    """Return a bool unchanged, or MISMATCH."""
     return value if isinstance(value, bool) else MISMATCH
 
 
 def deviation(name: str) -> Function:
-    """`var` or `std`, which take `unbiased` where the schema has `correction`."""
+    """Return `var` or `std` with `unbiased` for the schema's `correction`."""
     run = function(name)
     schema = parse_schema(
         f"{name}(Tensor self, int[1]? dim=None, bool unbiased=True, "
         "bool keepdim=False, *, Tensor? out=None) -> Tensor"
     )
     turns = [*converters_of(schema, defined_only=True, integers_only=True)]
-    # No number is meant: `var(0, 1)` asks for two dimensions.
+    # A number does not convert to these bools: `var(0, 1)` means two dimensions.
     turns[2] = turns[3] = _truth
     bind = binder(schema, tuple(turns))
 
     def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
         if self is None:
             self = kwargs.pop("input", None)
-        # `var(False)`: a bool is no dimension.
+        # `var(False)`: a bool is not a dimension.
         if len(args) == 1 and type(args[0]) is bool and "unbiased" not in kwargs:
             return call(self, unbiased=args[0], **kwargs)
         if len(args) < 2 and "unbiased" not in kwargs:
@@ -257,21 +258,21 @@ def deviation(name: str) -> Function:
 
 @checked
 def sort(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
-    """The values in order along a dimension, and where each was."""
+    """Return the values in order along a dimension, and their indices."""
     return Ordered(*plain("sort")(self, *args, **kwargs))
 
 
 @checked
 def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
-    """The greatest or least values along a dimension, and where each was."""
+    """Return the greatest or least values along a dimension, and their indices."""
     return Ordered(*plain("topk")(self, *args, **kwargs))
 
 
 @checked
 def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """One of two by a condition; with a condition alone, where it is true.
+    """Choose elements by a condition; with a condition alone, return its true indices.
 
-    A condition without dimensions is one of one element then, as upstream has it.
+    A 0-dim condition then counts as one of one element, as in torch.
     """
     if args or kwargs:
         return function("where")(condition, *args, **kwargs)
@@ -282,34 +283,34 @@ def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 @checked
 def nonzero(self: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
-    """The indices of what is not 0, one a row, or a tensor for each dimension."""
+    """Return the indices of nonzero elements, one per row, or a tensor per dim."""
     if as_tuple:
         return where(self)
     return function("nonzero")(self, out=out) if out is not None else core.nonzero(self)
 
 
 @checked
-def round(self: Tensor, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001  # upstream's name
-    """The nearest number of so many decimals, the even one of two."""
+def round(self: Tensor, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001  # torch's name
+    """Round to the nearest number of `decimals` decimals, and ties to even."""
     if not decimals:
         return function("round")(self, out=out)
     if self.dtype not in FLOATS:
         raise bad_dtype("self", self.dtype, "floating-point dtypes", call="round")
     scale = 10.0 ** abs(decimals)
     forth, back = (core.mul, core.div) if decimals > 0 else (core.div, core.mul)
-    found = back(core.round(forth(self, scale)), scale)
-    return found if out is None else core.copy_(out, found)
+    rounded = back(core.round(forth(self, scale)), scale)
+    return rounded if out is None else core.copy_(out, rounded)
 
 
 @checked
 def round_(self: Tensor, *, decimals: int = 0) -> Any:
-    """`round`, in place."""
+    """Round to a number of decimals, in place; see `round`."""
     return core.copy_(self, round(self, decimals=decimals))
 
 
 @checked
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
-    """A number put where the mask is true, or a tensor of no dimensions."""
+    """Write a number, or a 0-dim tensor, to the elements where the mask is true."""
     if not isinstance(value, Tensor):
         return core.masked_fill(self, mask, value)
     return core.contiguous(core.where(mask, _one(self, value), self))
@@ -317,14 +318,14 @@ def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
 
 @checked
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Any:
-    """`masked_fill`, in place."""
+    """Write a number where the mask is true, in place; see `masked_fill`."""
     if not isinstance(value, Tensor):
         return core.masked_fill_(self, mask, value)
     return core.copy_(self, core.where(mask, _one(self, value), self))
 
 
 def _one(self: Tensor, value: Tensor) -> Tensor:
-    """The one number of a tensor as elements of another.  Raises `WrongOption`."""
+    """Return the number of a 0-dim tensor in another's dtype.  Raises `WrongOption`."""
     if value.shape:
         raise bad_option(
             "value",
@@ -339,19 +340,19 @@ def _one(self: Tensor, value: Tensor) -> Tensor:
             f"a real number, as the elements are {self.dtype}",
             call="masked_fill",
         )
-    made: Tensor = core.to(value, dtype=self.dtype)
-    return made
+    converted: Tensor = core.to(value, dtype=self.dtype)
+    return converted
 
 
 @checked
 def clip(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
-    """`clamp`, by NumPy's name."""
+    """Limit every element to a range; NumPy's name of `clamp`."""
     return clamp(self, min, max, out=out)
 
 
 @checked
 def lerp(self: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
-    """From one tensor to another, by a part of the way: a number, or a tensor."""
+    """Interpolate linearly between two tensors; the weight is a number or a tensor."""
     by_tensor = isinstance(weight, Tensor)
     if out is not None:
         into = core.lerp_Tensor_out if by_tensor else core.lerp_Scalar_out
@@ -361,14 +362,14 @@ def lerp(self: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -
 
 @checked
 def lerp_(self: Tensor, end: Tensor, weight: Any) -> Any:
-    """`lerp`, in place."""
+    """Interpolate linearly, in place; see `lerp`."""
     run = core.lerp__Tensor if isinstance(weight, Tensor) else core.lerp__Scalar
     return run(self, end, weight)
 
 
 @checked
 def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Any = None) -> Any:
-    """Fill with 1 and 0; `p`, a number or a tensor, says how likely 1 is."""
+    """Fill with 1 and 0; `p`, a number or a tensor, is the probability of 1."""
     if not isinstance(p, Tensor):
         return core.bernoulli__float(self, p, generator=generator)
     chances = core.expand(p, self.shape)
@@ -377,7 +378,7 @@ def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Any = None) 
 
 @checked
 def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None) -> Any:
-    """Every element, or slice, several times: one number, or one for each."""
+    """Repeat every element, or slice, by one number, or by one number each."""
     if isinstance(repeats, Tensor):
         return core.repeat_interleave_self_Tensor(self, repeats, dim)
     return core.repeat_interleave_self_int(self, repeats, dim)
@@ -393,9 +394,10 @@ def norm(
     dtype: Any = None,
     out: Tensor | None = None,
 ) -> Any:
-    """The length of vectors: the p-th root of the sum of the p-th powers.
+    """Return the norm of vectors: the p-th root of the sum of the p-th powers.
 
-    `p` may be "fro", which is 2.  Raises `WrongOption` for any other name.
+    Raises:
+        WrongOption: `p` is a name other than "fro", which is 2.
     """
     if isinstance(p, str):
         if p != "fro":
@@ -416,18 +418,18 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The different elements, or slices along `dim`, in order.
+    """Return the distinct elements, or slices along `dim`, in ascending order.
 
-    With the place of each element among them, and how often each occurs, if that is
-    asked for.  They are in order whatever `sorted` says.
+    On request, also return the index of each element among them, and the count of each.
+    They are sorted even if `sorted` is False.
     """
     values, inverse, counts = core._unique(self, return_inverse, return_counts, dim)
-    found = [values]
+    results = [values]
     if return_inverse:
-        found.append(inverse)
+        results.append(inverse)
     if return_counts:
-        found.append(counts)
-    return tuple(found) if len(found) > 1 else values
+        results.append(counts)
+    return tuple(results) if len(results) > 1 else values
 
 
 # By name; each is a function, and a method of tensors.

@@ -1,13 +1,13 @@
-"""How people call operators: functions and methods over the handles of `core`.
+"""Functions and methods for Python code, over the operator handles of `core`.
 
-Which operators are public follows from their declarations (`public`): one that says
-what it is for is a function, and a method if its first argument is the tensor `self`,
-or one of both if it says `only` that; a form in place is a method; an out= form is the
-argument `out` of the function.  An overload adds no name, and a name that begins with
-`_` is not public.
+Declarations define which operators are public (`public`): one with a description is a
+function, and a method if its first argument is the tensor `self`, or one of both if
+`only` restricts it; an in-place form is a method; an out= form is the argument `out` of
+the function.  An overload adds no name, and a name that starts with `_` is not public.
 
-A call is tried as it is; only when it does not fit its schema is it read once more
-(`reread`), so that a call in the schema's own words pays nothing:
+A call is tried unchanged first; only if it does not match its schema, its arguments are
+translated (`normalize_torch_call`), so that a call in the schema's terms costs nothing
+extra:
 
 =================== ============================= ==============================
 written             where the schema has          becomes
@@ -18,7 +18,7 @@ axis=, axes=        `dim` or `dims`               that argument
 keepdims=, ddof=    `keepdim`, `correction`       that argument
 out=, dtype=None    no such argument              nothing
 an int              a list of ints                the list of it
-a NumPy array       a tensor, tensors             a tensor beside the others
+a NumPy array       a tensor, tensors             a tensor on the others' device
 a NumPy number      a tensor, tensors             the Python number
 float, np.float32   a dtype                       the dtype
 "gpu"               a device                      `UnknownDevice`
@@ -27,9 +27,9 @@ float, np.float32   a dtype                       the dtype
 Rules:
 - nothing is computed here; every function ends in a call of an operator, so that
   dispatch, autograd and the harness see everything;
-- nothing ran when a call did not fit, so that calling again repeats nothing;
-- what chooses among several operators, or takes other arguments than its operator, is
-  written out in `runtime.operators.bindings.python_api`.
+- a call that does not match runs nothing, so the second call repeats nothing;
+- functions that choose among several operators, or take other arguments than their
+  operator, are written in `runtime.operators.bindings.python_api`.
 """
 
 import re
@@ -52,12 +52,12 @@ from everyorder.runtime.tensors.dtype_info import parse_dtype
 from everyorder.runtime.tensors.from_data import as_tensor
 from everyorder.runtime.tensors.tensor import Tensor
 
-# The first argument is a tensor called `self`, of whichever alias set.
+# The first argument is a tensor called `self`, in any alias set.
 _OF_SELF = re.compile(r"Tensor(\([^)]*\))? self\b")
 
 
 class PublicOperator(NamedTuple):
-    """A public operator: what it is for, and where it is offered."""
+    """A public operator: its description, and whether it is a function and a method."""
 
     name: str
     says: str
@@ -67,7 +67,7 @@ class PublicOperator(NamedTuple):
 
 @cache
 def public() -> dict[str, PublicOperator]:
-    """The public operators, forms in place included, by name."""
+    """Return the public operators, in-place forms included, by name."""
     return {each.name: each for each in _public()}
 
 
@@ -91,26 +91,26 @@ def _public() -> Iterator[PublicOperator]:
 
 
 def docstring(name: str, schema: Schema) -> str:
-    """A docstring: what it is for, and the schema."""
+    """Return a docstring: the operator's description and its schema."""
     named = public().get(name)
     return f"{named.says if named else ''}\n\nSchema: `{schema}`".lstrip()
 
 
-# What NumPy passes along as None to whoever has a method of a name that it calls.
+# Arguments that NumPy passes as None when it calls a method of the same name.
 UNSAID = frozenset({"out", "dtype"})
 
-# What layers may ask to write over what it is given.
+# The functions that layers may ask to overwrite their input.
 ACTIVATIONS = frozenset({"relu", "silu", "elu", "leaky_relu"})
 
 
-def reread(
+def normalize_torch_call(
     run: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: CallError
 ) -> Any:
-    """The call in the schema's words, if that is another one.
+    """Call the operator with torch-style arguments translated to the schema's.
 
     Raises:
-        CallError: `error`, if there is nothing to read in another way.
-        UnfitValue, UnknownDevice: a dtype or a device that there is not.
+        CallError: `error`, if there is nothing to translate.
+        UnfitValue, UnknownDevice: a dtype or a device does not exist.
     """
     if "inplace" in kwargs and run.schema.name.base in ACTIVATIONS:
         rest = {name: value for name, value in kwargs.items() if name != "inplace"}
@@ -119,9 +119,9 @@ def reread(
         first = args[0] if args else rest.pop("self", None)
         if not kwargs["inplace"] or not isinstance(first, Tensor):
             return run(*(args or (first,)), **rest)
-        # What is to be run backwards is kept as it was.
-        kept = first.clone() if first.requires_grad else first
-        return first.copy_(run(kept, *args[1:], **rest))
+        # The input of an operation that is run backwards must not change.
+        source = first.clone() if first.requires_grad else first
+        return first.copy_(run(source, *args[1:], **rest))
     arguments = {argument.name: argument for argument in run.schema.arguments}
     named = _renamed(kwargs, arguments)
     place = next((each.device for each in args if isinstance(each, Tensor)), None)
@@ -144,7 +144,7 @@ def reread(
 
 
 def read_operand(value: Any, device: Device) -> Any:
-    """An array as a tensor, NumPy's number as Python's, all else as it is."""
+    """Return an array as a tensor, a NumPy number as Python's, others unchanged."""
     if isinstance(value, generic) or (isinstance(value, ndarray) and not value.shape):
         return value.item()
     if isinstance(value, ndarray):
@@ -153,17 +153,17 @@ def read_operand(value: Any, device: Device) -> Any:
 
 
 def _renamed(kwargs: dict[str, Any], arguments: dict[str, Argument]) -> dict[str, Any]:
-    """The keyword arguments under the schema's names, less what is `UNSAID`."""
-    said = {
+    """Return the keyword arguments under the schema's names, without those `UNSAID`."""
+    passed = {
         name: value
         for name, value in kwargs.items()
         if value is not None or name not in UNSAID or name in arguments
     }
-    return renamed(said, arguments)
+    return renamed(passed, arguments)
 
 
 def _read(argument: Argument, value: Any, device: Device | None) -> Any:
-    """The value of an argument as its type has it; unchanged if it is no such word."""
+    """Return an argument's value translated for its type, or unchanged."""
     kind = str(argument.type).removesuffix("?")
     if kind == "ScalarType" and value is not None:
         return parse_dtype(value)
@@ -181,7 +181,7 @@ def _read(argument: Argument, value: Any, device: Device | None) -> Any:
 
 
 def _operand(argument: Argument, value: Any, device: Device) -> Any:
-    """An operand; what is written to shares the array's memory or is refused."""
+    """Return an operand; one to write to shares the array's memory or is refused."""
     if argument.is_write and isinstance(value, ndarray):
         return from_numpy(value)
     return read_operand(value, device)
@@ -191,44 +191,44 @@ Function = Callable[..., Any]
 _ABSENT = object()
 
 
-def sizes(given: tuple[Any, ...]) -> Sequence[int]:
-    """`(2, 3)` of either `f(2, 3)` or `f((2, 3))`."""
-    if len(given) == 1 and not hasattr(given[0], "__index__"):
-        only: Sequence[int] = given[0]
+def sizes(values: tuple[Any, ...]) -> Sequence[int]:
+    """Return `(2, 3)` for the arguments of `f(2, 3)` and of `f((2, 3))`."""
+    if len(values) == 1 and not hasattr(values[0], "__index__"):
+        only: Sequence[int] = values[0]
         return only
-    return given
+    return values
 
 
 @cache
 def function(name: str) -> Function:
-    """The operator as a function; `out=` chooses the overload that writes there."""
+    """Return the operator as a function; `out=` selects the out= overload."""
     if find_handle(f"{name}_out") is None:
         return describe(name, plain(name))
     return describe(name, unary(name) if takes_one(name) else with_out(name))
 
 
 def plain(name: str) -> Function:
-    """The operator, its arguments in other words if they do not fit."""
+    """Return the operator with its arguments translated if they do not match."""
     run = handle_of(name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(*args, **kwargs)
         except CallError as error:
-            return reread(run, args, kwargs, error)
+            return normalize_torch_call(run, args, kwargs, error)
 
     return call
 
 
 def unary(name: str) -> Function:
-    """The operator of one tensor, with `out=`."""
+    """Return the operator of one tensor, with `out=`."""
     run, into = handle_of(name), handle_of(f"{name}_out")
 
-    def by_other_words(given: dict[str, Any]) -> Any:
-        """A call by other words than the schema's."""
+    def by_other_words(arguments: dict[str, Any]) -> Any:
+        """Call the operator with arguments outside of the schema."""
         spoken = {
             word: value
-            for word, value in given.items()
+            for word, value in arguments.items()
             if value is not _ABSENT and value is not None
         }
         return with_out(name)(**spoken)
@@ -248,14 +248,14 @@ def unary(name: str) -> Function:
             return run(self) if out is None else into(self, out=out)
         except CallError as error:
             if out is None:
-                return reread(run, (self,), {}, error)
-            return reread(into, (self,), {"out": out}, error)
+                return normalize_torch_call(run, (self,), {}, error)
+            return normalize_torch_call(into, (self,), {"out": out}, error)
 
     return call
 
 
 def with_out(name: str) -> Function:
-    """The operator, with `out=`."""
+    """Return the operator, with `out=`."""
     run, into = handle_of(name), handle_of(f"{name}_out")
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -268,18 +268,18 @@ def with_out(name: str) -> Function:
         try:
             return ready(*args, **kwargs)
         except CallError as error:
-            return reread(ready, args, kwargs, error)
+            return normalize_torch_call(ready, args, kwargs, error)
 
     return call
 
 
 def takes_one(name: str) -> bool:
-    """Whether the operator takes one argument, so that nothing needs to be read."""
+    """Return True if the operator takes one argument, which needs no translation."""
     return len(handle_of(name).schema.arguments) == 1
 
 
 def parse_options(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments, a dtype or device found as written."""
+    """Return keyword arguments with the dtype and the device converted."""
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     if dtype is not None:
         kwargs["dtype"] = parse_dtype(dtype)
@@ -288,11 +288,11 @@ def parse_options(kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs
 
 
-def describe(name: str, made: Function) -> Function:
-    """The function, called `name` and described by its operator's schema."""
+def describe(name: str, call: Function) -> Function:
+    """Return the function, named `name` and documented by its operator's schema."""
     schema = handle_of(name).schema
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = docstring(name, schema)
-    shown = python_signature([schema], annotated=True)
-    made.__signature__ = shown  # type: ignore[attr-defined]  # for help()
-    return made
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = docstring(name, schema)
+    signature = python_signature([schema], annotated=True)
+    call.__signature__ = signature  # type: ignore[attr-defined]  # for help()
+    return call

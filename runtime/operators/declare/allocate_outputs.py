@@ -1,24 +1,25 @@
-"""Producing: from a plan to tensors, for fresh results and for given targets.
+"""Execution of plans: allocate the outputs, or check the targets, and run the kernel.
 
-    make the outputs -> prepare the arguments -> run the kernel -> convert -> hand over
+    make the outputs -> prepare the arguments -> run the kernel -> convert -> return
 
-Kernels are found in the table of the backend that works on the memory of the device,
-which is imported when the first kernel runs, as that imports the compiler.  All of this
-is below the dispatcher: nothing here records history or versions.
+Kernels are looked up in the table of the backend for the device's memory.  The table is
+imported when the first kernel runs, as that imports the compiler.  All of this is below
+the dispatcher: nothing here records history or versions.
 
 Rules:
-- a target (`self` in place, `out`) is checked whole before anything is made: its
+- a target (`self` in place, `out`) is checked completely before any output is made: its
   device, its dtype, its shape, and that its elements do not share memory;
-- the kernel writes to the target itself where it is contiguous, has the dtype that the
-  kernel makes, and no argument reads its memory in another way; otherwise the result
-  is made apart and copied, so that nothing is read after it was overwritten;
-- what begins as a copy of another tensor is made apart, too: the kernel may still
-  refuse the values of its arguments, and then nothing may have been written;
-- a target `out` without elements is resized, when the result is there;
-- a pointwise result lies in memory as its arguments do: dimensions are put in that
-  order first, and back in their places when the kernel has run, so that kernels see
-  rows wherever there are any;
-- an error is named by whom the dispatcher calls
+- the kernel writes to the target itself if it is contiguous, has the dtype that the
+  kernel computes, and no argument reads its memory in another way; otherwise the result
+  is allocated separately and copied, so that no element is read after it was
+  overwritten;
+- an output that starts as a copy of another tensor is allocated separately, too: the
+  kernel may still reject the values of its arguments, and must not have written then;
+- a target `out` without elements is resized after the result is computed;
+- a pointwise result has the memory order of its arguments: dimensions are permuted to
+  that order first, and back after the kernel has run, so that kernels see rows wherever
+  there are any;
+- the kernel that the dispatcher calls adds the operator's name to an error
   (`runtime.operators.declare.structured`).
 """
 
@@ -70,7 +71,7 @@ from everyorder.runtime.tensors.shape import (
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import ensure_place, flat_of
 
-# Dispatch key -> the module with the table of kernels; Meta computes nothing.
+# Dispatch key -> the module with the table of kernels; Meta does not compute.
 MODULES: dict[str, str | None] = {
     "CPU": "everyorder.runtime.kernels.cpu",
     "CUDA": "everyorder.runtime.kernels.cuda",
@@ -83,29 +84,29 @@ _TABLES: dict[str, KernelTable] = {}
 
 
 def table_of(key: str) -> KernelTable:
-    """The kernels of the backend, imported when they are first asked for."""
-    found = _TABLES.get(key)
-    if found is None:
+    """Return the kernels of the backend, which are imported on first use."""
+    table = _TABLES.get(key)
+    if table is None:
         module = MODULES[key]
         assert module is not None, "Meta runs no kernels"
-        found = _TABLES[key] = load(module).KERNELS
-    return found
+        table = _TABLES[key] = load(module).KERNELS
+    return table
 
 
 def table_for(device: Device) -> KernelTable:
-    """The kernels that work on the memory of a device.
+    """Return the kernels for the memory of a device.
 
-    A device type without kernels of its own keeps its elements in host memory.
+    A device type without kernels keeps its elements in host memory.
     """
     return table_of(KEYS.get(device.type, "CPU"))
 
 
-# What plans and kernels raise: the operator's name is put there by whom was called.
+# The errors of plans and kernels: the called operator adds its name to them.
 REFUSALS = (OperandError, ArithmeticRefused.of_code("DivisionByZero"))
 
 
 def produce(plan: CallPlan, table: KernelTable, own: str | Work) -> Any:
-    """Run the plan into fresh tensors; the one result, or a tuple of several."""
+    """Run the plan into fresh tensors; return the result, or a tuple of several."""
     outputs, device, arguments, compute, cast, start, kernel, pointwise, _ = plan
     if pointwise and (order := order_of(plan)) is not None:
         return _placed(produce(_turned(plan, order), table, own), order)
@@ -113,14 +114,14 @@ def produce(plan: CallPlan, table: KernelTable, own: str | Work) -> Any:
         arguments = prepared(arguments, compute, cast, device, table)
     if len(outputs) == 1 and (only := outputs[0]) is not None:
         shape, dtype = only
-        made = made_dtype(dtype, compute)
-        result = new_tensor(shape, made, device)
+        kernel_dtype = made_dtype(dtype, compute)
+        result = new_tensor(shape, kernel_dtype, device)
         if plan.strides is not None and not is_contiguous(shape, plan.strides):
             result = view_of(result, shape, plan.strides, 0)
         if start is not None:
             table["copy"](result, start)
         _run(kernel or own, table, (result,), arguments)
-        return result if made is dtype else as_dtype(table, result, dtype)
+        return result if kernel_dtype is dtype else as_dtype(table, result, dtype)
     results = [
         None
         if each is None
@@ -141,7 +142,7 @@ def produce(plan: CallPlan, table: KernelTable, own: str | Work) -> Any:
 
 
 def order_of(plan: CallPlan) -> Shape | None:
-    """The order in which a pointwise result lies in memory; None if row-major."""
+    """Return the memory order of a pointwise result; None if row-major."""
     only = plan.outputs[0]
     assert only is not None, "a pointwise operator has a result"
     shape = only[0]
@@ -167,7 +168,7 @@ def _is_turned(value: Any) -> bool:
 
 
 def _turned(plan: CallPlan, order: Shape) -> CallPlan:
-    """The plan with its dimensions in the order of memory."""
+    """Return the plan with its dimensions in the order of memory."""
     only = plan.outputs[0]
     assert only is not None, "see `order_of`"
     shape, dtype = only
@@ -178,7 +179,8 @@ def _turned(plan: CallPlan, order: Shape) -> CallPlan:
         for each in plan.arguments
     )
     turned = tuple(shape[dim] for dim in order)
-    # Whatever order its arguments suggest now, it is the one.
+    # The new plan is not `pointwise`, so that no other order is derived from its
+    # arguments.
     return plan._replace(
         outputs=((turned, dtype),), arguments=arguments, pointwise=False
     )
@@ -197,20 +199,25 @@ def _permuted(tensor: Tensor, order: Shape) -> Tensor:
     )
 
 
-def _placed(made: Tensor, order: Shape) -> Tensor:
-    """The result with its dimensions in their places."""
-    shape = dict(zip(order, made.shape, strict=True))
-    strides = dict(zip(order, made.strides, strict=True))
+def _placed(result: Tensor, order: Shape) -> Tensor:
+    """Return the result with its dimensions permuted back."""
+    shape = dict(zip(order, result.shape, strict=True))
+    strides = dict(zip(order, result.strides, strict=True))
     dims = range(len(order))
     return view_of(
-        made, tuple(shape[dim] for dim in dims), tuple(strides[dim] for dim in dims), 0
+        result,
+        tuple(shape[dim] for dim in dims),
+        tuple(strides[dim] for dim in dims),
+        0,
     )
 
 
 def new_tensor(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
-    """A tensor of any values, of a shape that a plan has checked.
+    """Return an uninitialized tensor of a shape that a plan has checked.
 
-    Raises `OutOfMemory`, and `BadSize` as `empty_tensor` does.
+    Raises:
+        OutOfMemory: the device cannot hold the elements.
+        BadSize: as in `empty_tensor`.
     """
     if device is not CPU:
         return empty_tensor(shape, dtype, device)
@@ -225,7 +232,7 @@ def new_tensor(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
 
 
 def pretend(plan: CallPlan) -> Any:
-    """The results of a plan on meta: shapes, strides and dtypes, no elements."""
+    """Return the results of a plan on meta: shapes, strides and dtypes, no elements."""
     if plan.pointwise and (order := order_of(plan)) is not None:
         return _placed(pretend(_turned(plan, order)), order)
     results = [
@@ -247,13 +254,13 @@ def write_to(
     table: KernelTable | None,
     own: str | Work,
 ) -> Tensor:
-    """Run the plan into `target`, the tensor given as `argument`; returns it.
+    """Run the plan into `target`, the tensor passed as `argument`; return it.
 
-    `table` is None on meta, where checking is all there is to do.
+    `table` is None on meta, where only the checks run.
 
     Raises:
-        DevicesDiffer, TargetRefused: it does not fit.
-        ArithmeticRefused, WrongOption, IndexOutOfRange: the kernel refuses values.
+        DevicesDiffer, TargetRefused: the target does not fit.
+        ArithmeticRefused, WrongOption, IndexOutOfRange: the kernel rejects values.
     """
     planned = plan.outputs[0]
     assert planned is not None, "an operator with a target has a result"
@@ -265,21 +272,21 @@ def write_to(
             resize_empty(target, shape)
         return target
     compute, start = plan.compute, plan.start
-    made = made_dtype(dtype, compute)
+    kernel_dtype = made_dtype(dtype, compute)
     kernel = plan.kernel or own
     arguments = plan.arguments
     if compute is not None:
         arguments = prepared(arguments, compute, plan.cast, plan.device, table)
     if (
         not resizes
-        and target.dtype is made
+        and target.dtype is kernel_dtype
         and (start is None or start is target)
         and flat_of(target) is not None
         and not any(clashes(target, each, plan.pointwise) for each in plan.arguments)
     ):
         _run(kernel, table, (target,), arguments)
         return target
-    result = empty_tensor(shape, made, target.device)
+    result = empty_tensor(shape, kernel_dtype, target.device)
     if start is not None:
         table["copy"](result, start)
     _run(kernel, table, (result,), arguments)
@@ -315,7 +322,7 @@ def check_target(
 
 
 def check_no_overlap(target: Tensor, argument: str, call: str = "") -> None:
-    """Refuse a target of which elements share memory.  Raises `TargetRefused`."""
+    """Refuse a target whose elements share memory.  Raises `TargetRefused`."""
     if target._place is not None and may_overlap_itself(target.shape, target.strides):
         raise TargetRefused(
             code="TargetOverlaps",
@@ -327,7 +334,7 @@ def check_no_overlap(target: Tensor, argument: str, call: str = "") -> None:
 
 
 def adopt(target: Tensor, source: Tensor) -> Tensor:
-    """Give `target` the elements of `source`, and its shape if it has no elements."""
+    """Copy `source` to `target`, and resize a target without elements."""
     if target.shape != source.shape:
         resize_empty(target, source.shape)
     if target.device.type != "meta":
@@ -342,10 +349,10 @@ def prepared(
     device: Device,
     table: KernelTable,
 ) -> tuple[Any, ...]:
-    """The arguments as kernels take them: tensors cast, numbers converted.
+    """Return the arguments as kernels take them: tensors cast, numbers converted.
 
-    Wrapped numbers, and CPU tensors without dimensions beside tensors of another
-    device, become Python numbers, as long as one argument stays a tensor.
+    Wrapped numbers, and 0-dim CPU tensors among tensors of another device, become
+    Python numbers, as long as one argument stays a tensor.
     """
     ready: list[Any] = []
     first_number, tensors = -1, 0
@@ -370,7 +377,7 @@ def prepared(
 
 
 def made_dtype(dtype: DType, compute: DType | None) -> DType:
-    """What the kernel makes of an output of `dtype` when it computes in `compute`."""
+    """Return the dtype of the kernel's output if the result has `dtype`."""
     return dtype if compute is None or compute is dtype else compute_dtype(dtype)
 
 
@@ -387,7 +394,7 @@ def _run(
 
 
 def clashes(target: Tensor, value: Any, pointwise: bool) -> bool:
-    """Whether writing `target` may change what is still to be read from `value`.
+    """Return True if writing `target` may change unread elements of `value`.
 
     `pointwise`: each element is read before the same one is written, and never again.
     """
@@ -409,12 +416,12 @@ def clashes(target: Tensor, value: Any, pointwise: bool) -> bool:
 
 
 def overlap(one: Tensor, other: Tensor) -> bool:
-    """Whether the bytes from first to last element of two tensors overlap.
+    """Return True if the bytes from first to last element of two tensors overlap.
 
-    Two storages may lie in one memory: NumPy's arrays are shared in both directions.
+    Two storages may share memory: NumPy's arrays are shared in both directions.
     """
     x, y = _array(one), _array(other)
-    # Without elements in memory; or both own what they hold, as most do.
+    # One of them lacks elements, or both own their memory, as most do.
     if x is None or y is None or (x is not y and _owns(x) and _owns(y)):
         return False
     first, last = _reach(one)
@@ -428,7 +435,7 @@ def _array(tensor: Tensor) -> Any:
 
 
 def _owns(array: Any) -> bool:
-    # An array of a device does not say; its addresses are compared.
+    # A device's array does not have the attribute; its addresses are compared.
     return getattr(array, "base", array) is None
 
 
@@ -438,7 +445,7 @@ def _reach(tensor: Tensor) -> tuple[int, int]:
 
 
 def shaped(table: KernelTable, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The elements in another shape; a view if there is one, else a copy."""
+    """Return the elements in another shape, as a view if possible, else as a copy."""
     if tensor.shape == shape:
         return tensor
     strides = view_strides(tensor.shape, tensor.strides, shape)
@@ -449,38 +456,38 @@ def shaped(table: KernelTable, tensor: Tensor, shape: tuple[int, ...]) -> Tensor
 
 
 def as_rows(table: KernelTable, tensor: Tensor) -> Tensor:
-    """(..., d) as (rows, d)."""
+    """Return a tensor (..., d) as (rows, d)."""
     *rows, size = tensor.shape
     return shaped(table, tensor, (prod(rows), size))
 
 
 def with_batch(tensor: Tensor) -> Tensor:
-    """The tensor with a first dimension of size 1, where kernels know batches only."""
+    """Return a view with a first dimension of size 1, for kernels that need a batch."""
     shape, strides = (1, *tensor.shape), (tensor.numel(), *tensor.strides)
     return view_of(tensor, shape, strides, tensor.offset)
 
 
 def in_order(table: KernelTable, tensor: Tensor) -> Tensor:
-    """The tensor itself if it is contiguous, else a contiguous copy."""
+    """Return the tensor itself if it is contiguous, else a contiguous copy."""
     if tensor.is_contiguous():
         return tensor
     return copied(table, tensor, tensor.dtype)
 
 
 def copied(table: KernelTable, tensor: Tensor, dtype: DType) -> Tensor:
-    """A contiguous copy in `dtype`."""
-    made = empty_tensor(tensor.shape, dtype, tensor.device)
-    table["copy"](made, tensor)
-    return made
+    """Return a contiguous copy in `dtype`."""
+    result = empty_tensor(tensor.shape, dtype, tensor.device)
+    table["copy"](result, tensor)
+    return result
 
 
 def as_dtype(table: KernelTable, tensor: Tensor, dtype: DType) -> Tensor:
-    """The tensor itself if it has the dtype, else a copy that does."""
+    """Return the tensor itself if it has the dtype, else a copy that does."""
     return tensor if tensor.dtype is dtype else copied(table, tensor, dtype)
 
 
 def parts(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """The real and the imaginary parts of complex numbers, as views."""
+    """Return the real and the imaginary parts of complex numbers, as views."""
     strides, half = tuple(2 * step for step in tensor.strides), real_dtype(tensor.dtype)
     real, imaginary = (
         view_of(tensor, tensor.shape, strides, 2 * tensor.offset + part, half)
@@ -490,7 +497,7 @@ def parts(tensor: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def expanded(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A view that repeats dimensions of size 1 up to `shape`."""
+    """Return a view that repeats dimensions of size 1 up to `shape`."""
     if tensor.shape == shape:
         return tensor
     strides = broadcast_strides(tensor.shape, tensor.strides, shape)

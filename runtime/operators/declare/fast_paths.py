@@ -1,17 +1,16 @@
-"""Fast paths: small calls on the CPU go straight to the compiled entry.
+"""Fast paths: small CPU calls run the compiled entry without a plan.
 
-These calls need no plan: tensors of the dtype that the operator keeps, small enough for
-one thread, are handed to the entry of their dtype: contiguous ones of one shape, a
-tensor with a number, and two of any layout.  Everything else, and the first call of a
-dtype, goes the general way.
+Tensors of a dtype that the operator keeps, small enough for one thread, are passed to
+the entry of their dtype: contiguous ones of one shape, a tensor with a number, and two
+of any layout.  All other calls, and the first call of a dtype, use the general path.
 
 Rules:
-- the result is that of the general way, by construction: an entry is used only where
+- the result equals that of the general path, by construction: an entry is used only if
   the operator's row keeps the dtype (or makes bool) and computes in it;
-- operands of a device that keeps its elements in host memory, redispatched to the
-  CPU's kernels, are those of that device: they go the general way;
-- in place nothing that is read may be written by another name: the operands are one
-  tensor, or they lie apart in memory.
+- operands of a device that keeps its elements in host memory are redispatched to the
+  CPU's kernels, but are not on the CPU: they use the general path;
+- in place, no element that is read may be written through another operand: the operands
+  are one tensor, or disjoint in memory.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,11 +37,12 @@ from everyorder.runtime.tensors.shape import (
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import ensure_place
 
-# Above this the general way may use several threads; it costs some microseconds more.
+# Above this size the general path may use several threads; it costs some microseconds
+# more.
 SERIAL = 8192
-# Below the greatest float32: numbers beyond become infinite, which NumPy warns of.
+# Below the greatest float32: NumPy warns about larger numbers, which become infinite.
 LARGE = 3e38
-# More codes than there are dtypes.
+# An upper bound of the number of dtypes.
 CODES = 64
 
 Function = Callable[..., Any]
@@ -51,7 +51,7 @@ Rows = Mapping[DType, tuple[DType, DType, Any]]
 # entry, NumPy's dtype of the result, dtype of the result
 Entry = tuple[Function, Any, DType]
 
-# The Python numbers that an entry takes as they are: they fit, and change no dtype.
+# The Python numbers that an entry accepts unchanged: they fit, and change no dtype.
 _WITH_FLOATS = frozenset({bool, int, float})
 _WITH_INTEGERS = frozenset({bool, int})
 _NONE: frozenset[type] = frozenset()
@@ -60,23 +60,23 @@ _NONE: frozenset[type] = frozenset()
 class Entries:
     """The entries of one loop of an operator, by the code of the dtype.
 
-    `find(family)` is asked once for each dtype, for the family of the loop.
+    `find(dtype)` is called once for each dtype; it raises KeyError without an entry.
     """
 
-    __slots__ = ("_asked", "_find", "_rows", "by_code", "numbers")
+    __slots__ = ("_attempted", "_find", "_rows", "by_code", "numbers")
 
     def __init__(self, rows: Rows, find: Callable[[DType], Any]) -> None:
         self.by_code: list[Entry | None] = [None] * CODES
         self.numbers: list[frozenset[type]] = [_NONE] * CODES
         self._rows = rows
         self._find = find
-        self._asked: set[DType] = set()
+        self._attempted: set[DType] = set()
 
     def load(self, dtype: DType) -> None:
-        """Remember the entry of a dtype, if the operator keeps it and there is one."""
-        if dtype in self._asked:
+        """Store the entry of a dtype, if the operator keeps it and has an entry."""
+        if dtype in self._attempted:
             return
-        self._asked.add(dtype)
+        self._attempted.add(dtype)
         result, compute, kernel = self._rows.get(dtype, (None, None, None))
         if compute is not dtype or kernel is not None or result not in (dtype, BOOL):
             return
@@ -104,14 +104,14 @@ def _loop(name: str, rows: Rows, loop: str) -> Entries:
         module = load("everyorder.runtime.kernels.cpu.pointwise")
         return getattr(module.PLAIN[name], loop)[dtype.name]
 
-    kept = {
+    same_dtype = {
         d: row for d, row in rows.items() if not loop.endswith("onto") or row[0] is d
     }
-    return Entries(kept, find)
+    return Entries(same_dtype, find)
 
 
 def fast_unary(name: str, rows: Rows) -> Wrapper:
-    """The fast path of an operator of one tensor."""
+    """Return the wrapper that adds the fast path of an operator of one tensor."""
 
     def wrap(general: Function) -> Function:
         entries = _unary(name, rows)
@@ -120,9 +120,9 @@ def fast_unary(name: str, rows: Rows) -> Wrapper:
         def kernel(self: Tensor) -> Any:
             x = self._flat
             if x is not None and len(x) <= SERIAL and self._device is CPU:
-                found = by_code[self._dtype.code]
-                if found is not None:
-                    entry, form, dtype = found
+                compiled = by_code[self._dtype.code]
+                if compiled is not None:
+                    entry, form, dtype = compiled
                     result = empty(len(x), form)
                     entry(x, result)
                     return host_tensor(result, self._shape, dtype)
@@ -135,7 +135,7 @@ def fast_unary(name: str, rows: Rows) -> Wrapper:
 
 
 def fast_scaled(name: str, rows: Rows) -> Wrapper:
-    """The fast path of an operator of two tensors and a factor, when that is 1."""
+    """Return the wrapper for an operator of two tensors and a factor, which is 1."""
 
     def wrap(general: Function) -> Function:
         flat, right = _loop(name, rows, "flat"), _loop(name, rows, "right")
@@ -150,26 +150,26 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
             if x is not None and len(x) <= SERIAL:
                 if y is not None:
                     if dtype is other._dtype and self._shape == other._shape:
-                        found = of_pairs[dtype.code]
-                        if found is not None:
-                            entry, form, made = found
+                        compiled = of_pairs[dtype.code]
+                        if compiled is not None:
+                            entry, form, result_dtype = compiled
                             result = empty(len(x), form)
                             entry(x, y, result)
-                            return host_tensor(result, self._shape, made)
+                            return host_tensor(result, self._shape, result_dtype)
                         flat.load(dtype)
                 elif (number := other.number) is not None and self.number is None:
-                    found = of_numbers[dtype.code]
-                    if found is not None:
+                    compiled = of_numbers[dtype.code]
+                    if compiled is not None:
                         if type(number) in fitting[dtype.code]:
-                            entry, form, made = found
+                            entry, form, result_dtype = compiled
                             result = empty(len(x), form)
                             entry(x, number, result)
-                            return host_tensor(result, self._shape, made)
+                            return host_tensor(result, self._shape, result_dtype)
                     else:
                         right.load(dtype)
                     return general(self, other, alpha)
-            found = of_layouts(self, other)
-            return general(self, other, alpha) if found is None else found
+            compiled = of_layouts(self, other)
+            return general(self, other, alpha) if compiled is None else compiled
 
         return kernel
 
@@ -177,26 +177,26 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
 
 
 def layouts(name: str, rows: Rows) -> Function:
-    """The fast path of two tensors of any layout, or of a number and a tensor.
+    """Return the fast path of two tensors of any layout, or of a number and a tensor.
 
-    `run(self, other)` gives None where there is no such way.
+    `run(self, other)` returns None if no fast path applies.
     """
     strided = _loop(name, rows, "strided")
     by_code, fitting = strided.by_code, strided.numbers
 
     def run(self: Tensor, other: Tensor) -> Tensor | None:
         dtype = other._dtype
-        found = by_code[dtype.code]
-        if found is None:
+        compiled = by_code[dtype.code]
+        if compiled is None:
             strided.load(dtype)
             return None
         number = self.number
         if other.number is not None or (number is None and self._dtype is not dtype):
             return None
-        entry, form, made = found
+        entry, form, result_dtype = compiled
         if number is None:
             x, at_x, steps = _elements(self)
-        elif type(number) in fitting[dtype.code] and -LARGE < number < LARGE:  # type: ignore[operator]  # what fits is real
+        elif type(number) in fitting[dtype.code] and -LARGE < number < LARGE:  # type: ignore[operator]  # a fitting number is real
             x, at_x, steps = array([number], numpy_dtype(dtype)), 0, None
         else:
             return None
@@ -207,7 +207,7 @@ def layouts(name: str, rows: Rows) -> Function:
         shape, count, lines, table, strides_made = layout
         result = empty(count, form)
         entry(x, at_x, y, at_y, result, table, 0, lines)
-        found_tensor = host_tensor(result, shape, made)
+        found_tensor = host_tensor(result, shape, result_dtype)
         if strides_made is not None:
             storage = ensure_place(found_tensor)[0]
             found_tensor._flat, found_tensor._place = None, (storage, 0, strides_made)
@@ -217,9 +217,10 @@ def layouts(name: str, rows: Rows) -> Function:
 
 
 def _elements(tensor: Tensor) -> tuple[Any, int, Shape | None]:
-    """The array that the elements lie in, where they begin, and their strides.
+    """Return the array of the elements, the index of the first one, and their strides.
 
-    None for the array: not without a look at another dtype; for the strides: in order.
+    The array is None if its dtype is not the tensor's; the strides are None if
+    contiguous.
     """
     place = tensor._place
     if place is None:
@@ -228,15 +229,15 @@ def _elements(tensor: Tensor) -> tuple[Any, int, Shape | None]:
     return (storage.array if storage.dtype is tensor._dtype else None), offset, strides
 
 
-# Programs see few pairs of layouts; each answer is a small table.
+# Programs use few pairs of layouts; an entry is a small table.
 @lru_cache(maxsize=1024)
 def _layout(
     left: Shape, left_steps: Shape | None, right: Shape, right_steps: Shape | None
 ) -> tuple[Shape, int, int, Any, Shape | None] | None:
-    """Shape and elements of the result, how a strided loop goes over them, its strides.
+    """Return shape, count, loop lines, loop table and strides of the result.
 
-    None where the shapes do not go together, or there is not one small thread's work;
-    no strides are those of row-major order.
+    None if the shapes do not broadcast, or the work is empty or too much for one
+    thread; the strides are None for row-major order.
     """
     try:
         shape = broadcast_shapes(left, right)
@@ -262,15 +263,15 @@ def _layout(
 
 
 def fast_binary(name: str, rows: Rows) -> Wrapper:
-    """As `fast_scaled`, of an operator without a factor."""
+    """Return the wrapper of `fast_scaled` for an operator without a factor."""
     wrap_scaled = fast_scaled(name, rows)
     return lambda general: wrap_scaled(lambda self, other, alpha: general(self, other))
 
 
 def fast_out(name: str, rows: Rows) -> Wrapper:
-    """The fast path to a target of the result's shape and dtype.
+    """Return the wrapper for the out= form, if `out` has the result's dtype and shape.
 
-    For operators of two tensors; of `add` and `sub`, when the factor is 1.
+    For operators of two tensors; of `add` and `sub`, if the factor is 1.
     """
 
     def wrap(general: Function) -> Function:
@@ -294,11 +295,11 @@ def fast_out(name: str, rows: Rows) -> Wrapper:
                 and disjoint(out, self)
                 and disjoint(out, other)
             ):
-                found = by_code[dtype.code]
-                if found is None:
+                compiled = by_code[dtype.code]
+                if compiled is None:
                     flat.load(dtype)
-                elif out._dtype is found[2]:
-                    found[0](x, y, z)
+                elif out._dtype is compiled[2]:
+                    compiled[0](x, y, z)
                     return out
             return general(self, other, *rest)
 
@@ -308,7 +309,7 @@ def fast_out(name: str, rows: Rows) -> Wrapper:
 
 
 def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
-    """The fast path in place.
+    """Return the wrapper for the in-place form.
 
     `factor` is 1 or -1 for `add` and `sub`, which have `alpha`, and 0 for the others.
     """
@@ -329,16 +330,16 @@ def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
                         and self._device is other._device
                         and disjoint(self, other)
                     ):
-                        found = of_pairs[dtype.code]
-                        if found is not None:
-                            found[0](y, x)
+                        compiled = of_pairs[dtype.code]
+                        if compiled is not None:
+                            compiled[0](y, x)
                             return self
                         onto.load(dtype)
                 elif (number := other.number) is not None and self.number is None:
-                    found = of_numbers[dtype.code]
-                    if found is not None:
+                    compiled = of_numbers[dtype.code]
+                    if compiled is not None:
                         if type(number) in fitting[dtype.code]:
-                            found[0](number, x)
+                            compiled[0](number, x)
                             return self
                     else:
                         right.load(dtype)
@@ -350,7 +351,7 @@ def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
 
 
 def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
-    """The fast path of `add_` and `sub_`: also with a factor, as optimizers call it."""
+    """Return the wrapper of `add_` and `sub_`, also with a factor, as in optimizers."""
 
     def wrap_scaled(general: Function) -> Function:
         plain = wrap(lambda self, other: general(self, other, 1))
@@ -359,8 +360,8 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
             module = load("everyorder.runtime.kernels.cpu.pointwise")
             return module.SCALED_ONTO[dtype.name]
 
-        kept = {d: row for d, row in rows.items() if d.is_floating}
-        entries = Entries(kept, find)
+        floating = {d: row for d, row in rows.items() if d.is_floating}
+        entries = Entries(floating, find)
         by_code = entries.by_code
 
         def kernel(self: Tensor, other: Tensor, alpha: Any) -> Any:
@@ -377,9 +378,9 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
                 and len(x) <= SERIAL
                 and disjoint(self, other)
             ):
-                found = by_code[dtype.code]
-                if found is not None:
-                    found[0](y, factor * alpha, x)
+                compiled = by_code[dtype.code]
+                if compiled is not None:
+                    compiled[0](y, factor * alpha, x)
                     return self
                 entries.load(dtype)
             return general(self, other, alpha)
@@ -390,7 +391,7 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
 
 
 def fast_fill(self: Tensor, number: Any) -> bool:
-    """Fill a small contiguous CPU tensor, if it is one; whether it was."""
+    """Fill a tensor if it is small, contiguous and on the CPU; True if filled."""
     flat = self._flat
     if flat is None or self._device is not CPU or len(flat) > SERIAL:
         return False
@@ -399,8 +400,8 @@ def fast_fill(self: Tensor, number: Any) -> bool:
 
 
 def disjoint(target: Tensor, read: Tensor) -> bool:
-    """Whether writing to `target`, element by element, changes nothing of `read`."""
+    """Return True if writing `target`, by element, changes nothing of `read`."""
     x, y = target._flat, read._flat
-    if x is not y and x.base is None and y.base is None:  # type: ignore[union-attr]  # who asks has looked
+    if x is not y and x.base is None and y.base is None:  # type: ignore[union-attr]  # both have a flat array
         return True
     return target is read or not overlap(target, read)

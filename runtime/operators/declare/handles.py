@@ -1,8 +1,8 @@
 """Handles of the built-in operators, for code that calls them: `core.add(x, y)`.
 
-They are handles of the default dispatcher, each looked up once.  A handle is a name and
-a dispatcher, so that keeping one can never be stale: what is registered later is what
-runs.
+They are handles of the default dispatcher, each looked up once.  A handle consists of a
+name and a dispatcher, so a cached one cannot be stale: a call runs the kernels that are
+registered at that time.
 
 Rule: `core.name` is the operator without overload, `core.name_overload` one with it:
 `core.clamp_Tensor` is `core::clamp.Tensor`, `core.mul_out` is `core::mul.out`.
@@ -25,42 +25,42 @@ NAMESPACE = "core"
 
 
 class Core:
-    """The operators of namespace `core` as attributes, each found once."""
+    """The operators of namespace `core` as attributes, each looked up once."""
 
     def __getattr__(self, name: str) -> OperatorHandle:
-        """The handle of an operator.  Raises `LookupFailed`."""
+        """Return the handle of an operator.  Raises `LookupFailed`."""
         if name.startswith("__"):
             raise AttributeError(name)
         handle = handle_of(name)
-        # From now on an ordinary attribute.
+        # From now on an ordinary attribute, which does not call this function.
         setattr(self, name, handle)
         return handle
 
 
 def handle_of(name: str) -> OperatorHandle:
-    """The handle of `name` or `name_overload`.  Raises `LookupFailed`."""
+    """Return the handle of `name` or `name_overload`.  Raises `LookupFailed`."""
     handle = find_handle(name)
     if handle is None:
         entries = default_dispatcher().state.namespaces.get(NAMESPACE, {}).values()
-        known = sorted({entry.name.name for entry in entries if entry.definitions})
+        names = sorted({entry.name.name for entry in entries if entry.definitions})
         full = f"{NAMESPACE}::{name}"
         raise LookupFailed(
             code="UnknownOperator",
             operator=full,
-            near=nearest(full, candidates(name, known)),
+            near=nearest(full, candidates(name, names)),
         )
     return handle
 
 
 def find_handle(name: str) -> OperatorHandle | None:
-    """The handle of `name` or `name_overload`, None where there is no such operator."""
+    """Return the handle of `name` or `name_overload`, or None if neither exists."""
     dispatcher = default_dispatcher()
     state = dispatcher.state
     full = f"{NAMESPACE}::{name}"
     if is_defined(state, OperatorName(full)):
         return OperatorHandle(dispatcher, OperatorName(full))
     at = len(full)
-    # Names have underscores too: the longest name that has the rest as overload.
+    # Names contain underscores too: try the longest name whose rest is an overload.
     while (at := full.rfind("_", 0, at)) > 0:
         candidate = OperatorName(full[:at], full[at + 1 :])
         if is_defined(state, candidate):
@@ -69,7 +69,7 @@ def find_handle(name: str) -> OperatorHandle | None:
 
 
 def is_defined(state: DispatcherState, name: OperatorName) -> bool:
-    """Whether there is such an operator: kernels and rules alone make none."""
+    """Return True if the operator is defined; kernels alone do not define it."""
     entry = state.entry(name)
     return entry is not None and bool(entry.definitions)
 
@@ -78,14 +78,15 @@ core = Core()
 
 
 def direct_call(name: str) -> Callable[..., Any]:
-    """The operator of one tensor, for a kernel that goes on with its own arguments.
+    """Return a function that calls an operator of one tensor without binding.
 
-    Called with the tensor and with all others as kernels see them, so that nothing is
-    bound and converted again.  As a call stub (`runtime.dispatch.call_stub`) it keeps
-    nothing of an entry, and finds on the published one what a call stub has put there;
-    or else, and while somebody watches, the call is an ordinary one.
+    For a kernel that passes its own arguments on: all of them are in the form that
+    kernels receive, so that nothing is bound or converted again.  Like a call stub
+    (`runtime.dispatch.call_stub`), the function stores nothing of an entry, and looks
+    up the kernel that a call stub has put on the published one.  If that is missing, or
+    calls are being watched, the call is an ordinary one.
     """
-    # None until the first call: what is looked up may not be registered yet.
+    # None until the first call: the operator may not be registered yet.
     handle: Any = None
     dispatcher: Any = None
     text, key = "", None
@@ -103,10 +104,10 @@ def direct_call(name: str) -> Callable[..., Any]:
     def ordinary(*values: Any) -> Any:
         nonlocal handle, dispatcher, text, key
         handle = getattr(core, name)
-        found = handle(*values)
+        result = handle(*values)
         callee = handle._callee
         dispatcher, text = callee.dispatcher, callee.text
         key = callee.keyring.key(callee.caller(callee.current_entry()).reading)
-        return found
+        return result
 
     return call

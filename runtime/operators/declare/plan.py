@@ -1,24 +1,25 @@
-"""Plans: what an operator is about to do, decided before anything is computed.
+"""Plans: the decisions of an operator call, made before anything is computed.
 
-A planning function gets every argument in schema order, makes *all* checks (dtypes,
+A planning function receives every argument in schema order, makes *all* checks (dtypes,
 shapes, devices, options) and returns a `CallPlan`.  It computes nothing, so that one
 function serves CPU, CUDA and Meta, and the functional, in-place and out= forms.
-`runtime.operators.declare.allocate_outputs` makes the outputs that the plan lists,
-turns the arguments into what kernels take, and runs the kernel.
+`runtime.operators.declare.allocate_outputs` makes the outputs of the plan, converts the
+arguments for the kernel, and runs it.
 
-Here are the plan, the sets of dtypes, the checks that planning functions share, and the
-errors that these raise before anything is made.
+This module has the plan, the sets of dtypes, the checks that planning functions share,
+and their errors.
 
 Rules:
 - errors are raised without the operator's name: the kernel that the dispatcher has
-  called puts it there (`runtime.operators.declare.structured`); kernels that are called
-  as they are, as those of views, say it as `call`;
-- sixteen-bit floats compute in float32: an output whose dtype is not the one computed
-  in is made in `compute_dtype(dtype)` first, and converted when the kernel has run;
-- a number beside tensors becomes the kind of Python number that elements of the
-  computed dtype are; integers wrap around as elements of that width do;
-- a number that is written to elements as it is (`fill_` and its like) takes no part in
-  promotion: a fraction is cut off for integers, what cannot be converted is refused.
+  called adds it (`runtime.operators.declare.structured`); kernels that are called
+  directly, such as those of views, pass it as `call`;
+- sixteen-bit floats compute in float32: an output whose dtype is not the computed one
+  is first made in `compute_dtype(dtype)`, and converted after the kernel has run;
+- a number among tensors is converted to the Python type of elements of the computed
+  dtype; integers wrap around as elements of that width do;
+- a number that is written to elements unchanged (`fill_` and its like) takes no part in
+  promotion: a fraction is truncated for integers, and a number that cannot be converted
+  is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,28 +51,28 @@ Shape = tuple[int, ...]
 # name -> kernel, of one backend.
 KernelTable = Mapping[str, Callable[..., Any]]
 
-# Runs in place of a kernel: (table, *outputs, *arguments).
+# Runs instead of a kernel: (table, *outputs, *arguments).
 Work = Callable[..., Any]
 
 
 class CallPlan(NamedTuple):
-    """What a call will make and run (a tuple: made on every call).
+    """The outputs, arguments and kernel of a call (a tuple, as every call makes one).
 
     Attributes:
         outputs: shape and dtype of each result; None for a result that is None.
         device: of the outputs.
-        arguments: what the kernel gets behind its outputs.
+        arguments: the kernel's arguments after its outputs.
         compute: the dtype that the arguments are converted to: tensors are cast, and
-            numbers become its kind of Python number.  None: they go as they are.
-        cast: which positions of `arguments` that concerns; None means every tensor
-            and number among them.
-        start: the (first) output begins as a copy of this tensor, as in `scatter`.
+            numbers become its kind of Python number.  None: they stay unchanged.
+        cast: the positions of `arguments` to convert; None means every tensor and
+            number among them.
+        start: the (first) output starts as a copy of this tensor, as in `scatter`.
         kernel: the kernel's name, or a function `(table, *outputs, *arguments)` that
             runs several; None for the kernel of the operator's own name.
-        pointwise: each element of the output depends on the same element of the
-            inputs only, so that output and input may be the same memory, and the
-            output lies as the inputs do.
-        strides: of a fresh output, where its elements do not lie row by row.
+        pointwise: each element of the output depends on the same element of the inputs
+            only, so that output and input may share memory, and the output has the
+            memory order of the inputs.
+        strides: of a fresh output that is not row-major.
     """
 
     outputs: tuple[tuple[Shape, DType] | None, ...]
@@ -85,26 +86,26 @@ class CallPlan(NamedTuple):
     strides: Shape | None = None
 
 
-# Errors of what a call is given, in the operands' own words.
+# The errors of a call's arguments, without the operator's name.
 NamedShape = tuple[str, Tensor | Shape | None]
 
 
-def bad_option(argument: str, found: str, fits: str, call: str = "") -> WrongOption:
-    """The error of a value that the operator does not know."""
-    return WrongOption(operator=call, argument=argument, found=found, fits=fits)
+def bad_option(argument: str, value: str, fits: str, call: str = "") -> WrongOption:
+    """Return the error for a value that the operator does not accept."""
+    return WrongOption(operator=call, argument=argument, found=value, fits=fits)
 
 
 def bad_dtype(
     argument: str, dtype: DType | str, fits: str, call: str = ""
 ) -> DTypeRefused:
-    """The error of a dtype that the operator is not defined for."""
+    """Return the error for a dtype that the operator does not support."""
     return DTypeRefused(operator=call, argument=argument, dtype=str(dtype), fits=fits)
 
 
 def bad_dim(
     dim: int, shape: Shape, repeated: bool = False, call: str = ""
 ) -> IndexOutOfRange:
-    """The error of a dimension that a shape lacks, or that is named twice."""
+    """Return the error for a dimension that a shape lacks, or that is repeated."""
     return IndexOutOfRange(
         code="DimensionOutOfRange",
         operator=call,
@@ -117,7 +118,7 @@ def bad_dim(
 def bad_shapes(
     reason: str, fits: str, *named: NamedShape, call: str = ""
 ) -> ShapesDoNotFit:
-    """The error that says why these shapes, or those of tensors, do not go together."""
+    """Return the error for shapes, or tensors of shapes, that do not fit together."""
     shapes = tuple(
         (name, each.shape if isinstance(each, Tensor) else each)
         for name, each in named
@@ -127,12 +128,12 @@ def bad_shapes(
 
 
 def bad_devices(one: Device, other: Device, call: str = "") -> DevicesDiffer:
-    """The error of tensors on two devices."""
+    """Return the error for tensors on two devices."""
     return DevicesDiffer(operator=call, devices=(str(one), str(other)))
 
 
 def common_device(*tensors: Tensor | None, call: str = "") -> Device:
-    """As `same_device`; CPU tensors without dimensions go along with any."""
+    """Return `same_device`, disregarding 0-dim CPU tensors, which fit any device."""
     deciding = [
         each
         for each in tensors
@@ -142,10 +143,10 @@ def common_device(*tensors: Tensor | None, call: str = "") -> Device:
 
 
 def same_device(*tensors: Tensor | None, call: str = "") -> Device:
-    """The one device of all the tensors, those without dimensions included.
+    """Return the one device of all the tensors, 0-dim ones included.
 
     Raises:
-        DevicesDiffer: they lie on several.
+        DevicesDiffer: they are on several.
     """
     device: Device | None = None
     for tensor in tensors:
@@ -160,12 +161,12 @@ def same_device(*tensors: Tensor | None, call: str = "") -> Device:
 def require_dtype(
     argument: str, dtype: DType, accepted: frozenset[DType], fits: str
 ) -> None:
-    """Make sure that an operator is defined for the dtype.  Raises `DTypeRefused`."""
+    """Make sure that an operator supports the dtype.  Raises `DTypeRefused`."""
     if dtype not in accepted:
         raise bad_dtype(argument, dtype, fits)
 
 
-# More elements cannot be counted: NumPy, like any C code, does so in 64 bits.
+# The most elements that 64 bits can count, in NumPy as in C code.
 MOST = 2**63 - 1
 
 
@@ -178,10 +179,10 @@ def check_count(shape: Shape, call: str = "") -> None:
 
 
 def one_dim(dim: int, shape: Shape, call: str = "") -> int:
-    """`dim` counted from the front; 0 and -1 name the whole of a 0-dim tensor.
+    """Return `dim` counted from the front; 0 and -1 are valid for a 0-dim tensor.
 
     Raises:
-        IndexOutOfRange: the shape has no such dimension.
+        IndexOutOfRange: the shape does not have the dimension.
     """
     count = len(shape) or 1
     if not -count <= dim < count:
@@ -190,30 +191,30 @@ def one_dim(dim: int, shape: Shape, call: str = "") -> int:
 
 
 def distinct_dims(dims: Sequence[int], shape: Shape, call: str = "") -> list[int]:
-    """Dimensions counted from the front, as they come, each once.
+    """Return dimensions counted from the front, in their order.
 
     Raises:
-        IndexOutOfRange: the shape lacks one, or one is named twice.
+        IndexOutOfRange: the shape lacks one, or one is repeated.
     """
-    found: list[int] = []
+    wrapped_dims: list[int] = []
     for dim in dims:
         wrapped = one_dim(dim, shape, call=call)
-        if wrapped in found:
+        if wrapped in wrapped_dims:
             raise bad_dim(dim, shape, repeated=True, call=call)
-        found.append(wrapped)
-    return found
+        wrapped_dims.append(wrapped)
+    return wrapped_dims
 
 
 def many_dims(dims: Sequence[int] | None, shape: Shape) -> tuple[int, ...]:
-    """As `distinct_dims`, sorted; none given means all."""
+    """Return `distinct_dims`, sorted; no dimensions mean all."""
     if not dims:
         return tuple(range(len(shape)))
-    found = distinct_dims(dims, shape)
-    return tuple(sorted(found)) if shape else ()
+    distinct = distinct_dims(dims, shape)
+    return tuple(sorted(distinct)) if shape else ()
 
 
 def dtypes(*names: str) -> frozenset[DType]:
-    """The dtypes of these names."""
+    """Return the dtypes of these names."""
     return frozenset(DType.named(name) for name in names)
 
 
@@ -223,31 +224,31 @@ INT64 = DType.named("int64")
 FLOAT32 = DType.named("float32")
 FLOAT64 = DType.named("float64")
 
-# Dtypes that are computed in as they are, by far the most frequent ones.
+# Dtypes that are computed in without conversion, the most frequent ones.
 PLAIN = dtypes("float32", "float64")
 INTEGERS = dtypes("uint8", "int8", "int16", "int32", "int64")
 FLOATS = dtypes("float16", "bfloat16", "float32", "float64")
 HALVES = dtypes("float16", "bfloat16")
 COMPLEXES = dtypes("complex64", "complex128")
 
-# What an operator with real numbers takes.
+# The dtypes of operators on real numbers.
 REALS = INTEGERS | FLOATS
 NUMBERS = REALS | COMPLEXES
 ALL = NUMBERS | {BOOL}
 NamedTensor = tuple[str, Tensor | None]
 
-# What an index tensor may consist of; kernels get int64.
+# The dtypes of index tensors; kernels receive int64.
 INDICES = dtypes("int64", "int32", "int16", "int8", "uint8")
 
 
 def one_dtype(accepted: frozenset[DType], fits: str, *named: NamedTensor) -> DType:
-    """The one dtype of all the tensors.
+    """Return the one dtype of all the tensors.
 
     Raises:
-        DTypeRefused: the first has one that is not accepted, or another differs.
+        DTypeRefused: the first has a dtype that is not accepted, or another differs.
     """
     (name, first), *others = named
-    assert first is not None, "only what comes later may be left out"
+    assert first is not None, "only later tensors may be None"
     require_dtype(name, first.dtype, accepted, fits)
     for argument, tensor in others:
         if tensor is not None and tensor.dtype is not first.dtype:
@@ -265,15 +266,16 @@ def index_dtype(argument: str, index: Tensor) -> None:
 
 
 def place_dtype(argument: str, index: Tensor) -> None:
-    """Make sure of int64 or int32, as indices along a dimension are.
+    """Make sure that a tensor holds int64 or int32, as indices along a dimension do.
 
-    Raises `DTypeRefused`.
+    Raises:
+        DTypeRefused: it does not.
     """
     require_dtype(argument, index.dtype, _PLACES, "int32, int64")
 
 
 def computing(dtype: DType) -> DType | None:
-    """The dtype to convert to before computing; None where the dtype does itself."""
+    """Return the dtype to convert to before computing; None if it is `dtype` itself."""
     wider = compute_dtype(dtype)
     return None if wider is dtype else wider
 
@@ -282,16 +284,16 @@ def require_ndim(named: NamedTensor, *counts: int) -> None:
     """Make sure of the number of dimensions.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and len(tensor.shape) not in counts:
-        wanted = " or ".join(map(str, counts))
+        expected = " or ".join(map(str, counts))
         raise bad_shapes(
             f"{named[0]} has {len(tensor.shape)} dimensions",
-            f"{wanted} dimensions",
+            f"{expected} dimensions",
             named,
         )
 
 
 def require_shape(named: NamedTensor, shape: Shape) -> None:
-    """Make sure of the shape of a tensor, if it is given.  Raises `ShapesDoNotFit`."""
+    """Make sure that a tensor is None or has a shape.  Raises `ShapesDoNotFit`."""
     tensor = named[1]
     if tensor is not None and tensor.shape != shape:
         raise bad_shapes(
@@ -305,9 +307,9 @@ Number = bool | int | float | complex
 
 
 def number_of(tensor: Tensor, device: Device) -> Number | None:
-    """The Python number that a tensor stands for beside tensors on `device`, if any.
+    """Return the number that a tensor represents among tensors on `device`, or None.
 
-    Wrapped numbers do, and CPU tensors without dimensions on another device.
+    Wrapped numbers represent one, and so do 0-dim CPU tensors on another device.
     """
     number: Number | None = tensor.number
     if number is not None:
@@ -318,9 +320,11 @@ def number_of(tensor: Tensor, device: Device) -> Number | None:
 
 
 def number_for(number: Number, dtype: DType) -> Number:
-    """`number` as the kind of Python number that elements of `dtype` are."""
+    """Return `number` as the Python type of elements of `dtype`."""
     kind, low, count = _KINDS[dtype]
-    assert kind is complex or not isinstance(number, complex), "promotion saw to it"
+    assert kind is complex or not isinstance(number, complex), (
+        "promotion makes the dtype complex"
+    )
     converted: Number = kind(number)  # type: ignore[arg-type]  # asserted above
     if count and not low <= converted < low + count:  # type: ignore[operator]  # an int
         return (converted - low) % count + low  # type: ignore[operator]  # an int
@@ -337,7 +341,7 @@ def _kind_of(name: str) -> tuple[type[bool | int | float | complex], int, int]:
     return kind, low, 2 ** (8 * facts.itemsize) if kind is int else 0
 
 
-# dtype -> its Python number, the least integer, and how many integers it has.
+# dtype -> its Python type, the least integer, and the count of its integers.
 _KINDS = {DType.named(name): _kind_of(name) for name in SUPPORTED}
 
 
@@ -347,7 +351,7 @@ def check_fill(
     name: str = "value",
     call: str = "",
 ) -> None:
-    """Make sure that elements of `dtype` can take `value`.
+    """Make sure that elements of `dtype` can hold `value`.
 
     Raises:
         WrongOption: complex for reals, infinite or out of range for integers.
@@ -367,7 +371,7 @@ def check_fill(
 
 
 def default_dtype(value: bool | int | float | complex) -> DType:
-    """The dtype of a tensor that is made of a number."""
+    """Return the dtype of a tensor made from a Python number."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):
@@ -379,25 +383,26 @@ COMPLEX64 = DType.named("complex64")
 
 
 def strides_of(
-    like: Tensor, wanted: MemoryFormat | None, call: str = ""
+    like: Tensor, memory_format: MemoryFormat | None, call: str = ""
 ) -> Shape | None:
-    """The strides of a new tensor like another one; None for those of row-major order.
+    """Return the strides of a new tensor like another one; None for row-major order.
 
-    Raises `WrongOption` for a format of another number of dimensions.
+    Raises:
+        WrongOption: the format is for another number of dimensions.
     """
     shape = like.shape
-    if wanted is None or wanted is PRESERVE:
+    if memory_format is None or memory_format is PRESERVE:
         if like._place is None or is_contiguous(shape, like._place[2]):
             return None
         strides = preserved_strides(shape, like.strides)
-    elif wanted is CONTIGUOUS:
+    elif memory_format is CONTIGUOUS:
         return None
     else:
-        order = LAST[wanted]
+        order = LAST[memory_format]
         if len(shape) != len(order):
             raise bad_option(
                 "memory_format",
-                f"{wanted} of a tensor of {len(shape)} dimensions",
+                f"{memory_format} of a tensor of {len(shape)} dimensions",
                 f"a tensor of {len(order)} dimensions, or another format",
                 call=call,
             )
@@ -405,6 +410,6 @@ def strides_of(
     return None if is_contiguous(shape, strides) else strides
 
 
-def with_strides(made: Tensor, strides: Shape | None) -> Tensor:
-    """A new tensor, its elements in the order of some strides, whatever they are."""
-    return made if strides is None else view_of(made, made.shape, strides, 0)
+def with_strides(tensor: Tensor, strides: Shape | None) -> Tensor:
+    """Return a new tensor with its elements in the order of `strides`."""
+    return tensor if strides is None else view_of(tensor, tensor.shape, strides, 0)

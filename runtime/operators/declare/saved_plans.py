@@ -1,28 +1,29 @@
-"""Saved plans: what a call on the CPU decided, kept for the next one like it.
+"""Saved plans: the decisions of a CPU call, reused by later calls like it.
 
-Calls are alike if their tensors have one geometry each (shape, dtype, strides) and
+Calls are alike if their tensors have the same geometry (shape, dtype, strides) and
 their other arguments are equal in type and value: 1, True and 1.0 are three numbers,
-0.0 and -0.0 are two, NaN is one.  Kept are the shapes and dtypes of the results and the
-kernel made ready for them; a call then makes its results and runs it:
+0.0 and -0.0 are two, NaN is one.  The shapes and dtypes of the results are saved, and
+the kernel prepared for them; a call then makes its results and runs it:
 
     key of the call ── saved ───────> make the results ──> run(*arrays)
-                  └─── unknown, or nothing fits ──> the general way
+                  └─── unknown, or not reusable ──> the general path
 
-How it works: a key that is met a second time is planned on tensors without elements, so
-that neither the plan nor the kernel can see a value.  `READY[name](*outputs,
-*arguments)` of the kernels gets a geometry for each tensor, and gives what is run with
-an array for each tensor among the arguments and then one for each output.  The function
-that is called is generated for the kinds of the arguments, as call stubs are.
+A key that occurs a second time is planned on tensors without elements, so that neither
+the plan nor the kernel can see a value.  `READY[name](*outputs, *arguments)` of the
+kernels receives a geometry for each tensor, and returns the prepared kernel, which is
+called with an array for each tensor among the arguments and then one for each output.
+The called function is generated for the kinds of the arguments, as call stubs are.
 
 Rules:
-- the result is that of the general way, by construction: the same plan decides, and a
-  kernel itself runs what it makes ready;
-- what a plan would cast, begin with a copy, or turn in memory goes the general way, and
-  so do wrapped numbers and tensors of other devices;
-- what depends on more than the key is decided by each call: kernels look at values,
-  `parallel_for` at threads, `host_tensor` at inference mode; no exception is kept;
-- for a new key of an operator with `MOST` of them the oldest is forgotten; threads may
-  lose each other's entries, never mix them: an entry is set once, whole.
+- the result equals that of the general path, by construction: the same plan decides,
+  and a kernel itself runs its prepared form;
+- a call whose plan casts, starts with a copy, or permutes memory uses the general path,
+  and so do calls with wrapped numbers and tensors of other devices;
+- decisions that depend on more than the key belong to each call: kernels check
+  values, `parallel_for` the threads, `host_tensor` inference mode; no exception is
+  saved;
+- a new key of an operator with `MOST` of them evicts the oldest; threads may lose each
+  other's entries, but never mix them: an entry is set once, whole.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,25 +48,25 @@ from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import flat_of
 
-# Keys of one operator: programs see few, and one is about a kilobyte.
+# The most keys of one operator: programs use few, and an entry is about a kilobyte.
 MOST = 256
 Function = Callable[..., Any]
 
-# run, and of each output the elements, NumPy's dtype, the shape, the dtype; nothing for
-# a call that only the general way does.
+# run, and for each output the number of elements, NumPy's dtype, the shape, the dtype;
+# empty for a call that needs the general path.
 Ready = tuple[Any, ...]
 
-# Of each argument of an operator, a key of `_KEYS`.
+# For each argument of an operator, a key of `_KEYS`.
 Kinds = tuple[str, ...]
 NEVER: Ready = ()
 _UNKNOWN = object()
 
-# Stands for the strides of what has no array to be run on.
+# In place of the strides of a tensor that has no array to run on.
 _NOWHERE = False
 
 
 class SavedPlans(dict[Any, Ready | None]):
-    """What is saved of one operator, by key; None of one that was met once."""
+    """The saved plans of one operator, by key; None for a key that occurred once."""
 
     __slots__ = ("find", "general")
 
@@ -75,21 +76,21 @@ class SavedPlans(dict[Any, Ready | None]):
         self.general = general
 
     def first(self, key: Any, *arguments: Any) -> Any:
-        """The general way, for a call that nothing is ready for."""
-        known = self.get(key, _UNKNOWN)
-        if known is None:
+        """Run the general path; save the plan if the key occurs a second time."""
+        entry = self.get(key, _UNKNOWN)
+        if entry is None:
             self[key] = self.find(*arguments)
-        elif known is _UNKNOWN:
+        elif entry is _UNKNOWN:
             self.note(key)
         return self.general(*arguments)
 
     def note(self, key: Any) -> None:
-        """Let a new key be known; the oldest one goes if there are too many."""
+        """Store a new key; evict the oldest ones if there are too many."""
         while len(self) >= MOST:
             try:
                 del self[next(iter(self))]
             except (KeyError, RuntimeError, StopIteration):
-                continue  # another thread was here
+                continue  # another thread has changed the dictionary
         self[key] = None
 
 
@@ -101,16 +102,16 @@ def saving_plans(
     own: str | Work,
     general: Function,
 ) -> Function:
-    """An operator's functional form on the CPU, which saves its plans.
+    """Return an operator's functional form on the CPU, which saves its plans.
 
     `arguments` are the schema's, `plan` is the operator's, `own` its kernel; `general`
-    does any call.
+    executes any call.
     """
     kinds = kinds_of(arguments)
 
-    def find(*given: Any) -> Ready:
+    def find(*values: Any) -> Ready:
         try:
-            return ready_for(plan, own, kinds, given)
+            return ready_for(plan, own, kinds, values)
         except REFUSALS as error:
             error.operator = call
             raise
@@ -118,13 +119,13 @@ def saving_plans(
     return _saved(kinds, results)(SavedPlans(find, general), call)
 
 
-# What is decided.
+# Decisions.
 
 
 def ready_for(
     plan: Function, own: str | Work, kinds: Kinds, arguments: Sequence[Any]
 ) -> Ready:
-    """What calls like this one run.  Raises what the plan raises."""
+    """Return the saved form of a call like this one.  Raises the errors of the plan."""
     slots = [_hollow(each) for each in arguments]
     if any(each is _UNKNOWN for each in slots):
         return NEVER
@@ -140,7 +141,7 @@ def ready_for(
     if ready is None or None in places:
         return NEVER
     outputs = [each for each in planned.outputs if each is not None]
-    parts = [_shown(each, geometry) for each in values]
+    parts = [_geometry_of(each, geometry) for each in values]
     run = ready(*(geometry(*each, None) for each in outputs), *parts)
     if run is None:
         return NEVER
@@ -151,7 +152,7 @@ def ready_for(
 
 
 def _computed(plan: CallPlan) -> Sequence[Any] | None:
-    """What the kernel gets; None where there is more to do than to run it."""
+    """Return the kernel's arguments; None if the call needs more than the kernel."""
     compute, values = plan.compute, plan.arguments
     outputs = [each for each in plan.outputs if each is not None]
     steps = plan.strides
@@ -175,9 +176,9 @@ def _computed(plan: CallPlan) -> Sequence[Any] | None:
 
 
 def _hollow(value: Any) -> Any:
-    """A tensor of the same geometry without elements; other values as they are.
+    """Return a tensor of the same geometry without elements; other values unchanged.
 
-    `_UNKNOWN` for what has no geometry here.
+    `_UNKNOWN` for a tensor without an array.
     """
     if isinstance(value, list) and value and isinstance(value[0], Tensor):
         hollow = [_hollow(each) for each in value]
@@ -187,14 +188,14 @@ def _hollow(value: Any) -> Any:
     _, strides = lying(value)
     if strides is _NOWHERE:
         return _UNKNOWN
-    made = host_tensor(None, value._shape, value._dtype)
+    result = host_tensor(None, value._shape, value._dtype)
     if strides is not None:
-        made._place = Storage(None, CPU, value._dtype, 0), 0, strides
-    return made
+        result._place = Storage(None, CPU, value._dtype, 0), 0, strides
+    return result
 
 
 def lying(tensor: Tensor) -> tuple[Any, Any]:
-    """The array from the first element on, and the strides; None of rows in order."""
+    """Return the array from the first element on, and its strides, None if dense."""
     if tensor.number is None:
         flat, place = flat_of(tensor), tensor._place
         if flat is not None:
@@ -212,7 +213,7 @@ def _has_tensors(value: Any) -> bool:
 
 
 def _place(value: Any, tensors: Sequence[Any]) -> int | None:
-    """Which of the arguments a tensor, or a list of them, is; None: not one of them."""
+    """Return the index of a tensor, or a list of them, among `tensors`, or None."""
     for place, each in enumerate(tensors):
         lists = isinstance(value, list) and isinstance(each, list)
         if value is each or (lists and [*map(id, value)] == [*map(id, each)]):
@@ -220,32 +221,32 @@ def _place(value: Any, tensors: Sequence[Any]) -> int | None:
     return None
 
 
-def _shown(value: Any, geometry: Function) -> Any:
-    """What a kernel is made ready for: a tensor's geometry, any other value itself."""
+def _geometry_of(value: Any, geometry: Function) -> Any:
+    """Return a tensor's geometry, or any other value itself, to prepare a kernel."""
     if isinstance(value, list):
-        return [_shown(each, geometry) for each in value]
+        return [_geometry_of(each, geometry) for each in value]
     if not isinstance(value, Tensor):
         return value
     place = value._place
     return geometry(value.shape, value.dtype, None if place is None else place[2])
 
 
-# What is called.
+# The called function.
 
-# Schema type -> what stands for the argument in the key.
+# Schema type -> the text of the argument in the key.
 _KEYS = {
     "Tensor": "_n{at}, {name}._dtype, _s{at}",
     "Tensor?": "_k{at}",
     "Tensor[]": "_k{at}",
-    # What equals another number that it is not goes by its text: zeros, NaN, and parts
-    # of complex numbers that are zeros.
+    # Equal numbers that differ are represented by their text: zeros, NaN, and complex
+    # numbers with parts that are zeros.
     "float": "{name} if {name} and {name} == {name} else _repr({name})",
     "Scalar": (
         "_type({name}), {name} if {name} and {name} == {name}"
         " and _type({name}) is not _complex else _repr({name})"
     ),
     "list": "None if {name} is None else _tuple({name})",
-    # Converted by the schema: equal ones have one type.
+    # Converted by the schema: equal values have one type.
     "": "{name}",
 }
 
@@ -253,7 +254,7 @@ TENSORS = ("Tensor", "Tensor?", "Tensor[]")
 
 
 def kinds_of(arguments: str) -> Kinds:
-    """The kind of each argument of a schema, as in the table of keys."""
+    """Return the kind of each argument of a schema, as in the table of keys."""
     kinds = []
     for each in arguments.split(","):
         word = each.split()[0]
@@ -269,9 +270,9 @@ def kinds_of(arguments: str) -> Kinds:
 
 
 def listed(tensors: Sequence[Tensor]) -> tuple[Any, Any]:
-    """The arrays of several tensors, and their geometries, one behind the other.
+    """Return the arrays of several tensors, and their geometries in one tuple.
 
-    Each ends with its dtype; strides stand in front where they were looked up.
+    A geometry ends with the dtype; it starts with the strides if they were looked up.
     """
     arrays: list[Any] = []
     geometries: list[Any] = []
@@ -288,7 +289,7 @@ def listed(tensors: Sequence[Tensor]) -> tuple[Any, Any]:
     return arrays, tuple(geometries)
 
 
-# What the text of a call names.
+# The names in the generated text of a call.
 NAMES: dict[str, Any] = {
     "_CPU": CPU,
     "_MemoryError": MemoryError,
@@ -310,9 +311,9 @@ NAMES: dict[str, Any] = {
     **NAMES,
 )
 def _saved(kinds: Kinds, results: int) -> list[str]:
-    """The function for arguments of these kinds."""
+    """Return the text of the function for arguments of these kinds."""
     names = [f"_x{at}" for at in range(len(kinds))]
-    given = ", ".join(names)
+    parameters = ", ".join(names)
     lines = []
     for at, (kind, name) in enumerate(zip(kinds, names, strict=True)):
         own = [
@@ -320,7 +321,7 @@ def _saved(kinds: Kinds, results: int) -> list[str]:
             f"if _a{at} is None or not _n{at}:",
             f"    _a{at}, _s{at} = _lying({name})",
             f"if {name}._device is not _CPU:",
-            f"    return _general({given})",
+            f"    return _general({parameters})",
         ]
         if kind == "Tensor":
             lines += own
@@ -335,34 +336,34 @@ def _saved(kinds: Kinds, results: int) -> list[str]:
         for at, (kind, name) in enumerate(zip(kinds, names, strict=True))
     ]
     arrays = [f"_a{at}" for at, kind in enumerate(kinds) if kind in TENSORS]
-    made = range(results)
-    facts = "".join(f", _c{at}, _f{at}, _z{at}, _d{at}" for at in made)
+    indices = range(results)
+    facts = "".join(f", _c{at}, _f{at}, _z{at}, _d{at}" for at in indices)
     lines += [
         f"_key = {', '.join(keys)},",
         "_ready = _get(_key)",
         "if not _ready:",
-        f"    return _first(_key, {given})",
+        f"    return _first(_key, {parameters})",
         f"_run{facts} = _ready",
         "try:",
-        *(f"    _o{at} = _empty(_c{at}, _f{at})" for at in made),
-        f"    _run({', '.join([*arrays, *(f'_o{at}' for at in made)])})",
+        *(f"    _o{at} = _empty(_c{at}, _f{at})" for at in indices),
+        f"    _run({', '.join([*arrays, *(f'_o{at}' for at in indices)])})",
         "except _MemoryError:",
-        f"    return _general({given})",
+        f"    return _general({parameters})",
         "except _REFUSED as _error:",
         "    _error.operator = _call",
         "    raise",
-        f"return {', '.join(f'_host(_o{at}, _z{at}, _d{at})' for at in made)}",
+        f"return {', '.join(f'_host(_o{at}, _z{at}, _d{at})' for at in indices)}",
     ]
     return [
         "_get, _first, _general = _memory.get, _memory.first, _memory.general",
-        *block(f"def saved({given}):", lines),
+        *block(f"def saved({parameters}):", lines),
     ]
 
 
 @template("saved plans", "run")
 def _picker(count: int, places: tuple[int, ...], results: int) -> list[str]:
-    """What takes the arrays of a call, and passes those at some places."""
+    """Return the text of a function that passes the arrays at some places on."""
     outputs = [f"o{at}" for at in range(results)]
-    given = ", ".join([numbered(count), *outputs] if count else outputs)
-    taken = ", ".join([*[f"a{at}" for at in places], *outputs])
-    return block(f"def pick({given}):", [f"return run({taken})"])
+    parameters = ", ".join([numbered(count), *outputs] if count else outputs)
+    passed = ", ".join([*[f"a{at}" for at in places], *outputs])
+    return block(f"def pick({parameters}):", [f"return run({passed})"])

@@ -5,10 +5,11 @@
         dtype = result_type(self, other)
         require_dtype("self", dtype, FLOATS, "floating-point dtypes")
         shape = broadcast(self.shape, other.shape)
-        return Plan(((shape, dtype),), device, (self, other), compute_dtype(dtype))
+        compute = compute_dtype(dtype)
+        return CallPlan(((shape, dtype),), device, (self, other), compute)
 
     @composite("double(Tensor self) -> Tensor")
-    def double(self):                          # its docstring is what help() says
+    def double(self):                          # its docstring is shown by help()
         return core.add(self, self)
 
     OPERATORS = (
@@ -16,8 +17,8 @@
         double,
     )
 
-A module with a tuple `OPERATORS` that is named in `runtime.operators.install.FAMILIES`
-is installed.  `Structured` gives, for each of CPU, CUDA and Meta:
+A module with a tuple `OPERATORS` is installed if `runtime.operators.install.FAMILIES`
+lists it.  `Structured` defines, for each of CPU, CUDA and Meta:
 
 ========== ============================== ==========================================
 form       schema                         kernel
@@ -30,21 +31,21 @@ out=       `hypot.out(..., out)`          plan, check against `out`, run, return
 `composite` declares a function of other operators, `Unstructured` any kernels by key.
 
 Rules:
-- a planning function makes all checks; what a kernel checks (index values, division of
-  integers by zero) it checks before it writes, so nothing is ever written in part;
-- errors are raised without the operator's name, or with that of a kernel: who is called
-  by the dispatcher puts the name there under which it was called;
-- the functional CPU kernel saves its plans if the declaration says so
+- a planning function makes all checks; the checks of a kernel (index values, division
+  of integers by zero) precede its writes, so that no output is written in part;
+- errors are raised without the operator's name, or with that of a kernel: the kernel
+  that the dispatcher calls sets the name of its operator;
+- the functional CPU kernel saves its plans if the declaration sets `saves_plans`
   (`runtime.operators.declare.saved_plans`);
 - `fast` may wrap it instead, `fast_in_place` and `fast_out` the other forms:
-  `fast(general)` returns the function that is called instead, and calls `general` with
-  the same arguments for all but the calls that it does itself; it is only ever a
-  shorter path to the same result;
+  `fast(general)` returns the function to call, which computes some calls itself and
+  passes all others to `general` with the same arguments; it is only a shorter path to
+  the same result;
 - the other forms of a composite compute the result and then copy it, under the checks
   of every target;
 - a name is `name` or `name.overload`; the in-place form of `clamp.Tensor` is
   `clamp_.Tensor`, its out= form `clamp.Tensor_out`;
-- what dumps show is the form and the backend: `add_cpu`, `add__cuda`, `add_out_meta`.
+- dumps show the form and the backend: `add_cpu`, `add__cuda`, `add_out_meta`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -83,20 +84,20 @@ from everyorder.runtime.tensors.tensor import Tensor
 EXPLICIT = "CompositeExplicitAutograd"
 IMPLICIT = "CompositeImplicitAutograd"
 
-# Beside these, 16-bit floats are converted by promotion.
+# With an operand of these dtypes, promotion converts 16-bit floats.
 _LONGER = (FLOATS | COMPLEXES) - HALVES
 Planner = Callable[..., CallPlan]
 
-# From the general kernel to one that does some calls itself.
+# Wraps the general kernel in one that computes some calls itself.
 Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def summary(function: Callable[..., Any]) -> str:
-    """The first sentence of a docstring: what `help()` says of an operator."""
+    """Return the first sentence of a docstring, which `help()` shows."""
     return (function.__doc__ or "").partition("\n")[0].partition("  Raises")[0]
 
 
-# What dumps show behind the name of a kernel; every other key in lower case.
+# The suffix of a kernel's name in dumps; other keys are in lower case.
 SHOWN_KEYS = {
     IMPLICIT: "composite",
     EXPLICIT: "explicit",
@@ -105,7 +106,7 @@ SHOWN_KEYS = {
 
 
 def shown_name(name: str) -> str:
-    """`name.overload` as one word."""
+    """Return `name.overload` as one word."""
     return name.replace(".", "_")
 
 
@@ -121,12 +122,12 @@ def composite(
     in_place: bool = False,
     out: bool = False,
 ) -> Callable[..., "Unstructured"]:
-    """Declare an operator of a function of others: the schema, and what it is for.
+    """Declare an operator as a function of other operators, by its schema.
 
-    The first line of the function's docstring is the sentence that `help()` says.
-    `takes` are the dtypes of its tensors together; `wide` computes 16-bit floats in 32
-    bits, and rounds once, at the end.  An `explicit` one has a formula of its own.
-    `in_place` and `out` ask for these forms, too.
+    The first line of the function's docstring is the sentence of `help()`.  `takes` are
+    the dtypes of its tensors together; `wide` computes 16-bit floats in 32 bits, and
+    rounds once, at the end.  An `explicit` operator has its own gradient formula.
+    `in_place` and `out` add these forms.
     """
     key = EXPLICIT if explicit else IMPLICIT
     name, _, rest = schema.partition("(")
@@ -143,7 +144,7 @@ def composite(
             forms.append(_form(text, key, tags, _onto_self(written, run, explicit)))
         if out:
             written, text = out_schema(name, arguments)
-            # Of gradients it knows nothing: autograd refuses it, as every out= form.
+            # Without gradients: autograd refuses it, as every out= form.
             forms.append(_form(text, EXPLICIT, tags, _onto_out(written, run)))
         kernels = {key: naming(f"core::{name}", run)}
         return Unstructured(schema, kernels, tags, says, only, autocast, tuple(forms))
@@ -152,7 +153,7 @@ def composite(
 
 
 def in_place_schema(name: str, arguments: str) -> tuple[str, str]:
-    """The name and the schema of the form that writes to `self`."""
+    """Return the name and the schema of the form that writes to `self`."""
     base, dot, overload = name.partition(".")
     name = f"{base}_{dot}{overload}"
     written = arguments.replace("Tensor self", "Tensor(a!) self", 1)
@@ -160,7 +161,7 @@ def in_place_schema(name: str, arguments: str) -> tuple[str, str]:
 
 
 def out_schema(name: str, arguments: str) -> tuple[str, str]:
-    """The name and the schema of the form that writes to `out`."""
+    """Return the name and the schema of the form that writes to `out`."""
     base, _, overload = name.partition(".")
     name = f"{base}.{overload}_out" if overload else f"{base}.out"
     star = "" if "*" in arguments else "*, "
@@ -171,34 +172,34 @@ def out_schema(name: str, arguments: str) -> tuple[str, str]:
 def _form(
     schema: str, key: str, tags: tuple[str, ...], function: Callable[..., Any]
 ) -> "OperatorDefinition":
-    shown = f"{shown_name(schema.partition('(')[0])}_{SHOWN_KEYS[key]}"
-    return OperatorDefinition(schema, tags, ((key, direct(function, shown)),))
+    name = f"{shown_name(schema.partition('(')[0])}_{SHOWN_KEYS[key]}"
+    return OperatorDefinition(schema, tags, ((key, direct(function, name)),))
 
 
 def _onto_self(
     name: str, function: Callable[..., Any], explicit: bool
 ) -> Callable[..., Any]:
-    """The function, its result copied to its first argument."""
+    """Return a function that copies the result to its first argument."""
 
     def run(self: Tensor, *arguments: Any) -> Any:
-        # Formulas of what it calls may ask for what `self` was.
-        kept = not explicit and self.requires_grad
-        found = function(core.clone(self) if kept else self, *arguments)
-        check_target(self, "self", found.shape, found.dtype, found.device)
-        # What autograd has seen already is no second write.
-        return adopt(self, found) if explicit else core.copy_(self, found)
+        # Gradient formulas of the called operators may need the old value of `self`.
+        needs_old = not explicit and self.requires_grad
+        result = function(core.clone(self) if needs_old else self, *arguments)
+        check_target(self, "self", result.shape, result.dtype, result.device)
+        # Autograd must not count a second write for an explicit operator.
+        return adopt(self, result) if explicit else core.copy_(self, result)
 
     return naming(f"core::{name}", run)
 
 
 def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, its result copied to its last argument."""
+    """Return a function that copies the result to its last argument."""
 
     def run(*arguments: Any) -> Any:
-        *given, out = arguments
-        found = function(*given)
-        check_target(out, "out", found.shape, found.dtype, found.device)
-        return adopt(out, found)
+        *inputs, out = arguments
+        result = function(*inputs)
+        check_target(out, "out", result.shape, result.dtype, result.device)
+        return adopt(out, result)
 
     return naming(f"core::{name}", run)
 
@@ -206,7 +207,7 @@ def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _refusing(
     function: Callable[..., Any], takes: frozenset[DType]
 ) -> Callable[..., Any]:
-    """The function, whose tensors have one of some dtypes, together."""
+    """Return the function with a check of the common dtype of its tensors."""
     names = [*signature(function).parameters]
     fits = ", ".join(sorted(map(str, takes)))
 
@@ -223,7 +224,7 @@ def _refusing(
 
 
 def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of 16-bit floats by way of 32 bits."""
+    """Return the function with 16-bit floats computed in 32 bits."""
 
     @wraps(function)
     def run(*arguments: Any) -> Any:
@@ -243,7 +244,7 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def naming(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, refused by the name of `call`, not by those that it calls."""
+    """Return the function with errors under the name `call`, not its callees'."""
 
     def run(*arguments: Any) -> Any:
         try:
@@ -257,7 +258,7 @@ def naming(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class OperatorDefinition:
-    """One operator as it is registered: its schema, its tags and its kernels by key."""
+    """One operator for registration: its schema, its tags and its kernels by key."""
 
     schema: str
     tags: tuple[str, ...]
@@ -266,14 +267,14 @@ class OperatorDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Unstructured:
-    """An operator whose kernels are written out: dispatch key -> function.
+    """An operator with explicit kernels: dispatch key -> function.
 
-    A function gets every argument by position; a `Kernel` is registered as it is.
-    `says` is what it is for, in one sentence: an operator with one is public, `only` as
-    a `function` or a `method` if that is said; see
-    `runtime.operators.bindings.python_bindings`.  How it runs under autocast is said as
-    `low`, `float32` or `widest`: the families of `runtime.autograd.autocast`.  `forms`
-    are other forms of it, as they are.
+    A function receives every argument by position; a `Kernel` is registered unchanged.
+    `says` describes the operator in one sentence: an operator with one is public, and
+    `only` restricts it to a `function` or a `method`; see
+    `runtime.operators.bindings.python_bindings`.  `autocast` is `low`, `float32` or
+    `widest`, a family of `runtime.autograd.autocast`.  `forms` are other forms of the
+    operator, registered unchanged.
     """
 
     schema: str
@@ -286,18 +287,18 @@ class Unstructured:
 
     @property
     def name(self) -> str:
-        """The operator's, with the overload, if it has one."""
+        """Return the operator's name, with the overload, if it has one."""
         return self.schema.partition("(")[0]
 
     def definitions(self) -> Iterator[OperatorDefinition]:
-        """The operator, and what other forms it has."""
-        shown = shown_name(self.name)
+        """Yield the operator and its other forms."""
+        name = shown_name(self.name)
         kernels = tuple(
             (
                 key,
                 function
                 if isinstance(function, Kernel)
-                else direct(function, f"{shown}_{SHOWN_KEYS.get(key, key.lower())}"),
+                else direct(function, f"{name}_{SHOWN_KEYS.get(key, key.lower())}"),
             )
             for key, function in self.kernels.items()
         )
@@ -305,30 +306,30 @@ class Unstructured:
         yield from self.forms
 
     def schemas(self) -> Iterator[str]:
-        """The schemas of the operator and its other forms."""
+        """Yield the schemas of the operator and its other forms."""
         yield self.schema
         yield from (form.schema for form in self.forms)
 
 
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """An operator of which every form follows from its plan; see the module.
+    """An operator whose forms all follow from its plan; see the module.
 
     Attributes:
         name: with the overload, if it has one.
         arguments: schema text; `Tensor self` comes first if `in_place`.
         plan: called with the arguments of the functional form.
-        returns: schema text; several results have no out= form.
-        kernel: what runs where a plan does not say, if it is not the kernel of the
-            operator's name: as in a plan.
-        in_place, out: which other forms there are.
+        returns: schema text; an operator of several results has no out= form.
+        kernel: the default kernel for plans without one, as in a plan; by default the
+            kernel of the operator's name.
+        in_place, out: the other forms to define.
         tags: of every form.
-        saves_plans: whether the functional form on the CPU saves its plans.
+        saves_plans: True if the functional form on the CPU saves its plans.
         fast, fast_in_place, fast_out: wrap those kernels of the CPU, see the module.
         anywhere: the functional form for backends without kernels, and for calls
             without a tensor (CompositeExplicitAutograd).
         functional: False declares the other forms only.
-        says, only, autocast: as of `Unstructured`.
+        says, only, autocast: as in `Unstructured`.
     """
 
     name: str
@@ -350,24 +351,24 @@ class Structured:
     autocast: str = ""
 
     def definitions(self) -> Iterator[OperatorDefinition]:
-        """The operators of all its forms."""
+        """Yield the operators of all its forms."""
         for schema, form in self._forms():
-            shown = shown_name(schema.partition("(")[0])
+            name = shown_name(schema.partition("(")[0])
             kernels = tuple(
-                (key, direct(form(key), f"{shown}_{key.lower()}")) for key in MODULES
+                (key, direct(form(key), f"{name}_{key.lower()}")) for key in MODULES
             )
             if form == self._functional and self.anywhere is not None:
                 anywhere = naming(f"core::{self.name}", self.anywhere)
-                explicit = direct(anywhere, f"{shown}_explicit")
+                explicit = direct(anywhere, f"{name}_explicit")
                 kernels = (*kernels, (EXPLICIT, explicit))
             yield OperatorDefinition(schema, self.tags, kernels)
 
     def schemas(self) -> Iterator[str]:
-        """The schemas of all its forms."""
+        """Return the schemas of all its forms."""
         return (schema for schema, _ in self._forms())
 
     def _forms(self) -> Iterator[tuple[str, Callable[[str], Callable[..., Any]]]]:
-        """The schema of each form, and what makes its kernel for a dispatch key."""
+        """Yield the schema of each form, and the factory of its kernels by key."""
         if self.functional:
             yield f"{self.name}({self.arguments}) -> {self.returns}", self._functional
         if self.in_place:
@@ -379,7 +380,7 @@ class Structured:
 
     @property
     def own(self) -> str | Work:
-        """The kernel that runs where a plan names none."""
+        """Return the kernel for a plan without one."""
         return self.kernel or self.name.partition(".")[0]
 
     def _functional(self, key: str) -> Callable[..., Any]:
@@ -404,7 +405,7 @@ class Structured:
     def _writing(
         self, name: str, fast: Fast | None, in_place: bool
     ) -> Callable[[str], Callable[..., Any]]:
-        """What makes the kernel of a form that writes to `self`, or to `out`."""
+        """Return the factory of the kernels of an in-place or out= form."""
         plan, call, own = self.plan, f"core::{name}", self.own
         argument, place, end = ("self", 0, None) if in_place else ("out", -1, -1)
 

@@ -1,13 +1,13 @@
-"""Agents: workers that call and are called; values on their surface."""
+"""Agents: workers that make calls and serve the calls of other workers."""
 
 from everyorder.runtime.errors.rpc import RpcError
 from everyorder.runtime.rpc.agent.agent import (
     Agent,
     WorkerSlot,
     current_agent,
+    in_worker_slot,
     is_initialized,
-    seat,
-    seated,
+    worker_slot,
 )
 from everyorder.runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
@@ -41,11 +41,11 @@ __all__ = [
     "backend_type",
     "construct_rpc_backend_options",
     "current_agent",
+    "in_worker_slot",
     "init_backend",
     "is_initialized",
     "register_backend",
-    "seat",
-    "seated",
     "set_reference_class",
     "timeout_seconds",
+    "worker_slot",
 ]

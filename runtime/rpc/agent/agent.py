@@ -1,30 +1,31 @@
-"""Agents: one worker as programs see it, and what it does for other workers.
+"""Agent: one worker as programs see it, and the requests that it serves.
 
-    Seat, current_agent    the worker that a thread speaks for
-    Job, serve             a request of another worker, until it is answered
-    Agent                  a worker: its members, the requests to it, its end
+    WorkerSlot, current_agent  the worker that a thread speaks for
+    Job, serve                 a request of another worker, until it is answered
+    Agent                      a worker: its members, its requests, its end
 
-The class is built in chapters, each on the one before it: `driver` (the session and its
-lock), `references` (handles, and values that stay here), `calls` (calls of others), and
-this one.
+The class is built in chapters, each derived from the one before: `driver` (the session
+and its lock), `owned_values` (handles, and values that stay on this worker),
+`outgoing_calls` (calls to other workers), and this module.
 
-Rules of seats: a seat holds one worker at a time.  A process has a seat; a thread may
-have one of its own and then is, with all that it calls, a worker beside others in the
-same process.  Request threads use the seat of their worker; threads that a program
-starts itself have the seat of the process, unless it passes its own on; a forked child
-has no worker.
+Rules of slots: a slot holds one worker at a time.  A process has a slot.  A thread may
+have a separate slot; the thread and the code that it calls then act as one more worker
+in the same process.  Request threads use the slot of their worker.  Threads that a
+program starts use the slot of the process, unless the program passes its slot on.  A
+forked child has no worker.
 
 Rules of requests:
-- a request is answered once, whatever happens: with a value, or with an error that can
-  be raised at the caller;
-- it runs on a request thread, with this worker as the current one, or on the thread
-  that received it; the answer is sent by the thread on which the result is complete;
-- no thread waits for a future: a value that is still being made, and the future of a
-  function marked by `async_execution`, send the answer when they are complete;
-- a value that `remote` makes stays here, and so does an error of making it, which is
-  raised where the value is fetched.  A short immutable value is also piggybacked on the
-  answer to its creation, for a fetch that is already waiting;
-- a request whose caller has given up is not begun; one that has begun is finished.
+- a request is answered once, in every case: with a value, or with an error that can be
+  raised at the caller;
+- a request runs on a request thread, with this worker as the current one, or on the
+  thread that received it; the thread that completes the result sends the answer;
+- no thread waits for a future: an incomplete value, and the future of a function marked
+  by `async_execution`, send the answer on completion;
+- a value that `remote` creates stays on this worker, and so does an error of its
+  creation, which is raised where the value is fetched.  A short immutable value is also
+  piggybacked on the answer to its creation, for a fetch that is already waiting;
+- a request that the caller has cancelled is not started; a request that has started is
+  finished.
 """
 
 import os
@@ -79,36 +80,36 @@ LOG = getLogger("everyorder.runtime.rpc")
 
 
 class WorkerSlot:
-    """The place of one worker; `agent` is None where there is none."""
+    """The slot of one worker; `agent` is None if the slot is empty."""
 
     __slots__ = ("__weakref__", "agent", "parent")
 
     def __init__(self) -> None:
         self.agent: Agent | None = None
-        # The worker that sat here when this process was forked.
+        # Name of the worker that held this slot when the process was forked.
         self.parent = ""
 
-    def sit(self) -> None:
-        """Have this thread speak for the worker of this seat from now on."""
+    def activate(self) -> None:
+        """Make this thread speak for the worker of this slot from now on."""
         _OWN.set(self)
 
 
 _PROCESS = WorkerSlot()
 _OWN: ContextVar[WorkerSlot | None] = ContextVar(
-    "everyorder.runtime.rpc.seat", default=None
+    "everyorder.runtime.rpc.slot", default=None
 )
 
 
-def seat() -> WorkerSlot:
-    """The seat of this thread."""
+def worker_slot() -> WorkerSlot:
+    """Return the slot of this thread."""
     return _OWN.get() or _PROCESS
 
 
 def current_agent(call: str) -> "Agent":
-    """The worker that this thread speaks for; `call` names the caller in the error.
+    """Return the worker that this thread speaks for; `call` is for the error.
 
     Raises:
-        NotInitialized: there is none, or it was shut down.
+        NotInitialized: no worker is initialized, or the worker was shut down.
     """
     own = _OWN.get() or _PROCESS
     agent = own.agent
@@ -118,13 +119,13 @@ def current_agent(call: str) -> "Agent":
 
 
 def is_initialized() -> bool:
-    """Whether this thread speaks for a worker."""
-    return seat().agent is not None
+    """Return True if this thread speaks for a worker."""
+    return worker_slot().agent is not None
 
 
 @contextmanager
-def seated(own: WorkerSlot | None = None) -> Iterator[WorkerSlot]:
-    """Have this thread speak for a seat of its own while a block runs."""
+def in_worker_slot(own: WorkerSlot | None = None) -> Iterator[WorkerSlot]:
+    """Make this thread speak for another slot, by default a new one, in a block."""
     own = own or WorkerSlot()
     before = _OWN.set(own)
     try:
@@ -134,7 +135,7 @@ def seated(own: WorkerSlot | None = None) -> Iterator[WorkerSlot]:
 
 
 def _in_child() -> None:
-    for own in (seat(), _PROCESS):
+    for own in (worker_slot(), _PROCESS):
         if own.agent is not None:
             own.parent = own.agent.name
             own.agent = None
@@ -149,7 +150,7 @@ NO_PIGGYBACK = Packed([b""], [])
 
 
 class Job:
-    """A request that came in, until it is answered."""
+    """A received request that is not answered yet."""
 
     __slots__ = ("agent", "called", "cancelled", "value")
 
@@ -158,7 +159,8 @@ class Job:
     ) -> None:
         self.agent = agent
         self.called = called
-        # The value that it makes, or fetches; None for a plain call.
+        # The future of the value that the request creates or fetches; None for a plain
+        # call.
         self.value = value
         self.cancelled = False
 
@@ -170,11 +172,11 @@ def serve(job: Job) -> None:
         return
     if called.target is not None:
         fetch(job)
-    elif job.agent.lending.is_asked(called.payload):
-        said = job.agent.lending.answer(called.peer, called.payload)
-        job.agent.reply(job, (said,), (), failed=False)
+    elif job.agent.lending.is_request(called.payload):
+        answer = job.agent.lending.answer(called.peer, called.payload)
+        job.agent.reply(job, (answer,), (), failed=False)
     elif job.cancelled and called.creates is None:
-        # The session drops the answer; the reply ends what it keeps for the call.
+        # The session drops this answer.  Sending it releases the session's call record.
         job.agent.discard(called.peer, called.payload, called.carries)
         job.agent.reply(job, (b"",), (), failed=True)
     else:
@@ -183,9 +185,9 @@ def serve(job: Job) -> None:
 
 
 def fetch(job: Job) -> None:
-    """Answer with a value that is kept here, when it is made."""
+    """Answer with a value of this worker, as soon as the value is complete."""
     rref = job.called.target
-    assert rref is not None, "it is what is fetched"
+    assert rref is not None, "only fetches have a target"
     if job.value is None:
         dead = ReferenceDead(
             call="to_here", reference=str(rref), reason="its owner has no such value"
@@ -217,14 +219,15 @@ def _run(job: Job) -> None:
             _answer_later(job, result)
             error = result.error()
             if error is not None:
-                # The frames that set it have ended.
+                # The frames that set the error have ended.
                 free_frames(error)
             return
         request = None
     except BaseException as error:
-        # The traceback keeps this frame, which must not keep the request's arguments.
+        # The traceback keeps this frame alive, so the frame must not hold the
+        # arguments.
         request = None
-        # SystemExit too is only an error here: a caller must not end this process.
+        # SystemExit is also reported as an error: a caller must not end this process.
         _settle_error(job, _without_this_frame(error))
     else:
         _settle_value(job, result)
@@ -252,7 +255,10 @@ def _answer_later(job: Job, future: Future[Any]) -> None:
 
 
 def _answer_when_made(job: Job) -> bool:
-    """Have a fetch answered by the thread that completes the value; False: it is."""
+    """Register the answer of a fetch as a callback; return False if none is possible.
+
+    False means that the value is complete already, or unknown.
+    """
     return job.value is not None and job.value._register_unless_complete(
         partial(_answer_with, job)
     )
@@ -283,13 +289,13 @@ def _settle_error(job: Job, error: BaseException) -> None:
 
 
 def _answer_created(job: Job, value: Future[Any]) -> None:
-    """Answer the call that created a value, which stays here, as its error does.
+    """Answer a call that created a value; the value, or its error, stays here.
 
     A short immutable value is piggybacked, for a fetch that is already waiting.
     """
     packed = NO_PIGGYBACK
     if is_plain(value) and is_short(value.value()):
-        # The restricted codec has no form for some values.
+        # The restricted codec cannot encode some values.
         with suppress(RpcError):
             packed = job.agent.codec.pack_result(value.value())
     job.agent.reply(job, *packed, failed=False)
@@ -313,9 +319,10 @@ def _answer_error(job: Job, error: BaseException) -> None:
 
 
 class Agent(Client):
-    """A worker: it calls others, and runs their requests.
+    """A worker: it calls other workers and runs their requests.
 
-    `node` names its life once it is a member; `seat` is that of its request threads.
+    `node` identifies this life of the worker once it is a member; `slot` is that of
+    its request threads.
     """
 
     def __init__(
@@ -323,13 +330,13 @@ class Agent(Client):
         session: Session,
         transport: Transport,
         options: RpcBackendOptions,
-        seat: WorkerSlot,
+        slot: WorkerSlot,
     ) -> None:
-        super().__init__(Components(session, transport, options, seat.sit))
-        self.seat = seat
+        super().__init__(Components(session, transport, options, slot.activate))
+        self.slot = slot
         # In seconds, for calls without a timeout.
         self.rpc_timeout = options.rpc_timeout
-        # Endpoints that refused this worker's key; what was wrong with dropped packets.
+        # Endpoints that refused this worker's key, and reasons of dropped packets.
         self.refused: set[str] = set()
         self.complaints: list[str] = []
         self.admitted: Admitted | None = None
@@ -337,7 +344,7 @@ class Agent(Client):
         self.finished = False
         self._nodes: dict[str | int, WorkerNode] = {}
         self._endpoints: dict[WorkerNode, str] = {}
-        # Requests that are not answered yet.
+        # Requests that are not answered yet, by caller and call number.
         self._jobs: dict[tuple[WorkerNode, int], Job] = {}
         self.handlers |= {
             Joined: self._joined,
@@ -354,30 +361,30 @@ class Agent(Client):
 
     @property
     def info(self) -> WorkerInfo:
-        """This worker, as programs know it."""
+        """Return the name and id of this worker."""
         return self.session.node.info
 
     def nodes(self) -> list[WorkerNode]:
-        """The members, in the order of their ids."""
+        """Return the members, in the order of their ids."""
         named = (node for key, node in [*self._nodes.items()] if isinstance(key, str))
         return sorted(named, key=lambda node: node.id)
 
     def find(self, to: str | int | WorkerInfo) -> WorkerNode:
-        """The member of a name, of an id, or of both.
+        """Return the member with a name, an id, or both.
 
         Raises:
-            RpcMisuse: there is none such, or `to` is of another type.
+            RpcMisuse: no member matches, or `to` is of another type.
         """
         if isinstance(to, WorkerInfo):
             node = self._nodes.get(to.name)
             if node is not None and node.id == to.id:
                 return node
-            found = f"{to.name}, id {to.id}"
+            description = f"{to.name}, id {to.id}"
         elif isinstance(to, str | int) and not isinstance(to, bool):
             node = self._nodes.get(to)
             if node is not None:
                 return node
-            found = f"name {to}" if isinstance(to, str) else f"id {to}"
+            description = f"name {to}" if isinstance(to, str) else f"id {to}"
         else:
             raise RpcMisuse(
                 call="to",
@@ -387,7 +394,10 @@ class Agent(Client):
         names = [node.name for node in self.nodes()]
         near = get_close_matches(str(to), names) if isinstance(to, str) else names
         raise RpcMisuse(
-            code="UnknownWorker", worker=self.name, found=found, near=tuple(near[:8])
+            code="UnknownWorker",
+            worker=self.name,
+            found=description,
+            near=tuple(near[:8]),
         )
 
     # Events of the session -----------------------------------------------------------
@@ -403,7 +413,7 @@ class Agent(Client):
         self.lending.lost(event.node)
         endpoint = self._endpoints.pop(event.node, "")
         if endpoint and endpoint not in self._endpoints.values():
-            # Else the transport would try to connect for ever.
+            # Otherwise the transport would retry the connection for ever.
             self.transport.forget(endpoint)
         for key in (event.node.name, event.node.id):
             if self._nodes.get(key) == event.node:
@@ -430,17 +440,17 @@ class Agent(Client):
         LOG.info("%s dropped a packet: %s%s", self.name, event.what, source)
 
     def on_link(self, link: Link) -> None:
-        """A link changed: a peer that ended is given up; a refusal ends joining."""
+        """Handle a changed link: give up an absent peer, report a refused key."""
         if link.state is LinkState.ABSENT:
             if link.detail:
-                # The cause may be local, as too many open files.
+                # The cause may be local, such as too many open files.
                 LOG.warning("%s loses %s: %s", self.name, link.endpoint, link.detail)
             with suppress(NotInitialized):
                 self.do(
                     lambda now: self.session.unreachable(link.endpoint, now), "link"
                 )
             if self.admitted and link.endpoint not in [*self._endpoints.values()]:
-                # It asked to join and is no member: do not try to connect for ever.
+                # The peer asked to join and is not a member: do not retry for ever.
                 self.transport.forget(link.endpoint)
         elif link.state is LinkState.REFUSED:
             self.refused.add(link.endpoint)
@@ -450,12 +460,12 @@ class Agent(Client):
             LOG.warning("%s: %s (key %s)", self.name, link.state.value, link.key)
 
     def ticked(self) -> None:
-        """Have borrowed memory given back that has no views any more."""
+        """Schedule the return of borrowed memory that has no views any more."""
         if self.lending.has_returns():
             self.pool.put_own(BufferSharing.give_back, self.lending)
 
     def final_events(self, why: str) -> list[Event]:
-        """A `Failed` for each call without an answer."""
+        """Return a `Failed` event for each call without an answer."""
         return [Failed(call, Reason.STOPPED, why) for call in [*self._pending]]
 
     # Requests of others ---------------------------------------------------------------
@@ -473,7 +483,7 @@ class Agent(Client):
     def _begin(self, job: Job) -> None:
         value = job.value
         if job.called.target is not None and value is not None:
-            # Answered without waking another thread.
+            # Answer on this thread: waking another thread costs more.
             if is_plain(value) and is_short(value.value()):
                 fetch(job)
                 return
@@ -494,7 +504,7 @@ class Agent(Client):
         carries: Sequence[Fork | RRefId],
         failed: bool,
     ) -> None:
-        """Send the answer to a request; the first one counts."""
+        """Send the answer to a request; only the first answer is sent."""
         called = job.called
         if self._jobs.pop((called.peer, called.call), None) is None or self.ended:
             return
@@ -516,19 +526,22 @@ class Agent(Client):
 
     @property
     def is_static(self) -> bool:
-        """Whether the group has a fixed size, and is shut down together."""
+        """Return True if the group has a fixed size, and is shut down together."""
         return self.admitted is not None and self.admitted.world_size is not None
 
     def finish(self) -> None:
-        """Tell the other members that this worker is done."""
+        """Announce to the other members that this worker has finished."""
         self.do(self.session.finish, "shutdown")
 
     def is_idle(self) -> bool:
-        """Whether no call of this worker and no request to it is in flight."""
+        """Return True if no call of this worker and no request to it is in flight."""
         return not self._pending and not self._jobs
 
     def missing(self) -> tuple[str, ...]:
-        """The names of members that are not known to be done."""
+        """Return the names of members that have not announced their end.
+
+        A group without a fixed size does not wait, so the result is empty.
+        """
         if not self.is_static:
             return ()
         return tuple(self.do(lambda _: self.session.unfinished(), "shutdown"))
@@ -538,7 +551,7 @@ class Agent(Client):
         with suppress(NotInitialized):
             self.do(self.session.leave, "shutdown")
         self.end("it was shut down")
-        # Futures are completed before their threads end.
+        # Complete the futures before their threads end.
         self.wait_until(self._is_drained, LOOK_SECONDS * 10)
         for handle in [*self.handles.values()]:
             handle.death = handle.death or DELETED
@@ -550,13 +563,13 @@ class Agent(Client):
         return not (self._events or self._answers or self._reading)
 
     def debug_info(self) -> dict[str, int]:
-        """Counts of calls, references and threads, for debugging."""
+        """Return counts of calls, references and threads, for debugging."""
         threads, idle, waiting = self.pool.counts()
         counts = {} if self.ended else self.do(lambda _: self.session.counts(), "debug")
         apart = len(self._jobs) - (threads - idle) - waiting
         return {
             **counts,
-            # The names of `torch.distributed.rpc`.
+            # The names that `torch.distributed.rpc` uses.
             "num_forks": counts.get("forks", 0),
             "num_pending_users": counts.get("pending", 0),
             "num_owner_rrefs": len(self._owned),

@@ -1,22 +1,22 @@
-"""The driver of a session: the one lock of a worker, and what happens under it.
+"""The driver of a session: the one lock of a worker, and the work done under it.
 
-The session is called under the lock (a call, an answer, a packet, the time), and its
-packets are sent under it, so that they leave in the order in which they were made.  Its
-events are handled outside of the lock, in order, by one thread at a time: the one that
-receives, or a request thread.
+The session is called under the lock (a call, an answer, a packet, a timer), and its
+packets are sent under the lock, so that they are sent in the order of their creation.
+Its events are handled outside of the lock, in order, by one thread at a time: the
+receiving thread or a request thread.
 
 Rules:
 - no lock is held while functions of users, their finalizers, or callbacks of futures
   run; none of these runs on a thread while it receives.  A thread that received may run
-  a request afterwards, while another one receives: then it is a request thread;
-- sending changes no thread: the calling thread sends, the answering thread sends;
-- a finalizer only appends to `dropped`; soon after, or when there are many, the session
-  is told of all of them together;
+  a request afterwards, while another thread receives: then it is a request thread;
+- sending does not switch threads: the calling thread sends, the answering thread sends;
+- a finalizer only appends to `dropped`; the session receives all dropped handles
+  together, soon after, or as soon as there are many;
 - code that interrupts a thread while it holds the session (a finalizer, a signal
-  handler) may call: its call is deferred until the thread is done;
-- Ctrl-C is held back for that time.  Any other exception of a signal handler that comes
-  then ends the worker, as the session's state may be half changed: all pending calls
-  fail, and the others see the worker leave.
+  handler) may make a call: the call is deferred until the thread is done;
+- Ctrl-C is held back for that time.  Any other exception of a signal handler during
+  that time ends the worker, as the session's state may be half changed: all pending
+  calls fail, and the other workers see this worker leave.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enumerations
@@ -43,21 +43,23 @@ from everyorder.runtime.rpc.transport.receiver import ReceiveLeadership
 
 LOG = getLogger("everyorder.runtime.rpc")
 
-# A wait for a change looks again after this; watchers are notified, so it rarely does.
+# Seconds between two checks of a condition.  Watchers are notified of changes, so the
+# timeout rarely matters.
 LOOK_SECONDS = 0.1
-# Dropped handles are reported together: one by one costs three times as much.  So many
-# wait at most, and for so long, while calls and replies go first.
+# Dropped handles are reported in batches: one by one costs three times as much. These
+# are the largest batch, and the longest delay (in seconds) while calls and replies are
+# sent first.
 _MOST_DROPPED = 64
 _DROPPED_SECONDS = 0.01
 # Operations that are not delayed by reporting dropped handles.
 _BUSY = ("call", "reply")
-# Waking the receiving thread costs more than being a little late.
+# In seconds: waking the receiving thread costs more than a timer this much late.
 _EARLIER = 0.0005
 _FORKED = "the process was forked"
 
 
 def wait_for_wakeup(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> None:
-    """Wait until something is put into `waiter`, or the time is over."""
+    """Wait until an item is put into `waiter`, or until the timeout."""
     try:
         waiter.get(timeout=seconds)
     except Empty:
@@ -69,9 +71,10 @@ WAITS.add(ReceiveLeadership.wait.__code__)
 
 
 class deferred_interrupt:  # noqa: N801  # as a function it would take three times as long
-    """A block of the main thread that Ctrl-C interrupts at its end only.
+    """A block of the main thread that Ctrl-C interrupts only at its end.
 
-    `wake` is called when the signal comes; `came` holds its arguments from then on.
+    `wake` is called when the signal arrives; `came` holds the handler's arguments from
+    then on, and is None before.
     """
 
     __slots__ = ("_before", "_wake", "came")
@@ -82,7 +85,7 @@ class deferred_interrupt:  # noqa: N801  # as a function it would take three tim
 
     def __enter__(self) -> "deferred_interrupt":
         before = _signal.getsignal(_signal.SIGINT)
-        # Other handlers (SIG_IGN, SIG_DFL, of C) do not raise in Python.
+        # Other handlers (SIG_IGN, SIG_DFL, handlers of C code) do not raise in Python.
         self._before = before if callable(before) else None
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._note)
@@ -105,23 +108,23 @@ DRIVERS: "WeakSet[Driver]" = WeakSet()
 
 
 class Components(NamedTuple):
-    """The parts of an agent; `sit` has the current thread speak for it."""
+    """The parts of an agent; `activate` makes the current thread speak for it."""
 
     session: Session
     transport: Transport
     options: RpcBackendOptions
-    sit: Callable[[], object]
+    activate: Callable[[], object]
 
 
 class Driver:
-    """A session with its transport and its threads; `handlers` by class of event."""
+    """A session with its transport and threads; `handlers` maps event classes."""
 
     def __init__(self, parts: Components) -> None:
-        self.session, self.transport, self.options, self._sit = parts
+        self.session, self.transport, self.options, self._activate = parts
         self.name = self.session.node.name
         # Dropped handles, appended by finalizers.
         self.dropped: deque[Any] = deque()
-        # Why this worker has ended; "" while it runs.
+        # Reason why this worker has ended; "" while it runs.
         self.ended = ""
         self.handlers: dict[type, Callable[[Any], object]] = {}
         self.pool = RequestPool(self.name, self.options.num_worker_threads, self._enter)
@@ -137,44 +140,46 @@ class Driver:
         # Objects whose finalizers may run code of users: dropped outside of the lock.
         self._trash: list[object] = []
         self._watchers: list[SimpleQueue[None]] = []
-        # The thread that handles the events of a packet, and what it runs afterwards.
+        # The thread that handles the events of a packet, and the work it does
+        # afterwards.
         self._receiver = 0
         self._follow_up: Callable[[], object] | None = None
         self._own = local()
         DRIVERS.add(self)
 
     def start(self) -> None:
-        """Begin to receive."""
+        """Start to receive packets."""
         self.transport.start(self._on_packet, self._on_time, self.on_link)
 
     def on_link(self, link: Link) -> None:
-        """A link changed; on the receiving thread."""
+        """Handle a changed link, on the receiving thread."""
 
     def is_request_thread(self) -> bool:
-        """Whether this thread runs requests of this worker."""
+        """Return True if this thread runs requests of this worker."""
         return getattr(self._own, "here", False)
 
     def holds_session(self) -> bool:
-        """Whether this thread is inside of a call of the session."""
+        """Return True if this thread is inside of a call of the session."""
         return self._lock_owner == get_ident()
 
     def refuse_to_wait(self, call: str) -> None:
         """Refuse an operation that would wait for the session inside of its lock.
 
         Raises:
-            RpcMisuse: this is a finalizer or signal handler that interrupted it.
+            RpcMisuse: the caller is a finalizer or signal handler that interrupted the
+                session.
         """
         if self.holds_session() or self.transport.leads():
             raise RpcMisuse(
                 call=call,
                 found="a finalizer or a signal handler that interrupts this worker",
-                wanted="any other code: there, `rpc_async` is sent a little later",
+                wanted="other code; here use `rpc_async`, which is sent a little later",
             )
 
     # The one lock --------------------------------------------------------------------
 
     def do(self, act: Callable[[float], Any], call: str) -> Any:
-        """The result of `act(now)`, which calls the session; None if it is deferred.
+        """Return the result of `act(now)`, which calls the session; None if deferred.
 
         Raises:
             NotInitialized: this worker has stopped.
@@ -186,21 +191,21 @@ class Driver:
         try:
             if me == main_thread().ident:
                 with deferred_interrupt():
-                    result = self._tell(act, call, me)
+                    result = self._call_session(act, call, me)
             else:
-                result = self._tell(act, call, me)
+                result = self._call_session(act, call, me)
         finally:
-            # Also when a Ctrl-C that was held back is raised now.
+            # Also if a Ctrl-C that was held back is raised here.
             if self._events or self._trash:
                 self._handle_events()
         return result
 
     def report_dropped(self) -> None:
-        """Tell the session of dropped handles now, from a thread that may take time."""
+        """Report dropped handles to the session now; may take time."""
         if self.dropped:
             self.do(lambda _: None, "drop")
 
-    def _tell(self, act: Callable[[float], Any], call: str, me: int) -> Any:
+    def _call_session(self, act: Callable[[float], Any], call: str, me: int) -> Any:
         with self._lock:
             if self.ended:
                 parent = self.name if self.ended == _FORKED else ""
@@ -220,7 +225,7 @@ class Driver:
         return result
 
     def _flush(self, now: float, *, idle: bool = True) -> None:
-        """Send the session's packets, queue its events, set its next alarm."""
+        """Send the session's packets, queue its events, and set its next timer."""
         session = self.session
         while self.dropped and (idle or len(self.dropped) > _MOST_DROPPED):
             self.release(self.dropped.popleft(), now)
@@ -239,7 +244,7 @@ class Driver:
             self.transport.wake_at(max(0.0, due - now))
 
     def release(self, dropped: Any, now: float) -> None:
-        """Tell the session of one dropped handle; under the lock."""
+        """Report one dropped handle to the session; under the lock."""
 
     def _on_packet(self, frames: list[Buffer], key: str) -> Callable[[], object] | None:
         me = get_ident()
@@ -253,7 +258,7 @@ class Driver:
                 self._flush(now, idle=False)
             except BaseException as error:
                 if me == main_thread().ident:
-                    # A handler of a signal may have raised it.
+                    # A signal handler may have raised the exception.
                     self._fail(error)
                 raise
             finally:
@@ -283,10 +288,10 @@ class Driver:
         self.ticked()
 
     def ticked(self) -> None:
-        """Hook for periodic work; it must not take long."""
+        """Run periodic work; overridden by subclasses, and must be short."""
 
     def _fail(self, error: BaseException) -> None:
-        """End the worker: an exception left the session half changed."""
+        """End the worker after an exception that left the session half changed."""
         self.end(f"it was interrupted by {type(error).__name__} while it spoke")
 
     def end(self, why: str) -> None:
@@ -299,14 +304,14 @@ class Driver:
         self._handle_events()
 
     def final_events(self, why: str) -> list[Event]:
-        """The events that end what is pending."""
+        """Return the events that end pending operations."""
         return []
 
     def run_on_receiver(self, act: Callable[[Any], object], argument: Any) -> bool:
-        """Have this thread, which receives, call `act(argument)` after its packet.
+        """Make this receiving thread call `act(argument)` after its packet.
 
-        Another thread receives meanwhile, so that none is woken for it.  False: it
-        cannot, and nothing was done.
+        Another thread receives in the meantime, so no thread is woken for the request.
+        Return False, without any effect, if this is not possible.
         """
         if (
             self._receiver != get_ident()
@@ -326,13 +331,17 @@ class Driver:
 
     def _enter(self) -> None:
         """Mark this thread as a request thread of this worker."""
-        self._sit()
+        self._activate()
         self._own.here = True
 
     def _handle_events(self) -> None:
-        """Handle events here on a request thread, where no signal comes, else there."""
+        """Handle events here on a request thread, else on a request thread of the pool.
+
+        Signals are not handled on request threads.
+        """
         if self._event_thread == get_ident():
-            # After the current event: nested handling would recurse once per event.
+            # Handled after the current event: nested handling would recurse once per
+            # event.
             return
         if getattr(self._own, "here", False):
             self._drain()
@@ -340,7 +349,7 @@ class Driver:
             self.pool.put_own(Driver._drain, self)
 
     def _drain(self) -> None:
-        """Handle events in order, unless another thread is at it."""
+        """Handle events in order, unless another thread handles them."""
         while self._events or self._trash:
             if not self._event_lock.acquire(blocking=False):
                 return
@@ -353,7 +362,7 @@ class Driver:
                         self.handlers[type(event)](event)
                     except BaseException as error:
                         if self._receiver == get_ident() == main_thread().ident:
-                            # A handler of a signal may have raised it.
+                            # A signal handler may have raised the exception.
                             self._fail(error)
                             raise
                         if not isinstance(error, Exception):
@@ -368,18 +377,21 @@ class Driver:
                 self._event_thread = before
                 self._event_lock.release()
                 if not whole:
-                    # The events after an interrupted one are for another thread.
+                    # Another thread handles the events after an interrupted one.
                     self.pool.put_own(Driver._drain, self)
 
     # Waiting for changes --------------------------------------------------------------
 
     def notify_watchers(self) -> None:
-        """Have each `wait_until` evaluate its condition again."""
+        """Make each `wait_until` evaluate its condition again."""
         for watcher in [*self._watchers]:
             watcher.put(None)
 
     def wait_until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
-        """Whether `holds()` is true within `seconds`; evaluated on each change."""
+        """Return True if `holds()` becomes true within `seconds` (None: for ever).
+
+        The condition is evaluated after each change.
+        """
         end = None if seconds is None else monotonic() + seconds
         watcher: SimpleQueue[None] = SimpleQueue()
         self._watchers.append(watcher)
@@ -396,10 +408,10 @@ class Driver:
 
 def _in_child() -> None:
     for each in [*DRIVERS]:
-        # Its threads are the parent's: nobody would ever answer.
+        # Only the parent has this driver's threads: no request would be answered.
         each.ended = each.ended or _FORKED
 
 
-# Some systems have no fork.
+# Some systems do not have fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)

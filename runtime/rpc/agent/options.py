@@ -1,11 +1,11 @@
-"""Options of workers, and the backends that are made of them.
+"""Options of workers, and the backends that create workers from them.
 
     RpcBackendOptions    the options of a worker, with their defaults
-    register_backend     a name, a maker of options, and a maker of the worker
+    register_backend     a name, a factory of options, and a factory of workers
     timeout_seconds      the meaning of a timeout, the same for all calls
 
-Options are checked when they are made, so that a mistake is an error there, and not
-when a worker starts.
+Options are checked on construction, so that a mistake is reported there, and not when a
+worker starts.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,21 +24,21 @@ UNSET_RPC_TIMEOUT = -1.0
 DEFAULT_SHUTDOWN_TIMEOUT = 0.0
 DEFAULT_NUM_WORKER_THREADS = 16
 DEFAULT_INIT_METHOD = "env://"
-# Calls without an answer before a caller waits; each keeps about a kilobyte.
+# Calls without an answer before a caller waits; each takes about a kilobyte.
 DEFAULT_MAX_CALLS_IN_FLIGHT = 100_000
 # In seconds; the other workers may have to be started by hand.
 DEFAULT_JOIN_TIMEOUT = 60.0
-# A year: later deadlines are none.
+# A year, in seconds: a longer timeout means no deadline.
 _LONGEST = 86_400.0 * 365
 
 
 def timeout_seconds(timeout: object, default: float, call: str) -> float | None:
-    """The seconds that a call has, in whole milliseconds, rounded up; None for ever.
+    """Return the seconds of a timeout, rounded up to milliseconds; None for ever.
 
-    -1 stands for the default, 0 for ever.
+    -1 means the default, 0 for ever.
 
     Raises:
-        RpcMisuse: it is no number of seconds, or negative.
+        RpcMisuse: `timeout` is not a number of seconds, or is negative.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise _no_timeout(call, f"the timeout {timeout!r}")
@@ -51,13 +51,13 @@ def timeout_seconds(timeout: object, default: float, call: str) -> float | None:
     return ceil(timeout * 1000 - 1e-6) / 1000
 
 
-def _no_timeout(call: str, found: str) -> RpcMisuse:
+def _no_timeout(call: str, description: str) -> RpcMisuse:
     return RpcMisuse(
         call=call,
-        found=found,
+        found=description,
         wanted=(
             "a number of seconds; RPC Timeout must be non-negative, 0 is for ever, "
-            "and -1 stands for the default"
+            "and -1 means the default"
         ),
     )
 
@@ -76,7 +76,7 @@ def _is_seconds(value: object) -> bool:
 
 
 _COUNT = "a whole number: {name} must be positive, got {value!r}"
-# Option, which values are taken, the value in the error, what is wanted.
+# Option, predicate of valid values, the value in the error, the expected value.
 _CHECKS: tuple[tuple[str, Callable[[object], bool], str, str], ...] = (
     (
         "init_method",
@@ -88,7 +88,7 @@ _CHECKS: tuple[tuple[str, Callable[[object], bool], str, str], ...] = (
         "host",
         _is_text,
         "the host {value!r}",
-        "a name or number of this machine, as others know it",
+        "a host name or an address of this machine",
     ),
     (
         "keys",
@@ -117,20 +117,21 @@ _CHECKS: tuple[tuple[str, Callable[[object], bool], str, str], ...] = (
 class RpcBackendOptions:
     """The options of one worker.
 
-    `rpc_timeout` is in seconds, for calls without a timeout; 0 is for ever.
-    `init_method` is where the workers meet: "tcp://HOST:PORT", "ipc:///folder",
+    `rpc_timeout` is in seconds, for calls without a timeout; 0 means for ever.
+    `init_method` is the address where workers meet: "tcp://HOST:PORT", "ipc:///folder",
     "file:///folder", or "env://" for MASTER_ADDR and MASTER_PORT.  `keys` is a folder
-    of keys; without one, only workers of this machine are admitted.  `host` is the name
-    or number by which others reach this machine, if it cannot find out.  With
-    `registered_only` this worker runs and calls registered functions only, and decodes
-    nothing that could run code, so the others need the option too.
+    of keys; without keys, only workers of this machine are admitted.  `host` is the
+    name or address by which other machines reach this one, if it cannot be detected.
+    With `registered_only` this worker runs and calls registered functions only, and
+    does not decode data that could run code, so the other workers need the option too.
     `max_calls_in_flight` limits the calls without an answer before a caller waits,
-    `max_payload` a request or answer, in bytes.  With `shared_memory` large buffers
-    between processes of one machine lie in memory that both map.  `join_timeout` is in
-    seconds; `session` has the times after which a silent worker is lost.
+    `max_payload` the size of a request or answer, in bytes.  With `shared_memory`,
+    large buffers between processes of one machine are stored in memory that both
+    processes map. `join_timeout` is in seconds; `session` has the times after which a
+    silent worker is lost.
 
     Raises:
-        RpcMisuse: a value that no worker could take.
+        RpcMisuse: a value is invalid.
     """
 
     rpc_timeout: float = DEFAULT_RPC_TIMEOUT_SEC
@@ -143,15 +144,15 @@ class RpcBackendOptions:
     max_payload: int | None = None
     shared_memory: bool = True
     join_timeout: float = DEFAULT_JOIN_TIMEOUT
-    session: Settings = Settings()  # noqa: RUF009  # it is frozen
-    # Accepted for compatibility.  A tensor arrives on the device that it had, so a map
-    # may only map devices to themselves.
+    session: Settings = Settings()  # noqa: RUF009  # Settings is frozen
+    # Accepted for compatibility.  A received tensor is on the same device as the sent
+    # one, so a map may only map each device to itself.
     device_maps: Mapping[str, Mapping[object, object]] = field(default_factory=dict)
     devices: Iterable[object] = ()
 
     @property
     def settings(self) -> Settings:
-        """The settings of the session: `session`, with `max_payload`."""
+        """Return `session` with `max_payload` applied."""
         if self.max_payload is None:
             return self.session
         return replace(self.session, largest=self.max_payload)
@@ -169,13 +170,13 @@ class RpcBackendOptions:
                     )
         if self.rpc_timeout < 0:
             raise _no_timeout(call, f"a timeout of {self.rpc_timeout}")
-        for name, is_taken, found, wanted in _CHECKS:
+        for name, is_valid, description, expected in _CHECKS:
             value = getattr(self, name)
-            if not is_taken(value):
+            if not is_valid(value):
                 raise RpcMisuse(
                     call=call,
-                    found=found.format(name=name, value=value),
-                    wanted=wanted.format(name=name, value=value),
+                    found=description.format(name=name, value=value),
+                    wanted=expected.format(name=name, value=value),
                 )
 
 
@@ -187,11 +188,11 @@ class Backend(NamedTuple):
 
 
 class BackendType(Enum):
-    """The backends; replaced by a larger enumeration when one is registered."""
+    """The enumeration of backends; a registration replaces it with a larger one."""
 
     @property
     def handlers(self) -> Backend:
-        """The functions that were registered under this name."""
+        """Return the functions registered under this name."""
         return _BACKENDS[self.name]
 
     def __repr__(self) -> str:
@@ -203,12 +204,12 @@ _TYPE: type[BackendType] = BackendType
 
 
 def backend_type() -> type[BackendType]:
-    """The enumeration of all backends that are registered by now."""
+    """Return the enumeration of all registered backends."""
     return _TYPE
 
 
 def backend_registered(backend_name: str) -> bool:
-    """Whether there is a backend of that name."""
+    """Return True if a backend of that name is registered."""
     return backend_name in _BACKENDS
 
 
@@ -217,17 +218,17 @@ def register_backend(
     construct_rpc_backend_options_handler: Callable[..., RpcBackendOptions],
     init_backend_handler: Callable[..., Any],
 ) -> BackendType:
-    """Register a backend; its member of the new `BackendType`.
+    """Register a backend and return its member of the new `BackendType`.
 
     Raises:
-        RpcMisuse: there is one of that name.
+        RpcMisuse: a backend of that name is registered already.
     """
     global _TYPE
     if backend_name in _BACKENDS:
         raise RpcMisuse(
             call="register_backend",
-            found=f"a taken name: RPC backend {backend_name}: already registered",
-            wanted="a name of its own for each backend",
+            found=f"a name in use: RPC backend {backend_name}: already registered",
+            wanted="a different name for each backend",
         )
     _BACKENDS[backend_name] = Backend(
         construct_rpc_backend_options_handler, init_backend_handler
@@ -243,24 +244,24 @@ def construct_rpc_backend_options(
     init_method: str = DEFAULT_INIT_METHOD,
     **kwargs: Any,
 ) -> RpcBackendOptions:
-    """The options of a backend; `kwargs` as it takes them."""
+    """Return options of a backend; `kwargs` are passed to the backend."""
     return backend.handlers.construct_rpc_backend_options_handler(
         rpc_timeout=rpc_timeout, init_method=init_method, **kwargs
     )
 
 
 def init_backend(backend: BackendType, *args: Any, **kwargs: Any) -> Any:
-    """A started worker of a backend; arguments as it takes them."""
+    """Start a worker of a backend; the arguments are passed to the backend."""
     return backend.handlers.init_backend_handler(*args, **kwargs)
 
 
 def choose_backend(
     backend: object, options: object, default: str
 ) -> tuple[BackendType, RpcBackendOptions]:
-    """The backend and the options of `init_rpc`; a missing one follows from the other.
+    """Return the backend and options of `init_rpc`; derive a missing one.
 
     Raises:
-        RpcMisuse: what was given is none, or no backend has such options.
+        RpcMisuse: an argument has the wrong type, or no backend has such options.
     """
     if backend is not None and not isinstance(backend, BackendType):
         raise RpcMisuse(
@@ -289,8 +290,8 @@ def choose_backend(
                 found=f"no backend: Could not infer backend for options {options}",
                 wanted="options of a backend that is registered, or its name",
             )
-    assert isinstance(backend, BackendType), "it was given, or found"
+    assert isinstance(backend, BackendType), "an argument, or derived"
     if options is None:
         options = construct_rpc_backend_options(backend)
-    assert isinstance(options, RpcBackendOptions), "it was given, or made"
+    assert isinstance(options, RpcBackendOptions), "an argument, or derived"
     return backend, options

@@ -1,30 +1,29 @@
-"""Calls: what this worker asks of others, and the threads that wait for answers.
+"""Calls of this worker to other workers, and the threads that wait for answers.
 
-    call, call_and_wait   run a function on another worker; its result comes here
-    remote, fetch         its result stays there, as a reference; a copy is fetched
+    call, call_and_wait   run a function on another worker and return its result
+    remote, fetch         leave the result there, as a reference; fetch a copy
     failure               the error for each reason of a session
 
 Rules:
 - a mistake in a call is raised at the caller, and nothing is sent;
-- each call ends once: by its answer, or by an error that says why there is none;
-- answers are read, and futures completed, by the thread that waits, or on request
-  threads, on additional ones where these are busy; callbacks run there too, and may
-  wait;
-- with too many calls in flight the caller waits; request threads do not, as their calls
-  may be what the others wait for.
+- each call ends once: by its answer, or by an error that says why there is no answer;
+- answers are read, and futures completed, by the waiting thread, or on request threads,
+  with additional threads where these are busy; callbacks run there too, and may wait;
+- with too many calls in flight the caller waits; request threads do not, as other
+  threads may wait for the calls of a request thread.
 
-A thread that waits for an answer receives packets itself, as long as no other thread
-does, so none has to be woken for it.  It waits for
+A thread that waits for an answer receives packets itself unless another thread
+receives, so no thread has to be woken.  The thread waits for
 
-    an answer    of a call of its own
-    a value      that `remote` is making: a short immutable one is piggybacked on the
+    an answer    of a call that it made
+    a value      that `remote` is creating: a short immutable one is piggybacked on the
                  answer to its creation, so that it need not be fetched
-    room         for one call more
+    room         for one more call
 
-Rules of waiting: a waiting thread may be interrupted, and the worker goes on; a
-piggybacked value is used by threads that began to wait before it came, and by none
-later; whether one will be piggybacked is predicted from the last result of the same
-function, and a wrong prediction costs one fetch.
+Rules of waiting: a waiting thread may be interrupted, and the worker continues; a
+piggybacked value is used by threads that began to wait before it arrived, and not by
+later ones; the last result of the same function predicts a piggybacked value, and a
+wrong prediction costs one fetch.
 """
 
 from collections import deque
@@ -79,14 +78,14 @@ class CallRequest:
     name: str = ""
 
     def text(self) -> str:
-        """The name of the function, for messages."""
+        """Return the name of the function, for messages."""
         function = self.function
         if isinstance(function, type):
             return self.name or function.__qualname__
         return self.name or callable_name(function)
 
 
-# A wait is cut into slices, so that Ctrl-C is handled after so many seconds.
+# In seconds: a wait is cut into slices, so that Ctrl-C is handled after each.
 SLICE = 1.0
 
 
@@ -94,11 +93,11 @@ SLICE = 1.0
 class PendingCall:
     """A call without an answer yet; `name()` is the function's name, for messages.
 
-    One of three gets the answer: `future`, the `handle` of a created reference, or
-    `waiter`, the queue of a thread that reads it.  `target` is the reference that is
-    fetched.  `piggyback_waiters` are the queues of threads that wait for the value that
-    is created; `maker` identifies the function that makes it.  `until` is the deadline,
-    if it is not `seconds` from now; with `raw` the answer is a payload, not a value.
+    One of three receives the answer: `future`, the `handle` of a created reference, or
+    `waiter`, the queue of a thread that reads the answer.  `target` is the reference to
+    fetch.  `piggyback_waiters` are the queues of threads that wait for the created
+    value; `maker` identifies the function that creates it.  `until` is the deadline, if
+    it differs from `seconds` from now; with `raw` the answer is a payload, not a value.
     """
 
     to: WorkerNode
@@ -119,11 +118,12 @@ class PendingCall:
 def wait_answer(
     waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
 ) -> Answered | Failed | None:
-    """The end of a call, which always comes; None: not until `until`."""
+    """Return the end of a call, which always arrives; None if not before `until`."""
     while True:
         left = SLICE if until is None else min(SLICE, until - monotonic())
         try:
-            # In slices: a signal just before the sleep would wait for its end.
+            # In slices: a signal just before the sleep would otherwise wait for its
+            # end.
             return waiter.get(timeout=max(left, 0.0))
         except Empty:
             if left < SLICE:
@@ -134,7 +134,7 @@ WAITS.add(wait_answer.__code__)
 
 
 def failure(pending: PendingCall, event: Failed) -> RpcError:
-    """The error of a call that has no answer."""
+    """Return the error of a call that has no answer."""
     name, worker, detail = pending.name(), pending.to.name, event.detail
     if event.reason is Reason.DEADLINE:
         milliseconds = round((pending.seconds or 0.0) * 1000)
@@ -155,12 +155,12 @@ def failure(pending: PendingCall, event: Failed) -> RpcError:
     return WorkerLost(call=name, worker=worker, reason=reason)
 
 
-# Functions whose last result is remembered for predicting piggybacked values.
+# Number of functions whose last result is stored to predict piggybacked values.
 _MAKERS = 4096
 
 
 def _is_piggybacked(event: Answered) -> bool:
-    """Whether the created value is piggybacked on the answer."""
+    """Return True if the created value is piggybacked on the answer."""
     return not event.failed and not event.carries and len(event.payload[0]) > 0
 
 
@@ -173,24 +173,24 @@ def _complete(completed: tuple[Future[Any], Outcome]) -> None:
 
 
 class Client(ReferenceHolder):
-    """A worker that calls others, and waits for answers."""
+    """A worker that calls other workers and waits for answers."""
 
     def __init__(self, parts: Components) -> None:
         super().__init__(parts)
         options = parts.options
-        # Within one process no buffers have to be lent.
+        # Workers of one process share memory anyway.
         near = self.transport.endpoint.startswith("local://")
         self.lending = BufferSharing(
             self.node.incarnation,
             self.ask_raw,
-            wanted=options.shared_memory and not near,
+            enabled=options.shared_memory and not near,
             largest=options.settings.largest,
         )
         # Calls without an answer, and the queues of threads that wait for fewer.
         self._pending: dict[int, PendingCall] = {}
         self._max_calls = options.max_calls_in_flight
         self._room_waiters: deque[SimpleQueue[None]] = deque()
-        # Whether the last value that a function made was piggybacked, by its id.
+        # By function id: True if its last created value was piggybacked.
         self._piggybacks: dict[int, bool] = {}
         self._answers: deque[tuple[PendingCall, Answered | Failed]] = deque()
         self._reading = False
@@ -199,13 +199,14 @@ class Client(ReferenceHolder):
     def call(
         self, to: WorkerNode, request: CallRequest, *, timeout: float | None
     ) -> Future[Any]:
-        """A future of a function's result on another worker; `timeout` in seconds.
+        """Return a future of a function's result on another worker.
 
-        None is for ever.  It is completed, and its callbacks run, on a request thread.
+        `timeout` is in seconds; None is for ever.  The future is completed, and its
+        callbacks run, on a request thread.
 
         Raises:
             NotInitialized: this worker has stopped.
-            RpcError, Exception: the request cannot be written.
+            RpcError, Exception: the request cannot be encoded.
         """
         pending = PendingCall(to, request.text, timeout)
         return self._ask_later(pending, *self._pack(request))
@@ -213,16 +214,16 @@ class Client(ReferenceHolder):
     def call_and_wait(
         self, to: WorkerNode, request: CallRequest, *, timeout: float | None
     ) -> Any:
-        """The result of a function on another worker: as `call`, and then `wait`.
+        """Return the result of a function on another worker: `call`, then `wait`.
 
-        The answer is read by this thread, so that no other one is woken for it.
+        This thread reads the answer, so that no other thread is woken for it.
         """
         return self._ask_and_wait(
             PendingCall(to, request.text, timeout), *self._pack(request)
         )
 
     def fetch_and_wait(self, handle: ReferenceHandle, *, timeout: float | None) -> Any:
-        """The value of a reference, or a current copy; as `fetch`, and then `wait`."""
+        """Return the value of a reference, or a current copy: `fetch`, then `wait`."""
         handle.check("to_here")
         if handle.value is not None:
             return handle.value.wait(timeout)
@@ -257,13 +258,13 @@ class Client(ReferenceHolder):
         except BaseException:
             self._abandon(pending, call, waiter)
             raise
-        assert event is not None, "it always comes"
+        assert event is not None, "a call without a deadline here always ends"
         return self._read(pending, event)
 
     def remote(
         self, to: WorkerNode, request: CallRequest, *, timeout: float | None
     ) -> ReferenceHandle:
-        """A reference to a function's result on another worker, which keeps it.
+        """Return a reference to a function's result, which stays on another worker.
 
         Raises:
             NotInitialized, RpcError, Exception: as `call`.
@@ -276,18 +277,18 @@ class Client(ReferenceHolder):
         try:
             self._ask(pending, *packed, created=created)
         except BaseException:
-            # Interrupted after it was sent: no caller gets the reference.
+            # Interrupted after sending: no caller receives the reference.
             if pending.handle is not None:
                 pending.handle.drop()
             raise
-        assert pending.handle is not None, "it is made with the call"
+        assert pending.handle is not None, "the call creates the handle"
         return pending.handle
 
     def fetch(self, handle: ReferenceHandle, *, timeout: float | None) -> Future[Any]:
-        """A future of a reference's value: the value on its owner, else a copy.
+        """Return a future of a reference's value: the value on its owner, else a copy.
 
         Raises:
-            ReferenceDead: the value was never made, or its owner is lost.
+            ReferenceDead: the value was never created, or its owner is lost.
             NotInitialized: as `call`.
         """
         handle.check("to_here")
@@ -307,7 +308,7 @@ class Client(ReferenceHolder):
         carries: Sequence[Fork | RRefId],
         target: RRefId | None = None,
     ) -> Future[Any]:
-        """Send a call; the future of its answer."""
+        """Send a call and return the future of its answer."""
         future = pending.future = Future()
         self._ask(pending, payload, carries, target=target)
         return future
@@ -321,7 +322,7 @@ class Client(ReferenceHolder):
         created: Future[None] | None = None,
         target: RRefId | None = None,
     ) -> int:
-        """Send a call; its number, -1 if sending is deferred (see `Driver.do`)."""
+        """Send a call and return its number; -1 if deferred (see `Driver.do`)."""
         to, seconds, session = pending.to, pending.seconds, self.session
         deadline = pending.until
         if deadline is None and seconds is not None:
@@ -350,18 +351,18 @@ class Client(ReferenceHolder):
         call = self.do(act, "call")
         return -1 if call is None else call
 
-    def ask_raw(self, to: WorkerNode, said: bytes) -> Future[Payload]:
-        """A future of the payload that answers an internal request, about memory."""
+    def ask_raw(self, to: WorkerNode, request: bytes) -> Future[Payload]:
+        """Return a future of the payload that answers a request about memory."""
         pending = PendingCall(to, lambda: "a request about memory", None, raw=True)
         try:
-            return self._ask_later(pending, (said,), ())
+            return self._ask_later(pending, (request,), ())
         except NotInitialized as error:
             failed: Future[Payload] = Future()
             failed.set_exception(error)
             return failed
 
     def _discard_answer(self, pending: PendingCall, event: Answered | Failed) -> None:
-        """Release what came with an answer that is not read."""
+        """Release the memory and references of an answer that is not read."""
         if isinstance(event, Answered):
             self.discard(pending.to, event.payload, event.carries)
 
@@ -376,10 +377,11 @@ class Client(ReferenceHolder):
     def receive_payload(
         self, peer: WorkerNode, payload: Payload, carries: Sequence[Fork]
     ) -> Payload:
-        """The payload of a message, with its lent buffers mapped.
+        """Return the payload of a message, with its lent buffers mapped.
 
         Raises:
-            BlockGone, Undecodable: it cannot be had; its references are released.
+            BlockGone, Undecodable: the payload is not available; its references are
+                released.
         """
         try:
             return self.lending.incoming(peer, payload)
@@ -392,7 +394,7 @@ class Client(ReferenceHolder):
     def _receive(
         self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
     ) -> None:
-        """Receive on this thread until its answer came, unless another thread does."""
+        """Receive on this thread until the answer arrives, unless another one does."""
         main = get_ident() == main_thread().ident
         nudge, lead = self.transport.nudge, self.transport.lead
         while waiter.empty():
@@ -408,9 +410,10 @@ class Client(ReferenceHolder):
     def _piggybacked(
         self, handle: ReferenceHandle, until: float | None
     ) -> Answered | None:
-        """The answer to the creation of a value, with the value piggybacked.
+        """Return the answer to the creation of a value, with the value piggybacked.
 
-        None where none is expected, or none came by `until`: it is fetched then.
+        Return None if no piggybacked value is expected, or if none arrived by `until`:
+        the caller then fetches the value.
         """
         pending = handle.creation
         if pending is None or not self._piggybacks.get(pending.maker):
@@ -426,9 +429,9 @@ class Client(ReferenceHolder):
         return event if isinstance(event, Answered) and _is_piggybacked(event) else None
 
     def _make_room(self, deadline: float | None) -> None:
-        """Wait until fewer calls are in flight; not on request threads.
+        """Wait until fewer calls are in flight, unless this is a request thread.
 
-        Their calls may be what the other threads wait for.
+        Other threads may wait for the calls of a request thread.
         """
         if self.is_request_thread() or self.holds_session():
             return
@@ -450,7 +453,9 @@ class Client(ReferenceHolder):
     def _discard_late(
         self, pending: PendingCall, waiter: "SimpleQueue[Answered | Failed]"
     ) -> bool:
-        """Release an answer that came after its thread gave up; whether one came."""
+        """Release an answer that arrived after its thread gave up; True if there was
+        one.
+        """
         try:
             event = waiter.get_nowait()
         except Empty:
@@ -481,7 +486,7 @@ class Client(ReferenceHolder):
     def _complete_creation(
         self, handle: ReferenceHandle, event: Answered | Failed
     ) -> bool:
-        """Complete the future of a creation; False if callbacks need another thread."""
+        """Complete the future of a creation; False if callbacks need a thread."""
         if isinstance(event, Failed) or event.failed or event.carries:
             return False
         handle.confirmed = True
@@ -492,7 +497,7 @@ class Client(ReferenceHolder):
     def _answered(self, event: Answered | Failed) -> None:
         pending = self._pending.pop(event.call, None)
         if pending is None:
-            # It failed when this worker ended.
+            # The call failed when this worker ended.
             return
         if self._room_waiters:
             self._room_waiters.popleft().put(None)
@@ -502,7 +507,7 @@ class Client(ReferenceHolder):
         if waiter is not None:
             self._hand_over(waiter, event)
             if pending.waiter is None:
-                # Its thread gave up meanwhile, perhaps without seeing the answer.
+                # The waiting thread gave up, perhaps without seeing the answer.
                 self._discard_late(pending, waiter)
         elif pending.future is None and pending.handle is None:
             self._discard_answer(pending, event)
@@ -527,7 +532,7 @@ class Client(ReferenceHolder):
             if pending.handle is not None:
                 future = pending.handle.created
             else:
-                assert pending.future is not None, "without one a thread waits"
+                assert pending.future is not None, "without a future a thread waits"
                 future = pending.future
             outcome: Outcome
             try:
@@ -540,10 +545,10 @@ class Client(ReferenceHolder):
             del pending, event, future, outcome
 
     def _read(self, pending: PendingCall, event: Answered | Failed) -> Any:
-        """The value of an answer.
+        """Return the value of an answer.
 
         Raises:
-            RpcError, Exception: the answer is an error, or there is none.
+            RpcError, Exception: the answer is an error, or there is no answer.
         """
         handle = pending.handle
         if isinstance(event, Failed):

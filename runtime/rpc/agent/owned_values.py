@@ -1,24 +1,24 @@
-"""References of a worker, and the values that it keeps for others.
+"""References of a worker, and the values that it stores for other workers.
 
-    Handle              a reference of this worker, behind the object that programs have
-    MessageReferences   the references of one message, on their way out or in
-    Codec               requests and answers as payloads, with the references in them
-    Holder              a worker with handles, and with values of its own
+    ReferenceHandle     a reference of this worker, behind the object of the program
+    MessageReferences   the references of one message that is sent or received
+    Codec               requests and answers as payloads, with their references
+    ReferenceHolder     a worker with handles and owned values
 
-The session keeps the owners and users of values; this chapter ties its forks to handles
+The session tracks the owners and users of values; this module maps its forks to handles
 and its values to futures.
 
 Rules of references:
-- a reference has one handle, which is dropped when the reference is; a handle gives one
-  thing back, once: its fork, or one hold of the owner on its own value; `drop` takes no
-  lock and may be called by a finalizer;
-- every reference that came with a message is received, or dropped, also if the message
+- a reference has one handle, which is dropped with the reference; a handle releases one
+  thing, once: its fork, or one hold of the owner on the value; `drop` does not lock and
+  may be called by a finalizer;
+- every reference of a received message is received, or dropped, also if the message
   cannot be read;
-- a reference that dies before it has a handle is dead when it gets one.
+- a reference that dies before its handle exists is dead when the handle is created.
 
-Rules of values: a value that stays here is kept, by `remote` or `RRef`, from the moment
-that its name is known until the session says that it is free; it is dropped by a
-request thread, outside of all locks.
+Rules of values: a value that stays here is stored, by `remote` or `RRef`, from the
+moment that its id is known until the session reports that it is free; a request thread
+drops it, outside of all locks.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ from everyorder.runtime.rpc.protocol.identities import Fork, ForkId, RRefId, Wor
 
 T = TypeVar("T")
 
-# Why references are dead.
+# Reasons why a reference is dead.
 NOT_CREATED = (
     "RRef creation by `remote` did not end in time or was not sent, and the value may "
     "not exist on its owner"
@@ -59,9 +59,9 @@ DELETED = "it has been deleted, as its worker was shut down"
 class ReferenceHandle:
     """One reference of this worker.
 
-    `fork` names it; `owner` has the value.  `value` is the future of the value on its
-    owner, None elsewhere.  `created` is complete when the call that creates the value
-    was answered, with its error if it was not.
+    `fork` identifies it; `owner` has the value.  `value` is the future of the value on
+    its owner, None elsewhere.  `created` completes when the call that creates the value
+    is answered; it has the error of a failed call.
     """
 
     __slots__ = (
@@ -87,7 +87,7 @@ class ReferenceHandle:
     ) -> None:
         self.agent = agent
         self.fork = fork
-        # Whether it is a hold of the owner, and no fork.
+        # True for a hold of the owner, False for a fork.
         self._own = own
         self.value = value
         self.confirmed = created is None
@@ -95,66 +95,66 @@ class ReferenceHandle:
             created = Future()
             created.set_result(None)
         self.created = created
-        # The call that creates it, until that has its end.
+        # The call that creates the value, until that call ends.
         self.creation: Any = None
-        # Why the reference is dead; "" while it is alive.
+        # Reason why the reference is dead; "" while it is alive.
         self.death = ""
         self._dropped = False
 
     @property
     def owner(self) -> WorkerNode:
-        """The worker that has the value."""
+        """Return the worker that has the value."""
         return self.fork.owner
 
     @property
     def is_owner(self) -> bool:
-        """Whether this worker has the value."""
+        """Return True if this worker has the value."""
         return self.value is not None
 
     def check(self, call: str) -> None:
         """Refuse `call` if the reference is dead.
 
         Raises:
-            ReferenceDead: it is.
+            ReferenceDead: the reference is dead.
         """
         if self.death:
             raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
 
     def runs_nothing(self) -> bool:
-        """Whether dropping the handle runs no code of users."""
+        """Return True if dropping the handle does not run code of users."""
         created = self.created
         return self.value is None and created.done() and created.error() is None
 
     def text(self) -> str:
-        """The reference, for messages."""
+        """Return the reference as text, for messages."""
         if self.is_owner:
             return f"OwnerRRef({self.fork.rref})"
         return f"UserRRef(rref_id={self.fork.rref}, fork_id={self.fork.fork})"
 
     def drop(self) -> None:
-        """Give the reference back; from any thread or finalizer, once."""
+        """Release the reference once; from any thread or finalizer."""
         if not self._dropped:
             self._dropped = True
             self.agent.dropped.append(self)
 
     def carried(self) -> Fork | RRefId:
-        """The name by which a message carries this reference.
+        """Return the id by which a message carries this reference.
 
         Raises:
-            ReferenceDead: it is dead.
+            ReferenceDead: the reference is dead.
         """
         self.check("the call that it is sent with")
         return self.fork.rref if self._own else self.fork
 
-    def given_back(self) -> tuple[bool, ForkId]:
-        """Whether it is a hold of the owner; the value or fork that is given back."""
+    def released(self) -> tuple[bool, ForkId]:
+        """Return (True, value id) for a hold of the owner, else (False, fork id)."""
         return self._own, self.fork.rref if self._own else self.fork.fork
 
 
 class ReferenceClass(NamedTuple):
-    """How programs have references: of class `kind`, made by `make` of a handle.
+    """The class of references in programs: `kind`, which `make` builds of a handle.
 
-    `find` gives the handle of one, None of anything else.
+    `find` returns the handle of such a reference, None for any other object.
     """
 
     kind: type
@@ -163,7 +163,7 @@ class ReferenceClass(NamedTuple):
 
 
 def set_reference_class(of_programs: ReferenceClass) -> None:
-    """Set the class by which programs see references; it is set once, on import."""
+    """Set the class of references in programs; done once, on import."""
     MessageReferences.of_programs = of_programs
     MessageReferences.kinds = (of_programs.kind, ReferenceHandle)
 
@@ -171,11 +171,12 @@ def set_reference_class(of_programs: ReferenceClass) -> None:
 class MessageReferences:
     """The references of one message, for the codec that writes or reads its values.
 
-    Each of `carries`, which came with it, is received, or dropped by `drop_rest`.
+    Each of `carries`, the forks of a received message, is received, or dropped by
+    `drop_rest`.
     """
 
     of_programs: ReferenceClass
-    # The classes of references.
+    # The classes that the codec treats as references.
     kinds: tuple[type, ...] = (ReferenceHandle,)
 
     def __init__(self, agent: "ReferenceHolder", carries: Sequence[Fork] = ()) -> None:
@@ -183,16 +184,16 @@ class MessageReferences:
         self._left = {fork.fork: fork for fork in carries}
 
     def carry(self, reference: Any) -> Fork | RRefId:
-        """The name under which a session sends a reference.
+        """Return the id under which the session sends a reference.
 
         Raises:
-            ReferenceDead: it is dead.
+            ReferenceDead: the reference is dead.
             RpcMisuse: it is a reference of another worker of this process.
         """
         handle: ReferenceHandle | None = reference
         if not isinstance(reference, ReferenceHandle):
             handle = self.of_programs.find(reference)
-        assert handle is not None, "it is of a class of references"
+        assert handle is not None, "the codec passes references only"
         if handle.agent is not self._agent:
             ended = ", which has stopped" if handle.agent.ended else ""
             raise RpcMisuse(
@@ -203,22 +204,22 @@ class MessageReferences:
         return handle.carried()
 
     def receive(self, carried: Any) -> Any:
-        """The reference for a fork that a session received."""
+        """Return the reference for a received fork."""
         del self._left[carried.fork]
         return self.of_programs.make(self._agent, self._agent.handle(carried))
 
     def drop_rest(self) -> None:
-        """Drop the references that were not received."""
+        """Drop the forks that were not received."""
         for fork in self._left.values():
             self._agent.handle(fork).drop()
         self._left.clear()
 
 
-_PICKLED = "The answer of a worker that does not take registered functions only"
+_PICKLED = "The answer of a worker without `registered_only`"
 
 
 class Codec:
-    """The codec of one worker; with `registered_only` it decodes no pickles."""
+    """The codec of one worker; with `registered_only` it does not decode pickles."""
 
     def __init__(self, agent: "ReferenceHolder", *, registered_only: bool) -> None:
         self._agent = agent
@@ -228,28 +229,30 @@ class Codec:
     def pack_request(
         self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Packed:
-        """A call as a payload.
+        """Encode a call as a payload.
 
         Raises:
-            RpcError, CallError: it does not fit the function, or cannot be sent.
+            RpcError, CallError: the call does not match the function, or cannot be
+                sent.
         """
         call = call_of(function, args, kwargs)
         return pack_call(call, self._references, registered_only=self._registered_only)
 
     def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Invocation:
-        """The call of a request.
+        """Decode the call of a request.
 
         Raises:
-            RpcError, Exception: it cannot be read, or the function is not here.
+            RpcError, Exception: the call cannot be read, or this worker lacks the
+                function.
         """
         only = self._registered_only
         return self._read(unpack_call, payload, carries, registered_only=only)
 
     def pack_result(self, value: Any) -> Packed:
-        """A result as a payload.
+        """Encode a result as a payload.
 
         Raises:
-            RpcError: it cannot be sent.
+            RpcError: the result cannot be sent.
         """
         return pack_result(
             value, self._references, registered_only=self._registered_only
@@ -258,10 +261,10 @@ class Codec:
     def unpack_answer(
         self, payload: Payload, carries: Sequence[Fork], failed: bool
     ) -> Any:
-        """The result in an answer.
+        """Decode the result of an answer.
 
         Raises:
-            Exception: what the function raised, or why the answer cannot be read.
+            Exception: the error that the function raised, or an error of decoding.
         """
         trusted = not self._registered_only
         if failed:
@@ -284,35 +287,35 @@ class Codec:
             arriving.drop_rest()
 
 
-# Immutable classes whose values run no code of users when they are written or dropped.
+# Immutable classes: encoding or dropping their values does not run code of users.
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
-# Bytes, characters, or bits of an integer that cost nothing beside an answer.
+# Bytes, characters, or bits of an integer: the cost is small next to an answer.
 _SHORT = 1024
 
 
 def is_plain(future: Future[Any]) -> bool:
-    """Whether a future is complete with a value of `_PLAIN`, and has no callbacks."""
+    """Return True for a complete future of a `_PLAIN` value without callbacks."""
     if not future.done() or future.error() is not None:
         return False
     return type(future.value()) in _PLAIN and not future._callbacks
 
 
 def is_short(value: Any) -> bool:
-    """Whether a plain value is small enough to be written by the receiving thread."""
+    """Return True if the receiving thread may encode a plain value of this size."""
     if isinstance(value, int):
         return value.bit_length() <= _SHORT
     return not isinstance(value, str | bytes) or len(value) <= _SHORT
 
 
 class ReferenceHolder(Driver):
-    """A worker with references, and with values that others refer to."""
+    """A worker with references, and with values that other workers refer to."""
 
     def __init__(self, parts: Components) -> None:
         super().__init__(parts)
         self.codec = Codec(self, registered_only=parts.options.registered_only)
         self.handles: dict[ForkId, ReferenceHandle] = {}
         self._owned: dict[RRefId, Future[Any]] = {}
-        # References that died before they had a handle.
+        # Forks that died before their handle was created.
         self._stillborn: dict[ForkId, Reason] = {}
         self.handlers |= {
             Confirmed: self._confirmed,
@@ -322,52 +325,53 @@ class ReferenceHolder(Driver):
 
     @property
     def node(self) -> WorkerNode:
-        """This worker's life, as others know it; its id is -1 until it is a member."""
+        """Return the identity of this worker's life; its id is -1 before it joins."""
         return self.session.node
 
     def own(self, value: Future[Any], type: str = "") -> ReferenceHandle:  # noqa: A002
-        """A reference of this worker to a value of its own.
+        """Return a new reference of this worker to `value`, which it owns.
 
         Raises:
             NotInitialized: this worker has stopped.
         """
         self.refuse_to_wait("RRef")
         session = self.session
-        made: list[ReferenceHandle] = []
+        handles: list[ReferenceHandle] = []
 
         def act(_: float) -> None:
             rref = session.new_id()
             fork = Fork(rref, rref, self.node, type)
-            made.append(ReferenceHandle(self, fork, own=True, value=value))
+            handles.append(ReferenceHandle(self, fork, own=True, value=value))
             session.own(rref)
             self._owned[rref] = value
 
         try:
             self.do(act, "RRef")
         except BaseException:
-            # Interrupted afterwards: no caller gets the reference.
-            for each in made:
+            # Interrupted after the call of the session: no caller receives the
+            # reference.
+            for each in handles:
                 each.drop()
             raise
-        return made[0]
+        return handles[0]
 
     def handle(self, fork: Fork) -> ReferenceHandle:
-        """The handle of a reference that came with a call or an answer."""
+        """Return the handle of a reference in a received call or answer."""
         value = None
         if fork.owner == self.node:
             value = self._owned.get(fork.rref)
-            assert value is not None, "it is listed, so it is kept"
-        made = ReferenceHandle(self, fork, value=value)
-        self.handles[fork.fork] = made
+            assert value is not None, "a listed fork keeps its value alive"
+        handle = ReferenceHandle(self, fork, value=value)
+        self.handles[fork.fork] = handle
         reason = self._stillborn.pop(fork.fork, None)
         if reason is not None:
-            made.death = LOST.format(reason=reason.value)
-        return made
+            handle.death = LOST.format(reason=reason.value)
+        return handle
 
     def create(
         self, call: int, rref: RRefId, to: WorkerNode, created: Future[None]
     ) -> ReferenceHandle:
-        """The handle of a value that a call creates; under the lock."""
+        """Return the handle of a value that a call creates; under the lock."""
         try:
             fork = self.session.fork_of(call)
         except KeyError:
@@ -376,9 +380,9 @@ class ReferenceHolder(Driver):
         value: Future[Any] | None = None
         if fork.owner == self.node:
             value = self._owned.setdefault(fork.rref, Future())
-        made = ReferenceHandle(self, fork, value=value, created=created)
-        self.handles[fork.fork] = made
-        return made
+        handle = ReferenceHandle(self, fork, value=value, created=created)
+        self.handles[fork.fork] = handle
+        return handle
 
     def _confirmed(self, event: Confirmed) -> None:
         handle = self.handles.get(event.fork.fork)
@@ -402,22 +406,22 @@ class ReferenceHolder(Driver):
             self.pool.put(list.clear, box)
 
     def give_up_references(self) -> None:
-        """Drop every reference; those that programs hold are dead from now on."""
+        """Drop every reference; references that programs hold are dead from now on."""
         for handle in [*self.handles.values()]:
             handle.death = DELETED
             handle.drop()
         self.report_dropped()
 
     def leaks(self) -> tuple[str, ...]:
-        """A line for each reference of others to a value of this worker."""
+        """Return a line for each remote reference to a value of this worker."""
         if self.ended:
             return ()
         forks = self.do(lambda _: self.session.listed(), "shutdown")
         return tuple(f"Leaking RRef {rref} with fork Id {fork}" for rref, fork in forks)
 
     def release(self, dropped: ReferenceHandle, now: float) -> None:
-        """Tell the session that a handle was dropped; under the lock."""
-        own, name = dropped.given_back()
+        """Report a dropped handle to the session; under the lock."""
+        own, name = dropped.released()
         self.handles.pop(name, None)
         if not dropped.runs_nothing():
             self._trash.append(dropped)

@@ -1,20 +1,23 @@
 """Rendezvous: from an address to a worker that is a member of a group.
 
-Workers meet at an address, and one of them keeps the list of members:
+Workers meet at an address, and one of them, the keeper, keeps the list of members:
 
-    env://               MASTER_ADDR and MASTER_PORT; RANK and WORLD_SIZE if not given
-    tcp://HOST:PORT      on one machine or several; `?rank=1&world_size=2` may follow
-    ipc:///folder        on one machine; the folder is this user's only, and is made
+    env://               MASTER_ADDR and MASTER_PORT; RANK and WORLD_SIZE as defaults
+    tcp://HOST:PORT      on one or several machines; `?rank=1&world_size=2` may follow
+    ipc:///folder        on one machine; a private folder of this user, created if
+      needed
     file:///folder       the same
     local://NAME         in one process
 
-With a world size the group is static: it is complete with so many members, and no call
-is possible before.  Without one it is open: workers come and go.  A worker with another
-size than the keeper's is not admitted; one without a size takes the keeper's.
+With a world size the group is static: it is complete with so many members, and calls
+are not possible before that.  Without a world size it is open: workers join and leave
+at any time.  A worker with another size than the keeper's is not admitted; a worker
+without a size uses the keeper's.
 
-The keeper is rank 0 of a static group; else the first worker at the address.  The
-others ask the keeper again and again until they are members or the time is over.  When
-the keeper is gone, the others go on with each other, and no worker can join.
+The keeper is rank 0 of a static group, or the first worker at the address.  The other
+workers repeat their request to the keeper until they are members or the time is over.
+When the keeper has ended, the others continue with each other, and new workers cannot
+join.
 """
 
 import os
@@ -47,11 +50,11 @@ if TYPE_CHECKING:
 
     from everyorder.runtime.rpc.transport.addresses import Keys
 
-# Seconds between two attempts to bind a taken address, and for all of them: a group
-# that is ending needs less.
+# Seconds between two attempts to bind an occupied address, and seconds for all
+# attempts: a group that is ending needs less.
 _AGAIN = 0.1
 _TAKEN = 10.0
-# Seconds to wait for the keeper's answer; busy workers take a while.
+# Seconds to wait for the keeper's answer; busy workers need several.
 _PATIENCE = 5.0
 
 
@@ -61,13 +64,14 @@ Wrap = Callable[[Transport], Transport]
 
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
-    """Where workers meet: `endpoint` is the keeper's, the others listen `beside` it.
+    """The place where workers meet: `endpoint` is the keeper's address.
 
-    `rank` is -1 for any, `world_size` None for an open group.
+    The other workers listen at `listen`, an address without a fixed port or name.
+    `rank` is -1 for any rank, `world_size` None for an open group.
     """
 
     endpoint: str
-    beside: str
+    listen: str
     rank: int = -1
     world_size: int | None = None
 
@@ -78,19 +82,21 @@ def parse_init_method(
     world_size: int | None = None,
     environment: "Mapping[str, str]" = os.environ,
 ) -> Rendezvous:
-    """The rendezvous of an address; arguments of `init_rpc` go before its query.
+    """Return the rendezvous of an address.
+
+    `rank` and `world_size` take precedence over the query of the address.
 
     Raises:
-        RpcMisuse: it is no address.
+        RpcMisuse: `init_method` is not a valid address.
     """
     try:
         url = urlsplit(init_method)
-        asked = parse_qs(url.query)
+        query = parse_qs(url.query)
         scheme, port = url.scheme, url.port
-        if rank < 0 and "rank" in asked:
-            rank = int(asked["rank"][0])
-        if not world_size and "world_size" in asked:
-            world_size = int(asked["world_size"][0])
+        if rank < 0 and "rank" in query:
+            rank = int(query["rank"][0])
+        if not world_size and "world_size" in query:
+            world_size = int(query["world_size"][0])
     except ValueError as error:
         raise _no_address(init_method, str(error)) from None
     if scheme == "env":
@@ -101,14 +107,14 @@ def parse_init_method(
             raise _no_address(init_method, "it lacks a host or a port")
         host = "127.0.0.1" if url.hostname == "localhost" else url.hostname
         there = Address("tcp", host, port)
-        beside = Address("tcp", host if there.is_loopback() else "*")
-        return Rendezvous(str(there), str(beside), rank, size)
+        others = Address("tcp", host if there.is_loopback() else "*")
+        return Rendezvous(str(there), str(others), rank, size)
     if scheme in ("ipc", "file") and not url.netloc and len(url.path) > 1:
         folder = url.path.rstrip("/")
         return Rendezvous(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
     if scheme == "local" and url.netloc:
         return Rendezvous(f"local://{url.netloc}", "local://", rank, size)
-    raise _no_address(init_method, "it names no way to meet, or no place")
+    raise _no_address(init_method, "unknown scheme, or missing place")
 
 
 def _of_environment(
@@ -147,10 +153,10 @@ def _no_address(init_method: str, why: str) -> RpcMisuse:
 
 
 def check_name(name: object) -> str:
-    """The name of a worker.
+    """Return the name of a worker, checked.
 
     Raises:
-        RpcMisuse: no worker may have it.
+        RpcMisuse: the name is invalid.
     """
     if not isinstance(name, str) or WORKER_NAME.fullmatch(name) is None:
         raise RpcMisuse(
@@ -165,10 +171,10 @@ def check_name(name: object) -> str:
 
 
 def check_rank(rank: object, world_size: object) -> tuple[int, int | None]:
-    """The rank, -1 for any, and the size of a static group, None for an open one.
+    """Return the rank (-1 for any) and the size of the group (None if it is open).
 
     Raises:
-        RpcMisuse: no worker has that number, or no group that size.
+        RpcMisuse: the rank or the size is invalid.
     """
     for value, what in ((rank, "rank"), (world_size, "world_size")):
         if value is not None and (
@@ -198,76 +204,78 @@ def join(
     name: str,
     where: Rendezvous,
     options: RpcBackendOptions,
-    sits: WorkerSlot,
+    slot: WorkerSlot,
     over: Callable[[], bool] = lambda: False,
     make: Make = Agent,
     wrap: Wrap = lambda transport: transport,
 ) -> Agent:
-    """A worker that is a member and has its seat; of a static group, when it is whole.
+    """Return a worker that is a member and in its slot; wait for a static group.
 
-    `over` says that it is not needed any more; `make` makes the agent, `wrap` may
-    replace its transport.
+    The function returns when a static group is complete.  `over` returns True when the
+    worker is not needed any more; `make` builds the agent, `wrap` may replace its
+    transport.
 
     Raises:
-        JoinTimeout: it is late, or `over`; names the missing workers.
-        NotAdmitted: another member has its name or its number, or the keeper refuses.
-        AddressUnusable, UnsafeKeys: it cannot listen there.
+        JoinTimeout: the time is over, or `over`; the error names the missing workers.
+        NotAdmitted: another member has its name or its rank, or the keeper refuses it.
+        AddressUnusable, UnsafeKeys: the worker cannot listen at its address.
     """
     began = monotonic()
     until = began + options.join_timeout
     while True:
         keeps, bare = _listening(where, options, min(until, began + _TAKEN))
         transport = wrap(bare)
-        agent = make(_session(name, transport, options), transport, options, sits)
-        sits.agent = agent
+        agent = make(_session(name, transport, options), transport, options, slot)
+        slot.agent = agent
         try:
             agent.start()
             if _become_member(agent, where, keeps, until, over):
                 return agent
         except BaseException:
-            sits.agent = None
+            slot.agent = None
             agent.close()
             raise
-        # The keeper may be gone: perhaps this worker becomes the keeper now.
-        sits.agent = None
+        # The keeper may have ended: this worker may become the keeper in the next
+        # round.
+        slot.agent = None
         agent.close()
 
 
 def _listening(
     where: Rendezvous, options: RpcBackendOptions, until: float
 ) -> tuple[bool, Transport]:
-    """Whether this worker is the keeper, and its transport.
+    """Return True if this worker is the keeper, and its transport.
 
     Raises:
-        AddressUnusable: rank 0 must have the address, and it was taken all the time.
-        UnsafeKeys: it cannot listen there.
+        AddressUnusable: rank 0 needs the address, and it was occupied all the time.
+        UnsafeKeys: the worker cannot listen at its address.
     """
     while where.rank <= 0:
         try:
             return True, _transport(where.endpoint, options)
         except AddressUnusable:
-            # A keeper is there, or it is the address of another machine.
+            # The address has a keeper, or belongs to another machine.
             if where.rank < 0:
                 break
-            # Perhaps the previous group is about to end.
+            # The previous group at this address may be about to end.
             if monotonic() > until:
                 raise
             Event().wait(_AGAIN)
     try:
-        return False, _transport(where.beside, options)
+        return False, _transport(where.listen, options)
     except UnsafeKeys as error:
         if error.code != "KeysNeeded":
             raise
-        # The error names the address that was given.
+        # Report the address of the user, not the derived one.
         raise UnsafeKeys(code="KeysNeeded", address=where.endpoint) from None
 
 
 def _transport(address: str, options: RpcBackendOptions) -> Transport:
-    """A transport that listens at an address.
+    """Return a transport that listens at an address.
 
     Raises:
-        RpcMisuse: it needs sockets, and the extra `rpc` is not installed.
-        AddressUnusable, UnsafeKeys: it cannot listen there.
+        RpcMisuse: the address needs sockets, and the extra `rpc` is not installed.
+        AddressUnusable, UnsafeKeys: the transport cannot listen there.
     """
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
@@ -283,10 +291,10 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
 
 
 def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
-    """The keys of a worker that listens at an address.
+    """Return the keys of a worker that listens at an address; None without keys.
 
     Raises:
-        UnsafeKeys: they cannot be read.
+        UnsafeKeys: the keys cannot be read.
     """
     from everyorder.runtime.rpc.transport.addresses import Keys
 
@@ -299,10 +307,10 @@ def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
 
 
 def _keeper_endpoint(where: Rendezvous, options: RpcBackendOptions) -> str:
-    """The endpoint of the keeper, with its key if there are keys."""
+    """Return the endpoint of the keeper, with its key if there are keys."""
     if where.endpoint.startswith("local://"):
         return where.endpoint
-    keys = _keys(where.beside, options)
+    keys = _keys(where.listen, options)
     return where.endpoint if keys is None else f"{where.endpoint}#{keys.keeper}"
 
 
@@ -313,19 +321,19 @@ def _become_member(
     until: float,
     over: Callable[[], bool],
 ) -> bool:
-    """Be admitted, and in a static group wait for the others.
+    """Join the group and, if it is static, wait until it is complete.
 
-    False: there was no answer, and this worker may become the keeper.
+    Return False if there was no answer, and this worker may become the keeper.
     """
-    wanted = where.rank if where.rank >= 0 else None
+    rank = where.rank if where.rank >= 0 else None
     session = agent.session
     keeper = where.endpoint if keeps else _keeper_endpoint(where, agent.options)
     size = where.world_size
     if keeps:
-        agent.do(lambda _: session.keep(world_size=size, id=wanted or 0), "init_rpc")
+        agent.do(lambda _: session.keep(world_size=size, id=rank or 0), "init_rpc")
     else:
         agent.do(
-            lambda now: session.join(keeper, id=wanted, now=now, world_size=size),
+            lambda now: session.join(keeper, id=rank, now=now, world_size=size),
             "init_rpc",
         )
     ended = False
@@ -357,15 +365,15 @@ def _become_member(
     if keeper in agent.refused:
         why = "the two do not trust each other's keys"
         if agent.options.keys is None:
-            why += ", and this one was given no folder of keys"
+            why += ", and this one has no folder of keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
-    given = agent.options.join_timeout
-    # It may have ended earlier, by `over`.
-    taken = round(monotonic() - until + given, 1)
+    timeout = agent.options.join_timeout
+    # Joining may have ended early, by `over`.
+    elapsed = round(monotonic() - until + timeout, 1)
     raise JoinTimeout(
         name=agent.name,
         address=where.endpoint,
-        seconds=min(taken, given),
+        seconds=min(elapsed, timeout),
         missing=_missing(agent),
     )
 
@@ -378,7 +386,7 @@ def _rejected(name: str, where: Rendezvous, event: Rejected) -> RpcError:
 
 def _missing(agent: Agent) -> tuple[str, ...]:
     if agent.admitted is None:
-        return ("an answer of the worker that keeps the address", *agent.complaints)
+        return ("an answer of the keeper of the address", *agent.complaints)
     there = {node.id for node in agent.nodes()}
     size = agent.admitted.world_size or 0
     return tuple(f"the worker of rank {n}" for n in range(size) if n not in there)

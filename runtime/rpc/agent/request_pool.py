@@ -1,18 +1,18 @@
-"""Threads: the pool that runs requests of other workers.
+"""Thread pool that runs the requests of other workers.
 
 Rules:
-- there are `size` threads at most, started when they are first needed, and one more for
-  each thread that waits for a future: its answer may need a thread of this very worker,
-  and would never come;
+- the pool has at most `size` threads, started on demand, plus one for each thread that
+  waits for a future: the answer may need a thread of this very worker, and would never
+  arrive without one;
 - a waiting thread is recognised by its innermost function, one of `WAITS`.  A watcher
-  looks every few milliseconds, only while requests queue up and all threads are busy;
+  checks every few milliseconds, only while requests queue up and all threads are busy;
 - tasks of the worker itself (reading answers, handling events) do not wait for
-  requests: with all threads busy each has a thread of its own;
+  requests: if all threads are busy, each task runs on an additional thread;
 - a request may also run on the thread that received it, while a thread here is free
-  (`has_room`); that one is not counted in `size`;
-- a task is a function and its argument; an exception of it is logged as a defect;
+  (`has_room`); that thread is not counted in `size`;
+- a task is a function and its argument; an exception of a task is logged as a defect;
 - a surplus thread ends after a second without a task;
-- threads are daemons: none keeps a process from ending.
+- threads are daemons: they do not keep a process alive.
 """
 
 import sys
@@ -28,22 +28,22 @@ from everyorder.runtime.futures import Future
 
 Task = tuple[Callable[[Any], object], Any]
 
-# The functions in which a thread only waits for another thread.
+# Code of the functions in which a thread only waits for another thread.
 WAITS: set[CodeType] = {Future._wait_outcome.__code__}
 
-# Between two looks while all threads are busy: a nested call beyond `size` waits half
-# of it for its thread.
+# Seconds between two checks while all threads are busy: a nested call beyond `size`
+# waits half of that for a thread, on average.
 _LOOK_SECONDS = 0.004
-# A surplus thread, and the watcher, end after so long without use.
+# Seconds without use after which a surplus thread, and the watcher, end.
 _IDLE_SECONDS = 1.0
 # Threads for tasks of the worker itself, which may be callbacks that wait.
 MOST_OWN = 16
-# More threads than a recursion of calls needs, fewer than a system refuses.
+# More threads than a recursion of calls needs, fewer than the system refuses.
 MOST = 4096
 
 
 class RequestPool:
-    """Threads that run requests; `enter` is called first in each of them."""
+    """Threads that run requests; each thread calls `enter` first."""
 
     def __init__(
         self, name: str, size: int, enter: Callable[[], object] = lambda: None
@@ -53,10 +53,10 @@ class RequestPool:
         self._enter = enter
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = reentered()
-        # Idle threads, less the requests that no thread has taken.
+        # Number of idle threads, less the requests that wait for a thread.
         self._free = 0
         self._threads: set[Thread] = set()
-        # Threads that run one task of the worker itself, and end.
+        # Threads that run one task of the worker itself, then end.
         self._own: set[Thread] = set()
         self._started = 0
         self._closed = False
@@ -64,7 +64,7 @@ class RequestPool:
         self._ending = Event()
 
     def put(self, function: Callable[[Any], object], argument: Any) -> None:
-        """Have a thread call `function(argument)`; tasks start in order."""
+        """Queue `function(argument)` for a thread; tasks start in order."""
         with self._lock:
             if self._closed:
                 return
@@ -75,7 +75,7 @@ class RequestPool:
             self._grow()
 
     def put_own(self, function: Callable[[Any], object], argument: Any) -> None:
-        """As `put`, for a task that must not wait for requests."""
+        """Run a task as `put` does, but do not let it wait for requests."""
         with self._lock:
             if self._closed:
                 return
@@ -94,9 +94,10 @@ class RequestPool:
         self.put(function, argument)
 
     def has_room(self) -> bool:
-        """Whether one more request may run elsewhere: none waits, a thread is idle.
+        """Return True if another request may run outside of the pool.
 
-        A pool of a single thread means one request at a time.
+        No request may be waiting, and a thread must be idle.  A pool of a single thread
+        means one request at a time.
         """
         with self._lock:
             free = self._free
@@ -104,15 +105,15 @@ class RequestPool:
             return self._size > 1 and free >= 0 and busy < self._size - 1
 
     def counts(self) -> tuple[int, int, int]:
-        """How many threads there are, how many are idle, how many requests wait."""
+        """Return the number of threads, of idle threads, and of waiting requests."""
         with self._lock:
             free = self._free
             return len(self._threads), max(free, 0), max(-free, 0)
 
     def close(self, timeout: float = 1.0) -> bool:
-        """Let the threads end after the queued tasks; whether they did in time.
+        """End the threads after the queued tasks; return True if they end in time.
 
-        Later tasks are dropped.
+        Later tasks are dropped.  `timeout` is in seconds.
         """
         self._ending.set()
         with self._lock:
@@ -126,7 +127,7 @@ class RequestPool:
         for thread in threads:
             if thread is not current_thread():
                 thread.join(share)
-                # After one that is late, the others get no time.
+                # After one late thread, do not wait for the others.
                 share = share if not thread.is_alive() else 0.0
         watcher = self._watcher
         if watcher is not None and watcher is not current_thread():
@@ -148,11 +149,11 @@ class RequestPool:
                 self._watcher = thread
             else:
                 return
-            # Under the lock, so that `close` joins it.
+            # Started under the lock, so that `close` joins it.
             thread.start()
 
     def _new_thread(self) -> Thread:
-        """One more thread, not started; it counts from now on."""
+        """Return an additional thread, counted but not started."""
         self._started += 1
         thread = Thread(
             target=self._work, name=f"{self._name} request {self._started}", daemon=True
@@ -170,7 +171,7 @@ class RequestPool:
                 task = get(timeout=_IDLE_SECONDS) if surplus else get()
             except Empty:
                 with self._lock:
-                    # Else a queued request counts on this thread.
+                    # Otherwise a queued request relies on this thread.
                     if self._free > 0 and len(self._threads) > self._size:
                         self._free -= 1
                         self._threads.discard(current_thread())
@@ -180,7 +181,7 @@ class RequestPool:
                 self._threads.discard(current_thread())
                 return
             self._run(*task)
-            # It may be the last reference to objects of users.
+            # The task may hold the last reference to objects of users.
             del task
             with self._lock:
                 self._free += 1
@@ -213,7 +214,7 @@ class RequestPool:
                         return
 
     def _replace(self) -> None:
-        """Start threads in place of waiting ones, as many as there are requests."""
+        """Start threads to replace waiting ones, at most one per queued request."""
         frames = sys._current_frames()
         with self._lock:
             waiting = 0

@@ -1,4 +1,4 @@
-"""Remote calls, references and the life of a worker, as users call them."""
+"""Remote calls, references and the life cycle of a worker, as users call them."""
 
 from everyorder.runtime.rpc.api.remote_calls import (
     _all_gather,

@@ -1,31 +1,30 @@
-"""Lifecycle: `init_rpc`, `shutdown`, and whole groups on this machine.
+"""Life cycle of workers: `init_rpc`, `shutdown`, and whole groups on one machine.
 
-Rules of starting: a worker that could not start leaves nothing behind; the seat is
-taken before anything is waited for, so that two threads do not start two workers.
+Rules of starting: a worker that could not start leaves no state behind; the slot is
+reserved before any waiting, so that two threads do not start two workers.
 
 A shutdown has these phases:
 
-    agreed     graceful only: every member is done and no message is in flight; in an
-               open group, which does not end together, no call of this worker is
-    released   graceful only: the remaining references are dropped, and the others have
-               a moment to drop theirs
-    left       the others are told; everything is closed, always
+    agreed     graceful only: every member has finished and no message is in flight; in
+               an open group, which does not end together, no call of this worker is
+    released   graceful only: the remaining references are dropped, and the other
+               workers have a moment to drop theirs
+    left       the other workers are notified; everything is closed, in every case
 
 Rules of stopping:
-- every wait has an end: the timeout, or the end of the missing workers; they are named
-  while it waits, and in the error;
-- whatever is raised before, the worker is closed after it, and its seat is free;
+- every wait is bounded: by the timeout, or by the end of the missing workers; the
+  missing workers are named in the log during the wait, and in the error;
+- after any exception the worker is closed, and its slot is free;
 - a process that ends leaves its groups without waiting.
 
 `local_workers` is a group for the time of a block.  The thread that opens the block is
-the first of its workers; the others are threads of this process, or processes of their
-own.
+the first of its workers; the others are threads of this process, or separate processes.
 
 Rules of local groups:
-- no worker outlives the block: normally the group shuts down together; after an error
-  all stop at once, and processes that do not are killed;
-- a process that is forked in the block is none of the workers: it leaves the block, and
-  ends, without touching the processes of its parent.
+- all workers end with the block: normally the group shuts down together; after an error
+  all stop at once, and processes that do not stop are killed;
+- a process that is forked in the block is not one of the workers: it leaves the block,
+  and ends, without touching the processes of its parent.
 """
 
 import atexit
@@ -44,7 +43,12 @@ from weakref import WeakSet
 
 from everyorder.runtime.base.locks import load, renewed
 from everyorder.runtime.errors.rpc import ReferenceDead, RpcError, RpcMisuse, RpcTimeout
-from everyorder.runtime.rpc.agent.agent import Agent, WorkerSlot, current_agent, seat
+from everyorder.runtime.rpc.agent.agent import (
+    Agent,
+    WorkerSlot,
+    current_agent,
+    worker_slot,
+)
 from everyorder.runtime.rpc.agent.driver import DRIVERS
 from everyorder.runtime.rpc.agent.options import (
     DEFAULT_SHUTDOWN_TIMEOUT,
@@ -67,7 +71,7 @@ from everyorder.runtime.rpc.transport.interface import BEFORE_CLOSING, LOG
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
-# The name of this project; `TENSORPIPE` is upstream's name.
+# The default backend has the name of this project; `TENSORPIPE` is upstream's name.
 DEFAULT_BACKEND = "EVERYORDER"
 _LOCK: Lock = renewed()
 _STARTING: set[WorkerSlot] = set()
@@ -80,18 +84,19 @@ def init_rpc(
     world_size: int | None = None,
     rpc_backend_options: RpcBackendOptions | None = None,
 ) -> None:
-    """Become the worker `name`: a member of a group, of a complete one if it is static.
+    """Become the worker `name`, a member of a group; wait until a static one is
+    complete.
 
     `world_size` is the size of a static group, None or 0 for an open one.  `rank` is
-    the number that the worker wants, -1 for any.
+    the number that the worker requests, -1 for any.
 
     Raises:
-        RpcMisuse: there is a worker here, an argument is wrong, or the extra `rpc` is
-            not installed.
-        JoinTimeout, NotAdmitted: it did not become a member.
-        AddressUnusable, UnsafeKeys: it cannot listen there.
+        RpcMisuse: this thread is a worker already, an argument is wrong, or the extra
+            `rpc` is not installed.
+        JoinTimeout, NotAdmitted: the worker did not become a member.
+        AddressUnusable, UnsafeKeys: the worker cannot listen at its address.
     """
-    own = seat()
+    own = worker_slot()
     kind, options = choose_backend(backend, rpc_backend_options, DEFAULT_BACKEND)
     check_name(name)
     number, size = check_rank(rank, world_size)
@@ -114,9 +119,9 @@ def start(
     world_size: int | None,
     rpc_backend_options: RpcBackendOptions,
 ) -> Agent:
-    """A worker of the default backend."""
+    """Start a worker of the default backend."""
     where = parse_init_method(rpc_backend_options.init_method, rank, world_size)
-    return join(name, where, rpc_backend_options, seat())
+    return join(name, where, rpc_backend_options, worker_slot())
 
 
 for _name in (DEFAULT_BACKEND, "TENSORPIPE"):
@@ -129,39 +134,40 @@ def shutdown(
     *,
     ignore_leaks: bool = True,
 ) -> None:
-    """Stop the worker; gracefully, when all members are done and nothing is in flight.
+    """Stop the worker; if graceful, after all members finish and no call is in flight.
 
-    `timeout` is in seconds, 0 for as long as the others live.
+    `timeout` is in seconds, 0 for as long as the other members live.
 
     Raises:
-        NotInitialized: there is none.
-        RpcTimeout: not all were done in time; the worker has stopped.
-        ReferenceDead: unless leaks are ignored; the worker has stopped.
+        NotInitialized: this thread has no worker.
+        RpcTimeout: a member did not finish in time; the worker has stopped.
+        ReferenceDead: references leaked, unless leaks are ignored; the worker has
+            stopped.
     """
     stop(current_agent("shutdown"), graceful, timeout, ignore_leaks=ignore_leaks)
 
 
 def get_worker_info(worker_name: str | int | WorkerInfo | None = None) -> WorkerInfo:
-    """The worker of a name or a number; without one, this worker.
+    """Return the worker of a name or a number; by default, this worker.
 
     Raises:
-        NotInitialized: there is no worker here.
-        RpcMisuse: there is none such.
+        NotInitialized: this thread has no worker.
+        RpcMisuse: no member matches.
     """
     agent = current_agent("get_worker_info")
     return agent.info if worker_name is None else agent.find(worker_name).info
 
 
 def get_rpc_timeout() -> float:
-    """The timeout in seconds of calls without one; 0 is for ever."""
+    """Return the default timeout of calls in seconds; 0 is for ever."""
     return current_agent("get_rpc_timeout").rpc_timeout
 
 
 def set_rpc_timeout(rpc_timeout: float) -> None:
-    """Set the timeout in seconds of later calls without one; 0 is for ever.
+    """Set the default timeout of later calls in seconds; 0 is for ever.
 
     Raises:
-        RpcMisuse: it is no number of seconds.
+        RpcMisuse: `rpc_timeout` is not a number of seconds.
     """
     agent = current_agent("_set_rpc_timeout")
     RpcBackendOptions(rpc_timeout=rpc_timeout)
@@ -169,14 +175,15 @@ def set_rpc_timeout(rpc_timeout: float) -> None:
 
 
 def debug_info() -> dict[str, Any]:
-    """Counts of references, calls and threads, as texts, as upstream has them."""
+    """Return counts of references, calls and threads, as strings, as upstream does."""
     agent = current_agent("get_debug_info")
     return {name: str(count) for name, count in agent.debug_info().items()}
 
 
-# Missing workers are logged at this interval.
-_TELL_SECONDS = 10.0
-# The others need a round trip to drop their references; a frozen one never does.
+# In seconds: missing workers are logged at this interval.
+_LOG_SECONDS = 10.0
+# In seconds: the other workers need a round trip to drop their references; a frozen
+# worker never does.
 _RELEASE_SECONDS = 5.0
 
 
@@ -190,12 +197,14 @@ def stop(
 ) -> None:
     """Stop a worker; `timeout` is in seconds, 0 for as long as the others live.
 
-    One that `serves` only waits for the others: its waiting is not logged as a warning.
+    A worker that `serves` only waits for the others: its waiting is not logged as a
+    warning.
 
     Raises:
-        RpcTimeout: not all were done in time; the worker has stopped.
-        ReferenceDead: unless leaks are ignored; the worker has stopped.
-        RpcMisuse: `timeout` is no number of seconds.
+        RpcTimeout: a member did not finish in time; the worker has stopped.
+        ReferenceDead: references leaked, unless leaks are ignored; the worker has
+            stopped.
+        RpcMisuse: `timeout` is not a number of seconds.
     """
     seconds = timeout_seconds(timeout, 0.0, "shutdown")
     end = None if seconds is None else monotonic() + seconds
@@ -208,8 +217,8 @@ def stop(
         try:
             agent.close()
         finally:
-            if agent.seat.agent is agent:
-                agent.seat.agent = None
+            if agent.slot.agent is agent:
+                agent.slot.agent = None
     if leaks:
         error = ReferenceDead(code="ReferencesLeaked", name=agent.name, lines=leaks)
         LOG.warning("Detected RRef Leaks during shutdown: %s", error)
@@ -218,10 +227,10 @@ def stop(
 
 
 def _agree(agent: Agent, end: float | None, seconds: float | None, level: int) -> None:
-    """Wait until all are done.
+    """Wait until all members have finished.
 
     Raises:
-        RpcTimeout: the time is over first.
+        RpcTimeout: the time was over before.
     """
     if agent.is_static:
         agent.finish()
@@ -232,14 +241,14 @@ def _agree(agent: Agent, end: float | None, seconds: float | None, level: int) -
         )
 
     while True:
-        left = _TELL_SECONDS
+        left = _LOG_SECONDS
         if end is not None:
             left = min(left, end - monotonic())
         if agent.wait_until(is_over, max(left, 0.0)):
             return
         missing = agent.missing()
         if end is not None and monotonic() >= end:
-            assert seconds is not None, "an end comes of a timeout"
+            assert seconds is not None, "only a timeout sets an end"
             raise RpcTimeout(
                 code="ShutdownTimeout",
                 name=agent.name,
@@ -255,7 +264,7 @@ def _agree(agent: Agent, end: float | None, seconds: float | None, level: int) -
 
 
 def _release(agent: Agent, end: float | None) -> tuple[str, ...]:
-    """Drop every reference, and wait for the others; a line for each that is left."""
+    """Drop every reference and wait for the others; return a line for each leak."""
     agent.give_up_references()
     until = monotonic() + _RELEASE_SECONDS
     if end is not None:
@@ -265,9 +274,9 @@ def _release(agent: Agent, end: float | None) -> tuple[str, ...]:
 
 
 def stop_all() -> None:
-    """Stop all workers of this process that have not stopped, at once.
+    """Stop all running workers of this process at once.
 
-    At the end of a program, before transports are closed.
+    Called at the end of a program, before transports are closed.
     """
     for agent in [*DRIVERS]:
         if isinstance(agent, Agent) and not agent.ended:
@@ -276,8 +285,8 @@ def stop_all() -> None:
 
 
 atexit.register(stop_all)
-# A module of transports that is loaded after this one closes them before `atexit` calls
-# `stop_all`, and so calls it itself.
+# A transport module that is loaded after this one closes its transports before `atexit`
+# calls `stop_all`, and so calls `stop_all` itself.
 BEFORE_CLOSING.append(stop_all)
 
 
@@ -286,11 +295,11 @@ BEFORE_CLOSING.append(stop_all)
 How = Literal["threads", "spawn", "fork"]
 
 _NUMBERS = count()
-# Workers end with the block only, and a busy machine may delay any of them.
+# These workers end only with the block, and a busy machine may delay any of them.
 _NEAR = Settings(dead=60.0, expire=70.0)
-# Seconds that a process has to end by itself.
+# Seconds within which a process has to end by itself.
 _END_SECONDS = 10.0
-# Child processes, which a forked child of this one must not end at its exit.
+# Child processes; a forked child of this process must not end them at its exit.
 _CHILDREN: "WeakSet[BaseProcess]" = WeakSet()
 
 
@@ -301,15 +310,15 @@ def local_workers(
     how: How = "threads",
     options: RpcBackendOptions | None = None,
 ) -> Iterator[tuple[WorkerInfo, ...]]:
-    """A group of workers, of which this thread is the first, while a block runs.
+    """Run a group of workers during a block; this thread is the first of them.
 
-    `workers` are their names, or how many there are: "worker0", "worker1" and so on.
-    `how` is "threads", or how processes are begun; the functions that are called must
-    then be those of a module, except with "fork".
+    `workers` are their names, or their number: "worker0", "worker1" and so on.  `how`
+    is "threads", or the start method of processes; called functions must then be
+    importable from a module, except with "fork".
 
     Raises:
-        RpcMisuse: this thread is a worker already, or there are no such workers.
-        JoinTimeout: not all of them joined in time.
+        RpcMisuse: this thread is a worker already, or an argument is invalid.
+        JoinTimeout: not all of the workers joined in time.
     """
     names = _names(workers)
     if how not in get_args(How):
@@ -318,7 +327,7 @@ def local_workers(
             found=f"how={how!r}",
             wanted=", ".join(map(repr, get_args(How))),
         )
-    own = seat()
+    own = worker_slot()
     if own.agent is not None:
         raise RpcMisuse(code="AlreadyInitialized", name=own.agent.name)
     options = options or RpcBackendOptions(session=_NEAR)
@@ -327,7 +336,8 @@ def local_workers(
         if how == "threads":
             place = f"local://local-{next(_NUMBERS)}"
         else:
-            # No TemporaryDirectory, which forked children would remove at their end.
+            # Not TemporaryDirectory: forked children would remove the folder at their
+            # end.
             folder = tempfile.mkdtemp(prefix="rpc-")
             stack.callback(rmtree, folder, ignore_errors=True)
             place = f"ipc://{folder}"
@@ -341,7 +351,7 @@ def local_workers(
             if os.getpid() == process:
                 group.end(agent)
         except BaseException:
-            started = seat().agent
+            started = worker_slot().agent
             if started is not None and os.getpid() == process:
                 stop(started, graceful=False)
             raise
@@ -349,7 +359,7 @@ def local_workers(
             if os.getpid() == process:
                 group.close()
             else:
-                # The folder is the parent's.
+                # The folder belongs to the parent.
                 stack.pop_all()
 
 
@@ -363,13 +373,13 @@ def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
         raise RpcMisuse(
             call="local_workers",
             found=f"the workers {workers!r}",
-            wanted="one name at least, and each of them once; or how many there are",
+            wanted="at least one name, without duplicates; or the number of workers",
         )
     return names
 
 
 class _Threads:
-    """Workers beside this one in its process."""
+    """Workers that run as threads of this process."""
 
     def __init__(self) -> None:
         self._agents: list[Agent] = []
@@ -377,11 +387,11 @@ class _Threads:
         self._over = False
 
     def is_over(self) -> bool:
-        """Whether joining has failed, or is not needed any more."""
+        """Return True if joining has failed, or is not needed any more."""
         return self._over
 
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
-        """Have all but the first join."""
+        """Start all workers but the first."""
         for rank, name in enumerate(names[1:], 1):
             where = parse_init_method(options.init_method, rank, len(names))
             self._run(self._join, name, where, options)
@@ -392,7 +402,7 @@ class _Threads:
         except RpcError as error:
             if not self._over:
                 LOG.warning("%s: %s", name, error)
-            # The first one stops waiting for the others.
+            # Make the first worker stop waiting for the others.
             self._over = True
             return
         self._agents.append(agent)
@@ -403,7 +413,7 @@ class _Threads:
         thread.start()
 
     def end(self, first: Agent) -> None:
-        """Shut all down as one."""
+        """Shut all workers down together."""
         self._wait()
         for agent in self._agents:
             self._run(stop, agent)
@@ -424,21 +434,21 @@ class _Threads:
 
 
 class _Processes:
-    """Workers in processes of their own."""
+    """Workers in separate processes."""
 
     def __init__(self, how: str) -> None:
-        # It takes long to load, for what few ask.
+        # Imported here: loading it is slow, and most programs use threads.
         from multiprocessing import get_context
 
         self._context: Any = get_context(how)
         self._processes: list[BaseProcess] = []
 
     def is_over(self) -> bool:
-        """Whether a process has ended, so that joining fails."""
+        """Return True if a process has ended, so that joining fails."""
         return any(each.exitcode is not None for each in self._processes)
 
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
-        """Have all but the first join."""
+        """Start all workers but the first."""
         for rank, name in enumerate(names[1:], 1):
             process = self._context.Process(
                 target=_serve, args=(name, rank, len(names), options), daemon=True
@@ -448,7 +458,7 @@ class _Processes:
             self._processes.append(process)
 
     def end(self, first: Agent) -> None:
-        """Shut all down as one; the others wait for it."""
+        """Shut all workers down together; the processes wait for the first worker."""
         stop(first)
         for process in self._processes:
             process.join(_END_SECONDS)
@@ -463,17 +473,17 @@ class _Processes:
 
 
 def _serve(name: str, rank: int, world_size: int, options: RpcBackendOptions) -> None:
-    """What a process of its own does: serve until all are done."""
+    """Run a worker in a separate process: serve until all members have finished."""
     init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)
     stop(current_agent("local_workers"), serves=True)
 
 
 def _in_child() -> None:
-    # As `multiprocessing` does in the children that it starts itself.
+    # `multiprocessing` does the same in the children that it starts.
     for each in [*_CHILDREN]:
         load("multiprocessing.process")._children.discard(each)
 
 
-# Some systems have no fork.
+# Some systems do not have fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)

@@ -1,25 +1,25 @@
-"""Profiling: which calls a thread makes, how long it waits, and how long they run.
+"""Profiling: the calls of a thread, the time it waits, and the time they run.
 
-`profile` collects, while its block runs, the scopes (`record_function`) and calls of
-the thread that entered it.  A call is measured from sending it until its future is
-complete. If the caller profiles, the request is wrapped (`run_profiled`): the callee
-measures what it runs, and its events come back with the answer.  Nothing else knows of
-profiling: a worker runs the wrapped function as any other.
+`profile` collects, during its block, the scopes (`record_function`) and calls of the
+thread that entered the block.  A call is measured from its sending until its future is
+complete.  If the caller profiles, the request is wrapped (`run_profiled`): the callee
+measures the function, and sends the events with the answer.  The other modules are
+independent of profiling: a worker runs the wrapped function like any other function.
 
     rpc_sync#demo.add(w0 -> w1)                      a call, at the caller
-    rpc_sync#demo.add(w0 -> w1)#remote_op: demo.add  what it ran, at the callee
-    to_here#(w0)->(w1)                               a value that was fetched
+    rpc_sync#demo.add(w0 -> w1)#remote_op: demo.add  the function, at the callee
+    to_here#(w0)->(w1)                               a fetched value
 
 Rules:
-- without a profiler nothing is measured, and nothing is sent;
-- clocks of two workers are not compared: events of the callee are centred in the call
-  that they belong to;
-- a call that is not complete when the block ends is added when it is;
-- an error is the call's own, and no events of the callee come with it;
+- without a profiler, events are neither measured nor sent;
+- clocks of two workers are not compared: events of the callee are centred in their
+  call;
+- a call that is not complete when the block ends is added on its completion;
+- an error belongs to the call, and arrives without events of the callee;
 - of a registered function, and of a value that stays at the callee (`remote`), only the
   time of the call is measured; fetches are measured at the caller only;
-- a call on a referenced value is named by its class and method; asking for its class is
-  not measured.
+- a call on a referenced value is named by its class and method; the request for its
+  class is not measured.
 """
 
 import json
@@ -42,9 +42,9 @@ from everyorder.runtime.rpc.protocol.identities import WorkerNode
 
 T = TypeVar("T")
 
-# How calls are made.
+# The ways to make a call.
 MODES = ("sync", "async", "async_jit", "remote")
-# Between the key of a call and what was measured where it ran.
+# Separates the key of a call from the name of the function at the callee.
 REMOTE_OP = "#remote_op: "
 
 # The width of a terminal by convention.
@@ -53,13 +53,13 @@ _NANOSECONDS_IN_MS = 1e6
 
 
 def call_key(mode: str, function: str, source: str, target: str) -> str:
-    """The name of a call: `rpc_async#name(source -> target)`."""
+    """Return the name of a call: `rpc_async#name(source -> target)`."""
     assert mode in MODES, "modes are those of the functions that call"
     return f"rpc_{mode}#{function}({source} -> {target})"
 
 
 def to_here_key(source: str, target: str) -> str:
-    """The name of a fetch."""
+    """Return the name of a fetch."""
     return f"to_here#({source})->({target})"
 
 
@@ -67,8 +67,9 @@ def to_here_key(source: str, target: str) -> str:
 class ProfileEvent:
     """A measurement: a name, and its times on a clock in nanoseconds.
 
-    `worker` is where it ran, "" for the profiling worker.  `ran` is the time of a call
-    at the callee; None if that is unknown.  `whole` marks the callee's outermost event.
+    `worker` is the worker that ran it, "" for the profiling worker.  `ran` is the time
+    of a call at the callee, in nanoseconds; None if it is unknown.  `whole` marks the
+    callee's outermost event.
     """
 
     name: str
@@ -81,18 +82,18 @@ class ProfileEvent:
 
     @property
     def duration(self) -> int:
-        """Nanoseconds."""
+        """Return the duration in nanoseconds."""
         return self.end - self.start
 
 
-class profile:  # noqa: N801  # the name that upstream has for it
-    """Collects events of this thread as long as its block runs.
+class profile:  # noqa: N801  # the name in torch
+    """Profiler that collects events of this thread during its block.
 
         with profile() as p:
             rpc_sync("w1", work)
         print(p.table())
 
-    One within another: both collect.  `clock` gives nanoseconds.
+    If one profiler runs inside of another, both collect.  `clock` returns nanoseconds.
     """
 
     def __init__(self, *, clock: Callable[[], int] = perf_counter_ns) -> None:
@@ -111,7 +112,7 @@ class profile:  # noqa: N801  # the name that upstream has for it
         return self
 
     def _around(self) -> "tuple[profile, ...]":
-        """The profilers that go on collecting."""
+        """Return the outer profilers that continue to collect."""
         return _ACTIVE.get()
 
     def __exit__(
@@ -120,13 +121,15 @@ class profile:  # noqa: N801  # the name that upstream has for it
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._token is not None, "it was entered"
+        assert self._token is not None, "the block was entered"
         token, self._token = self._token, None
         _ACTIVE.reset(token)
 
     @property
     def events(self) -> tuple[ProfileEvent, ...]:
-        """The events in the order of their starts; of two, the longer one first."""
+        """Return the events in the order of their starts; of equal starts, longest
+        first.
+        """
         return tuple(sorted(self._events, key=lambda e: (e.start, -e.end)))
 
     def add(self, event: ProfileEvent) -> None:
@@ -134,11 +137,11 @@ class profile:  # noqa: N801  # the name that upstream has for it
         self._events.append(event)
 
     def table(self) -> str:
-        """Calls and scopes by name, the longest first; 80 columns."""
+        """Return calls and scopes by name, the longest first, as text of 80 columns."""
         return _table(_rows(self.events))
 
     def chrome_trace(self) -> dict[str, Any]:
-        """The events in the form that chrome://tracing and Perfetto open."""
+        """Return the events in the format that chrome://tracing and Perfetto open."""
         return {"traceEvents": [*_trace(self.events)], "displayTimeUnit": "ms"}
 
     def export_chrome_trace(self, path: str | Path) -> None:
@@ -151,14 +154,14 @@ _ACTIVE: ContextVar[tuple[profile, ...]] = ContextVar("profilers", default=())
 
 
 def is_profiling() -> bool:
-    """Whether this thread is profiled."""
+    """Return True if this thread is profiled."""
     return bool(_ACTIVE.get())
 
 
-class record_function:  # noqa: N801  # the name that upstream has for it
-    """A scope that profilers see: `with record_function("name"): ...`.
+class record_function:  # noqa: N801  # the name in torch
+    """A scope that profilers measure: `with record_function("name"): ...`.
 
-    It ends with its block, or with a future if it is told to.
+    The scope ends with its block, or with a future passed to `ends_with`.
     """
 
     def __init__(self, name: str, args: str | None = None) -> None:
@@ -181,7 +184,7 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # After an error no future ends it.
+        # After an error there is no future that ends the scope.
         if not self._future or error is not None:
             self._end()
 
@@ -194,11 +197,11 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         return ProfileEvent(self.name, start, end, self._thread)
 
     def _call_end_callbacks_on_future(self, fut: Future[T]) -> Future[T]:
-        """A future of the same outcome, complete when the scope has ended with it.
+        """Return a future of the same outcome, completed after the scope has ended.
 
         Raises:
-            RpcMisuse: the scope has a future.
-            FutureMisuse: it is none.
+            RpcMisuse: the scope has a future already.
+            FutureMisuse: `fut` is not a future.
         """
         if self._future:
             raise RpcMisuse(
@@ -210,15 +213,15 @@ class record_function:  # noqa: N801  # the name that upstream has for it
         self._future = True
         return after
 
-    # The name without an underscore, for internal use.
+    # The same method under a public name, for internal use.
     ends_with = _call_end_callbacks_on_future
 
 
 class call_scope(record_function):  # noqa: N801  # as its base
-    """The scope of a call: `with calling("async", name, source, target) as scope:`.
+    """The scope of a call: `with call_scope("async", name, source, target) as scope:`.
 
     The scope ends with the future of the call (`ends_with`), after the callee's events,
-    if there are any, were added (`add_remote`).
+    if any, were added (`add_remote`).
     """
 
     def __init__(self, mode: str, function: str, source: str, target: str) -> None:
@@ -228,16 +231,16 @@ class call_scope(record_function):  # noqa: N801  # as its base
         self._remote: tuple[tuple[Any, ...], ...] = ()
 
     def add_remote(self, events: Iterable[Sequence[Any]]) -> None:
-        """Add the callee's `Collector.as_tuples()`; before the call ends."""
+        """Add the callee's `CalleeProfiler.as_tuples()`, before the call ends."""
         self._remote = tuple(tuple(each) for each in events)
 
     def split(self, both: Future[Any]) -> Future[Any]:
-        """A future of the value in the result of `run_profiled`; adds its events."""
+        """Return a future of the value in a `run_profiled` result; add its events."""
 
-        def take(told: Future[Any]) -> Any:
-            found, events = told.value()
+        def take(future: Future[Any]) -> Any:
+            value, events = future.value()
             self.add_remote(events)
-            return found
+            return value
 
         return both._map(take)
 
@@ -245,9 +248,9 @@ class call_scope(record_function):  # noqa: N801  # as its base
         remote = [ProfileEvent(*each) for each in self._remote]
         if not remote:
             return super()._event(profiler, start, end)
-        # The outermost event started first; a future that it left may have ended later.
+        # The outermost event started first; a future in it may have ended later.
         whole = min(remote, key=lambda each: (each.start, -each.end))
-        # Centred: how long each way took is unknown.
+        # Centred, because the time of each direction is unknown.
         shift = (start + end - whole.start - whole.end) // 2
         for each in remote:
             moved = replace(
@@ -265,17 +268,18 @@ class call_scope(record_function):  # noqa: N801  # as its base
 class CalleeProfiler(profile):
     """The profiler at a callee: `value = collector.run(name, function)`.
 
-    Other profilers of the thread do not see its events: they belong to the caller.
+    Other profilers of the thread do not receive its events, which belong to the caller.
     """
 
     def _around(self) -> tuple[profile, ...]:
         return ()
 
     def run(self, name: str, function: Callable[[], Any]) -> Any:
-        """The result of the function; for a future, one that is complete after it.
+        """Return the function's result; of a future, one that completes after the
+        scope.
 
         Raises:
-            BaseException: what the function raises.
+            BaseException: the exception of the function.
         """
         with self, record_function(name) as scope:
             value = function()
@@ -284,17 +288,17 @@ class CalleeProfiler(profile):
         return value
 
     def as_tuples(self) -> tuple[tuple[Any, ...], ...]:
-        """The events as plain values, for `calling.add_remote` at the caller."""
+        """Return the events as plain values, for `call_scope.add_remote`."""
         return tuple((e.name, e.start, e.end, e.thread, e.worker) for e in self.events)
 
 
 def run_profiled(
     name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Any, tuple[Any, ...]]:
-    """At the callee: the result of the function, and the events.
+    """Run a function at the callee; return its result and the events.
 
     Raises:
-        BaseException: what the function raises.
+        BaseException: the exception of the function.
     """
     collector = CalleeProfiler()
     value = collector.run(name, partial(function, *args, **kwargs))
@@ -304,13 +308,13 @@ def run_profiled(
 def run_profiled_later(
     name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """As `run_profiled`, for a function whose result comes later: a future of both."""
+    """Run a function that returns a future; return a future of result and events."""
     collector = CalleeProfiler()
     value = collector.run(name, partial(function, *args, **kwargs))
     if not isinstance(value, Future):
         # The agent reports the error.
         return value
-    return value._map(lambda told: (told.value(), collector.as_tuples()))
+    return value._map(lambda future: (future.value(), collector.as_tuples()))
 
 
 run_profiled_later.__dict__[MARK] = run_profiled_later
@@ -326,22 +330,22 @@ _WIDTHS = (41, 6, 11, 11, 11)
 class _Row(NamedTuple):
     name: str
     times: int
-    # Nanoseconds in all; `ran` is None for scopes.
+    # Total nanoseconds; `ran` is None for scopes.
     waited: int
     ran: int | None
 
 
 def _rows(events: Sequence[ProfileEvent]) -> list[_Row]:
-    """Events by name, longest first; the callee's time is in the row of its call."""
-    found: dict[str, _Row] = {}
+    """Return a row for each name, longest first; a call includes the callee's time."""
+    rows: dict[str, _Row] = {}
     for each in events:
         if each.whole:
             continue
-        known = found.get(each.name, _Row(each.name, 0, 0, None))
-        ran = known.ran if each.ran is None else (known.ran or 0) + each.ran
-        waited = known.waited + each.duration
-        found[each.name] = _Row(each.name, known.times + 1, waited, ran)
-    return sorted(found.values(), key=lambda row: (-row.waited, row.name))
+        last = rows.get(each.name, _Row(each.name, 0, 0, None))
+        ran = last.ran if each.ran is None else (last.ran or 0) + each.ran
+        waited = last.waited + each.duration
+        rows[each.name] = _Row(each.name, last.times + 1, waited, ran)
+    return sorted(rows.values(), key=lambda row: (-row.waited, row.name))
 
 
 def _table(rows: Sequence[_Row]) -> str:
@@ -366,7 +370,7 @@ def _line(name: str, *figures: str) -> str:
 
 
 def _cut(name: str) -> str:
-    """A name cut in its middle to one line."""
+    """Return a name shortened in its middle to one line."""
     if len(name) <= _COLUMNS:
         return name
     half = (_COLUMNS - 3) // 2
@@ -381,10 +385,10 @@ def _milliseconds(nanoseconds: float) -> str:
 
 
 def _trace(events: Sequence[ProfileEvent]) -> Iterator[dict[str, Any]]:
-    """Events as complete events ("X"): a process is a worker, a thread is a lane.
+    """Yield events as complete events ("X"): a process is a worker, a thread a lane.
 
-    In a lane, events follow each other or lie within each other, as viewers demand;
-    calls that overlap lie in several.  Times are in microseconds.
+    In a lane, events follow each other or are nested, as viewers require; overlapping
+    calls are in several lanes.  Times are in microseconds.
     """
     workers = {each.worker: None for each in events}
     processes = {worker: place for place, worker in enumerate(workers, start=1)}
@@ -425,7 +429,7 @@ def _metadata(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
 
 
 def _lane(lanes: list[list[int]], event: ProfileEvent) -> int:
-    """The first lane with room for an event; a lane is the ends of what is open."""
+    """Return the first lane with room for an event; a lane lists the open ends."""
     for place, ends in enumerate(lanes):
         while ends and ends[-1] <= event.start:
             ends.pop()
@@ -447,21 +451,21 @@ def call(
     *,
     mode: str,
 ) -> Future[Any]:
-    """As `Agent.call`; the mode is one of `MODES`, or "" for a call without events.
+    """Make a call as `Agent.call` does; `mode` is one of `MODES`, or "" for no events.
 
     Raises:
         NotInitialized: the worker has stopped.
-        RpcError, Exception: the request cannot be written.
+        RpcError, Exception: the request cannot be encoded.
     """
     if not mode or not is_profiling():
         return agent.call(node, request, timeout=timeout)
-    asked, scope = _measured(agent, node, request, mode)
+    invocation, scope = _measured(agent, node, request, mode)
     with scope:
-        if asked.kind == REGISTERED:
+        if invocation.kind == REGISTERED:
             return scope.ends_with(agent.call(node, request, timeout=timeout))
-        later = is_async(asked.function)
+        later = is_async(invocation.function)
         function = run_profiled_later if later else run_profiled
-        args = (scope.function, asked.function, asked.args, asked.kwargs)
+        args = (scope.function, invocation.function, invocation.args, invocation.kwargs)
         both = agent.call(
             node, CallRequest(function, args, {}, request.text()), timeout=timeout
         )
@@ -471,10 +475,10 @@ def call(
 def call_and_wait(
     agent: Agent, node: WorkerNode, request: CallRequest, timeout: float | None
 ) -> Any:
-    """As `Agent.call_and_wait`.
+    """Make a call and wait, as `Agent.call_and_wait` does.
 
     Raises:
-        NotInitialized, RpcError, Exception: as `call`, and what the function raised.
+        NotInitialized, RpcError, Exception: as `call`, and exceptions of the function.
     """
     if _ACTIVE.get():
         return call(agent, node, request, timeout, mode="sync").wait()
@@ -484,7 +488,7 @@ def call_and_wait(
 def create(
     agent: Agent, node: WorkerNode, request: CallRequest, timeout: float | None
 ) -> ReferenceHandle:
-    """As `Agent.remote`; measured until the value is known to be made.
+    """Create a value as `Agent.remote` does; measured until the creation is confirmed.
 
     Raises:
         NotInitialized, RpcError, Exception: as `call`.
@@ -501,6 +505,6 @@ def create(
 def _measured(
     agent: Agent, node: WorkerNode, request: CallRequest, mode: str
 ) -> tuple[Invocation, call_scope]:
-    asked = call_of(request.function, request.args, request.kwargs)
-    name = request.name or asked.name
-    return asked, call_scope(mode, name, agent.name, node.name)
+    invocation = call_of(request.function, request.args, request.kwargs)
+    name = request.name or invocation.name
+    return invocation, call_scope(mode, name, agent.name, node.name)

@@ -1,19 +1,18 @@
 """Calls of functions on other workers, and collective operations of a group.
 
-    rpc_sync     the result
-    rpc_async    a future of the result
-    remote       a reference to the result, which stays on the worker that made it
+    rpc_sync     return the result
+    rpc_async    return a future of the result
+    remote       return a reference to the result, which stays on the other worker
     _all_gather, _barrier, _wait_all    operations of several workers, or several calls
 
-They work with values, futures and references; how a request reaches another worker is
-the agent's task.
+The functions work with values, futures and references; the agent transports requests.
 
 Rules:
-- the function is an operator, a compiled function, or any function of Python that the
-  other worker can import, or that can be sent whole;
-- arguments and results are copies, on the same worker too; references are references;
-- a call has a deadline, 60 seconds unless the call or the worker says otherwise; a late
-  call fails at the caller, and may go on at the other worker;
+- the function is an operator, a compiled function, or any Python function that the
+  other worker can import, or that can be pickled by value;
+- arguments and results are copies, on the same worker too; references are not copied;
+- a call has a deadline, 60 seconds unless the call or the worker sets another; a late
+  call fails at the caller, and may continue at the other worker;
 - `_wait_all()` waits at the end of its block for all calls that its thread made there.
 """
 
@@ -71,14 +70,14 @@ def prepared(
     timeout: float,
     name: str = "",
 ) -> tuple[Agent, WorkerNode, CallRequest, float | None]:
-    """The agent here, the worker there, the request, and its timeout in seconds.
+    """Return this agent, the other worker, the request, and its timeout in seconds.
 
     Raises:
         NotInitialized, RpcMisuse: the call cannot be made.
     """
     agent = current_agent(call)
     seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
-    request = CallRequest(func, args or (), kwargs or {}, name)  # type: ignore[arg-type]  # checked when it is written
+    request = CallRequest(func, args or (), kwargs or {}, name)  # type: ignore[arg-type]  # checked when it is encoded
     return agent, agent.find(to), request, seconds
 
 
@@ -109,17 +108,17 @@ def rpc_sync(
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Any:
-    """The result of `func(*args, **kwargs)` on the worker `to`.
+    """Return the result of `func(*args, **kwargs)` on the worker `to`.
 
-    `to` is a name, a number or an info.  `timeout` is in seconds; 0 is for ever, -1 the
-    default of this worker.
+    `to` is a name, a number or a `WorkerInfo`.  `timeout` is in seconds; 0 is for ever,
+    -1 the default of this worker.
 
     Raises:
         NotInitialized, RpcMisuse: the call cannot be made.
-        RpcTimeout: no answer came in time; the other worker may go on.
+        RpcTimeout: no answer arrived in time; the other worker may continue.
         WorkerLost: the other worker ended, or was cut off.
-        Exception: what the function raised, also a RuntimeError, with the text and the
-            frames that it had there.
+        Exception: the exception of the function, also a RuntimeError, with the message
+            and the frames of the other worker.
     """
     return call_and_wait(*prepared("rpc_sync", to, func, args, kwargs, timeout))
 
@@ -151,11 +150,11 @@ def rpc_async(
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Future[Any]:
-    """A future of the result of `func(*args, **kwargs)` on the worker `to`.
+    """Return a future of the result of `func(*args, **kwargs)` on the worker `to`.
 
     Raises:
-        NotInitialized, RpcMisuse: the call cannot be made; anything else
-            that `rpc_sync` raises is the future's error.
+        NotInitialized, RpcMisuse: the call cannot be made; any other exception of
+            `rpc_sync` is the future's error.
     """
     future = call(*prepared("rpc_async", to, func, args, kwargs, timeout), mode="async")
     calls = getattr(_thread_local_var, "future_list", None)
@@ -191,7 +190,7 @@ def remote(
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> RRef[Any]:
-    """A reference to the result of `func(*args, **kwargs)` on the worker `to`, at once.
+    """Return a reference to the result of `func(*args, **kwargs)` on `to`, at once.
 
     The worker keeps the value as long as a reference exists.  An exception of the
     function is raised where the value is fetched.
@@ -208,7 +207,7 @@ def _wait_all() -> Iterator[None]:
     """Wait at the end of the block for this thread's `rpc_async` calls in it.
 
     Raises:
-        BaseException: the first error among them; or an exception of the block.
+        BaseException: the first error among them, or an exception of the block.
     """
     outer = getattr(_thread_local_var, "future_list", None)
     calls: list[Future[Any]] = []
@@ -227,16 +226,16 @@ def _wait_all() -> Iterator[None]:
 
 
 class _Gathering:
-    """The objects of several workers, until all have given theirs."""
+    """The objects of several workers, until all workers have contributed."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        # By name of the worker: its object, and until when it waits.
+        # By name of the worker: its object, and the time at which the worker gives up.
         self.objects: dict[str, tuple[Any, float]] = {}
         self.complete: Future[dict[str, Any]] = Future()
 
     def missing(self) -> tuple[str, ...]:
-        """The workers that have given nothing, or have timed out since."""
+        """Return the workers without an object, and those whose wait timed out."""
         now = monotonic()
         late = [name for name, (_, until) in self.objects.items() if until < now]
         for name in late:
@@ -245,13 +244,13 @@ class _Gathering:
 
 
 class _Gatherings:
-    """The gatherings of one worker: those that it is in, and those that it leads."""
+    """The gatherings of one worker: those it takes part in, and those it leads."""
 
     def __init__(self) -> None:
-        # The number of gatherings of each group, by its names.
+        # The number of gatherings of each group, by the names of its members.
         self.counts: dict[tuple[str, ...], int] = {}
-        # The last complete one of each group, for members that timed out and try again:
-        # its number, its members, its objects.
+        # The last complete gathering of each group, for members that timed out and try
+        # again: its number, its members, its objects.
         self.last: dict[
             tuple[str, ...], tuple[int, set[WorkerNode], dict[str, Any]]
         ] = {}
@@ -263,7 +262,7 @@ _GATHERINGS: "WeakKeyDictionary[Agent, _Gatherings]" = WeakKeyDictionary()
 
 
 def _gatherings(agent: Agent) -> _Gatherings:
-    # The last objects may hold references, and these their agent.
+    # The last objects may hold references, which keep their agent alive.
     for each in [*_GATHERINGS]:
         if each.ended:
             _GATHERINGS.pop(each, None)
@@ -276,14 +275,14 @@ def _arrive(
 ) -> Future[dict[str, Any]]:
     """Give an object to the worker that leads a gathering; a future of all."""
     agent = current_agent("_all_gather")
-    found = _gatherings(agent)
+    gatherings = _gatherings(agent)
     until = inf if seconds is None else monotonic() + seconds
-    # A worker that was restarted takes part anew.
+    # A restarted worker takes part as a new member.
     life = next((node for node in agent.nodes() if node.name == name), None)
     with _LOCK:
-        last, lives, objects = found.last.get(names, (0, set(), {}))
+        last, lives, objects = gatherings.last.get(names, (0, set(), {}))
         if number <= last and life in lives:
-            # Its first attempt arrived after its timeout, and was counted.
+            # The member's first attempt arrived after its timeout, and was counted.
             repeated: Future[dict[str, Any]] = Future()
             if number == last:
                 repeated.set_result(objects)
@@ -297,14 +296,14 @@ def _arrive(
                     )
                 )
             return repeated
-        gathering = found.open.setdefault((number, names), _Gathering(names))
+        gathering = gatherings.open.setdefault((number, names), _Gathering(names))
         gathering.objects[name] = obj, until
         complete = not gathering.missing()
         if complete:
-            del found.open[number, names]
+            del gatherings.open[number, names]
             each = {name: gathering.objects[name][0] for name in names}
             members = {node for node in agent.nodes() if node.name in names}
-            found.last[names] = number, members, each
+            gatherings.last[names] = number, members, each
     if complete:
         gathering.complete.set_result(each)
     return gathering.complete
@@ -315,13 +314,13 @@ def _all_gather(
     worker_names: Iterable[str] | None = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> dict[str, Any]:
-    """The objects of several workers by their names; of all workers without names.
+    """Return the objects of several workers by name; by default, of all workers.
 
-    Each of them calls it as often as the others do.  The first by name leads.
+    Each worker calls this function equally often.  The first worker by name leads.
 
     Raises:
-        RpcMisuse: this worker is none of them.
-        RpcTimeout: not all of them came in time; says who is missing.
+        RpcMisuse: this worker is not in the group.
+        RpcTimeout: a worker did not contribute in time; the error names those missing.
     """
     agent = current_agent("_all_gather")
     every = [each.name for each in agent.nodes()]
@@ -334,12 +333,12 @@ def _all_gather(
             wanted="the names of a group that this worker is in",
         )
     seconds = timeout_seconds(timeout, agent.rpc_timeout, "_all_gather")
-    found = _gatherings(agent)
+    gatherings = _gatherings(agent)
     with _LOCK:
-        number = found.counts[names] = found.counts.get(names, 0) + 1
+        number = gatherings.counts[names] = gatherings.counts.get(names, 0) + 1
     try:
         if me == names[0]:
-            return _lead(found, number, names, obj, seconds)
+            return _lead(gatherings, number, names, obj, seconds)
         args = (number, names, me, obj, seconds)
         gathered: dict[str, Any] = rpc_sync(
             names[0], _arrive, args, timeout=seconds or 0
@@ -348,7 +347,7 @@ def _all_gather(
     except TimeoutError as error:
         with _LOCK:
             # The next attempt is for the same gathering.
-            found.counts[names] = number - 1
+            gatherings.counts[names] = number - 1
         if getattr(error, "code", "") == "GatherTimeout" or seconds is None:
             raise
         raise RpcTimeout(
@@ -357,7 +356,7 @@ def _all_gather(
 
 
 def _lead(
-    found: _Gatherings,
+    gatherings: _Gatherings,
     number: int,
     names: tuple[str, ...],
     obj: Any,
@@ -367,11 +366,11 @@ def _lead(
     try:
         return {**complete.wait(seconds)}
     except FutureTimeout as error:
-        assert seconds is not None, "it had a deadline"
+        assert seconds is not None, "only a wait with a timeout ends so"
         with _LOCK:
-            gathering = found.open.pop((number, names), None)
+            gathering = gatherings.open.pop((number, names), None)
         if gathering is None:
-            # It became complete just now.
+            # The gathering was completed at the last moment.
             return {**complete.wait()}
         late = RpcTimeout(
             code="GatherTimeout",
@@ -384,17 +383,17 @@ def _lead(
 
 
 def _barrier(worker_names: Iterable[str]) -> None:
-    """Wait until each of several workers has called this; a timeout is logged.
+    """Wait until each worker of a group has called this; a timeout is logged.
 
     Raises:
-        RpcMisuse: this worker is none of them.
+        RpcMisuse: this worker is not in the group.
     """
     try:
         _all_gather(None, worker_names)
     except TimeoutError as error:
         from logging import getLogger
 
-        getLogger("everyorder.runtime.rpc").error("a barrier was given up: %s", error)
+        getLogger("everyorder.runtime.rpc").error("a barrier timed out: %s", error)
 
 
 ready(__name__)

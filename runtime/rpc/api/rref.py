@@ -1,21 +1,23 @@
-"""References: values that stay on their worker, while others refer to them.
+"""References: values that stay on their worker, while other workers refer to them.
 
-`RRef` is a reference as programs have it.  The owner has the value, and its references
-give it; a reference of any other worker, a user, fetches a copy.  The session keeps the
-lists of owners and users.
+`RRef` is the reference that programs use.  The owner has the value, and its references
+return it; a reference of any other worker, a user, fetches a copy.  The session keeps
+the lists of owners and users.
 
-    RRef(value)          an owner's reference, to a value that is here
-    remote(to, f, ...)   a user's, to the result of `f` there
-    received in a call   an owner's or a user's, by where the value is
+    RRef(value)          an owner's reference, to a value of this worker
+    remote(to, f, ...)   a user's reference, to the result of `f` on another worker
+    received in a call   an owner's or a user's, depending on the place of the value
 
 Rules:
-- the owner keeps a value as long as a reference exists; dropping a reference tells so
-  from wherever the garbage collector runs, and takes no lock;
-- the owner's reference gives the value itself, a user's a copy for each `to_here`;
-- a reference whose value was never made, or whose owner is lost, is dead, and says so;
-- it travels inside of remote calls only: nothing else may copy or pickle it;
+- the owner keeps a value as long as a reference exists; dropping a reference notifies
+  the owner from wherever the garbage collector runs, and does not lock;
+- the owner's reference returns the value itself, a user's a copy for each `to_here`;
+- a reference whose value was never created, or whose owner is lost, is dead, and its
+  operations report that;
+- it is sent inside of remote calls only: it cannot be copied or pickled otherwise;
 - owners count references and do not detect cycles: a value that holds a reference to
-  itself, directly or through another value, stays until that is dropped, or the end.
+  itself, directly or through another value, stays until that reference is dropped, or
+  the worker shuts down.
 """
 
 from collections.abc import Callable
@@ -61,12 +63,12 @@ class RRef(Unmovable, Generic[T]):
 
     `RRef(value)` makes this worker the owner.  A value that holds a reference to itself
     is kept until it drops that, or the worker shuts down: owners count references, and
-    no garbage collector sees all workers.  `type_hint` is the interface by which
-    scripts see a compiled module; nothing else has one.
+    a garbage collector does not see other workers.  `type_hint` is the interface by
+    which scripts see a compiled module; other values must not have a hint.
 
     Raises:
-        NotInitialized: there is no worker here.
-        RpcMisuse: a hint that is missing, or does not fit.
+        NotInitialized: this thread has no worker.
+        RpcMisuse: a hint is missing, or does not match.
     """
 
     __slots__ = ("__weakref__", "_agent", "_handle", "_python_type")
@@ -87,38 +89,38 @@ class RRef(Unmovable, Generic[T]):
         self._python_type = None
         finalize(self, handle.drop).atexit = False
 
-    # Who, and where ---------------------------------------------------------------
+    # Owner and state ---------------------------------------------------------------
 
     def is_owner(self) -> bool:
-        """Whether the value lies on this worker."""
+        """Return True if the value is on this worker."""
         return self._handle.is_owner
 
     def owner(self) -> WorkerInfo:
-        """The worker that has the value."""
+        """Return the worker that has the value."""
         return self._handle.owner.info
 
     def owner_name(self) -> str:
-        """The name of the worker that has the value."""
+        """Return the name of the worker that has the value."""
         return self._handle.owner.name
 
     def confirmed_by_owner(self) -> bool:
-        """Whether the owner knows of this reference."""
+        """Return True if the owner has confirmed this reference."""
         return self._handle.is_owner or self._handle.confirmed
 
     # The value ----------------------------------------------------------------------
 
     def to_here(self, timeout: float = UNSET_RPC_TIMEOUT) -> T:
-        """The value: itself on its owner, a copy of now on any other worker.
+        """Return the value itself on its owner, a current copy on any other worker.
 
         Raises:
-            RpcTimeout: it did not come in time.
-            ReferenceDead: it was never made, or its owner is out of reach.
-            Exception: what the function raised that was to make it.
+            RpcTimeout: the value did not arrive in time.
+            ReferenceDead: the value was never created, or its owner is out of reach.
+            Exception: the exception of the function that should have created the value.
         """
         handle = self._handle
         agent, seconds = self._agent, _seconds(self, timeout, "to_here")
         if handle.is_owner:
-            return _value_here(self, "to_here", seconds)  # type: ignore[no-any-return]  # it is what was kept
+            return _value_here(self, "to_here", seconds)  # type: ignore[no-any-return]  # the type of the stored value
         if is_profiling():
             key = to_here_key(agent.name, self.owner_name())
             with record_function(key) as scope:
@@ -127,11 +129,11 @@ class RRef(Unmovable, Generic[T]):
         return agent.fetch_and_wait(handle, timeout=seconds)  # type: ignore[no-any-return]  # as above
 
     def local_value(self) -> T:
-        """The value itself, on its owner.
+        """Return the value itself, on its owner.
 
         Raises:
-            RpcMisuse: it lies on another worker.
-            Exception: what the function raised that was to make it.
+            RpcMisuse: the value is on another worker.
+            Exception: the exception of the function that should have created the value.
         """
         if not self._handle.is_owner:
             raise RpcMisuse(
@@ -141,24 +143,24 @@ class RRef(Unmovable, Generic[T]):
                 worker=self._agent.name,
                 owner=self.owner_name(),
             )
-        return _value_here(self, "local_value", None)  # type: ignore[no-any-return]  # it is what was kept
+        return _value_here(self, "local_value", None)  # type: ignore[no-any-return]  # the type of the stored value
 
     def _get_future(self) -> Future[None]:
-        """A future that is complete when the owner has answered the creation."""
+        """Return a future that completes when the owner has answered the creation."""
         return self._handle.created
 
     # Calls on the value ---------------------------------------------------------------
 
     def rpc_sync(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Any]":
-        """Methods of the value, called on its owner: each gives its result."""
+        """Return the value's methods, called on the owner, which return results."""
         return Proxy(self, _sync, timeout)
 
     def rpc_async(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Future[Any]]":
-        """Methods of the value, called on its owner: each gives a future."""
+        """Return the value's methods, called on the owner, which return futures."""
         return Proxy(self, _async, timeout)
 
     def remote(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[RRef[Any]]":
-        """Methods of the value, called on its owner: each gives a reference."""
+        """Return the value's methods, called on the owner, which return references."""
         return Proxy(self, _remote, timeout)
 
     @overload
@@ -173,18 +175,20 @@ class RRef(Unmovable, Generic[T]):
     def _get_type(
         self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
     ) -> Any:
-        """The class of the value, asked of its owner once; a future unless `blocking`.
+        """Return the class of the value; a future unless `blocking`.
+
+        The owner is asked once; later calls use the stored class.
 
         Raises:
             RpcTimeout, ReferenceDead, Exception: as `to_here`.
         """
         if self._python_type is not None:
-            known: Future[Any] = Future()
-            known.set_result(self._python_type)
+            kind: Future[Any] = Future()
+            kind.set_result(self._python_type)
         else:
-            known = _ask_owner(self, _about_value(self, _type_here), timeout)
-            known.add_done_callback(self._remember_type)
-        return known.wait() if blocking else known
+            kind = _ask_owner(self, _about_value(self, _type_here), timeout)
+            kind.add_done_callback(self._remember_type)
+        return kind.wait() if blocking else kind
 
     def _remember_type(self, future: Future[Any]) -> None:
         if future.error() is None:
@@ -195,10 +199,11 @@ class RRef(Unmovable, Generic[T]):
     ) -> None:
         """Compute gradients of the value, a tensor of one element, on its owner.
 
-        They flow to the tensors that it was computed from on that worker.
+        The gradients are accumulated in the tensors that the value was computed from on
+        that worker.
 
         Raises:
-            RpcMisuse: a context of distributed autograd is given: there are none.
+            RpcMisuse: distributed autograd contexts are not supported.
             AutogradError: the value has no gradient.
         """
         if dist_autograd_ctx_id != -1:
@@ -213,31 +218,29 @@ class RRef(Unmovable, Generic[T]):
             request = _about_value(self, _backward_here, retain_graph)
             _ask_owner(self, request, UNSET_RPC_TIMEOUT).wait()
 
-    # What it is not -------------------------------------------------------------------
+    # Refused operations -------------------------------------------------------------
 
     def __refusal__(self, operation: str) -> RpcMisuse:
         return RpcMisuse(code="ReferenceNotSent", asked=operation)
 
     def _serialize(self) -> NoReturn:
-        """Refuse: references are written inside of remote calls only.
+        """Refuse: references are encoded inside of remote calls only.
 
         Raises:
-            ReferenceDead: it is dead.
-            RpcMisuse: always, otherwise.
+            ReferenceDead: the reference is dead.
+            RpcMisuse: in every other case.
         """
         self._handle.check("_serialize")
         raise self.__refusal__("serialized")
 
     @staticmethod
     def _deserialize(data: Any) -> NoReturn:
-        """Refuse: references are read inside of remote calls only.
+        """Refuse: references are decoded inside of remote calls only.
 
         Raises:
             RpcMisuse: always.
         """
-        raise RpcMisuse(
-            code="ReferenceNotSent", asked="made of what somebody serialized"
-        )
+        raise RpcMisuse(code="ReferenceNotSent", asked="deserialized")
 
     def __repr__(self) -> str:
         fork = self._handle.fork
@@ -251,16 +254,16 @@ def _seconds(rref: RRef[Any], timeout: float, call: str) -> float | None:
 
 
 def reference_of(agent: Agent, handle: ReferenceHandle, of: str = "") -> RRef[Any]:
-    """The reference of a handle; its value is of type `of`, if known."""
+    """Return the reference of a handle; its value is of type `of`, if known."""
     if of:
         handle.fork = handle.fork._replace(type=of)
-    made: RRef[Any] = object.__new__(RRef)
-    made._begin(agent, handle)
-    return made
+    rref: RRef[Any] = object.__new__(RRef)
+    rref._begin(agent, handle)
+    return rref
 
 
 def handle_of(value: Any) -> ReferenceHandle | None:
-    """The handle of a reference, None for anything else."""
+    """Return the handle of a reference, None for any other object."""
     return value._handle if isinstance(value, RRef) else None
 
 
@@ -268,25 +271,25 @@ set_reference_class(ReferenceClass(RRef, reference_of, handle_of))
 
 
 def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
-    """The value of an owner's reference, when it is made.
+    """Return the value of an owner's reference, as soon as it is complete.
 
-    An error of making it is raised as a new exception: the traceback of the kept one
-    would keep frames, and with them references to itself.
+    An error of its creation is raised as a new exception: the traceback of the stored
+    one would keep frames alive, and with them references to the value itself.
 
     Raises:
-        RpcTimeout: it is not made in time.
-        ReferenceDead: it is dead.
-        RemoteError: the exception of the function, also of its class.
+        RpcTimeout: the value is not complete in time.
+        ReferenceDead: the reference is dead.
+        RemoteError: the exception of the function; also an instance of its class.
     """
     handle = rref._handle
     handle.check(call)
     value = handle.value
-    assert value is not None, "it is the owner's"
+    assert value is not None, "callers check for the owner"
     if not value.done():
         try:
             value.then(_nothing).wait(seconds)
         except FutureTimeout:
-            assert seconds is not None, "without a timeout it waits for ever"
+            assert seconds is not None, "without a timeout the wait has no end"
             raise RpcTimeout(
                 call=call, worker=handle.owner.name, milliseconds=round(seconds * 1000)
             ) from None
@@ -297,23 +300,23 @@ def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:
 
 
 def _nothing(future: object) -> None:
-    """A callback that does nothing."""
+    """Do nothing; a callback whose future can be waited for."""
 
 
 # Types ------------------------------------------------------------------------------
 
 
 def type_of(value: Any, hint: type | None = None) -> str:
-    """The type of a value in programs; `OBJECT` if it has none.
+    """Return the type of a value in programs; `OBJECT` if it has no script type.
 
     Raises:
-        RpcMisuse: a hint that is missing, or does not fit.
+        RpcMisuse: a hint is missing, or does not match.
     """
     plain = _PLAIN.get(type(value))
     if plain is not None and hint is None:
         return plain
     program: Any = load("everyorder.runtime.script.ir.program")
-    found = program.inferred_type(value)
+    inferred = program.inferred_type(value)
     compiled = _is_compiled_module(value)
     if compiled and hint is None:
         raise RpcMisuse(
@@ -328,8 +331,8 @@ def type_of(value: Any, hint: type | None = None) -> str:
             wanted="a hint where the value is a compiled module, and nowhere else",
         )
     if hint is not None:
-        return _hinted(found, hint)
-    return OBJECT if isinstance(found, program.NotInferred) else str(found)
+        return _hinted(inferred, hint)
+    return OBJECT if isinstance(inferred, program.NotInferred) else str(inferred)
 
 
 def _is_compiled_module(value: Any) -> bool:
@@ -337,33 +340,33 @@ def _is_compiled_module(value: Any) -> bool:
     return isinstance(value, modules.ScriptModule)
 
 
-def _hinted(found: Any, hint: type) -> str:
+def _hinted(inferred: Any, hint: type) -> str:
     program: Any = load("everyorder.runtime.script.ir.program")
     fits: Any = load("everyorder.runtime.schema.subtyping").is_subtype
-    wanted = None
+    interface = None
     if program.is_interface(hint):
         load("everyorder.runtime.jit").script(hint)
-        wanted = program.SHARED_PROGRAM.classes.known(hint)
-    if wanted is None or not fits(found, wanted):
+        interface = program.SHARED_PROGRAM.classes.known(hint)
+    if interface is None or not fits(inferred, interface):
         raise RpcMisuse(
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
-            wanted=f"an interface that `{found}` has",
+            wanted=f"an interface that `{inferred}` has",
         )
-    return str(wanted)
+    return str(interface)
 
 
 # Proxies ------------------------------------------------------------------------------
 
 R = TypeVar("R")
-# How a proxy calls: reference, method, arguments, timeout.
+# The function of a proxy: reference, method, arguments, timeout.
 Invoke = Callable[[RRef[Any], str, tuple[Any, ...], dict[str, Any], float], R]
 
 
 class Proxy(Unmovable, Generic[R]):
     """Methods of a referenced value; `proxy.method(...)` calls one on its owner.
 
-    A name is checked by the class of the value, which is asked for first.
+    The name is checked against the class of the value, which is fetched first.
     """
 
     __slots__ = ("_call", "_rref", "_timeout")
@@ -374,7 +377,7 @@ class Proxy(Unmovable, Generic[R]):
         self._timeout = timeout
 
     def __getattr__(self, name: str) -> Callable[..., R]:
-        """The method of that name, of the class of the value."""
+        """Return a callable for the method of that name of the value's class."""
         return partial(self._invoke, name)
 
     def _invoke(self, name: str, /, *args: Any, **kwargs: Any) -> R:
@@ -391,7 +394,7 @@ def _check_method(kind: type, name: str) -> None:
     """Check that a class has a method.
 
     Raises:
-        RpcMisuse: it has none of that name.
+        RpcMisuse: the class has no method of that name.
     """
     # The methods of a compiled module are not in its class.
     modules: Any = load("everyorder.runtime.script.modules")
@@ -409,23 +412,24 @@ def _sync(
 def _async(
     rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
 ) -> Future[Any]:
-    known: Future[Any] = rref._get_type(timeout, False)
+    kind: Future[Any] = rref._get_type(timeout, False)
     result: Future[Any] = Future()
 
     def invoke(future: Future[Any]) -> None:
         try:
             request = _invocation(rref, future.value(), name, args, kwargs)
-            found = _ask_owner(rref, request, timeout, "async")
-            found._forward_to(result)
+            answer = _ask_owner(rref, request, timeout, "async")
+            answer._forward_to(result)
         except Exception as error:
             result.set_error_if_needed(error)
 
     if is_profiling():
-        # The profilers of this thread measure the call, on whichever thread it is made.
+        # The profilers of this thread measure the call, even if another thread makes
+        # it.
         context = copy_context()
-        known.add_done_callback(lambda future: context.run(invoke, future))
+        kind.add_done_callback(lambda future: context.run(invoke, future))
     else:
-        known.add_done_callback(invoke)
+        kind.add_done_callback(invoke)
     return result
 
 
@@ -440,7 +444,7 @@ def _remote(
 def _invocation(
     rref: RRef[Any], kind: type, name: str, args: tuple[Any, ...], kwargs: Any
 ) -> CallRequest:
-    """The request for a method call on a value of class `kind`.
+    """Return the request for a method call on a value of class `kind`.
 
     Raises:
         RpcMisuse: the class has no such method.
@@ -451,44 +455,44 @@ def _invocation(
 
 
 def _about_value(rref: RRef[Any], func: Callable[..., Any], *args: Any) -> CallRequest:
-    """The request for a function of this module on a value's owner."""
+    """Return the request for a function of this module on a value's owner."""
     return CallRequest(func, (rref, *args), {}, func.__name__)
 
 
 def _ask_owner(
     rref: RRef[Any], request: CallRequest, timeout: float, mode: str = ""
 ) -> Future[Any]:
-    """A future of the owner's answer; profiled if `mode` is given."""
+    """Return a future of the owner's answer; profiled if `mode` is not ""."""
     rref._handle.check(request.name)
     seconds = _seconds(rref, timeout, request.name)
     return call(rref._agent, rref._handle.owner, request, seconds, mode=mode)
 
 
-# Functions that run on the owner.  None blocks a thread for a value that is being made.
+# Functions that run on the owner.  They do not block a thread for an incomplete value.
 
 
 def _with_value(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
-    """A future of `act(value)`, which is called when the value is made."""
+    """Return a future of `act(value)`, which is called when the value is complete."""
     result: Future[Any] = Future()
 
     def now(future: Future[Any]) -> None:
         failed = future.error()
         if failed is not None:
-            # Not raised: its traceback would keep frames.
+            # Not raised: the traceback would keep frames alive.
             result.set_error_if_needed(failed)
             return
         try:
-            given = act(future.value())
+            outcome = act(future.value())
         except Exception as error:
             result.set_error_if_needed(error)
             return
-        if isinstance(given, Future):
-            given._forward_to(result)
+        if isinstance(outcome, Future):
+            outcome._forward_to(result)
         else:
-            result.set_result(given)
+            result.set_result(outcome)
 
     value = rref._handle.value
-    assert value is not None, "it runs on the owner"
+    assert value is not None, "the request is sent to the owner"
     value.add_done_callback(now)
     return result
 
@@ -504,13 +508,13 @@ def _invoke_here(
 ) -> Future[Any]:
     def act(value: Any) -> Any:
         method = getattr(value, name)
-        given = method(*args, **kwargs)
+        outcome = method(*args, **kwargs)
         if is_async(method):
-            return given
-        if isinstance(given, Future):
+            return outcome
+        if isinstance(outcome, Future):
             # A future cannot be sent: only marked functions may return one.
-            given.__reduce_ex__(5)
-        return given
+            outcome.__reduce_ex__(5)
+        return outcome
 
     return _with_value(rref, act)
 

@@ -1,4 +1,4 @@
-"""Values: as payloads and back, the callables that are named, and remote errors."""
+"""Codec: values as payloads and back, callables by name, and remote errors."""
 
 from everyorder.runtime.rpc.codec.callables import (
     Invocation,

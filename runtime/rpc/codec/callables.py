@@ -1,19 +1,19 @@
-"""Callables: what a worker asks another one to call, and how the other one finds it.
+"""Callables: how a request names the function to call, and how a worker finds it.
 
-A callable is known to the other worker by one of these:
+A callable is identified to the other worker in one of these ways:
 
-    an operator             by name and schema, which has to be the same there
+    an operator             by name and schema, which must be the same there
     a compiled function     by its full name: `__torch__.package.name`
     a registered function   by the name that it was registered under
-    any other               by pickle: by name too, if it belongs to a module
+    any other               by pickle: also by name, if it belongs to a module
 
 Rules:
-- they are tried in this order, but registered functions first;
+- these are tried in this order, but registered functions first;
 - the arguments of operators and of compiled functions are checked at the caller, before
   anything is sent;
-- a call by name uses the restricted codec if its arguments have a form there; else
+- a call by name uses the restricted codec if it can encode the arguments; otherwise
   pickle, unless `registered_only`;
-- a worker with `registered_only` decodes nothing else.
+- a worker with `registered_only` decodes only calls of registered functions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,9 +47,9 @@ SCRIPT: Final = "function"
 REGISTERED: Final = "registered function"
 PYTHON: Final = "Python function"
 
-# How errors call the parts of a call.
+# Names of the parts of a call in errors.
 _PARTS = ("function", "args", "kwargs")
-# Where functions of `runtime` that are operators come from.
+# The module that defines the functions of `runtime` that are operators.
 _CALLING = "everyorder.runtime.operators.bindings.python_bindings"
 
 Args = tuple[Any, ...]
@@ -57,7 +57,7 @@ Kwargs = Mapping[str, Any]
 
 
 class Invocation(NamedTuple):
-    """A call of `function`, which is of a `kind`, and known there by `name`.
+    """A call of `function`, of a `kind`, which the other worker finds by `name`.
 
     `schema` is that of an operator, "" for other kinds.
     """
@@ -70,56 +70,67 @@ class Invocation(NamedTuple):
     schema: str = ""
 
     def run(self) -> Any:
-        """The result of the function; its exceptions pass."""
+        """Return the result of the function; its exceptions propagate."""
         return self.function(*self.args, **self.kwargs)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFunction:
-    """A compiled function by its full name, which is looked up where it is called."""
+    """A compiled function by its full name, which is looked up when it is called."""
 
     name: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of the function.  Raises UnknownCallable where it is unknown."""
+        """Return the result of the function.
+
+        Raises:
+            UnknownCallable: this worker does not have the function.
+        """
         return script_function(self.name)(*args, **kwargs)
 
 
 def call_of(
     function: Any, args: Sequence[Any] | None = None, kwargs: Kwargs | None = None
 ) -> Invocation:
-    """The call of a function, resolved to its kind and name.
+    """Return the call of a function, resolved to its kind and name.
 
     Raises:
-        RpcMisuse: the function cannot be called, or the arguments are none.
-        CallError, NoMatchingOverload: they do not fit the operator, or the compiled
-            function.
+        RpcMisuse: the function is not callable, or the arguments are not containers of
+            arguments.
+        CallError, NoMatchingOverload: the arguments do not match the operator, or the
+            compiled function.
     """
-    given, named_ = _checked(function, args, kwargs)
+    positional, keywords = _checked(function, args, kwargs)
     if isinstance(function, NamedFunction):
-        # Only the name is known here, so no arguments can be checked.
-        return Invocation(SCRIPT, function.name, function, given, named_)
+        # Only the name is known on this worker, so the arguments cannot be checked.
+        return Invocation(SCRIPT, function.name, function, positional, keywords)
     if isinstance(function, Registered):
-        return Invocation(REGISTERED, function.name, function.function, given, named_)
+        return Invocation(
+            REGISTERED, function.name, function.function, positional, keywords
+        )
     name = REGISTRY.name_of(function)
     if name is not None:
-        return Invocation(REGISTERED, name, function, given, named_)
+        return Invocation(REGISTERED, name, function, positional, keywords)
     if isinstance(function, OperatorHandle):
-        function.bind(given, named_)
-        return _operator(function, given, named_)
+        function.bind(positional, keywords)
+        return _operator(function, positional, keywords)
     if isinstance(function, OperatorPacket):
-        return _operator(_overload(function, given, named_), given, named_)
+        return _operator(
+            _overload(function, positional, keywords), positional, keywords
+        )
     if is_compiled(function):
-        binder_of(function)(given, named_)
-        return Invocation(SCRIPT, function.qualified_name, function, given, named_)
+        binder_of(function)(positional, keywords)
+        return Invocation(
+            SCRIPT, function.qualified_name, function, positional, keywords
+        )
     public = _public(function)
     if public is not None:
-        return _rephrased(public, given, named_)
-    return Invocation(PYTHON, _name(function), function, given, named_)
+        return _rephrased(public, positional, keywords)
+    return Invocation(PYTHON, _name(function), function, positional, keywords)
 
 
 _PICKLED = "A call of another function, by a proxy, or with values of other classes,"
-# Internal functions by which references ask their owner.
+# Internal functions that references call on their owner.
 _FOR_REFERENCES = {
     "_type_here": "The type of a value on another worker, which proxies ask for,",
     "_invoke_here": "A method of a value on another worker, by a proxy,",
@@ -133,7 +144,7 @@ def _name(function: Any) -> str:
 
 
 def _description(function: Any) -> str:
-    """A function as the user knows it, for messages."""
+    """Return the name of a function as users know it, for messages."""
     name = _name(function)
     if getattr(function, "__module__", "") == "everyorder.runtime.rpc.api.rref":
         return _FOR_REFERENCES.get(name, f"`{name}`")
@@ -147,7 +158,7 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
             found=describe_type(function),
             wanted="a function should be callable",
         )
-    # As upstream, anything falsy means no arguments.
+    # As upstream: any false value means no arguments.
     if args and not isinstance(args, tuple | list):
         raise _not_arguments("args", args, "a tuple or a list of arguments")
     if not kwargs:
@@ -156,14 +167,14 @@ def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
         raise _not_arguments("kwargs", kwargs, "a dictionary of arguments by name")
     for key in kwargs:
         if not isinstance(key, str):
-            wanted = "names as keys: keywords must be strings"
-            raise _not_arguments("kwargs", key, wanted)
+            expected = "names as keys: keywords must be strings"
+            raise _not_arguments("kwargs", key, expected)
     return tuple(args or ()), dict(kwargs)
 
 
-def _not_arguments(name: str, value: Any, wanted: str) -> RpcMisuse:
+def _not_arguments(name: str, value: Any, expected: str) -> RpcMisuse:
     return RpcMisuse(
-        call="rpc", found=f"`{name}` with {describe_type(value)}", wanted=wanted
+        call="rpc", found=f"`{name}` with {describe_type(value)}", wanted=expected
     )
 
 
@@ -173,11 +184,11 @@ def _operator(handle: OperatorHandle, args: Args, kwargs: Kwargs) -> Invocation:
 
 
 def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHandle:
-    """The first overload that the arguments fit.
+    """Return the first overload that matches the arguments.
 
     Raises:
-        CallError: the only overload does not fit.
-        NoMatchingOverload: none of several fits.
+        CallError: the only overload does not match.
+        NoMatchingOverload: none of several overloads matches.
         OperatorGone: there is no overload.
     """
     errors: list[tuple[str, CallError]] = []
@@ -199,7 +210,7 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
 
 
 def _public(function: Any) -> str | None:
-    """The operator that a function of `runtime` is, None for any other function."""
+    """Return the operator of a function of `runtime`; None for any other function."""
     if getattr(function, "__module__", None) != _CALLING:
         return None
     name = getattr(function, "__name__", "")
@@ -210,13 +221,13 @@ def _public(function: Any) -> str | None:
 
 
 class _Operators(NamedTuple):
-    """Functions of the built-in operators, loaded when first needed."""
+    """Functions of the built-in operators, loaded on first use."""
 
     names: tuple[str, ...]
     function: Callable[[str], Any]
     handle_of: Callable[[str], OperatorHandle]
     find_handle: Callable[[str], OperatorHandle | None]
-    reread: Callable[..., Any]
+    normalize_torch_call: Callable[..., Any]
 
 
 @cache
@@ -229,12 +240,12 @@ def _operators() -> _Operators:
         calling.function,
         handles.handle_of,
         handles.find_handle,
-        calling.reread,
+        calling.normalize_torch_call,
     )
 
 
 class _OperatorBinding:
-    """Called in an operator's place: binds the arguments, and returns the call."""
+    """Callable in place of an operator: binds the arguments, and returns the call."""
 
     def __init__(self, handle: OperatorHandle) -> None:
         self.handle = handle
@@ -246,34 +257,37 @@ class _OperatorBinding:
 
 
 def _rephrased(name: str, args: Args, kwargs: Kwargs) -> Invocation:
-    """The call of a function of `runtime`, whose arguments may be in another form."""
+    """Return the call of a function of `runtime`; arguments may be torch-style."""
     core = _operators()
     writes = kwargs.get("out") is not None
     binding = _OperatorBinding(core.handle_of(f"{name}_out" if writes else name))
-    given = {**kwargs}
-    if "out" in given and not writes and core.find_handle(f"{name}_out") is not None:
-        del given["out"]
+    keywords = {**kwargs}
+    if "out" in keywords and not writes and core.find_handle(f"{name}_out") is not None:
+        del keywords["out"]
     try:
-        return binding(*args, **given)
+        return binding(*args, **keywords)
     except CallError as error:
-        if given.get("inplace"):
-            # The tensor is written at the callee; the one here stays as it is.
+        if keywords.get("inplace"):
+            # The callee would write its copy of the tensor, and leave the local one
+            # unchanged.
             raise
-        rephrased: Invocation = core.reread(binding, args, given, error)
+        rephrased: Invocation = core.normalize_torch_call(
+            binding, args, keywords, error
+        )
         return rephrased
 
 
 def result_type(function: Any) -> str:
-    """The type of a function's result in the schema language; "" if it is unknown.
+    """Return the type of a function's result in the schema language; "" if unknown.
 
-    Of a function marked by `async_execution`, the type of the future's value.
+    For a function marked by `async_execution`, return the type of the future's value.
     """
     later = getattr(function, MARK, None)
     schema = _schema(function if later is None else later)
     if schema is None:
         return ""
-    given = tuple([fake(each.type) for each in schema.returns])
-    whole = given[0] if len(given) == 1 else TupleType(given)
+    types = tuple([fake(each.type) for each in schema.returns])
+    whole = types[0] if len(types) == 1 else TupleType(types)
     if later is None:
         return str(whole)
     return str(whole.element) if isinstance(whole, FutureType) else ""
@@ -293,7 +307,7 @@ def _schema(function: Any) -> Schema | None:
     return _operators().handle_of(public).schema
 
 
-# On the way.
+# Encoding and decoding of calls.
 
 
 def pack_call(
@@ -302,12 +316,12 @@ def pack_call(
     *,
     registered_only: bool = False,
 ) -> Packed:
-    """A call as a payload.
+    """Encode a call as a payload.
 
     Raises:
-        UnknownCallable: registered functions are all that is taken.
-        Unsendable: a part of it cannot be sent; says which.
-        RpcError: a reference refuses to be sent.
+        UnknownCallable: `registered_only`, and the function is not registered.
+        Unsendable: a part cannot be sent; the error names it.
+        RpcError: a reference cannot be sent.
     """
     if call.kind == PYTHON:
         if registered_only:
@@ -334,12 +348,13 @@ def unpack_call(
     *,
     registered_only: bool = False,
 ) -> Invocation:
-    """The call of a payload, its function found here.
+    """Decode the call of a payload, and look up its function on this worker.
 
     Raises:
-        UnknownCallable: registered functions are all that is taken, and it is none.
-        UnknownCallable, OperatorGone: it is not here, or another one.
-        Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
+        UnknownCallable: `registered_only`, and the function is not registered.
+        UnknownCallable, OperatorGone: this worker lacks the function, or has another
+            one of that name.
+        Undecodable, RpcError: the payload cannot be read; see `pickling.unpack`.
     """
     value = pickling.unpack(
         payload, references, carries, trusted=not registered_only, refused=_PICKLED
@@ -359,7 +374,8 @@ def unpack_call(
     if registered_only and kind != REGISTERED:
         raise UnknownCallable(code="OnlyRegistered", found=f"The {kind} `{name}`")
     if kind == REGISTERED and not registered_only and not REGISTRY.has(name):
-        # The default name begins with the module, which may register it on import.
+        # The default name begins with the module, which may register the function on
+        # import.
         import_module_of(name)
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
@@ -368,21 +384,21 @@ def unpack_call(
 
 
 def _no_call() -> Undecodable:
-    return Undecodable(found="A call", reason="it names no function and arguments")
+    return Undecodable(found="A call", reason="it is not a function and its arguments")
 
 
 def _find_operator(name: str, schema: str) -> OperatorHandle:
     base, _, overload = name.partition(".")
-    wanted = OperatorName(base, overload)
+    operator = OperatorName(base, overload)
     dispatcher = default_dispatcher()
-    if not _is_defined(dispatcher, wanted):
-        provide(wanted)
-    if not _is_defined(dispatcher, wanted):
-        namespace = wanted.namespace or ""
+    if not _is_defined(dispatcher, operator):
+        provide(operator)
+    if not _is_defined(dispatcher, operator):
+        namespace = operator.namespace or ""
         entries = dispatcher.state.namespaces.get(namespace, {}).values()
         names = sorted({str(each.name) for each in entries if each.definitions})
         raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, names))
-    handle = OperatorHandle(dispatcher, wanted)
+    handle = OperatorHandle(dispatcher, operator)
     here = _schema_text(handle)
     if here != schema:
         raise OperatorGone(
@@ -392,7 +408,7 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
 
 
 def _is_defined(dispatcher: Dispatcher, name: OperatorName) -> bool:
-    """Whether an operator is defined; kernels alone do not define it."""
+    """Return True if an operator is defined; kernels alone do not define it."""
     entry = dispatcher.state.entry(name)
     return entry is not None and bool(entry.definitions)
 
@@ -418,11 +434,11 @@ def pack_result(
     *,
     registered_only: bool = False,
 ) -> Packed:
-    """The result of a call as a payload; `unpack` reads it.
+    """Encode the result of a call as a payload; `unpack` reads it.
 
     Raises:
-        Unsendable: a part of it cannot be sent; says which.
-        RpcError: a reference refuses to be sent.
+        Unsendable: a part cannot be sent; the error names it.
+        RpcError: a reference cannot be sent.
     """
     if registered_only:
         return restricted.pack(value, references, "result")

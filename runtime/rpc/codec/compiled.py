@@ -1,8 +1,8 @@
 """Compiled functions and modules in messages.
 
-All that the codec knows of compiled programs is in this file.  The compiler is large,
-so it is imported when a message needs it; while it is not loaded, no compiled value
-exists.
+This is the only file of the codec that depends on compiled programs.  The compiler is
+large, so it is imported when a message needs it; before that, compiled values do not
+exist.
 """
 
 import pickle
@@ -45,8 +45,8 @@ def _refuse_method(method: Any) -> Any:
 
 
 def reducer_of_compiled(kind: type) -> Reducer | None:
-    """The reducer of classes of compiled programs; None for any other class."""
-    # Without this module loaded there is no object of them.
+    """Return the reducer of a class of compiled programs; None for any other class."""
+    # Objects of these classes exist only if this module is loaded.
     modules: Any = sys.modules.get("everyorder.runtime.script.modules.script_module")
     if modules is None:
         return None
@@ -64,7 +64,7 @@ def reducer_of_compiled(kind: type) -> Reducer | None:
 
 def is_compiled(function: Any) -> bool:
     """Return True for a compiled function."""
-    # Without this module loaded there is no such object; loading it is expensive.
+    # Such objects exist only if this module is loaded; loading it is expensive.
     jit: Any = sys.modules.get("everyorder.runtime.jit.scripting")
     return jit is not None and isinstance(function, jit.ScriptFunction)
 
@@ -81,10 +81,10 @@ def binder_of(function: Any) -> Any:
 
 
 def script_function(name: str) -> Any:
-    """The compiled function of a full name; its module is loaded if it has one.
+    """Return the compiled function of a full name; import its module if necessary.
 
     Raises:
-        UnknownCallable: there is none.
+        UnknownCallable: there is no such function.
     """
     with LOADING:
         from everyorder.runtime.jit.scripting import ScriptFunction
@@ -105,7 +105,7 @@ def script_function(name: str) -> Any:
 
 
 def import_module_of(name: str) -> str:
-    """Import the module of a function's full name; the error as a text, or ""."""
+    """Import the module of a function's full name; return the error's text, or ""."""
     module = name.removeprefix(_PROGRAMS).rpartition(".")[0]
     if not module or module == "__main__":
         return ""

@@ -1,19 +1,20 @@
-"""Functions for other workers: registered names, and results that come later.
+"""Functions for other workers: registered names, and functions that return futures.
 
-`register` gives a function a name by which others call it.  `async_execution` marks a
-function that returns a future: the answer of a remote call is sent when that future is
-complete, from whichever thread completes it, and no thread waits meanwhile.  The future
-itself is never sent.
+`register` assigns a name to a function, by which other workers call it.
+`async_execution` marks a function that returns a future: the answer of a remote call is
+sent when that future completes, from the thread that completes it, and no thread waits
+for it.  The future itself is never sent.
 
 Rules of marked functions:
 - under `staticmethod` and `classmethod` the mark is the inner decorator, over
   `jit.script` the outer one;
-- called locally, a marked function is the function: the caller gets its future;
+- called locally, a marked function behaves as the function itself: the caller receives
+  its future;
 - an exception before there is a future, and the error of the future, are the error of
-  the remote call; a result that is no future is refused at the callee.
+  the remote call; a result that is not a future is refused at the callee.
 
 Rules of names:
-- a name stands for one function; it may be registered several times, and is free when
+- a name refers to one function; it may be registered several times, and is free when
   all of its handles are closed;
 - the set of names depends on the open handles only, not on their order.
 """
@@ -24,13 +25,13 @@ from threading import Lock
 from typing import Any, ParamSpec, TypeVar, overload
 
 from everyorder.runtime.base.locks import renewed
-from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.future import callable_name, describe_type
 from everyorder.runtime.errors.rpc import RpcMisuse, UnknownCallable
 from everyorder.runtime.futures import Future
 
-# The attribute of a function that was marked by `async_execution`.
+# The attribute of a function marked by `async_execution`.
 MARK = "_wrapped_async_rpc_function"
 
 P = ParamSpec("P")
@@ -38,16 +39,18 @@ T = TypeVar("T")
 
 
 def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
-    """Mark a function that returns a future: remote callers get its value.
+    """Mark a function that returns a future: remote callers receive its value.
 
     Raises:
-        RpcMisuse: it cannot be called.
+        RpcMisuse: `fn` is not callable.
     """
     if not callable(fn):
         raise RpcMisuse(
             call="async_execution",
             found=describe_type(fn),
-            wanted="a function that gives a future; under staticmethod and classmethod",
+            wanted=(
+                "a function that returns a future; under staticmethod and classmethod"
+            ),
         )
 
     @wraps(fn)
@@ -59,7 +62,7 @@ def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:
 
 
 def is_async(function: Any) -> bool:
-    """Whether a function, or the function of a bound method, is marked."""
+    """Return True if a function, or the function of a bound method, is marked."""
     return getattr(function, MARK, None) is not None
 
 
@@ -69,7 +72,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Registered(Closeable):
     """The handle of a registration, closed by `close`.
 
-    It can be called, here or by `rpc_sync(to, handle, args=...)`.
+    The handle is callable, on this worker or by `rpc_sync(to, handle, args=...)`.
     """
 
     __slots__ = ("_registry", "function", "name")
@@ -82,11 +85,11 @@ class Registered(Closeable):
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function here."""
+        """Call the function on this worker."""
         return self.function(*args, **kwargs)
 
     def close(self) -> None:
-        """Take the registration back; idempotent."""
+        """Undo the registration; idempotent."""
         registry, self._registry = self._registry, None
         if registry is not None:
             registry.remove(self)
@@ -96,19 +99,20 @@ class Registered(Closeable):
 
 
 class FunctionRegistry:
-    """Functions by the names that others call them by."""
+    """Registry of functions by the names that other workers use."""
 
     def __init__(self) -> None:
         self._lock: Lock = renewed()
         self._handles: dict[str, list[Registered]] = {}
-        # By identity: functions may compare as they like.
+        # By identity: a function may override equality.
         self._names: dict[int, list[str]] = {}
 
     def add(self, function: F, name: str | None = None) -> Registered:
-        """Register a function under a name, `module.qualname` unless it is given.
+        """Register a function under a name, by default `module.qualname`.
 
         Raises:
-            RpcMisuse: it cannot be called, or the name is another one's.
+            RpcMisuse: the function is not callable, or the name belongs to another
+                function.
         """
         if not callable(function):
             raise RpcMisuse(
@@ -120,25 +124,25 @@ class FunctionRegistry:
             raise RpcMisuse(
                 call="register",
                 found=describe_type(name),
-                wanted="a text that is not empty",
+                wanted="a non-empty string",
             )
-        made = Registered(self, name, function)
+        registration = Registered(self, name, function)
         with self._lock:
             handles = self._handles.setdefault(name, [])
-            taken = bool(handles) and handles[0].function is not function
-            if not taken:
-                handles.append(made)
+            occupied = bool(handles) and handles[0].function is not function
+            if not occupied:
+                handles.append(registration)
                 self._names.setdefault(id(function), []).append(name)
-        if taken:
+        if occupied:
             raise RpcMisuse(
                 call="register",
-                found=f"the name `{name}`, which stands for another function",
+                found=f"the name `{name}`, which is registered for another function",
                 wanted="another name; or close the handle of that function first",
             )
-        return made
+        return registration
 
     def remove(self, handle: Registered) -> None:
-        """Take a registration back."""
+        """Undo a registration."""
         with self._lock:
             handles = self._handles[handle.name]
             handles.remove(handle)
@@ -150,27 +154,31 @@ class FunctionRegistry:
                 del self._names[id(handle.function)]
 
     def find(self, name: str) -> Callable[..., Any]:
-        """The function of a name.  Raises `UnknownCallable`."""
+        """Return the function of a name.
+
+        Raises:
+            UnknownCallable: the name is not registered.
+        """
         with self._lock:
             handles = self._handles.get(name)
-            known = [] if handles else [*self._handles]
+            names = [] if handles else [*self._handles]
         if not handles:
-            near = nearest(name, known)
+            near = nearest(name, names)
             raise UnknownCallable(kind="registered function", name=name, near=near)
         function: Callable[..., Any] = handles[0].function
         return function
 
     def has(self, name: str) -> bool:
-        """Whether a name is registered."""
+        """Return True if a name is registered."""
         return name in self._handles
 
     def name_of(self, function: Any) -> str | None:
-        """A name of a function, the first in their order; None if it has none."""
+        """Return the first name of a function in sorted order; None without a name."""
         names = self._names.get(id(function))
         return min(names) if names else None
 
     def names(self) -> tuple[str, ...]:
-        """The names, in their order."""
+        """Return the names, sorted."""
         with self._lock:
             return tuple(sorted(self._handles))
 
@@ -187,14 +195,14 @@ def register(name: str | None = None) -> Callable[[F], F]: ...
 
 
 def register(name: Any = None) -> Any:
-    """Let others call a function by a name, as long as the process lives.
+    """Register a function for other workers, as long as the process lives.
 
     `@register` and `@register()` use `module.qualname`, `@register("name")` that name;
-    the function itself stays what it is.  `REGISTRY.add` gives a handle by which to
-    take it back.
+    the function itself does not change.  `REGISTRY.add` returns a handle that can undo
+    the registration.
 
     Raises:
-        RpcMisuse: as `Registry.add`.
+        RpcMisuse: as `FunctionRegistry.add`.
     """
 
     def add(function: F) -> F:
@@ -208,7 +216,7 @@ def register(name: Any = None) -> Any:
 
 
 def registered(name: str) -> Registered:
-    """A stand-in for a function that another worker has registered under a name."""
+    """Return a stand-in for a function that another worker registered under a name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return REGISTRY.find(name)(*args, **kwargs)

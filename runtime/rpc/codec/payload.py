@@ -1,29 +1,28 @@
-"""Payloads: the buffers of one message, with tensors and buffers beside the pickle.
+"""Payloads: the frames of one message, with tensors and large buffers as frames.
 
-    frame 0     the encoded value, then the table of tensors if there is one, then the
+    frame 0     the encoded value, then the table of tensors if there are any, then the
                 sizes of both, and in the last byte the encoding
-    others      elements of large tensors, then other large buffers, as they are
+    others      elements of large tensors, then other large buffers, unchanged
 
 The payload that a thread writes or reads is in `CURRENT`, where reducers find it.
 
-The table of tensors is written last, when it is known which part of each storage is
-used:
+The table of tensors is written last, when the used part of each storage is known:
 
-    table       how many storages, how many views
-    a storage   where it is (device, frame or table), dtype, bytes
+    table       the number of storages, the number of views
+    a storage   where its bytes are (device, frame or table), dtype, bytes
     a view      storage, dtype, offset, shape, strides
 
 Rules of tensors:
-- two views of one storage in one message are views of one storage where they arrive;
-- of a storage only the used part travels: from the first byte that a view touches to
+- two views of one storage in one message are views of one storage at the receiver;
+- only the used part of a storage is sent: from the first byte that a view touches to
   the last one; a single view that skips more than it touches is made dense, its
   dimensions in the order of their strides;
-- elements in host memory leave without a copy, a device copies them to the host; small
-  tensors travel in the table, larger ones have a frame of their own;
+- elements in host memory are sent without a copy, a device copies them to the host;
+  small tensors are sent in the table, larger ones in separate frames;
 - sent buffers are read-only, so that a receiver in the same process never writes into
   the memory of the sender: it makes a copy;
-- received buffers are writable and aligned: a buffer that is not is copied;
-- a payload may come from anybody: every number in it is checked.
+- received buffers are writable and aligned: any other buffer is copied;
+- a payload may be forged: every number in it is checked.
 """
 
 import struct
@@ -62,27 +61,28 @@ T = TypeVar("T", bound=Tensor)
 Ints = tuple[int, ...]
 
 _COUNTS = struct.Struct("<II")
-# Where the bytes are, dtype, the length of the device's name, bytes.
+# Location of the bytes, dtype, length of the device's name, number of bytes.
 _STORAGE = struct.Struct("<BBBQ")
 # Storage, dtype, dimensions, offset.
 _VIEW = struct.Struct("<IBBQ")
 
-# Buffers up to this size are copied into frame 0: a frame of its own costs as much.
+# In bytes: smaller buffers are copied into frame 0, as a separate frame costs as much
+# as the copy.
 SMALL = 4096
 
-# What numbers of any kind are aligned to, and memory that is asked of the system.
+# Alignment in bytes of numbers of any dtype, and of memory that the system allocates.
 ALIGNMENT = 16
 
-# Where the bytes of a storage are.
+# Locations of the bytes of a storage.
 _TABLE, _FRAME, _NOWHERE = range(3)
 
-# So many dtypes and dimensions have a place in a byte.
+# DType codes and numbers of dimensions are encoded as one byte.
 assert len(DType.NAMES) < 256
 assert MOST_DIMENSIONS < 256
 
 
 class _StoragePart:
-    """The part of a storage that is used, in bytes, and by how many views."""
+    """The used part of a storage, in bytes, and the number of its views."""
 
     __slots__ = ("end", "start", "storage", "views", "whole")
 
@@ -93,10 +93,10 @@ class _StoragePart:
         self.views = 0
 
     def use(self, start: int, end: int) -> None:
-        """Add a range of bytes to those that travel."""
+        """Extend the part by a range of bytes."""
         if start == end:
             return
-        # Whole elements of any dtype.
+        # Aligned down, so that the part starts at a whole element of any dtype.
         start -= start % ALIGNMENT
         if self.start == self.end:
             self.start, self.end = start, end
@@ -116,7 +116,7 @@ class TensorWriter:
         self._views: list[tuple[int, DType, Ints, Ints, int]] = []
 
     def _place(self, storage: Storage) -> int:
-        # By identity: `_parts` keeps it alive.
+        # By identity: `_parts` keeps the storage alive.
         place = self._places.get(id(storage))
         if place is None:
             place = self._places[id(storage)] = len(self._parts)
@@ -124,7 +124,7 @@ class TensorWriter:
         return place
 
     def storage(self, storage: Storage) -> int:
-        """The place of a storage, all of which travels."""
+        """Return the index of a storage that is sent completely."""
         place = self._place(storage)
         part = self._parts[place]
         part.use(0, storage.nbytes())
@@ -132,7 +132,9 @@ class TensorWriter:
         return place
 
     def view(self, tensor: Tensor) -> int:
-        """The place of a view: shape, strides and offset of a tensor in its storage."""
+        """Return the index of a view: shape, strides and offset of a tensor in its
+        storage.
+        """
         storage, offset, strides = ensure_place(tensor)
         place = self._place(storage)
         part, shape, dtype = self._parts[place], tensor._shape, tensor._dtype
@@ -143,7 +145,7 @@ class TensorWriter:
         return len(self._views) - 1
 
     def written(self) -> tuple[bytes, list[Buffer]]:
-        """The table, and the frames of large storages."""
+        """Return the encoded table, and the frames of large storages."""
         dense = self._dense()
         table: list[Buffer] = [_COUNTS.pack(len(self._parts), len(self._views))]
         frames: list[Buffer] = []
@@ -164,8 +166,10 @@ class TensorWriter:
         return b"".join(table), frames
 
     def _dense(self) -> "dict[int, tuple[memoryview, Ints]]":
-        """Copies of single views that skip more than they touch, and their strides."""
-        found = {}
+        """Return dense copies of single views that skip more than they touch, and
+        strides.
+        """
+        copies = {}
         for place, dtype, shape, strides, offset in self._views:
             part = self._parts[place]
             count = prod(shape)
@@ -175,10 +179,10 @@ class TensorWriter:
             storage = part.storage
             if storage.array is None or storage.dtype is not dtype:
                 continue
-            found[place] = _compact(
+            copies[place] = _compact(
                 _bytes_of(part), part, dtype, shape, strides, offset
             )
-        return found
+        return copies
 
 
 def _compact(
@@ -189,27 +193,27 @@ def _compact(
     strides: Ints,
     offset: int,
 ) -> tuple[memoryview, Ints]:
-    """The elements of a view without gaps, and their strides."""
+    """Return the elements of a view without gaps, and their strides."""
     import numpy as np
 
     size, form = itemsize(dtype), numpy_dtype(dtype)
     steps = tuple(each * size for each in strides)
     start = offset * size - part.start
     view: np.ndarray[Any, Any] = np.ndarray(shape, form, raw, start, steps)
-    # Outermost first; what is repeated (stride 0) is there once.
+    # Outermost dimension first; repeated elements (stride 0) are sent once.
     order = sorted(range(len(shape)), key=lambda dim: -strides[dim])
-    lying = view.transpose(order)
-    once = lying[tuple(slice(None) if steps[dim] else slice(1) for dim in order)]
+    transposed = view.transpose(order)
+    once = transposed[tuple(slice(None) if steps[dim] else slice(1) for dim in order)]
     copied = np.ascontiguousarray(once).reshape(-1)
-    found = [0] * len(shape)
+    dense = [0] * len(shape)
     for dim, step in zip(order, contiguous_strides(once.shape), strict=True):
-        found[dim] = step if strides[dim] else 0
+        dense[dim] = step if strides[dim] else 0
     part.start, part.end = 0, copied.nbytes
-    return readonly_bytes(copied.view(np.uint8)), tuple(found)
+    return readonly_bytes(copied.view(np.uint8)), tuple(dense)
 
 
 def _bytes_of(part: _StoragePart) -> memoryview:
-    """The bytes that travel: of host memory without a copy, else copied to the host."""
+    """Return the bytes to send: a view of host memory, else a copy on the host."""
     storage = part.storage
     array, kind = storage.array, storage.device.type
     if array is None or part.start == part.end:
@@ -219,8 +223,8 @@ def _bytes_of(part: _StoragePart) -> memoryview:
     if is_host(kind):
         return readonly_bytes(array.view(np.uint8)[part.start : part.end])
     size = itemsize(storage.dtype)
-    held = array[part.start // size : -(-part.end // size)]
-    return readonly_bytes(memory_of(kind).to_numpy(held).view(np.uint8))
+    used = array[part.start // size : -(-part.end // size)]
+    return readonly_bytes(memory_of(kind).to_numpy(used).view(np.uint8))
 
 
 def _storage_row(
@@ -240,7 +244,7 @@ class TensorReader:
     """The tensors of a message that is read.
 
     Raises:
-        Undecodable: the table is none, or does not fit the frames.
+        Undecodable: the table is malformed, or does not match the frames.
     """
 
     __slots__ = ("_rows", "_storages", "_views")
@@ -249,14 +253,15 @@ class TensorReader:
         try:
             self._read(table, iter(frames))
         except (struct.error, IndexError, StopIteration, UnicodeError) as error:
-            raise _damaged("it is cut, or was written otherwise") from error
+            raise _damaged("it is truncated or malformed") from error
 
     def _read(self, table: memoryview, frames: Any) -> None:
         storages, views = _COUNTS.unpack_from(table)
         at = _COUNTS.size
         if at + storages * _STORAGE.size + views * _VIEW.size > len(table):
-            raise _damaged("it counts more than it holds")
-        # Dtype, device, bytes, and where they are; a storage is made when asked for.
+            raise _damaged("its counts exceed its size")
+        # Dtype, device, number of bytes, and the bytes; storages are built on first
+        # use.
         self._rows: list[tuple[DType, str, int, Buffer | None]] = []
         self._storages: list[Storage | None] = [None] * storages
         for _ in range(storages):
@@ -271,9 +276,9 @@ class TensorReader:
             elif where == _FRAME:
                 raw = next(frames)
             elif where != _NOWHERE:
-                raise _damaged(f"there is no place {where} for a storage")
+                raise _damaged(f"invalid location {where} of a storage")
             if raw is not None and memoryview(raw).nbytes != count:
-                raise _damaged("a storage has another size than it says")
+                raise _damaged("the size of a storage differs from its row")
             self._rows.append((DType(code), device, count, raw))
         self._views: list[tuple[int, DType, Ints, Ints, int]] = []
         for _ in range(views):
@@ -285,24 +290,24 @@ class TensorReader:
             self._views.append((place, DType(code), shape, strides, offset))
 
     def storage(self, place: int) -> Storage:
-        """The storage at a place, the same one whenever it is asked for.
+        """Return the storage at an index, the same object each time.
 
         Raises:
-            Undecodable: there is none.
-            DeviceUnavailable: its device is not here.
+            Undecodable: there is no such storage.
+            DeviceUnavailable: this machine lacks the device of the storage.
         """
         if not 0 <= place < len(self._rows):
             raise _damaged("it lacks a storage")
-        found = self._storages[place]
-        if found is None:
-            found = self._storages[place] = _storage(*self._rows[place])
-        return found
+        storage = self._storages[place]
+        if storage is None:
+            storage = self._storages[place] = _storage(*self._rows[place])
+        return storage
 
     def view(self, place: int) -> tuple[Storage, DType, Ints, Ints, int]:
-        """Storage, dtype, shape, strides and offset of the view at a place.
+        """Return storage, dtype, shape, strides and offset of the view at an index.
 
         Raises:
-            Undecodable: there is none, or it reaches outside of its storage.
+            Undecodable: there is no such view, or it reaches outside of its storage.
         """
         if not 0 <= place < len(self._views):
             raise _damaged("it lacks a view")
@@ -318,69 +323,71 @@ class TensorReader:
         return storage, dtype, shape, strides, offset
 
     def plain(self, kind: type[T], place: int, requires_grad: bool) -> T:
-        """A tensor of the view at a place, with the keys of its device.
+        """Return a tensor of the view at an index, with the keys of its device.
 
         Raises:
-            Undecodable: there is none, or it can have no gradient.
+            Undecodable: there is no such view, or its dtype cannot have a gradient.
         """
         storage, dtype, shape, strides, offset = self.view(place)
         if requires_grad and not (dtype.is_floating or dtype.is_complex):
-            raise _damaged(f"a tensor of {dtype} has no gradient")
+            raise _damaged(f"a tensor of {dtype} cannot require gradients")
         device = storage.device
         bits = fresh_key_bits(device.type)
-        made = instance_of(kind, shape, dtype, device, bits, (storage, offset, strides))
-        made._requires_grad = bool(requires_grad)
-        return made
+        tensor = instance_of(
+            kind, shape, dtype, device, bits, (storage, offset, strides)
+        )
+        tensor._requires_grad = bool(requires_grad)
+        return tensor
 
 
 def _storage(dtype: DType, device: str, count: int, raw: Buffer | None) -> Storage:
     form = numpy_dtype(_dtype(dtype))
     size = itemsize(dtype)
     if count % size:
-        raise _damaged(f"{count} bytes are no elements of {size} bytes")
+        raise _damaged(f"{count} bytes are not a multiple of the element size {size}")
     try:
         place = resolve_device(device)
     except UnknownDevice as error:
-        raise _damaged("a storage is on a device that nobody knows") from error
+        raise _damaged("a storage is on an unknown device") from error
     if (raw is None) is not (place.type == "meta"):
-        raise _damaged(f"it says otherwise where the bytes of {device} are")
+        raise _damaged(f"the location of the bytes does not match {device}")
     if raw is None:
         return Storage(None, place, dtype, count // size)
     elements = writable_bytes(raw).view(form)
-    held = memory_of(place.type).from_numpy(elements, place.index)
-    return Storage(held, place, dtype, count // size)
+    array = memory_of(place.type).from_numpy(elements, place.index)
+    return Storage(array, place, dtype, count // size)
 
 
 def readonly_bytes(buffer: Any) -> memoryview:
-    """A contiguous buffer as read-only bytes, without a copy."""
+    """Return a contiguous buffer as read-only bytes, without a copy."""
     return memoryview(buffer).cast("B").toreadonly()
 
 
 def writable_bytes(raw: Buffer) -> "np.ndarray[Any, Any]":
-    """Bytes that are writable and aligned: the buffer itself, or a copy."""
+    """Return writable and aligned bytes: the buffer itself, or a copy."""
     import numpy as np
 
-    found = np.frombuffer(raw, np.uint8)
-    flags = found.flags
-    aligned = not found.__array_interface__["data"][0] % ALIGNMENT
-    return found if flags.writeable and aligned else found.copy()
+    array = np.frombuffer(raw, np.uint8)
+    flags = array.flags
+    aligned = not array.__array_interface__["data"][0] % ALIGNMENT
+    return array if flags.writeable and aligned else array.copy()
 
 
 def _dtype(code: DType) -> DType:
     try:
         return parse_dtype(code)
     except Exception as error:
-        raise _damaged(f"no tensor here is of {code}") from error
+        raise _damaged(f"no tensor can have the dtype {code}") from error
 
 
 def _damaged(reason: str) -> Undecodable:
     return Undecodable(found="A table of tensors", reason=reason)
 
 
-# How a payload was written: its last byte.  Plain ones have one frame, and no table.
+# The encoding of a payload: its last byte.  Plain ones have one frame and no table.
 PLAIN, PICKLED, RESTRICTED, CUSTOM = 1, 2, 3, 4
 
-# Of the table, and of the frames that tensors have for themselves.
+# Size of the table, number of tensor frames, encoding.
 _SIZES = struct.Struct("<IIB")
 
 
@@ -398,35 +405,35 @@ class ReferenceCodec(Protocol):
     kinds: tuple[type, ...]
 
     def carry(self, reference: Any) -> Any:
-        """The name under which a session sends a reference."""
+        """Return the id under which a session sends a reference."""
 
     def receive(self, carried: Any) -> Any:
-        """The reference for a name that a session received."""
+        """Return the reference for an id that a session received."""
 
 
 class SilentReferences:
-    """References of the same classes without effects: to test whether a value fits."""
+    """References of the same classes without effects, to test values."""
 
     def __init__(self, kinds: tuple[type, ...] = ()) -> None:
         self.kinds = kinds
 
     def carry(self, reference: Any) -> Any:
-        """Nothing."""
+        """Return None; no reference is recorded."""
         return None
 
     def receive(self, carried: Any) -> Any:
-        """Nothing."""
+        """Return None; no reference is created."""
         return None
 
 
-# Where there are no classes of references, there are none.
+# Without classes of references, there are no references.
 NO_REFERENCES: ReferenceCodec = SilentReferences()
 
 
 class PayloadWriter:
     """The parts of a payload while it is written."""
 
-    # Most messages have none of these.
+    # Most messages have none of these, so they are created on first use.
     _places: dict[int, tuple[int, Any]] | None = None
     _tensors: TensorWriter | None = None
     buffers: list[Buffer] | None = None
@@ -437,36 +444,36 @@ class PayloadWriter:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the encoded value is all: no references, buffers and tensors."""
+        """Return True if the payload has no references, buffers or tensors."""
         return not (self.carries or self.buffers or self._tensors)
 
     @property
     def tensors(self) -> TensorWriter:
-        """The tensors of the payload."""
+        """Return the tensors of the payload."""
         if self._tensors is None:
             self._tensors = TensorWriter()
         return self._tensors
 
     def add_reference(self, reference: Any) -> int:
-        """The index of a reference in `carries`; one index for each object."""
+        """Return the index of a reference in `carries`; one index for each object."""
         if self._places is None:
             self._places = {}
         place, _ = self._places.get(id(reference), (-1, None))
         if place < 0:
             place = len(self.carries)
             self.carries.append(self.references.carry(reference))
-            # As long as it is kept, no other object has its number.
+            # Stored, so that no other object reuses the id.
             self._places[id(reference)] = place, reference
         return place
 
     def add_buffer(self, buffer: Buffer) -> None:
-        """Add a buffer as a frame of its own."""
+        """Add a buffer as a separate frame."""
         if self.buffers is None:
             self.buffers = []
         self.buffers.append(buffer)
 
     def tail(self, kind: int) -> tuple[bytes, list[Buffer]]:
-        """The end of frame 0, and the other frames."""
+        """Return the end of frame 0, and the other frames."""
         table, frames = (b"", []) if self._tensors is None else self._tensors.written()
         sizes = _SIZES.pack(len(table), len(frames), kind)
         return table + sizes, [*frames, *(self.buffers or ())]
@@ -493,12 +500,12 @@ class PayloadReader:
         frame = memoryview(payload[0])
         end = len(frame) - _SIZES.size
         if end < 0:
-            raise Undecodable(found="A payload", reason="it is cut")
+            raise Undecodable(found="A payload", reason="it is truncated")
         size, count, _ = _SIZES.unpack_from(frame, end)
         if size > end or count > len(payload) - 1:
-            raise Undecodable(found="A payload", reason="it is cut")
+            raise Undecodable(found="A payload", reason="it is truncated")
         self.references = references
-        # All of them, used or not: the sender waits for each to be received.
+        # Receive each, used or not: the sender waits for every reference it sent.
         self.carries = [references.receive(each) for each in carries]
         self.body = frame[: end - size]
         self.buffers = payload[1 + count :]
@@ -507,25 +514,35 @@ class PayloadReader:
 
     @property
     def tensors(self) -> TensorReader:
-        """The tensors of the payload.  Raises `Undecodable`."""
+        """Return the tensors of the payload.
+
+        Raises:
+            Undecodable: the table of tensors is malformed.
+        """
         if self._tensors is None:
             _whole()
             self._tensors = TensorReader(*self._table)
         return self._tensors
 
     def reference(self, place: int) -> Any:
-        """The reference at a place.  Raises `Undecodable`."""
+        """Return the reference at an index.
+
+        Raises:
+            Undecodable: the message has no such reference.
+        """
         if not 0 <= place < len(self.carries):
-            raise Undecodable(found="A reference", reason="it was not carried along")
+            raise Undecodable(
+                found="A reference", reason="the message does not carry it"
+            )
         return self.carries[place]
 
 
 class Current(local):
-    """The payloads that this thread writes and reads now."""
+    """The payloads that this thread currently writes and reads."""
 
     writer: PayloadWriter | None = None
     reader: PayloadReader | None = None
-    # A pickler and its file, for the next message.
+    # A pickler and its file, reused for the next message.
     pickler: Any = None
 
 
@@ -533,15 +550,19 @@ CURRENT = Current()
 
 
 def current_writer() -> PayloadWriter:
-    """The payload that this thread writes."""
-    found = CURRENT.writer
-    assert found is not None, "reducers of payloads run while one is written"
-    return found
+    """Return the payload that this thread writes."""
+    writer = CURRENT.writer
+    assert writer is not None, "reducers of payloads run while one is written"
+    return writer
 
 
 def current_reader() -> PayloadReader:
-    """The payload that this thread reads.  Raises `Undecodable` outside of one."""
-    found = CURRENT.reader
-    if found is None:
+    """Return the payload that this thread reads.
+
+    Raises:
+        Undecodable: this thread does not read a payload.
+    """
+    reader = CURRENT.reader
+    if reader is None:
         raise Undecodable(found="A part of a message", reason="it is read outside")
-    return found
+    return reader

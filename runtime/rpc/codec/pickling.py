@@ -1,24 +1,25 @@
 """Pickling: any value as a payload, and back.
 
-The standard pickler writes nearly everything, with a table of reducers for tensors and
-storages, references, compiled functions (by name) and modules (as archives).  A value
-that it refuses, or that names something of `__main__`, which is another module in
-another process, is written again by cloudpickle, which writes the code of functions.
+The standard pickler writes nearly all values, with a table of reducers for tensors and
+storages, references, compiled functions (by name) and modules (as archives).  If it
+refuses a value, or if the pickle refers to a name of `__main__`, which is another
+module in another process, cloudpickle writes the value again, with the code of
+functions.
 
 Rules:
-- reading a payload runs whatever its writer wanted: it is for trusted peers;
-- a value that cannot be written is an error at the writer, which names the part;
-- a reducer that a user registers goes before those of the table; of two for one class
-  the first one stays;
+- reading a payload runs arbitrary code of its writer: it is for trusted peers;
+- a value that cannot be pickled is an error at the writer, which names the part;
+- a reducer that a user registers precedes those of the table; of two for one class the
+  first one stays;
 - the last byte of a payload is its encoding, so a custom pickler (`use_pickler`) reads
-  only what it has written.
+  only payloads that it has written.
 
 Rules of values that are written by cloudpickle:
-- it is loaded when it is first needed;
+- cloudpickle is loaded on first use;
 - files are refused: cloudpickle would send their contents;
-- functions and classes of `__main__` travel by value and by name: a process whose own
-  `__main__` has the same code under that name, as one started from the same program
-  has, uses its own, with its own state; any other uses the value.
+- functions and classes of `__main__` are sent by value and by name: a process whose
+  `__main__` has the same code under that name, such as a process started from the same
+  program, uses its own object, with its own state; any other process uses the value.
 """
 
 import copyreg
@@ -66,23 +67,23 @@ from everyorder.runtime.tensors.tensor import restored as restored_tensor
 _PROTOCOL = 5
 _END = bytes([PLAIN])
 _SIMPLE = frozenset({bool, int, float, type(None)})
-# A pickler that wrote a larger message keeps too much memory, and is not reused.
-_KEPT = 1 << 16
+# In bytes: a pickler that wrote a larger message holds too much memory to be reused.
+_MOST_REUSED = 1 << 16
 # `__main__` is another module in another process.
 _MAIN_NAME = "__main__"
 _MAIN = _MAIN_NAME.encode()
-# Classes that cloudpickle would send by their contents.
+# Classes that cloudpickle would send with their contents.
 _NOT_SENT = (TextIOWrapper, Logger, RootLogger)
 
 
 class Pickler(Protocol):
-    """A custom pickler, as `use_pickler` takes it."""
+    """Interface of a custom pickler for `use_pickler`."""
 
     def serialize(self, obj: Any) -> tuple[bytes, list[Any]]:
-        """Bytes, and buffers that travel beside them."""
+        """Return bytes, and buffers that are sent as separate frames."""
 
     def deserialize(self, binary_data: bytes, tensor_table: list[Any]) -> Any:
-        """The object that was written."""
+        """Return the object that was serialized."""
 
 
 class _CustomReducers:
@@ -94,7 +95,7 @@ _CUSTOM = _CustomReducers()
 
 @contextmanager
 def use_pickler(pickler: Pickler) -> Iterator[None]:
-    """Use another pickler in the whole process while the block runs."""
+    """Use another pickler in the whole process during a block."""
     before, _CUSTOM.pickler = _CUSTOM.pickler, pickler
     try:
         yield
@@ -103,7 +104,7 @@ def use_pickler(pickler: Pickler) -> Iterator[None]:
 
 
 def current_pickler() -> Pickler | None:
-    """The pickler of `use_pickler`; None outside of its block."""
+    """Return the pickler of `use_pickler`; None outside of its block."""
     return _CUSTOM.pickler
 
 
@@ -112,25 +113,25 @@ def pack(
     references: ReferenceCodec = NO_REFERENCES,
     root: Sequence[str] | str = "",
 ) -> Packed:
-    """A value as a payload.
+    """Encode a value as a payload.
 
     `root` is the name of the value in errors, or the names of a tuple's elements.
 
     Raises:
-        Unsendable: a part of it cannot be pickled; says which.
-        RpcError: a reference refuses to be sent.
+        Unsendable: a part cannot be pickled; the error names it.
+        RpcError: a reference cannot be sent.
     """
     if _CUSTOM.pickler is not None:
         return _pack_by(_CUSTOM.pickler, value)
     if type(value) in _SIMPLE:
-        # No reducer applies, and no name is written.
+        # These need neither a reducer nor a name.
         return Packed([pickle.dumps(value, _PROTOCOL) + _END], [])
     before = CURRENT.writer
     try:
         packed = _by_name(value, PayloadWriter(references))
         if packed is not None:
             return packed
-        refused: Exception = pickle.PicklingError("it is of `__main__`")
+        refused: Exception = pickle.PicklingError("it belongs to `__main__`")
     except RpcError:
         raise
     except Exception as error:
@@ -160,16 +161,17 @@ def unpack(
     trusted: bool = True,
     refused: str = "A pickled value",
 ) -> Any:
-    """The value of a payload; `carries` are those of the message.
+    """Decode the value of a payload; `carries` are those of the message.
 
     Only the restricted codec is read unless the writer is `trusted`; `refused` names
     the payload in the error.
 
     Raises:
-        UnknownCallable: it could run code, or names what is not here.
-        Undecodable: it cannot be read; the `__cause__` says more.
-        DeviceUnavailable: a tensor is of a device that is not here.
-        RpcError: a reference cannot be had here.
+        UnknownCallable: it could run code, or this worker lacks an object that it
+            names.
+        Undecodable: it cannot be read; the `__cause__` has the details.
+        DeviceUnavailable: this machine lacks the device of a tensor.
+        RpcError: a reference cannot be received.
     """
     frame = payload[0] if payload else b""
     kind = frame[-1] if frame else 0
@@ -193,40 +195,40 @@ def unpack(
         if missing is not None:
             raise UnknownCallable(kind="name", name=missing, reason=text) from error
         raise Undecodable(found="A pickled value", reason=text) from error
-    raise Undecodable(found="A payload", reason=f"it ends with {kind}")
+    raise Undecodable(found="A payload", reason=f"unknown encoding {kind}")
 
 
 def _missing(error: Exception) -> str | None:
-    """The name that pickle did not find; None for any other error."""
+    """Return the name that pickle did not find; None for any other error."""
     if isinstance(error, ModuleNotFoundError):
         return error.name or ""
-    # An AttributeError of a user's code, as of `__setstate__`, has a frame of that.
+    # An AttributeError of a user's code, such as `__setstate__`, has a frame there.
     trace = error.__traceback__
     inner = trace.tb_next if trace is not None else None
     own = inner is None or inner.tb_frame.f_code is _read.__code__
     if isinstance(error, AttributeError) and own:
-        found = re.search("attribute '(.+)' on", str(error))
-        return found[1] if found else ""
+        match = re.search("attribute '(.+)' on", str(error))
+        return match[1] if match else ""
     return None
 
 
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as worse:  # it is somebody's own
+    except Exception as worse:  # an exception of user code
         return f"whose text raises {type(worse).__name__}"
 
 
 def _by_name(value: Any, message: PayloadWriter) -> Packed | None:
-    """The value by pickle; None if the pickle names `__main__`."""
+    """Return the value by pickle; None if the pickle names `__main__`."""
     CURRENT.writer = message
-    # Taken while it is used, as reducers may pickle; not put back after an error.
+    # Removed during its use, as reducers may pickle; not put back after an error.
     pickler, file = CURRENT.pickler or _pickler()
     CURRENT.pickler = None
     pickler.dump(value)
     pickler.clear_memo()
     packed = _packed(file, message)
-    if len(packed.payload[0]) < _KEPT:
+    if len(packed.payload[0]) < _MOST_REUSED:
         file.seek(0)
         file.truncate()
         CURRENT.pickler = pickler, file
@@ -235,9 +237,9 @@ def _by_name(value: Any, message: PayloadWriter) -> Packed | None:
 
 def _pickler() -> tuple[pickle.Pickler, BytesIO]:
     file = BytesIO()
-    made = pickle.Pickler(file, _PROTOCOL, buffer_callback=_keeps_in_band)
-    made.dispatch_table = TABLE
-    return made, file
+    pickler = pickle.Pickler(file, _PROTOCOL, buffer_callback=_keeps_in_band)
+    pickler.dispatch_table = TABLE
+    return pickler, file
 
 
 def _by_value(value: Any, message: PayloadWriter) -> Packed:
@@ -257,7 +259,7 @@ def _packed(file: BytesIO, message: PayloadWriter) -> Packed:
 
 
 def _keeps_in_band(buffer: pickle.PickleBuffer) -> bool:
-    """Keep a small buffer in the pickle; a large one travels out of band."""
+    """Return True to keep a small buffer in the pickle; else add it as a frame."""
     raw = buffer.raw()
     if raw.nbytes <= SMALL:
         return True
@@ -270,7 +272,9 @@ def _read(
 ) -> Any:
     before = CURRENT.reader
     if kind == PLAIN:
-        raise Undecodable(found="A payload", reason="it carries what it has not")
+        raise Undecodable(
+            found="A payload", reason="a plain payload cannot carry references"
+        )
     message = CURRENT.reader = PayloadReader(payload, references, carries)
     try:
         buffers = [writable_bytes(each).data for each in message.buffers]
@@ -288,19 +292,19 @@ def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:
     if pickler is None:
         raise Undecodable(
             found="A pickled value",
-            reason="it was written by a pickler of somebody's own, which is not used",
+            reason="it was written by a custom pickler, which is not in use here",
         )
     return pickler.deserialize(bytes(payload[0][:-1]), [*payload[1:]])
 
 
 def _is_refused(mute: ReferenceCodec, value: Any) -> bool:
-    """Whether neither pickler writes the value."""
+    """Return True if neither pickler can write the value."""
     before = CURRENT.writer
     try:
         for write in (_by_name, _by_value):
             try:
                 write(value, PayloadWriter(mute))
-            except Exception:  # noqa: S112  # that it fails is the answer
+            except Exception:  # noqa: S112  # a failure means refusal
                 continue
             return False
         return True
@@ -315,7 +319,7 @@ def _reduce_tensor(tensor: Any) -> Any:
     parts = reduced(tensor)
     kind, storage, _, _, _, _, keys, requires_grad, number, *policy = parts[1]
     if type(storage) is not Storage:
-        # A wrapper has no elements.
+        # A wrapper subclass has no elements.
         return parts
     place = current_writer().tensors.view(tensor)
     if keys is None and number is None and not policy:
@@ -325,7 +329,9 @@ def _reduce_tensor(tensor: Any) -> Any:
 
 def _plain_tensor(kind: type[Tensor], place: int, requires_grad: bool) -> Tensor:
     if not issubclass(kind, Tensor):
-        raise Undecodable(found="A tensor", reason="its class is none of tensors")
+        raise Undecodable(
+            found="A tensor", reason="its class is not a subclass of Tensor"
+        )
     return current_reader().tensors.plain(kind, place, requires_grad)
 
 
@@ -363,7 +369,7 @@ class ReducerTable(dict[type, Reducer]):
 
 
 def _reduces_as_tensors(kind: Any) -> bool:
-    """Whether a class of tensors does not override how `Tensor` is pickled."""
+    """Return True if a class of tensors does not override the pickling of `Tensor`."""
     plain: Any = Tensor
     same = kind.__reduce__ is plain.__reduce__
     return same and kind.__reduce_ex__ is plain.__reduce_ex__
@@ -382,14 +388,14 @@ _OWN: set[type] = set()
 def register_reducer(kind: type, reducer: Reducer) -> None:
     """Register a reducer for a class, not its subclasses, in the form of `copyreg`.
 
-    Of two for one class the first one stays.
+    Of two reducers for one class the first one stays.
     """
     if kind not in _OWN:
         _OWN.add(kind)
         TABLE[kind] = reducer
 
 
-# By value.
+# Pickling by value.
 
 
 class _MainValue:
@@ -403,16 +409,16 @@ class _MainValue:
 
 @cache
 def _value_pickler() -> type:
-    """The class of picklers by value: cloudpickle's, with a table that goes first."""
+    """Return the class of picklers by value: cloudpickle with a preceding table."""
     import cloudpickle
 
     own = cloudpickle.Pickler._dispatch_table
-    kept = {kind: each for kind, each in own.items() if kind not in _NOT_SENT}
+    reducers = {kind: each for kind, each in own.items() if kind not in _NOT_SENT}
 
-    class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    class ValuePickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is untyped
         def __init__(self, file: BytesIO) -> None:
-            # Before `super().__init__`, which reads it once.
-            self.dispatch_table = ChainMap(TABLE, kept)
+            # Before `super().__init__`, which reads the table once.
+            self.dispatch_table = ChainMap(TABLE, reducers)
             super().__init__(file, protocol=_PROTOCOL, buffer_callback=_keeps_in_band)
             self._values: dict[int, _MainValue] = {}
 
@@ -436,26 +442,28 @@ def _of_main(obj: Any) -> bool:
 
 
 def _in_main(qualname: str) -> Any:
-    found: Any = sys.modules.get(_MAIN_NAME)
+    target: Any = sys.modules.get(_MAIN_NAME)
     for name in qualname.split("."):
-        found = getattr(found, name, None)
-    return found
+        target = getattr(target, name, None)
+    return target
 
 
 def _identity(value: Any) -> Any:
     return value
 
 
-def _local_or_value(qualname: str, known: bytes, value: Any) -> Any:
-    """The object of this process's `__main__` if its code is equal; else the value."""
+def _local_or_value(qualname: str, expected: bytes, value: Any) -> Any:
+    """Return the object of this process's `__main__` if its code is equal, else the
+    value.
+    """
     here = _in_main(qualname)
-    if isinstance(here, FunctionType | type) and digest(here) == known:
+    if isinstance(here, FunctionType | type) and digest(here) == expected:
         return here
     return value
 
 
 def digest(obj: Any) -> bytes:
-    """A digest of the code of a function, or of the methods of a class."""
+    """Return a digest of the code of a function, or of the methods of a class."""
     return blake2b("\n".join(_texts(obj)).encode(), digest_size=16).digest()
 
 
@@ -474,7 +482,7 @@ def _texts(obj: Any) -> Iterator[str]:
 
 
 def _of_code(code: CodeType) -> Iterator[str]:
-    """The code as texts, without the name of its file and line numbers."""
+    """Yield the code as texts, without its file name and line numbers."""
     yield code.co_code.hex()
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
     for each in code.co_consts:

@@ -1,20 +1,22 @@
 """Remote errors: an exception as a payload, and as an exception again.
 
-Its name and its text travel, its traceback as text, its notes, its cause and context
-and the members of a group, each in the same way; its arguments and attributes as far as
-they can be sent.
+The payload holds the exception's class name and message, its traceback as text, its
+notes, and its cause, context and the members of a group, each encoded in the same way;
+arguments and attributes are included if they can be sent.
 
 Rules:
-- the class at the caller derives from RuntimeError (it is `RemoteError`), and from the
-  class of the exception if that can be found there: no constructor of it runs.  The
-  class is made once for each original, and kept while an exception of it lives;
+- the class at the caller derives from RuntimeError (it is a `RemoteError`), and from
+  the class of the exception if it is available there; constructors of that class do not
+  run.  The class is created once for each original, and kept while an exception of it
+  lives;
 - exceptions that end a process or a loop (`SystemExit`, `KeyboardInterrupt`,
-  `StopIteration`) are a plain `RemoteError` at the caller, with the name in it;
-- an exception that came from another worker is handed on as the same one: its text
-  names each worker once, the nearest first;
-- nothing of an exception is trusted: its text may raise, its attributes may not travel;
-- of an untrusted peer nothing is imported, and nothing is unpickled: its exceptions
-  have classes of Python and of this package only.
+  `StopIteration`) are a plain `RemoteError` at the caller, which holds the name;
+- an exception of another worker is passed on as the same exception: its text names each
+  worker once, the nearest first;
+- an exception is not trusted: its `__str__` may raise, its attributes may not be
+  sendable;
+- for an untrusted peer, modules are not imported, and pickles are not read: its
+  exceptions have classes of Python and of this package only.
 """
 
 import pickle
@@ -37,14 +39,14 @@ from everyorder.runtime.rpc.codec.payload import Packed
 from everyorder.runtime.rpc.protocol.events import Payload
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
 
-# Causes of causes, groups in groups, and exceptions in a group.
+# Limits for causes of causes and groups in groups, and for exceptions in a group.
 _DEEPEST = 20
 _MOST_MEMBERS = 1000
 
-# They control loops, so they are never raised from a remote error.
+# These control loops, so they are never raised from a remote error.
 _CONTROL = (StopIteration, StopAsyncIteration)
 
-# Fields of Python's own exceptions besides arguments and `__dict__`, by class.
+# Fields of Python's own exceptions in addition to arguments and `__dict__`, by class.
 _FIELDS: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
     (OSError, ("filename", "filename2")),
     (ImportError, ("name", "path")),
@@ -53,16 +55,16 @@ _FIELDS: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
 )
 
 
-# Generators and coroutines of each kind, and at what they stand while they pause.
+# Flags of generators and coroutines of each kind, and the opcode at which they pause.
 _PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _YIELDS = opmap["YIELD_VALUE"]
 
-# Leading frames of this folder are left out of tracebacks.
+# Leading frames of this folder are omitted from tracebacks.
 _FOLDER = str(Path(__file__).parent.parent)
 
 
 class _Record(NamedTuple):
-    """The form in which one exception travels, by the restricted codec."""
+    """The encoded form of one exception, for the restricted codec."""
 
     module: str
     qualname: str
@@ -70,10 +72,10 @@ class _Record(NamedTuple):
     # Workers and frames, the nearest first.
     hops: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
-    # Each as a value of the codec, pickled, or None where neither can be.
+    # Each is a value of the codec, a pickle, or None if neither is possible.
     args: tuple[Any, ...] = ()
     state: tuple[tuple[str, Any], ...] = ()
-    # Records, None where there is none.
+    # Records, or None.
     cause: Any = None
     context: Any = None
     suppress: bool = False
@@ -87,29 +89,29 @@ _KINDS: tuple[tuple[type, ...], ...] = (
     *(_OPTIONAL, _OPTIONAL, (bool,), _OPTIONAL),
 )
 
-# How an argument travels.
+# The encodings of an argument.
 _AS_IT_IS, _PICKLED = "value", "pickled"
 
 
-# Where it was raised.
+# At the worker that raises an exception.
 
 
 def pack_error(error: BaseException, worker: WorkerInfo) -> Packed:
-    """An exception that a call raised here, as a payload; never raises itself."""
+    """Encode an exception that a call raised on this worker; never raises."""
     try:
         record = _record(error, repr(worker), set(), 0)
         return restricted.pack(tuple(record))
-    except Exception as worse:  # it is of somebody's own making
+    except Exception as worse:  # methods of a user's exception
         hops = ((repr(worker), _frames(error.__traceback__)),)
-        text = f"{_text(error)} (nothing more can be told: {type(worse).__name__})"
+        text = f"{_text(error)} (no further details: {type(worse).__name__})"
         return restricted.pack((*_name(type(error)), text, hops))
 
 
 def _record(
-    error: BaseException, who: str | None, seen: set[int], depth: int
+    error: BaseException, who: str | None, visited: set[int], depth: int
 ) -> _Record:
-    """The record of an exception; `who` is the worker where it is now, if any."""
-    seen.add(id(error))
+    """Return the record of an exception; `who` is the worker that has it, if any."""
+    visited.add(id(error))
     hops = () if who is None else ((who, _frames(error.__traceback__)),)
     if isinstance(error, RemoteError):
         names = error.remote_module, error.remote_type
@@ -118,14 +120,16 @@ def _record(
         names, text = _name(type(error)), _text(error)
     around: list[Any] = []
     for other in (error.__cause__, error.__context__):
-        if other is None or id(other) in seen or depth > _DEEPEST:
+        if other is None or id(other) in visited or depth > _DEEPEST:
             around.append(None)
         else:
-            around.append(tuple(_record(other, who, seen, depth + 1)))
+            around.append(tuple(_record(other, who, visited, depth + 1)))
     members = None
     if isinstance(error, BaseExceptionGroup) and depth <= _DEEPEST:
-        some = error.exceptions[:_MOST_MEMBERS]
-        members = tuple(tuple(_record(each, who, seen, depth + 1)) for each in some)
+        exceptions = error.exceptions[:_MOST_MEMBERS]
+        members = tuple(
+            tuple(_record(each, who, visited, depth + 1)) for each in exceptions
+        )
     return _Record(
         module=names[0],
         qualname=names[1],
@@ -144,37 +148,37 @@ def _record(
 
 
 def _notes(error: BaseException) -> tuple[str, ...]:
-    found = getattr(error, "__notes__", ())
-    if not isinstance(found, list | tuple):
+    notes = getattr(error, "__notes__", ())
+    if not isinstance(notes, list | tuple):
         return ()
-    return tuple(each for each in found if type(each) is str)
+    return tuple(each for each in notes if type(each) is str)
 
 
 def _args(error: BaseException) -> tuple[Any, ...]:
-    found = BaseException.args.__get__(error)  # type: ignore[attr-defined]  # a getter in C
-    return found if isinstance(found, tuple) else ()
+    args = BaseException.args.__get__(error)  # type: ignore[attr-defined]  # a getter in C
+    return args if isinstance(args, tuple) else ()
 
 
 def _state(error: BaseException) -> dict[str, Any]:
-    """The attributes, but for those of `RemoteError` and notes."""
-    found = {
+    """Return the attributes, except those of `RemoteError` and the notes."""
+    attributes = {
         name: each
         for name, each in vars(error).items()
         if type(name) is str and not name.startswith("remote_") and name != "__notes__"
     }
     for kind, names in _FIELDS:
         if isinstance(error, kind):
-            found.update((name, getattr(error, name, None)) for name in names)
-    return found
+            attributes.update((name, getattr(error, name, None)) for name in names)
+    return attributes
 
 
 def _packed_value(value: Any) -> tuple[str, Any] | None:
-    """An argument or attribute as it travels."""
+    """Return the encoded form of an argument or attribute."""
     try:
         if restricted.fits(value):
             return _AS_IT_IS, value
         return _PICKLED, pickle.dumps(value)
-    except Exception:  # the exception travels without it
+    except Exception:  # the exception is sent without it
         return None
 
 
@@ -184,7 +188,7 @@ def _frames(trace: TracebackType | None) -> str:
         while frames and frames[0].filename.startswith(_FOLDER):
             frames.pop(0)
         lines = traceback.format_list(frames)
-    except Exception as error:  # the file is no text, for one
+    except Exception as error:  # such as a source file that is not text
         lines = [f"  (no frames: {type(error).__name__})\n"]
     if not lines:
         return ""
@@ -206,8 +210,8 @@ def _name(kind: type) -> tuple[str, str]:
 def free_frames(error: BaseException) -> None:
     """Clear the local variables of the frames in an error's traceback; lines stay.
 
-    The error may be the value of a reference that is a local there: the cycle would
-    keep both until garbage is collected.
+    The error may be the value of a reference that is a local variable there: the cycle
+    would keep both alive until garbage collection.
     """
     for each in _chain(error):
         trace = each.__traceback__
@@ -220,10 +224,10 @@ def free_frames(error: BaseException) -> None:
 
 
 def _free(frame: FrameType) -> bool:
-    """Clear the locals of a frame; False if it runs, or will be resumed."""
+    """Clear the locals of a frame; return False if it runs, or will be resumed."""
     code = frame.f_code
     if code.co_flags & _PAUSES and code.co_code[frame.f_lasti] == _YIELDS:
-        # Clearing a frame ends its generator, and this one caught the error.
+        # Clearing a frame ends its generator, and this generator caught the error.
         return False
     try:
         frame.clear()
@@ -233,38 +237,42 @@ def _free(frame: FrameType) -> bool:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """An error, with all causes and contexts."""
-    found: dict[int, BaseException] = {}
+    """Return an error with all causes and contexts."""
+    chain: dict[int, BaseException] = {}
     left: list[BaseException | None] = [error]
     while left:
         each = left.pop()
-        if each is not None and id(each) not in found:
-            found[id(each)] = each
+        if each is not None and id(each) not in chain:
+            chain[id(each)] = each
             left += (each.__cause__, each.__context__)
-    return [*found.values()]
+    return [*chain.values()]
 
 
-# Where it arrives.
+# At the worker that receives an exception.
 
 
 def unpack_error(payload: Payload, *, trusted: bool = True) -> RemoteError:
-    """The exception of a payload, to be raised here.
+    """Decode the exception of a payload; the caller raises it.
 
     Raises:
-        Undecodable: it is none that `pack_error` wrote.
+        Undecodable: `pack_error` did not write the payload.
     """
     value = pickling.unpack(payload, trusted=False)
     try:
         return _rebuilt(_check_record(value), trusted)
     except (TypeError, ValueError, AttributeError) as error:
-        raise Undecodable(found="An exception", reason="it is none") from error
+        raise Undecodable(found="An exception", reason="it is malformed") from error
 
 
 def _check_record(value: Any) -> _Record:
-    """A value as a record.  Raises TypeError and ValueError, whatever it is."""
-    # Only tuples are iterated: another object, as a tensor, could be endless.
+    """Return a value as a record.
+
+    Raises:
+        TypeError, ValueError: the value is not a record.
+    """
+    # Only tuples are iterated: another object, such as a tensor, could be endless.
     if type(value) is not tuple:
-        raise TypeError("no record")
+        raise TypeError("not a record")
     record = _Record(*value)
     if not all(type(each) in kinds for each, kinds in zip(record, _KINDS, strict=True)):
         raise TypeError("fields")
@@ -292,7 +300,7 @@ def _rebuilt(record: _Record, trusted: bool) -> RemoteError:
     for name, each in (("__cause__", record.cause), ("__context__", record.context)):
         if each is not None:
             around[name] = _rebuilt(_check_record(each), trusted)
-    # A cause suppresses the context, unless it is said again.
+    # Sorted: setting a cause suppresses the context, so `__suppress_context__` is last.
     for name, each in sorted(around.items()):
         _set(error, name, each)
     return error
@@ -314,14 +322,14 @@ def _fields(record: _Record) -> dict[str, Any]:
 def _of_class(
     record: _Record, members: list[RemoteError] | None, trusted: bool
 ) -> RemoteError | None:
-    """The exception, of a class that derives from its own; None if that cannot be."""
+    """Return the exception, of a class derived from its own; None if impossible."""
     try:
         original = _class_named(record.module, record.qualname, trusted)
         if original is None:
             return None
         if issubclass(original, EveryorderError):
             # A code may add builtin base classes.
-            with suppress(Exception):  # what a peer sends as a code may be none
+            with suppress(Exception):  # a peer may send an unknown code
                 sent = dict(record.state)["code"]
                 original = original.of_code(_unpacked_value(sent, trusted))
         kind = _derived(original)
@@ -335,7 +343,7 @@ def _of_class(
             _set_attribute(error, own, str(name), each, trusted)
         own.update(_fields(record))
         return error
-    except Exception:  # the class of a user; a plain RemoteError takes its place
+    except Exception:  # a user's class; the caller uses a plain RemoteError
         return None
 
 
@@ -343,7 +351,7 @@ def _arguments(
     record: _Record, members: list[RemoteError] | None, trusted: bool
 ) -> tuple[Any, ...]:
     if members is not None:
-        # The text ends with the number of members.
+        # The message ends with the number of members.
         return record.text.rpartition(" (")[0] or record.text, members
     try:
         return tuple(_unpacked_value(each, trusted) for each in record.args)
@@ -352,14 +360,14 @@ def _arguments(
 
 
 def _unpacked_value(sent: Any, trusted: bool) -> Any:
-    """An argument or attribute.  Raises whatever reading it raises."""
+    """Return an argument or attribute; exceptions of reading it propagate."""
     if type(sent) is not tuple:
-        raise ValueError("nothing was sent")
+        raise ValueError("not sent")
     how, value = sent
     if how == _AS_IT_IS:
         return value
     if how != _PICKLED or not trusted:
-        raise ValueError("it is not read")
+        raise ValueError("neither a value nor a trusted pickle")
     return pickle.loads(value)  # noqa: S301  # only of trusted peers
 
 
@@ -370,7 +378,7 @@ def _set_attribute(
         return
     try:
         value = _unpacked_value(sent, trusted)
-    except Exception:  # the exception is worth more than one attribute of it
+    except Exception:  # the exception matters more than one attribute
         return
     if any(name in names and isinstance(error, kind) for kind, names in _FIELDS):
         _set(error, name, value)
@@ -379,38 +387,38 @@ def _set_attribute(
 
 
 def _is_method(error: RemoteError, name: str, trusted: bool) -> bool:
-    """Whether an attribute would hide a method of the error."""
+    """Return True if an attribute would hide a method of the error."""
     kind = RemoteError if trusted else type(error)
     return callable(getattr(kind, name, None))
 
 
 def _class_named(module: str, qualname: str, trusted: bool) -> type[Exception] | None:
-    """The class of that name if it is one of exceptions."""
-    known = module == "builtins" or module.startswith("everyorder.runtime.errors.")
-    if known and module in sys.modules:
-        found: Any = sys.modules[module]
+    """Return the class of that name if it is a class of exceptions, else None."""
+    loaded = module == "builtins" or module.startswith("everyorder.runtime.errors.")
+    if loaded and module in sys.modules:
+        target: Any = sys.modules[module]
     elif trusted:
-        found = import_module(module)
+        target = import_module(module)
     else:
         return None
     for name in qualname.split("."):
-        found = getattr(found, name)
-    if found is BaseExceptionGroup:
+        target = getattr(target, name)
+    if target is BaseExceptionGroup:
         # All of its members are exceptions here.
         return ExceptionGroup
-    if not isinstance(found, type) or not issubclass(found, Exception):
+    if not isinstance(target, type) or not issubclass(target, Exception):
         return None
-    return None if issubclass(found, _CONTROL) else found
+    return None if issubclass(target, _CONTROL) else target
 
 
-# Class -> the one of its remote exceptions, which dies with the last of them.
+# Class -> its class of remote exceptions, which dies with the last of them.
 _DERIVED: "WeakKeyDictionary[type, ref[type[RemoteError]]]" = WeakKeyDictionary()
 
 
 def _derived(original: type[Exception]) -> type[RemoteError]:
-    """The class of remote exceptions of a class.  Raises where there can be none."""
-    known = _DERIVED.get(original)
-    kind = None if known is None else known()
+    """Return the class of remote exceptions of a class; raise if there can be none."""
+    reference = _DERIVED.get(original)
+    kind = None if reference is None else reference()
     if kind is None:
         bases: Sequence[type] = (RemoteError, original)
         if issubclass(RemoteError, original):
@@ -424,7 +432,7 @@ def _derived(original: type[Exception]) -> type[RemoteError]:
             "__reduce__": _reduce,
             "_foreign": not issubclass(original, EveryorderError),
             "_named": None,
-            # These names of `RemoteError` say nothing of the original.
+            # These names of `RemoteError` do not describe the original.
             "code": original.__name__,
             **{
                 name: getattr_static(original, name)
@@ -432,8 +440,8 @@ def _derived(original: type[Exception]) -> type[RemoteError]:
                 if hasattr(original, name)
             },
         }
-        made: Any = type(original.__name__, tuple(bases), words)
-        derived: type[RemoteError] = made
+        created: Any = type(original.__name__, tuple(bases), words)
+        derived: type[RemoteError] = created
         _DERIVED[original] = ref(derived)
         return derived
     return kind
@@ -444,5 +452,5 @@ def _reduce(error: RemoteError) -> tuple[Any, ...]:
 
 
 def _restored(value: Any) -> RemoteError:
-    """A remote exception from its pickle, which is trusted."""
+    """Rebuild a remote exception from its pickle, which is trusted."""
     return _rebuilt(_check_record(value), True)

@@ -1,24 +1,24 @@
-"""The restricted codec: values as bytes, read by a decoder that can run no code.
+"""The restricted codec: values as bytes, for a decoder that does not run code.
 
     pack, read    values of the classes in the table, and back
     unsendable    the error that names the refused part of a value; for both codecs
 
 A row of the table is a tag, a class, an encoder and a decoder; a value of any other
-class, subclasses included, is refused where it is written.  The decoder imports
-nothing, looks nothing up by name, and calls nothing outside of this file, but for
-references and tensors, which check what they are given.
+class, subclasses included, is refused by the encoder.  The decoder does not import
+modules or look up names, and calls only functions of this file, except for references
+and tensors, which check their arguments.
 
 Rules:
-- an element takes a byte or more, so a count is never larger than the rest of the
-  message: a decoded value takes a bounded multiple of the memory of the message;
+- an element needs a byte or more, so a count is never larger than the rest of the
+  message: a decoded value needs a bounded multiple of the memory of the message;
 - the nesting of containers is limited, in writing and in reading;
-- keys of dictionaries are plain values, whose hashes nobody can make collide at will;
-- a value has one form: a value that was read is written as the same bytes; a container
-  that occurs twice arrives as two.
+- keys of dictionaries are plain values, whose hashes cannot be made to collide at will;
+- a value has one encoding: a decoded value is encoded as the same bytes; a container
+  that occurs twice is decoded as two containers.
 
-`unsendable` tests each part of a value alone, and descends into the first one that is
-refused.  It is used for an error only, and stops after a number of tests: then the path
-is that of the smallest part found.
+`unsendable` tests each part of a value separately, and descends into the first refused
+one.  It is used for an error only, and stops after a number of tests: the path is then
+that of the smallest refused part so far.
 """
 
 import struct
@@ -46,10 +46,10 @@ from everyorder.runtime.tensors.keys import HANDLED, inference_keys_of, keys_of
 from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor
 
-# Tests of a part, each a pickle: enough for values that people write by hand.
+# Limit for the tests of parts, each a pickle: enough for hand-written values.
 _MOST_TESTS = 2000
 _DEEPEST = 50
-# The widths of keys and of pickle's message in the error.
+# In characters: the widths of keys and of pickle's message in the error.
 _KEY_WIDTH = 30
 _REASON_WIDTH = 300
 
@@ -60,7 +60,7 @@ def unsendable(
     is_refused: Callable[[Any], bool],
     reason: BaseException,
 ) -> Unsendable:
-    """The error that a part of a value is refused."""
+    """Return the error for a value with a refused part."""
     path, part = root if isinstance(root, str) else "", value
     if not isinstance(root, str):
         for name, each in zip(root, value, strict=False):
@@ -98,26 +98,26 @@ def _named(part: Any) -> str:
 def _reason(error: BaseException, part: Any) -> str:
     try:
         text = " ".join(str(error).split())
-    except Exception:  # the text of somebody's error
+    except Exception:  # `__str__` of a user's exception
         text = "it has no text"
     return shortened_text(f"{code_of(error)}: {text}", _REASON_WIDTH)
 
 
 def shortened_text(text: str, width: int) -> str:
-    """A text, cut to a width."""
+    """Return a text, cut to a width in characters."""
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """The parts of a value, each with what leads to it."""
+    """Yield the parts of a value, each with the path step that leads to it."""
     if isinstance(value, list | tuple):
         for place, each in enumerate(value):
             yield f"[{place}]", each
     elif isinstance(value, dict):
         for key, each in value.items():
-            shown = shortened(key, _KEY_WIDTH)
-            yield f"[{shown}]", each
-            yield f".keys() ({shown})", key
+            label = shortened(key, _KEY_WIDTH)
+            yield f"[{label}]", each
+            yield f".keys() ({label})", key
     elif isinstance(value, set | frozenset):
         for each in value:
             yield f".pop() ({shortened(each, _KEY_WIDTH)})", each
@@ -138,7 +138,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(getattr(code, "co_freevars", ()), cells, strict=False):
         try:
             yield f".<locals>.{name}", cell.cell_contents
-        except ValueError:  # nothing is in it
+        except ValueError:  # an empty cell
             continue
     if isinstance(value, type):
         return
@@ -152,10 +152,10 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
                 yield f".{name}", getattr(value, name)
 
 
-# Containers within containers; source: what the schema reads of types.
+# Levels of nested containers; the schema language limits nested types alike.
 DEEPEST = 100
 
-# A length of up to this many bytes: more than any memory has.
+# Bytes of an encoded length: more than any memory has.
 _LONGEST_COUNT = 9
 
 _DOUBLE = struct.Struct("<d")
@@ -194,25 +194,25 @@ class _RestrictedWriter:
         if isinstance(value, self.message.references.kinds):
             return _REFERENCE
         modules: Any = sys.modules.get("everyorder.runtime.nn.members")
-        # Without this module loaded there is no parameter.
+        # Parameters exist only if this module is loaded.
         if modules is None or type(value) is not modules.Parameter:
-            raise _Refused(value, "its class has no place in the restricted codec")
+            raise _Refused(value, "the restricted codec does not support its class")
         return _PARAMETER
 
     def count(self, count: int) -> None:
-        """Write a number from 0 on, in groups of seven bits."""
+        """Write a number >= 0, in groups of seven bits."""
         while count > 0x7F:
             self.out.append(count & 0x7F | 0x80)
             count >>= 7
         self.out.append(count)
 
     def raw(self, data: Any) -> None:
-        """Write bytes, their number first."""
+        """Write bytes, preceded by their number."""
         self.count(len(data))
         self.out += data
 
     def inside(self, values: Sequence[Any]) -> None:
-        """Write elements, their number first."""
+        """Write elements, preceded by their number."""
         self.count(len(values))
         self.depth += 1
         if self.depth > DEEPEST:
@@ -223,7 +223,7 @@ class _RestrictedWriter:
 
 
 class _Refused(Exception):
-    """A value has no row."""
+    """A value cannot be encoded by the table."""
 
     def __init__(self, value: Any, reason: str) -> None:
         super().__init__(value, reason)
@@ -244,68 +244,68 @@ class _Reader:
         self.message = message
 
     def value(self) -> Any:
-        """A value after its tag."""
+        """Read a tag and its value."""
         tag = self.byte()
         if tag >= len(_DECODERS):
-            raise _damaged(f"there is no tag {tag}")
+            raise _damaged(f"unknown tag {tag}")
         return _DECODERS[tag](self)
 
     def byte(self) -> int:
-        """The next byte."""
+        """Read the next byte."""
         at = self.at
         if at >= self.end:
-            raise _damaged("it is cut")
+            raise _damaged("it is truncated")
         self.at = at + 1
         return self.data[at]
 
     def count(self) -> int:
-        """A number from 0 on, in its shortest form."""
+        """Read a number >= 0, in its shortest form."""
         byte = self.byte()
         if byte < 0x80:
             return byte
-        found, shift = byte & 0x7F, 7
+        number, shift = byte & 0x7F, 7
         for _ in range(_LONGEST_COUNT):
             byte = self.byte()
-            found |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 if not byte:
-                    raise _damaged("a number is longer than it needs")
-                return found
+                    raise _damaged("a number is not in its shortest form")
+                return number
             shift += 7
-        raise _damaged("a number has no end")
+        raise _damaged("a number is too long")
 
     def raw(self) -> bytes:
-        """Bytes after their number."""
+        """Read bytes, preceded by their number."""
         return self.take(self.count())
 
     def take(self, count: int) -> bytes:
-        """So many bytes."""
+        """Read `count` bytes."""
         at = self.at
         end = at + count
         if end > self.end:
-            raise _damaged("it is cut")
+            raise _damaged("it is truncated")
         self.at = end
         return self.data[at:end]
 
     def elements(self) -> int:
-        """The number of elements, each of a byte or more; one container deeper."""
+        """Read the number of elements, each at least a byte; one container deeper."""
         count = self.count()
         if count > self.end - self.at:
-            raise _damaged("it counts more than it holds")
+            raise _damaged("its counts exceed its size")
         self.depth += 1
         if self.depth > DEEPEST:
             raise _damaged(f"it is nested more than {DEEPEST} deep")
         return count
 
     def inside(self) -> list[Any]:
-        """Elements after their number."""
-        found = [self.value() for _ in range(self.elements())]
+        """Read elements, preceded by their number."""
+        elements = [self.value() for _ in range(self.elements())]
         self.depth -= 1
-        return found
+        return elements
 
 
 def _nothing(writer: _RestrictedWriter, value: Any) -> None:
-    """Nothing follows the tag."""
+    """Write no bytes after the tag."""
 
 
 def _encode_bool(writer: _RestrictedWriter, value: bool) -> None:
@@ -315,7 +315,7 @@ def _encode_bool(writer: _RestrictedWriter, value: bool) -> None:
 def _decode_bool(reader: _Reader) -> bool:
     byte = reader.byte()
     if byte > 1:
-        raise _damaged(f"{byte} is neither true nor false")
+        raise _damaged(f"invalid bool {byte}: expected 0 or 1")
     return byte == 1
 
 
@@ -328,7 +328,7 @@ def _decode_int(reader: _Reader) -> int:
     data = reader.raw()
     value = int.from_bytes(data, "little", signed=True)
     if len(data) != (value.bit_length() + 8) // 8:
-        raise _damaged("an integer is longer than it needs")
+        raise _damaged("an integer is not in its shortest form")
     return value
 
 
@@ -350,7 +350,7 @@ def _decode_complex(reader: _Reader) -> complex:
 
 
 def _encode_str(writer: _RestrictedWriter, value: str) -> None:
-    # Python has texts that are no Unicode, as names of files.
+    # Python strings can hold lone surrogates, for example in file names.
     writer.raw(value.encode("utf-8", "surrogatepass"))
 
 
@@ -358,7 +358,7 @@ def _decode_str(reader: _Reader) -> str:
     try:
         return reader.raw().decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise _damaged("a text is none") from error
+        raise _damaged("invalid UTF-8 string") from error
 
 
 def _encode_dict(writer: _RestrictedWriter, value: dict[Any, Any]) -> None:
@@ -369,7 +369,7 @@ def _encode_dict(writer: _RestrictedWriter, value: dict[Any, Any]) -> None:
     for key, each in value.items():
         if type(key) not in _KEYS or (type(key) is int and not _fits(key)):
             raise _Refused(
-                value, f"{describe_value(key)} is no key in the restricted codec"
+                value, f"{describe_value(key)} cannot be a key in the restricted codec"
             )
         writer.value(key)
         writer.value(each)
@@ -377,20 +377,20 @@ def _encode_dict(writer: _RestrictedWriter, value: dict[Any, Any]) -> None:
 
 
 def _decode_dict(reader: _Reader) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+    items: dict[Any, Any] = {}
     count = reader.elements()
     for _ in range(count):
         key = reader.value()
         if type(key) not in _KEYS or (type(key) is int and not _fits(key)):
-            raise _damaged(f"{describe_value(key)} is no key")
-        found[key] = reader.value()
-    if len(found) != count:
-        raise _damaged("a key is there twice")
+            raise _damaged(f"invalid key {describe_value(key)}")
+        items[key] = reader.value()
+    if len(items) != count:
+        raise _damaged("duplicate key")
     reader.depth -= 1
-    return found
+    return items
 
 
-# Classes of keys of which nobody can make many with one hash.
+# Classes of keys for which a peer cannot construct many with one hash.
 _KEYS = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -406,7 +406,7 @@ def _decoder_of(kind: type[DType | Layout | MemoryFormat]) -> Callable[[_Reader]
     def decode(reader: _Reader) -> Any:
         code = reader.byte()
         if not kind.is_code(code):
-            raise _damaged(f"{kind.__name__} has no number {code}")
+            raise _damaged(f"invalid {kind.__name__} code {code}")
         return kind(code)
 
     return decode
@@ -420,7 +420,7 @@ def _decode_device(reader: _Reader) -> Device:
     try:
         return Device.parse(reader.raw().decode("ascii"))
     except Exception as error:
-        raise _damaged("there is no such device") from error
+        raise _damaged("unknown device") from error
 
 
 def _encode_worker(writer: _RestrictedWriter, value: WorkerInfo) -> None:
@@ -435,7 +435,7 @@ def _decode_worker(reader: _Reader) -> WorkerInfo:
 
 def _encode_tensor(writer: _RestrictedWriter, value: Tensor) -> None:
     bits, device = value.key_bits & ~HANDLED, value._device.type
-    # One of inference mode arrives as one of the mode that its reader is in.
+    # A tensor of inference mode is decoded in the mode of its reader.
     plain = bits in (keys_of(device).bits, inference_keys_of(device).bits)
     if not plain or value.number is not None:
         raise _Refused(value, "its keys are not those of a plain tensor")
@@ -465,10 +465,10 @@ def _decode_reference(reader: _Reader) -> Any:
 
 
 class _Parameter:
-    """Stands for `runtime.Parameter` in the table."""
+    """Placeholder for `runtime.Parameter` in the table."""
 
 
-# The table.  A tag is the place of its row, and no row ever moves.
+# The table.  The tag is the index of a row, so rows never move.
 _ROWS: tuple[tuple[type, Any, Any], ...] = (
     (type(None), _nothing, lambda reader: None),
     (bool, _encode_bool, _decode_bool),
@@ -482,14 +482,14 @@ _ROWS: tuple[tuple[type, Any, Any], ...] = (
     (tuple, _RestrictedWriter.inside, lambda reader: tuple(reader.inside())),
     (dict, _encode_dict, _decode_dict),
     (Tensor, _encode_tensor, _decode_tensor),
-    # A class of a higher area, which is recognised when it is loaded.
+    # A class of a higher layer, which is recognised once it is loaded.
     (_Parameter, _encode_tensor, _decode_parameter),
     (Device, _encode_device, _decode_device),
     (DType, _encode_code, _decoder_of(DType)),
     (Layout, _encode_code, _decoder_of(Layout)),
     (MemoryFormat, _encode_code, _decoder_of(MemoryFormat)),
     (WorkerInfo, _encode_worker, _decode_worker),
-    # References of the classes in `References.kinds`.
+    # References of the classes in `ReferenceCodec.kinds`.
     (ReferenceCodec, _encode_reference, _decode_reference),
 )
 ROWS = tuple(CodecRow(tag, *each) for tag, each in enumerate(_ROWS))
@@ -500,7 +500,7 @@ _PARAMETER = _BY_CLASS.pop(_Parameter)
 
 
 def fits(value: Any, references: ReferenceCodec = NO_REFERENCES) -> bool:
-    """Whether the codec writes a value: all of its parts, no reference asked."""
+    """Return True if the codec can encode a value; references are not recorded."""
     try:
         _RestrictedWriter(PayloadWriter(SilentReferences(references.kinds))).value(
             value
@@ -515,11 +515,11 @@ def pack(
     references: ReferenceCodec = NO_REFERENCES,
     root: Sequence[str] | str = "",
 ) -> Packed:
-    """A value as a payload; `root` as for `pickling.pack`.
+    """Encode a value as a payload; `root` as for `pickling.pack`.
 
     Raises:
-        Unsendable: a part of it has no row in the table; says which.
-        RpcError: a reference refuses to be sent.
+        Unsendable: a part has no row in the table; the error names it.
+        RpcError: a reference cannot be sent.
     """
     try:
         return _written(value, references)
@@ -531,7 +531,7 @@ def pack(
 
 
 def try_pack(value: Any, references: ReferenceCodec = NO_REFERENCES) -> Packed | None:
-    """As `pack`, but None for a value that has no place in the codec."""
+    """Encode a value as `pack` does; return None if the codec cannot encode it."""
     try:
         return _written(value, references)
     except _Refused:
@@ -548,16 +548,16 @@ def _written(value: Any, references: ReferenceCodec) -> Packed:
 
 
 def read(message: PayloadReader) -> Any:
-    """The value of a message.
+    """Decode the value of a message.
 
     Raises:
-        Undecodable: it is none that `pack` wrote.
-        RpcError: a reference or a tensor cannot be had here.
+        Undecodable: `pack` did not write the message.
+        RpcError: a reference or a tensor cannot be received.
     """
     reader = _Reader(message)
     value = reader.value()
     if reader.at != reader.end:
-        raise _damaged("more follows than it says")
+        raise _damaged("trailing bytes after the payload")
     return value
 
 

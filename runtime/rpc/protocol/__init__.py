@@ -1,1 +1,1 @@
-"""Sessions: what workers say to each other, as a state machine without sockets."""
+"""Protocol between workers: sessions, as state machines without sockets or clocks."""

@@ -1,27 +1,25 @@
-"""Calls: what was asked of whom, and how it ends.
+"""Calls: the state of each call to and from a peer, and how each call ends.
 
-Every call has one end. A call that goes out ends as `Answered` or `Failed`, whatever
-comes first: the answer, the deadline, the end of the channel, a reference that it
-carries and that is dead; whatever comes after that is dropped. A call that comes in is
-told once, as `Called`, when its references are confirmed; it ends by the reply, or is
-`Cancelled`.
+Every call ends once.  An outgoing call ends as `Answered` or `Failed`, by the first of:
+the answer, the deadline, the end of the channel, a dead reference that it carries;
+later events are dropped.  An incoming call is reported once, as `Called`, when its
+references are confirmed; it ends by the reply, or is `Cancelled`.
 
-    OUT     HELD        it carries what is not confirmed, or too many calls wait
-            SENT        it was sent; the answer is waited for
+    OUT     HELD        it carries an unconfirmed reference, or too many calls wait
+            SENT        it was sent; the answer is pending
             ANSWERED    the answer carries references that are not confirmed yet
     IN      ARRIVED     its references are not confirmed yet
-            CALLED      the agent is at it
-            REPLIED     the reply carries what is not confirmed yet
+            CALLED      the agent runs it
+            REPLIED     the reply carries an unconfirmed reference
 
 Rules:
-- deadlines are absolute here, relative in messages; a caller whose deadline passes says
-  so, and the callee's clock does not matter;
-- the references of a call or an answer are the business of `ReferenceMachine`, which is
-  asked
-  before anything is sent, and told of all that comes;
-- a call waits for others to end if too many have no answer yet; not one that creates,
-  fetches or carries, as what is said of references keeps its order;
-- the agent replies to each call that it is told of, also to one that was cancelled.
+- deadlines are absolute here, relative in messages; a caller whose deadline passes
+  sends a cancellation, and the callee's clock does not matter;
+- `ReferenceMachine` handles the references of a call or an answer: it is asked before a
+  message is sent, and receives the references of every message;
+- a call waits for others to end if too many have no answer yet; calls that create,
+  fetch or carry do not wait, because messages about references keep their order;
+- the agent replies to each reported call, also to a cancelled one.
 """
 
 from collections import deque
@@ -57,7 +55,7 @@ HELD, SENT, ANSWERED = "HELD", "SENT", "ANSWERED"
 ARRIVED, CALLED, REPLIED = "ARRIVED", "CALLED", "REPLIED"
 ENDED = "ENDED"
 
-# What is not here is not legal: whoever asks looks before.
+# A missing transition is illegal; callers must check.
 TRANSITIONS: dict[tuple[str, str], str] = {
     (HELD, "send"): SENT,
     (HELD, "end"): ENDED,
@@ -71,7 +69,7 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     (REPLIED, "end"): ENDED,
 }
 
-# So many deadlines of calls that have ended are kept before they are cleared out.
+# Entries of ended calls in the heap of deadlines before they are removed.
 _ENDED = 1000
 
 Carries = Sequence[Fork | RRefId]
@@ -79,7 +77,7 @@ Carries = Sequence[Fork | RRefId]
 
 @dataclass(slots=True)
 class _Out:
-    """A call that went out."""
+    """An outgoing call."""
 
     call: int
     peer: WorkerNode
@@ -95,7 +93,7 @@ class _Out:
 
 @dataclass(slots=True)
 class _In:
-    """A call that came in."""
+    """An incoming call."""
 
     peer: WorkerNode
     call: int
@@ -106,7 +104,7 @@ class _In:
 
 
 class Calls:
-    """The machine of calls; `references` is asked about all that they carry."""
+    """The machine of calls; `references` decides about the references they carry."""
 
     def __init__(self, references: ReferenceMachine, settings: Settings) -> None:
         self.out: list[tuple[WorkerNode, Message]] = []
@@ -116,12 +114,12 @@ class Calls:
         self._number = 0
         self._outs: dict[int, _Out] = {}
         self._ins: dict[tuple[WorkerNode, int], _In] = {}
-        # How many are SENT to each peer, and what waits until there are fewer.
+        # The number of SENT calls to each peer, and the calls that wait for fewer.
         self._flying: dict[WorkerNode, int] = {}
         self._waiting: dict[WorkerNode, deque[int]] = {}
         self._deadlines: list[tuple[float, int]] = []
 
-    # Calls that go out.
+    # Outgoing calls.
 
     def call(
         self,
@@ -136,9 +134,10 @@ class Calls:
         largest: int | None = None,
         gone: Reason | None = None,
     ) -> int:
-        """Ask a peer, which takes `largest` bytes, for something: the call's number.
+        """Start a call to a peer and return the call's number.
 
-        To one that is `gone` nothing is sent, and no reference is given.
+        The peer accepts payloads of `largest` bytes.  If the peer is `gone`, the call
+        fails: nothing is sent, and references are not passed on.
         """
         self._number = number = self._number + 1
         fork = None
@@ -168,39 +167,41 @@ class Calls:
     def _excess(
         self, payload: Payload, carries: Carries, largest: int | None
     ) -> str | None:
-        """What there is too much of for the peer, "" for bytes; None: all is taken.
+        """Return why a payload exceeds a limit of the peer, "" for bytes; None if it
+        fits.
 
-        What it does not take is no message there, and would be sent again for ever.
+        A peer drops a packet that exceeds its limits, so it would be sent again for
+        ever.
         """
         if largest is not None and size(payload) > largest:
             return ""
         references = self._settings.references
         if len(carries) > references:
-            return f"{len(carries)} references, where {references} are taken"
+            return f"{len(carries)} references; at most {references} are accepted"
         if len(payload) > BUFFERS:
-            return f"{len(payload)} buffers, where {BUFFERS} are taken"
+            return f"{len(payload)} buffers; at most {BUFFERS} are accepted"
         return None
 
     def fork_of(self, call: int) -> Fork:
-        """The reference of a call that creates; as long as the call has no end."""
+        """Return the reference of a call that creates a value, until the call ends."""
         fork = self._outs[call].fork
-        assert fork is not None, "it creates"
+        assert fork is not None, "only calls that create have a fork"
         return fork
 
     def cancel(self, call: int, now: float) -> None:
-        """The caller gives a call up, if it has no end yet."""
+        """Cancel a call that has not ended."""
         out = self._outs.get(call)
         if out is not None:
             self._give_up(out, Reason.CANCELLED, now)
 
     def _carry(self, out: _Out, now: float) -> None:
-        """Send a call that holds references, when they are confirmed."""
-        fate, forks = self._references.carry(
+        """Send a call that carries references, once they are confirmed."""
+        status, forks = self._references.carry(
             ("call", out.peer, out.call), out.peer, out.carries, out.target
         )
-        if fate is CarrierStatus.READY:
+        if status is CarrierStatus.READY:
             self._send(out, forks, now)
-        elif fate is CarrierStatus.DEAD:
+        elif status is CarrierStatus.DEAD:
             self._fail(out, Reason.REFERENCE, now)
 
     def _send(self, out: _Out, forks: tuple[Fork, ...], now: float) -> None:
@@ -221,7 +222,7 @@ class Calls:
         self.out.append((peer, call))
         if fork is not None:
             self._references.asked(fork.fork)
-        # They travel; what is needed of the call from now on is its number.
+        # The peer has these now; only the number of the call is needed from here on.
         out.payload = out.carries = ()
 
     def _give_up(self, out: _Out, reason: Reason, now: float) -> None:
@@ -240,8 +241,8 @@ class Calls:
         self.events.append(Failed(out.call, reason, detail))
 
     def _close(self, out: _Out, now: float) -> None:
-        """A call has its end; another one may be sent for it."""
-        assert (out.state, "end") in TRANSITIONS, "each has one end"
+        """Remove a call that ends, and send a waiting call in its place."""
+        assert (out.state, "end") in TRANSITIONS, "each call ends once"
         del self._outs[out.call]
         if out.state == HELD:
             return
@@ -262,28 +263,28 @@ class Calls:
 
     def _answer(self, peer: WorkerNode, answer: Answer, now: float) -> None:
         out = self._outs.get(answer.call)
-        wanted = out is not None and out.state == SENT and out.peer == peer
+        expected = out is not None and out.state == SENT and out.peer == peer
         if answer.carries:
-            # One that nobody waits for may come beside one that still waits.
-            key = ("answer" if wanted else "unwanted", peer, answer.call)
-            fate = self._references.arrive(key, peer, answer.carries, now)
-            if not wanted:
+            # An unexpected answer may arrive while the expected one still waits.
+            key = ("answer" if expected else "unexpected", peer, answer.call)
+            status = self._references.arrive(key, peer, answer.carries, now)
+            if not expected:
                 self._references.forget(key)
-                # What was told meanwhile is in nobody's hands.
-                if fate is CarrierStatus.READY:
+                # References delivered in the meantime have no owner.
+                if status is CarrierStatus.READY:
                     for fork in answer.carries:
                         self._references.drop(fork.fork)
                 return
-            assert out is not None, "it is wanted"
-            if fate is CarrierStatus.WAITS:
+            assert out is not None, "an expected answer has a call"
+            if status is CarrierStatus.WAITS:
                 out.state = TRANSITIONS[out.state, "answer"]
                 out.answer = answer
                 return
-            if fate is CarrierStatus.DEAD:
+            if status is CarrierStatus.DEAD:
                 self._fail(out, Reason.REFERENCE, now)
                 return
-        if wanted:
-            assert out is not None, "it is wanted"
+        if expected:
+            assert out is not None, "an expected answer has a call"
             self._answered(out, answer, now)
 
     def _answered(self, out: _Out, answer: Answer, now: float) -> None:
@@ -294,7 +295,7 @@ class Calls:
             Answered(answer.call, answer.payload, answer.carries, answer.failed)
         )
 
-    # Calls that come in.
+    # Incoming calls.
 
     def reply(
         self,
@@ -307,7 +308,7 @@ class Calls:
         failed: bool = False,
         largest: int | None = None,
     ) -> None:
-        """Answer a call; nothing happens where nobody waits for it any more."""
+        """Answer a call; without effect if the caller does not wait any more."""
         name = peer, call
         entry = self._ins.get(name)
         if entry is None or entry.state != CALLED:
@@ -321,17 +322,17 @@ class Calls:
             self._reply(entry, Answer(call, payload, (), failed))
         else:
             key = ("answer", peer, call)
-            fate, forks = self._references.carry(key, peer, carries)
-            if fate is CarrierStatus.READY:
+            status, forks = self._references.carry(key, peer, carries)
+            if status is CarrierStatus.READY:
                 self._reply(entry, Answer(call, payload, forks, failed))
-            elif fate is CarrierStatus.DEAD:
+            elif status is CarrierStatus.DEAD:
                 self._refuse(entry, Reason.REFERENCE)
             else:
                 entry.state = TRANSITIONS[CALLED, "reply"]
                 entry.reply = payload, failed
 
     def _reply(self, entry: _In, message: Answer | Decline) -> None:
-        """A call that was told has its answer, or none; it keeps no value."""
+        """Answer or decline a reported call, which then no longer holds a value."""
         del self._ins[entry.peer, entry.call]
         self.out.append((entry.peer, message))
         if entry.holds:
@@ -343,7 +344,7 @@ class Calls:
     def _called(self, peer: WorkerNode, call: Call, now: float) -> None:
         name = peer, call.call
         if name in self._ins:
-            # A number is given once; who gives it twice is not answered twice.
+            # A number identifies one call: a repeated number is not answered twice.
             return
         deadline = None
         if call.milliseconds is not None:
@@ -361,7 +362,7 @@ class Calls:
             self._ins[name] = _In(peer, call.call, None, CALLED)
             self.events.append(event)
             return
-        fate = self._references.arrive(
+        status = self._references.arrive(
             ("call", *name),
             peer,
             call.carries,
@@ -370,13 +371,13 @@ class Calls:
             fork=call.fork,
             target=call.target,
         )
-        if fate is CarrierStatus.DEAD:
+        if status is CarrierStatus.DEAD:
             self.out.append((peer, Decline(call.call, Reason.REFERENCE)))
             return
-        told = fate is CarrierStatus.READY
-        state = CALLED if told else ARRIVED
-        self._ins[name] = _In(peer, call.call, None if told else event, state, True)
-        if told:
+        is_ready = status is CarrierStatus.READY
+        state = CALLED if is_ready else ARRIVED
+        self._ins[name] = _In(peer, call.call, None if is_ready else event, state, True)
+        if is_ready:
             self.events.append(event)
 
     def _cancelled(self, peer: WorkerNode, call: int) -> None:
@@ -392,9 +393,9 @@ class Calls:
             self._references.done(("call", peer, call))
 
     def refuse(self, peer: WorkerNode, message: Message, now: float) -> None:
-        """A call or an answer came that is larger than is taken here.
+        """Handle a call or an answer that is larger than this worker accepts.
 
-        Nothing else has a payload, so nothing follows from it.
+        Other messages have no payload, and are ignored.
         """
         if not isinstance(message, Call | Answer):
             return
@@ -412,10 +413,10 @@ class Calls:
         else:
             self.receive(peer, Decline(message.call, Reason.TOO_LARGE), now)
 
-    # The machine.
+    # Messages and timers.
 
     def receive(self, peer: WorkerNode, message: Message, now: float) -> None:
-        """A message came."""
+        """Handle a message of a peer."""
         kind = type(message)
         if kind is Call:
             self._called(peer, message, now)  # type: ignore[arg-type]  # its class
@@ -429,7 +430,7 @@ class Calls:
             self._cancelled(peer, message.call)
 
     def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
-        """The channel to a peer ended, and with it every call there and from there."""
+        """End every call to and from a peer whose channel ended."""
         self._waiting.pop(peer, None)
         for out in [each for each in self._outs.values() if each.peer == peer]:
             self._fail(out, reason, now)
@@ -437,13 +438,13 @@ class Calls:
             self._cancelled(peer, entry.call)
 
     def expired(self, peer: WorkerNode, now: float) -> None:
-        """Nothing: calls ended with `lost`."""
+        """Do nothing: calls ended with `lost`."""
 
     def judge(self, verdict: Verdict, now: float) -> None:
-        """The references of a call or of an answer that waited for them are settled."""
-        key: tuple[str, WorkerNode, int] = verdict.key  # type: ignore[assignment]  # ours
+        """Continue a call or an answer whose references are confirmed, or dead."""
+        key: tuple[str, WorkerNode, int] = verdict.key  # type: ignore[assignment]  # set by this class
         what, peer, number = key
-        ready = verdict.fate is CarrierStatus.READY
+        ready = verdict.status is CarrierStatus.READY
         if (what == "call") is not verdict.incoming:
             out = self._outs.get(number)
             if out is None:
@@ -452,7 +453,7 @@ class Calls:
             elif not ready:
                 self._fail(out, Reason.REFERENCE, now)
             elif verdict.incoming:
-                assert out.answer is not None, "it is ANSWERED"
+                assert out.answer is not None, "a call in state ANSWERED has its answer"
                 self._answered(out, out.answer, now)
             else:
                 self._send(out, verdict.forks, now)
@@ -463,7 +464,7 @@ class Calls:
                 self._references.unsend(verdict.forks)
         elif verdict.incoming:
             if ready:
-                assert entry.event is not None, "it is ARRIVED"
+                assert entry.event is not None, "a call in state ARRIVED has its event"
                 entry.state = TRANSITIONS[entry.state, "confirmed"]
                 self.events.append(entry.event)
                 entry.event = None
@@ -471,28 +472,28 @@ class Calls:
                 del self._ins[peer, number]
                 self.out.append((peer, Decline(number, Reason.REFERENCE)))
         elif ready:
-            assert entry.reply is not None, "it is REPLIED"
+            assert entry.reply is not None, "a call in state REPLIED has its reply"
             payload, failed = entry.reply
             self._reply(entry, Answer(number, payload, verdict.forks, failed))
         else:
             self._refuse(entry, Reason.REFERENCE)
 
     def tick(self, now: float) -> None:
-        """Fail what is over its deadline."""
+        """Fail the calls whose deadline has passed."""
         while self._deadlines and self._deadlines[0][0] <= now:
             out = self._outs.get(heappop(self._deadlines)[1])
             if out is not None:
                 self._give_up(out, Reason.DEADLINE, now)
 
     def due(self) -> float:
-        """When the next deadline is."""
+        """Return the time of the next deadline."""
         deadlines = self._deadlines
         while deadlines and deadlines[0][1] not in self._outs:
             heappop(deadlines)
         return deadlines[0][0] if deadlines else inf
 
     def stop(self, now: float) -> None:
-        """Every call ends."""
+        """End every call."""
         for out in list(self._outs.values()):
             self._waiting.clear()
             self._fail(out, Reason.STOPPED, now)
@@ -501,15 +502,15 @@ class Calls:
         self.out.clear()
 
     def busy(self) -> tuple[int, int]:
-        """How many calls have no end yet, out and in."""
+        """Return the numbers of outgoing and of incoming calls that have not ended."""
         return len(self._outs), len(self._ins)
 
     def pending(self, call: int) -> bool:
-        """Whether a call has no end yet."""
+        """Return True if an outgoing call has not ended."""
         return call in self._outs
 
     def state(self, now: float) -> Hashable:
-        """Everything; numbers of calls are counted back from the last one."""
+        """Return the complete state; call numbers count back from the last one."""
 
         def frames(payload: Payload) -> tuple[bytes, ...]:
             return tuple(map(bytes, payload))

@@ -1,28 +1,28 @@
-"""Channels: between two lives of workers, everything once and in order, or an end.
+"""Channels: reliable, ordered messages between two lives of workers, or an end.
 
-Packets may be lost, doubled, late or out of order; messages are none of it, until the
-channel is over.
+Packets may be lost, duplicated, late or out of order; messages arrive once and in
+order, until the channel ends.
 
-A channel begins with a handshake of three: HELLO, WELCOME, and anything that names both
-sessions.  Each side counts its sessions with this peer; a packet names both numbers, so
-that what is left of an earlier session is known as such.  Messages wait until the
-channel is open.  What is sent gets a sequence number and is kept until it is
-acknowledged, by whatever the peer sends next, or by a PONG alone.  What is not
-acknowledged in time is asked about by a PING; the PONG tells what came, and what was
-sent before the PING and did not come is sent again: a large payload never goes twice
-for being slow.
+A channel begins with a handshake of three: HELLO, WELCOME, and any packet that names
+both sessions.  Each side numbers its sessions with this peer; a packet contains both
+numbers, so that late packets of an earlier session are recognised.  Messages wait until
+the channel is open.  A sent message has a sequence number and is stored until the peer
+acknowledges it, in its next message or in a PONG.  A PING asks about messages that are
+not acknowledged in time; the PONG lists the received messages, and messages that were
+sent before the PING and did not arrive are sent again: a large payload is never sent
+twice only because it is slow.
 
-The end is a matter of the leases of both sides.  When this side's is over it fences
-itself: `lost`.  When the other side's is over for certain: `expired`.  Once fenced, a
-channel takes no packet of the session any more, so neither time moves.  Both moments
-are one where the peer says that it has no such session (RESET, a HELLO of a newer one)
-or leaves.
+The leases of both sides decide about the end.  When this side's lease is over, it
+fences itself: `lost`.  When the other side's lease is over for certain: `expired`.  A
+fenced channel does not accept packets of the session any more, so both times are fixed.
+Both moments coincide if the peer reports that it has no such session (RESET, a HELLO of
+a newer one) or leaves.
 
-    CLOSED      nothing is sent, nothing is waited for
+    CLOSED      nothing is sent or expected
     OPENING     HELLO was sent
-    ANSWERING   WELCOME was sent; the peer is not known to have it
+    ANSWERING   WELCOME was sent, and not confirmed by the peer yet
     OPEN        the peer named both sessions
-    FENCED      given up; the peer may still count on it
+    FENCED      given up; the peer may still rely on the session
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -60,7 +60,7 @@ CLOSED, OPENING, ANSWERING, OPEN, FENCED = (
     "FENCED",
 )
 
-# What is not here is not legal: whoever asks looks before.
+# A missing transition is illegal; callers must check.
 TRANSITIONS: dict[tuple[str, str], str] = {
     (CLOSED, "begin"): OPENING,
     (CLOSED, "hello"): ANSWERING,
@@ -81,22 +81,23 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     (FENCED, "over"): CLOSED,
 }
 
-# A question that stays without an answer is asked again after this times as long.
+# An unanswered probe is repeated after a wait that is longer by this factor.
 _SLOWER = 2.0
 
 
 class End(NamedTuple):
-    """A moment of the end of a channel; without a reason, that of expiry."""
+    """A moment of the end of a channel: loss with a reason, expiry without one."""
 
     node: WorkerNode
     reason: Reason | None
 
 
 class Channel:
-    """One side of a channel; `packets` and `ends` are emptied by whoever made it.
+    """One side of a channel; its creator empties `packets` and `ends`.
 
     `me` is the incarnation of this worker, `key` the public key of the peer, `largest`
-    the size of a payload that the peer takes, as far as it has said so.
+    the size in bytes of a payload that the peer accepts, None until the peer has
+    announced it.
     """
 
     def __init__(
@@ -121,23 +122,23 @@ class Channel:
         self.resent = 0
         self.sent = 0
         self.taken = 0
-        # When this side was last put on the list of those that have something to do.
+        # The time under which the core has put this channel on its list of timers.
         self.armed = inf
         self._writer = PacketWriter(packets, endpoint, group, me, node.incarnation)
         self._settings = settings
-        # One of the two asks for signs of life more often, and the other gets them.
+        # One of the two sides probes more often, and so serves both.
         first = me < node.incarnation
         self._patience = settings.heartbeat * (1.0 if first else 2.2)
-        # The session of each side; the numbers go on where the peer comes back.
+        # The session number of each side; the counts continue if the peer returns.
         self._mine, self._theirs = numbers
         self._outbox = Outbox(settings)
         self.lease = LeaseTimes(settings)
-        # Of the message that comes next.
+        # Parts of the next message.
         self.parts = Parts()
         self._clear()
 
     def _clear(self) -> None:
-        """As before the first message of a session."""
+        """Reset to the state before the first message of a session."""
         self._outbox.restart()
         self.lease.clear()
         self.parts.clear()
@@ -155,10 +156,10 @@ class Channel:
     def _move(self, what: str) -> None:
         self.state = TRANSITIONS[self.state, what]
 
-    # What is asked of it.
+    # Requests of the core.
 
     def begin(self, now: float) -> None:
-        """See to it that the channel opens."""
+        """Start the handshake if the channel is closed."""
         if self.state == CLOSED:
             self._move("begin")
             self._mine += 1
@@ -175,7 +176,7 @@ class Channel:
     ) -> None:
         """Send a message, now or when there is room.
 
-        `size` is that of all its bytes; `counted` ones are seen in `sent`.
+        `size` is the number of all its bytes; `counted` messages are counted in `sent`.
         """
         message = Sent(body, tail, size)
         self.sent += counted
@@ -188,7 +189,7 @@ class Channel:
                 self.begin(now)
 
     def over(self, reason: Reason) -> None:
-        """The peer is gone: both moments of the end, and of what was to come."""
+        """End the channel at once: the peer has ended, so loss and expiry coincide."""
         if self.state == FENCED:
             self.ends.append(End(self.node, None))
         if self.state != CLOSED:
@@ -196,15 +197,15 @@ class Channel:
             self._end(reason, expired=True)
 
     def counts(self) -> float:
-        """Until when the peer may count on the session that is open, or was."""
+        """Return the time until which the peer may rely on the last session."""
         return self.lease.expires() if self.state in (OPEN, FENCED) else -inf
 
     def goodbye(self) -> None:
-        """Tell the peer that this worker leaves."""
+        """Notify the peer that this worker leaves."""
         self._note(PacketKind.BYE, NOTHING)
 
     def due(self) -> float:
-        """When `tick` has something to do."""
+        """Return the time at which `tick` has work."""
         state = self.state
         if state == OPEN:
             return min(
@@ -220,7 +221,7 @@ class Channel:
         return min(self._note_at, self._began + self._settings.connect)
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
         settings = self._settings
         if self.state == OPEN:
             if now >= self.lease.ends():
@@ -240,24 +241,26 @@ class Channel:
             elif now >= self._note_at:
                 self._again(now)
 
-    # What comes.
+    # Received packets.
 
     def data(
         self,
-        found: Head,
+        header: Head,
         frames: Sequence[Buffer],
         decode: Callable[[Sequence[Buffer]], Message],
         now: float,
     ) -> Sequence[Message] | PacketError:
-        """A packet with a message came: the messages whose turn it is.
+        """Handle a packet with a message; return the messages that are next in order.
+
+        Return a `PacketError` for a packet that is dropped.
 
         Raises:
-            Malformed: `decode` did; nothing happened but what the header says.
+            MalformedPacket: `decode` raised it; only the header has had effects.
         """
-        flaw = self._ours(found, now)
-        if flaw is not None:
-            return flaw
-        sequence = found.sequence
+        error = self._ours(header, now)
+        if error is not None:
+            return error
+        sequence = header.sequence
         if sequence == self._received + 1 and not self._early:
             message = decode(frames)
             self._received = sequence
@@ -266,7 +269,7 @@ class Channel:
         if sequence > self._received + self._settings.window:
             return PacketError.SEQUENCE
         if sequence <= self._received or sequence in self._early:
-            # It came before: the acknowledgement may have been lost.
+            # A duplicate: the acknowledgement may have been lost.
             self._note(PacketKind.PONG, self._beat(now, stamped=False))
             return ()
         self._early[sequence] = decode(frames)
@@ -277,17 +280,17 @@ class Channel:
         self._owe(frames, now)
         return turn
 
-    def note(self, found: Head, note: Note, now: float) -> PacketError | None:
-        """A packet without a message came."""
-        match found.kind, note:
+    def note(self, header: Head, note: Note, now: float) -> PacketError | None:
+        """Handle a packet without a message."""
+        match header.kind, note:
             case PacketKind.HELLO, Hello():
-                return self._hello(found, note, now)
+                return self._hello(header, note, now)
             case PacketKind.WELCOME, Hello():
-                return self._welcome(found, note, now)
+                return self._welcome(header, note, now)
             case ((PacketKind.PING | PacketKind.PONG), Heartbeat()):
-                return self._heartbeat(found, note, now)
+                return self._heartbeat(header, note, now)
             case PacketKind.RESET, _:
-                if found.theirs != self._mine or self.state in (CLOSED, OPENING):
+                if header.theirs != self._mine or self.state in (CLOSED, OPENING):
                     return PacketError.SESSION
                 if self.state == FENCED:
                     self._expire(now)
@@ -296,68 +299,68 @@ class Channel:
                 return None
         return PacketError.KIND
 
-    def _ours(self, found: Head, now: float) -> PacketError | None:
-        """Whether a packet is of the session that is open; takes what it proves."""
-        if found.theirs != self._mine or found.mine != self._theirs:
-            return self._stale(found)
+    def _ours(self, header: Head, now: float) -> PacketError | None:
+        """Check that a packet is of the open session, and update the lease."""
+        if header.theirs != self._mine or header.mine != self._theirs:
+            return self._stale(header)
         if self.state == ANSWERING:
             since = max(self._began, self.lease.proven)
             if now >= since + self._settings.dead:
                 return PacketError.SESSION
             self._open("named", now, since)
         elif self.state != OPEN:
-            return self._stale(found)
-        if found.acknowledged > self._outbox.acked:
-            self._acknowledged(found.acknowledged, now)
+            return self._stale(header)
+        if header.acknowledged > self._outbox.acked:
+            self._acknowledged(header.acknowledged, now)
         if now >= self.lease.ends():
             self._silence(now)
             return PacketError.SESSION
         self.lease.heard = now
         return None
 
-    def _stale(self, found: Head) -> PacketError:
-        """The peer counts on a session that is over: it is told so."""
-        self._writer.note(PacketKind.RESET, NOTHING, self._mine, found.mine, 0, 0)
+    def _stale(self, header: Head) -> PacketError:
+        """Reset the peer, which relies on a session that is over."""
+        self._writer.note(PacketKind.RESET, NOTHING, self._mine, header.mine, 0, 0)
         return PacketError.SESSION
 
-    def _hello(self, found: Head, hello: Hello, now: float) -> PacketError | None:
-        if found.mine < self._theirs:
+    def _hello(self, header: Head, hello: Hello, now: float) -> PacketError | None:
+        if header.mine < self._theirs:
             return PacketError.SESSION
-        if found.mine == self._theirs:
+        if header.mine == self._theirs:
             if self.state != ANSWERING:
                 return PacketError.SESSION
         else:
             if self.state in (ANSWERING, OPEN, FENCED):
-                # The peer has given up the session before.
+                # The peer has given up the previous session.
                 self._end(None if self.state == FENCED else Reason.LOST, expired=True)
             if self.state != OPENING:
                 self._mine += 1
             self._move("hello")
-            self._theirs = found.mine
+            self._theirs = header.mine
             self.lease.echo = 0
             self._began = now
             self._waits = 0.0
         self.largest = hello.largest
         self.lease.heard = now
-        self.lease.echo = max(self.lease.echo, found.sequence)
+        self.lease.echo = max(self.lease.echo, header.sequence)
         self._again(now)
         return None
 
-    def _welcome(self, found: Head, hello: Hello, now: float) -> PacketError | None:
-        if found.theirs != self._mine or self.state in (CLOSED, FENCED):
+    def _welcome(self, header: Head, hello: Hello, now: float) -> PacketError | None:
+        if header.theirs != self._mine or self.state in (CLOSED, FENCED):
             return PacketError.SESSION
-        if self.state == OPENING and found.mine > self._theirs:
-            self._theirs = found.mine
-        if found.mine != self._theirs:
+        if self.state == OPENING and header.mine > self._theirs:
+            self._theirs = header.mine
+        if header.mine != self._theirs:
             return PacketError.SESSION
         self.largest = hello.largest
         self.lease.heard = now
-        self.lease.echo = max(self.lease.echo, found.sequence)
+        self.lease.echo = max(self.lease.echo, header.sequence)
         if self.state != OPEN:
-            self.lease.echoed(found.acknowledged)
+            self.lease.echoed(header.acknowledged)
             since = max(self._began, self.lease.proven)
             if now >= since + self._settings.dead:
-                # It answers what was said long ago: it is asked again.
+                # The peer answers an old packet: ask again.
                 self._again(now)
             else:
                 self._open("welcome", now, since)
@@ -366,28 +369,28 @@ class Channel:
         return None
 
     def _heartbeat(
-        self, found: Head, beat: Heartbeat, now: float
+        self, header: Head, beat: Heartbeat, now: float
     ) -> PacketError | None:
         if (
             self.state in (OPEN, ANSWERING)
-            and found.theirs == self._mine
-            and found.mine == self._theirs
+            and header.theirs == self._mine
+            and header.mine == self._theirs
         ):
             if beat.echo > self.lease.stamp:
-                # Nothing of this number was sent.
+                # This side has not sent a packet with that stamp.
                 return PacketError.BODY
             self.lease.echoed(beat.echo)
-        flaw = self._ours(found, now)
-        if flaw is not None:
-            return flaw
+        error = self._ours(header, now)
+        if error is not None:
+            return error
         self.lease.echo = max(self.lease.echo, beat.stamp)
-        self._lost_ones(beat, now)
-        if found.kind == PacketKind.PING:
+        self._resend_missing(beat, now)
+        if header.kind == PacketKind.PING:
             self._note(PacketKind.PONG, self._beat(now))
         self._note_at = max(self._note_at, self.lease.proven + self._patience)
         return None
 
-    # What it does.
+    # Transitions and packets.
 
     def _open(self, what: str, now: float, since: float) -> None:
         self._move(what)
@@ -406,11 +409,11 @@ class Channel:
             self._expire(now)
 
     def unreachable(self, now: float) -> None:
-        """Nobody listens at the endpoint any more: give up, as after silence."""
+        """Give up, as after silence: the endpoint has no listener any more."""
         if self.state == OPEN:
             self._silence(now)
         elif self.state in (OPENING, ANSWERING):
-            # Nothing was sent, and nothing came, that somebody could count on.
+            # Neither side has sent anything that the other could rely on.
             self._move("silence")
             self._end(Reason.LOST, expired=True)
 
@@ -428,7 +431,8 @@ class Channel:
         sent = self.sent
         self._clear()
         if reason is None:
-            # What waits came after the end of this session: it is of the next one.
+            # Queued messages came after the end of this session: they belong to the
+            # next one.
             self.sent = sent
         else:
             self._outbox.queue.clear()
@@ -477,8 +481,11 @@ class Channel:
         early = tuple(sorted(self._early)[:EARLY])
         return Heartbeat(self.lease.stamp if stamped else 0, self.lease.echo, early)
 
-    def _lost_ones(self, beat: Heartbeat, now: float) -> None:
-        """Send again what was sent before the note that is answered, and is missing."""
+    def _resend_missing(self, beat: Heartbeat, now: float) -> None:
+        """Send again the messages that the answered note proves missing.
+
+        These were sent before the note, and are not listed in its answer.
+        """
         again = self._outbox.missing(beat.echo, beat.early)
         for each in again:
             self.resent += 1
@@ -494,7 +501,7 @@ class Channel:
         self._note_at = now + self._settings.heartbeat / 2
 
     def _again(self, now: float) -> None:
-        """Send HELLO or WELCOME, once more if need be."""
+        """Send HELLO or WELCOME, possibly again."""
         stamp = self.lease.note(now)
         kind = PacketKind.HELLO if self.state == OPENING else PacketKind.WELCOME
         self._note(kind, Hello(self._settings.largest), stamp, self.lease.echo)
@@ -516,26 +523,30 @@ class Channel:
         theirs = 0 if kind == PacketKind.HELLO else self._theirs
         self._writer.note(kind, note, self._mine, theirs, sequence, number)
 
-    # What it looks like.
+    # Inspection.
 
     def queued(self) -> int:
-        """Messages that wait for room, or for the channel to open."""
+        """Return the number of messages that wait for room or an open channel."""
         return len(self._outbox.queue)
 
     def unacknowledged(self) -> int:
-        """Messages that are not known to have come, those that wait among them."""
+        """Return the number of unacknowledged messages, including queued ones."""
         return len(self._outbox.flight) + len(self._outbox.queue)
 
     def numbers(self) -> tuple[int, int]:
-        """The session of each side."""
+        """Return the session number of each side."""
         return self._mine, self._theirs
 
     def positions(self) -> tuple[int, ...]:
-        """What is left out below: acknowledged, received, own and last stamp."""
+        """Return the absolute numbers that `picture` omits.
+
+        These are the acknowledged and received sequence numbers, this side's last
+        stamp, and the peer's.
+        """
         return self._outbox.acked, self._received, self.lease.stamp, self.lease.echo
 
     def picture(self, now: float) -> Hashable:
-        """Everything that this side knows; numbers and times are relative."""
+        """Return the complete state of this side; numbers and times are relative."""
 
         def after(time: float) -> float | None:
             return None if abs(time) == inf else round(time - now, 6)

@@ -1,27 +1,28 @@
-"""Composition: the machines of a session, and what goes from one to the other.
+"""ProtocolCore: the machines of a session, its channels, and the flow between them.
 
-Packets that come are looked at (mark, version, kind, size, group, life, key, session,
-number), and the messages of a channel go, in order, to the machine of their kind; what
-the machines want to be sent goes to the channels; the ends of channels go to all
-machines.
+A received packet is checked (mark, version, kind, size, group, life, key, session,
+number), and the messages of a channel are passed, in order, to the machine of their
+kind; messages that the machines send are passed to the channels; the ends of channels
+are passed to all machines.
 
 Rules:
-- what is sent of calls goes before what is said of their references, and verdicts on
-  references go to calls before either;
-- a channel belongs to a member: it begins when there is something to send, and ends at
-  the latest when the member leaves;
-- what is wrong with a packet never raises: it is dropped and counted by its flaw; what
-  somebody can do something about (another version, another group, a wrong key) is told
-  as `Warned`, once for each source;
-- a call from a worker to itself travels like any other: written, and read back;
-- a machine has no clock and sends nothing: it is told what came and what time it is,
-  and appends what is to be sent to `out`, what is to be told to the agent to `events`;
+- messages of calls are sent before messages about their references, and verdicts on
+  references are passed to calls before either;
+- a channel belongs to a member: it begins with the first message, and ends at the
+  latest when the member leaves;
+- a bad packet never raises: it is dropped and counted by its error; errors that a user
+  can correct (another version, another group, a wrong key) are reported as `Warned`,
+  once for each source;
+- a call from a worker to itself is handled like any other: encoded, and decoded again;
+- a machine has no clock and does not send: its methods receive messages and the time,
+  and it appends outgoing messages to `out`, and events for the agent to `events`;
 - the end of a channel has two moments.  `lost`: this worker has fenced itself; calls to
   the peer end, references that it holds through the peer die.  `expired`, then or
-  later: the peer has fenced itself by now, too, so what it held here is released.  Each
-  `lost` is followed by one `expired`, and nothing comes from the peer in between;
-- the `state` of a machine is everything that it knows: hashable, in an order of its
-  own, and equal wherever the machine behaves in the same way.
+  later: the peer has also fenced itself by now, so its holds on this worker are
+  released.  Each `lost` is followed by one `expired`, without messages of the peer in
+  between;
+- the `state` of a machine is complete: hashable, in a canonical order, and equal
+  wherever the machine behaves in the same way.
 """
 
 from collections import Counter, deque
@@ -81,7 +82,7 @@ from everyorder.runtime.rpc.protocol.wire import (
     size,
 )
 
-# Which machine takes a kind of message.
+# The machine that handles each kind of message.
 CALLS, REFERENCES, MEMBERS, TERMINATION = range(4)
 TAKES: dict[type[Message], int] = {
     Call: CALLS,
@@ -101,22 +102,23 @@ TAKES: dict[type[Message], int] = {
     Finish: TERMINATION,
 }
 
-# What is told besides being counted: somebody has started something in the wrong way.
-_TOLD = {PacketError.VERSION, PacketError.GROUP, PacketError.KEY}
-# So many sources are remembered as told; those of all others are told as one.
+# Errors that are also reported: a worker was started with wrong options.
+_REPORTED = {PacketError.VERSION, PacketError.GROUP, PacketError.KEY}
+# Limit for the sources that are warned about separately; all further sources count as
+# one.
 _SOURCES = 64
 _BODY = HEADER.size
 _DATA = int(PacketKind.DATA)
 
 
 class _Oversized(NamedTuple):
-    """A call or an answer whose payload is larger than is taken here."""
+    """A call or an answer whose payload is larger than this worker accepts."""
 
     message: Message
 
 
 class ProtocolCore:
-    """Machines and channels of one worker; `Session` is its face."""
+    """The machines and channels of one worker; `Session` is the public interface."""
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class ProtocolCore:
         incarnation: int,
         endpoint: str,
         key: str = "",
-        settings: Settings = Settings(),  # noqa: B008  # it is frozen
+        settings: Settings = Settings(),  # noqa: B008  # Settings is frozen
         now: float = 0.0,
     ) -> None:
         self.settings = settings
@@ -137,12 +139,12 @@ class ProtocolCore:
         # Messages of this worker to itself.
         self._loop: deque[tuple[bytes, Sequence[Buffer]]] = deque()
         self._channels: dict[int, Channel] = {}
-        # The numbers of sessions with those who left, if they come back in this life.
+        # Session numbers with workers that left, in case that they return in this life.
         self._numbers: dict[int, tuple[int, int]] = {}
-        # Until when those who are members no more may count on what they hold here.
+        # For former members: the time until which they may rely on their holds here.
         self._leases: dict[WorkerNode, float] = {}
         self._timers: list[tuple[float, int]] = []
-        # What `next_time` found; None where something happened since.
+        # The cached result of `next_time`; None after a change.
         self._due: float | None = None
         self._garbage: Counter[PacketError] = Counter()
         self._warned: set[tuple[PacketError, str]] = set()
@@ -158,7 +160,7 @@ class ProtocolCore:
         self._calls.events = self._events
         self._members.events = self._events
         self._termination.events = self._events
-        # What is sent of a call comes before what is said of its references.
+        # In this order: a message of a call precedes messages about its references.
         self._outs = (
             self._calls.out,
             self._references.out,
@@ -166,35 +168,35 @@ class ProtocolCore:
             self._termination.out,
         )
 
-    # The world.
+    # Packets and time.
 
     def receive(self, frames: Sequence[Buffer], key: str, now: float) -> None:
-        """A packet came from who has a public key, "" where there are no keys."""
+        """Handle a packet; `key` is the sender's public key, "" without keys."""
         if self._stopped:
             return
         now = self._now = max(now, self._now)
-        found = parse(frames)
-        if isinstance(found, PacketError):
-            self._flaw(found, key)
+        header = parse(frames)
+        if isinstance(header, PacketError):
+            self._flaw(header, key)
             return
-        if found.kind != _DATA:
+        if header.kind != _DATA:
             try:
-                flaw = self._note(found, frames, key, now)
+                error = self._note(header, frames, key, now)
             except MalformedPacket:
-                flaw = PacketError.BODY
-            if flaw is not None:
-                self._flaw(flaw, key)
-            self._settle(now)
+                error = PacketError.BODY
+            if error is not None:
+                self._flaw(error, key)
+            self._drain(now)
             return
-        channel = self._channels.get(found.source)
-        if channel is None or channel.key != key or found.group != self._members.group:
-            self._flaw(self._unknown(found, channel, key), key)
+        channel = self._channels.get(header.source)
+        if channel is None or channel.key != key or header.group != self._members.group:
+            self._flaw(self._unknown(header, channel, key), key)
             return
-        if found.target != self.node.incarnation:
+        if header.target != self.node.incarnation:
             self._flaw(PacketError.TARGET, key)
             return
         try:
-            messages = channel.data(found, frames, self._decode, now)
+            messages = channel.data(header, frames, self._decode, now)
         except MalformedPacket:
             self._flaw(PacketError.BODY, key)
             messages = ()
@@ -210,19 +212,19 @@ class ProtocolCore:
             if channel.parts:
                 whole = channel.parts.complete(message) or _Oversized(message)
             self._deliver(channel.node, whole, now)
-            self._settle(now)
+            self._drain(now)
         if not messages:
-            self._settle(now)
+            self._drain(now)
         self._arm(channel)
 
     def tick(self, now: float) -> None:
-        """Do what is due by now."""
+        """Do the work that is due."""
         now = self._now = max(now, self._now)
         timers = self._timers
         while timers and timers[0][0] <= now:
             time, incarnation = heappop(timers)
             channel = self._channels.get(incarnation)
-            # Others were put on the list before there was something earlier.
+            # Older entries of a channel are obsolete after an earlier timer was added.
             if channel is not None and channel.armed == time:
                 channel.armed = inf
                 if channel.due() <= now:
@@ -235,10 +237,10 @@ class ProtocolCore:
         self._calls.tick(now)
         self._references.tick(now)
         self._members.tick(now)
-        self._settle(now)
+        self._drain(now)
 
     def next_time(self) -> float | None:
-        """When `tick` has something to do; it may turn out to be nothing."""
+        """Return the time at which `tick` may have work; None if there is none."""
         if self._stopped:
             return None
         due = self._due
@@ -255,44 +257,44 @@ class ProtocolCore:
         return None if due == inf else due
 
     def take_packets(self) -> list[Packet]:
-        """What is to be sent, in order; each packet once."""
+        """Return the packets to send, in order; each packet once."""
         packets = self._packets[:]
         self._packets.clear()
         return packets
 
     def take_events(self) -> list[Event]:
-        """What happened, in order; each event once."""
+        """Return the events so far, in order; each event once."""
         events = self._events[:]
         self._events.clear()
         return events
 
     def counts(self) -> dict[str, int]:
-        """How much there is of everything, for debugging."""
-        out, come = self._calls.busy()
+        """Return counts of references, calls and messages, for debugging."""
+        out, incoming = self._calls.busy()
         channels = self._channels.values()
         return {
             **self._references.counts(),
             "calls": out,
-            "called": come,
+            "called": incoming,
             "queued": sum(each.queued() for each in channels),
             "resent": self._resent + sum(each.resent for each in channels),
             "garbage": self._garbage.total(),
         }
 
     def garbage(self) -> dict[str, int]:
-        """How many packets were dropped, by what was wrong with them."""
+        """Return the number of dropped packets by reason."""
         return {
-            flaw.name: self._garbage[flaw]
-            for flaw in PacketError
-            if self._garbage[flaw]
+            error.name: self._garbage[error]
+            for error in PacketError
+            if self._garbage[error]
         }
 
     def positions(self) -> dict[WorkerNode, tuple[int, ...]]:
-        """For each channel, the absolute numbers that `state` leaves out."""
+        """Return, for each channel, the absolute numbers that `state` omits."""
         return {each.node: each.positions() for each in self._channels.values()}
 
     def state(self) -> Hashable:
-        """Everything that this worker knows; times and numbers are relative."""
+        """Return the complete state of this worker; times and numbers are relative."""
         now = self._now
         return (
             self._members.state(now),
@@ -306,18 +308,21 @@ class ProtocolCore:
             tuple((body, tuple(map(bytes, tail))) for body, tail in self._loop),
         )
 
-    # How it is put together.
+    # The flow between the machines.
 
-    def _come(self, now: float) -> None:
-        """Time went on: what is due by now happens before anything else."""
+    def _advance_clock(self, now: float) -> None:
+        """Advance the clock; work that is due by now precedes the caller's."""
         if now > self._now:
             self._now = now
         due = self.next_time()
         if due is not None and due <= self._now:
             self.tick(now)
 
-    def _settle(self, now: float) -> None:
-        """Do all that follows from what happened."""
+    def _drain(self, now: float) -> None:
+        """Pass on messages, verdicts, changes and ends until all are handled.
+
+        The order of the branches is part of the protocol.
+        """
         self._due = None
         references = self._references
         calls = self._calls
@@ -332,52 +337,53 @@ class ProtocolCore:
                 self._send(references.out, now)
             elif (
                 self._members.changes
-                or self._members.letters
+                or self._members.notes
                 or self._members.node is not self.node
             ):
                 self._change(now)
             elif self._members.out:
-                # Behind the changes: what is said to a new member has a channel.
+                # After the changes, so that a new member has a channel for its first
+                # message.
                 self._send(self._members.out, now)
             elif self._ends:
                 self._end(now)
             elif self._loop:
                 body, tail = self._loop.popleft()
-                written = decode(memoryview(body), tuple(tail))
-                self._deliver(self.node, written, now)
+                message = decode(memoryview(body), tuple(tail))
+                self._deliver(self.node, message, now)
             elif self._termination.due(self.node):
-                if not self._look(now):
+                if not self._check_termination(now):
                     return
             else:
                 return
 
-    def _look(self, now: float) -> bool:
-        """Whether anything followed from who is done."""
+    def _check_termination(self, now: float) -> bool:
+        """Advance the termination protocol; return True if it made progress."""
         termination = self._termination
         status = termination.status
         waiting = any(each.unacknowledged() for each in self._channels.values())
         termination.advance(
-            self.node, self._members.members(), *self._standing(), waiting
+            self.node, self._members.members(), *self._channel_totals(), waiting
         )
         moved = bool(termination.out) or termination.status != status
         self._send(termination.out, now)
         return moved
 
-    def _standing(self) -> tuple[tuple[int, int], bool]:
-        """Messages sent and received on channels; whether anything is in flight."""
+    def _channel_totals(self) -> tuple[tuple[int, int], bool]:
+        """Return the messages sent and received; True if any are in flight."""
         channels = self._channels.values()
         sent = sum(each.sent for each in channels)
-        taken = sum(each.taken for each in channels)
+        received = sum(each.taken for each in channels)
         counts = self._references.counts()
         busy = (
             any(self._calls.busy())
             or any(each.queued() for each in channels)
             or any(counts[each] for each in ("pending", "children", "carriers"))
         )
-        return (sent, taken), busy
+        return (sent, received), busy
 
     def _send(self, out: list[tuple[WorkerNode, Message]], now: float) -> None:
-        """Give messages to the channels."""
+        """Encode messages and pass them to the channels."""
         if not out:
             return
         messages = out[:]
@@ -402,7 +408,7 @@ class ProtocolCore:
     def _deliver(
         self, peer: WorkerNode, message: Message | _Oversized, now: float
     ) -> None:
-        """Give a message to its machine."""
+        """Pass a message to its machine."""
         if isinstance(message, _Oversized):
             self._calls.refuse(peer, message.message, now)
             return
@@ -416,13 +422,13 @@ class ProtocolCore:
         else:
             if isinstance(message, Waiting):
                 self._members.counted(peer, message.members)
-            self._termination.receive(peer, message, *self._standing())
+            self._termination.receive(peer, message, *self._channel_totals())
 
     def _decode(self, frames: Sequence[Buffer]) -> Message:
-        """The message of a DATA packet; its payload is empty if it is too large.
+        """Decode the message of a DATA packet; omit a payload that is too large.
 
         Raises:
-            Malformed: it is none.
+            MalformedPacket: the packet does not hold a message.
         """
         settings = self.settings
         if len(frames) > settings.frames:
@@ -434,58 +440,58 @@ class ProtocolCore:
             and isinstance(message, Call | Answer)
             and size(message.payload) > settings.largest
         ):
-            # Its payload is not kept.
+            # The payload is not stored.
             message = replace(message, payload=())
             return _Oversized(message)  # type: ignore[return-value]  # see _deliver
         return message
 
     def _note(
-        self, found: Head, frames: Sequence[Buffer], key: str, now: float
+        self, header: Head, frames: Sequence[Buffer], key: str, now: float
     ) -> PacketError | None:
-        """A packet came that is no message."""
+        """Handle a control packet."""
         if len(frames) != 1:
             return PacketError.COUNT
-        told = note(found.kind, memoryview(frames[0]).cast("B")[_BODY:])
+        content = note(header.kind, memoryview(frames[0]).cast("B")[_BODY:])
         members = self._members
-        if isinstance(told, Join):
-            if told.key != key:
+        if isinstance(content, Join):
+            if content.key != key:
                 return PacketError.KEY
-            members.note(found.source, told, now)
+            members.note(header.source, content, now)
             return None
-        if found.target != self.node.incarnation:
+        if header.target != self.node.incarnation:
             return PacketError.TARGET
-        if found.kind in (PacketKind.ADMITTED, PacketKind.REJECTED):
-            if not members.believes(told, key):
+        if header.kind in (PacketKind.ADMITTED, PacketKind.REJECTED):
+            if not members.believes(content, key):
                 return PacketError.KEY
-            members.note(found.source, told, now)
+            members.note(header.source, content, now)
             return None
-        channel = self._channels.get(found.source)
-        if channel is None or channel.key != key or found.group != members.group:
-            return self._unknown(found, channel, key)
-        if found.kind == PacketKind.BYE:
+        channel = self._channels.get(header.source)
+        if channel is None or channel.key != key or header.group != members.group:
+            return self._unknown(header, channel, key)
+        if header.kind == PacketKind.BYE:
             members.left(channel.node)
             return None
-        flaw = channel.note(found, told, now)
+        error = channel.note(header, content, now)
         self._arm(channel)
-        return flaw
+        return error
 
-    def _unknown(self, found: Head, channel: Channel | None, key: str) -> PacketError:
+    def _unknown(self, header: Head, channel: Channel | None, key: str) -> PacketError:
         group = self._members.group
-        if group and found.group != group:
+        if group and header.group != group:
             return PacketError.GROUP
         return PacketError.STRANGER if channel is None else PacketError.KEY
 
-    def _flaw(self, flaw: PacketError, key: str) -> None:
-        """A packet is dropped."""
-        self._garbage[flaw] += 1
-        if flaw in _TOLD:
+    def _flaw(self, error: PacketError, key: str) -> None:
+        """Drop a packet: count its error, and report it if a user can correct it."""
+        self._garbage[error] += 1
+        if error in _REPORTED:
             source = key if len(self._warned) < _SOURCES else ""
-            if (flaw, source) not in self._warned:
-                self._warned.add((flaw, source))
-                self._events.append(Warned(flaw.value, source))
+            if (error, source) not in self._warned:
+                self._warned.add((error, source))
+                self._events.append(Warned(error.value, source))
 
     def _arm(self, channel: Channel) -> None:
-        """See to it that `tick` comes to a channel in time."""
+        """Add a timer for a channel's next work, if it is earlier than the last."""
         due = channel.due()
         if due < channel.armed:
             self._due = None
@@ -497,19 +503,19 @@ class ProtocolCore:
         return -inf if channel is None else channel.lease.proven
 
     def _change(self, now: float) -> None:
-        """Members came, or left: their channels with them; notes are sent."""
+        """Apply changes of the members, open and close channels, and send notes."""
         members = self._members
         if self.node is not members.node:
             self.node = members.node
             self._references.admit(self.node)
-        letters = members.letters[:]
-        members.letters.clear()
-        for letter in letters:
+        notes = members.notes[:]
+        members.notes.clear()
+        for outgoing in notes:
             start = head(
-                letter.kind, members.group, self.node.incarnation, letter.target
+                outgoing.kind, members.group, self.node.incarnation, outgoing.target
             )
-            frame = start + of_note(letter.note)
-            self._packets.append(Packet(letter.endpoint, [frame]))
+            frame = start + of_note(outgoing.note)
+            self._packets.append(Packet(outgoing.endpoint, [frame]))
         self._termination.stirred = True
         changes = members.changes[:]
         members.changes.clear()
@@ -541,8 +547,9 @@ class ProtocolCore:
         self._references.joined(member.node)
         members = self._members
         if members.status == "KEEPER" or member.node == members.keeper:
-            # Who is lost is found out by the keeper, so it asks everybody; and by who
-            # was told that it is a member by a keeper that is about to lose it.
+            # The keeper detects lost members, so it probes all of them.  A worker
+            # probes the keeper: a keeper that is about to lose it may have told it that
+            # it is a member.
             channel.begin(self._now)
             self._arm(channel)
 
@@ -554,7 +561,7 @@ class ProtocolCore:
         self._resent += channel.resent
         until = max(channel.counts(), self._leases.pop(node, now))
         if reason is Reason.LOST and until > now:
-            # It may be there all the same, and cut off.
+            # The worker may still run, and be cut off.
             self._ends.append(End(node, reason))
             self._leases[node] = until
         else:
@@ -565,11 +572,11 @@ class ProtocolCore:
         self._references.left(node)
 
     def _end(self, now: float) -> None:
-        """Tell the machines of the ends of channels."""
+        """Report the ends of channels to the machines."""
         while self._ends:
             end = self._ends.pop(0)
             if end.reason is None:
-                # What a lease of before is for is released with that.
+                # A lease that began earlier releases the holds at its own end.
                 if end.node not in self._leases:
                     self._references.expired(end.node, now)
             else:

@@ -4,17 +4,18 @@ Events are values, never messages.  A payload is opaque to a session: buffers th
 agent wrote, the first of them small.
 
 Rules of events:
-- each event comes once, in the order in which things happened; its handler may call the
-  session again;
-- each reference in `carries` is held by this worker from then on, also if it owns the
-  value, until `Session.drop` is called with its fork;
+- each event is delivered once, in order of occurrence; its handler may call the session
+  again;
+- this worker holds each reference in `carries` from then on, also if it owns the value,
+  until `Session.drop` is called with its fork;
 - each `Called` is replied to once, also if it is cancelled: a value that it creates or
   fetches is kept until then.
 
 Rules of settings: times are in seconds.  `expire` is longer than `dead`, by more than
-clocks of two workers can run apart meanwhile: a worker that hears nothing has given up
-what it holds of another one before that one frees it.  So all workers of a group have
-equal settings of `SHARED`: a worker with others is refused, and told which.
+clocks of two workers can drift apart in that time: a worker that receives nothing has
+given up its holds on another worker before that worker frees them.  So all workers of a
+group have equal settings of `SHARED`: a worker with other settings is refused, and the
+refusal names them.
 """
 
 from collections.abc import Sequence
@@ -36,21 +37,21 @@ class Reason(Enum):
 
     DEADLINE = "the deadline passed"
     LOST = "the connection to the worker was lost"
-    RESTARTED = "the worker was started anew"
+    RESTARTED = "the worker was restarted"
     LEFT = "the worker left"
     REFERENCE = "a reference that it carries is dead"
     STOPPED = "RPC is no longer running on this node"
-    CANCELLED = "the caller gave it up"
-    TOO_LARGE = "it is larger than the other worker takes"
+    CANCELLED = "the caller cancelled it"
+    TOO_LARGE = "it is larger than the other worker accepts"
 
 
 class Called(NamedTuple):
-    """A peer asks for something; every reference it carries is confirmed by now.
+    """A call of a peer; every reference that it carries is confirmed.
 
-    `call` and `peer` name it in `Session.reply`.  `creates` is the value that `remote`
-    makes here: this worker is its owner from now on, and the caller its first user.
-    `target` is the value that is fetched.  `deadline` is in this worker's clock.  It is
-    replied to once, also if it is `Cancelled` meanwhile: the reply is dropped then.
+    `call` and `peer` identify it in `Session.reply`.  `creates` is the value that
+    `remote` creates here: this worker is its owner from now on, and the caller its
+    first user. `target` is the value to fetch.  `deadline` is in this worker's clock.
+    The agent replies once, also after `Cancelled`: the reply is dropped then.
     """
 
     peer: WorkerNode
@@ -64,7 +65,7 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The caller of a call that came in no longer waits for its answer."""
+    """The caller of an incoming call no longer waits for its answer."""
 
     peer: WorkerNode
     call: int
@@ -81,7 +82,7 @@ class Answered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A call ended without an answer; each call has one end only."""
+    """A call ended without an answer; each call ends once."""
 
     call: int
     reason: Reason
@@ -90,7 +91,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """The owner knows of a reference that this worker holds."""
+    """The owner has registered a reference that this worker holds."""
 
     fork: Fork
 
@@ -119,7 +120,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A worker is no member any more."""
+    """A worker is not a member any more."""
 
     node: WorkerNode
     reason: Reason
@@ -127,9 +128,9 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """This worker is a member: `node`, with the number that it got.
+    """This worker is a member: `node`, with its assigned number.
 
-    `world_size` is None in a group that anybody may join.
+    `world_size` is None in an open group.
     """
 
     node: WorkerNode
@@ -144,20 +145,20 @@ class Rejected:
 
     @property
     def is_taken(self) -> bool:
-        """Whether another member has the name or the number: others may be free."""
+        """Return True if the name or number is in use: others may be free."""
         return NOT_UNIQUE in self.why
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """All members are done, and nothing is in flight anywhere."""
+    """All members have finished, and no message is in flight between any of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Packets were dropped for a cause that a user can mend; once for each source.
+    """Packets were dropped for a cause that a user can correct; once for each source.
 
-    `what` is the cause, `source` the sender, as far as it is known.
+    `what` is the cause, `source` the sender's key, "" if it is unknown.
     """
 
     what: str
@@ -181,7 +182,7 @@ Event = (
 )
 
 
-# The first two: see above.  A packet with more frames or references is no message.
+# Times: see above.  A packet with more frames or references is dropped.
 SHARED = ("dead", "expire", "frames", "references")
 
 
@@ -189,46 +190,48 @@ SHARED = ("dead", "expire", "frames", "references")
 class Settings:
     """Times and limits of a session, with the defaults of workers."""
 
-    # A sign of life is asked for when the last one is so old.
+    # A peer is probed when its last proof of life is this old.
     heartbeat: float = 1.0
-    # A worker gives a peer up so long after it sent the last thing that arrived.  What
-    # is compiled may keep all threads of a process waiting for seconds, which is no
-    # death; a process that ended is found out by its link (`Session.unreachable`).
+    # A worker gives a peer up this long after it sent the last packet that arrived.
+    # Compilation may block all threads of a process for seconds, which must not count
+    # as death; the link detects an ended process at once (`Session.unreachable`).
     dead: float = 10.0
-    # It releases what the peer held so long after it last heard of it.
+    # A worker releases a peer's holds this long after the peer's last packet.
     expire: float = 12.0
-    # A channel that nobody answers is given up after this.
+    # An unanswered handshake is given up after this.
     connect: float = 10.0
-    # What is not acknowledged by then is asked about; longer than `acknowledge`.
+    # Unacknowledged messages are probed after this; longer than `acknowledge`.
     probe: float = 0.2
-    # What came is acknowledged after this, if nothing is sent meanwhile,
+    # Received messages are acknowledged after this, unless a packet is sent before,
     acknowledge: float = 0.05
-    # or after so many packets.
+    # or after this many packets.
     acknowledge_each: int = 32
-    # Packets, and their bytes, that are on their way to a peer at once.
+    # Packets, and their bytes, in flight to a peer.
     window: int = 256
     window_bytes: int = 64 << 20
-    # Calls that wait for an answer of one peer; what is more waits here.
+    # Calls that wait for an answer of one peer; further calls are queued.
     calls: int = 4096
-    # What is larger is sent in pieces: it may not keep signs of life from coming.
+    # Larger messages are sent in parts: one packet must not delay proofs of life.
     packet: int = 96 << 20
-    # What is larger than this is acknowledged at once, as others wait for its room.
+    # Larger packets are acknowledged at once, as others wait for the room.
     bulky: int = 1 << 20
-    # The bytes of one call's or answer's payload that are taken here.
+    # Bytes that this worker accepts as the payload of one call or answer.
     largest: int = 1 << 30
-    # The frames of a packet, and the references that it carries.
+    # Frames of a packet, and references that it carries.
     frames: int = 8192
     references: int = 1024
 
     def shared(self) -> tuple[tuple[str, float], ...]:
-        """The settings that all workers of a group must have the same, by name."""
+        """Return the settings that must be equal in a group, by name."""
         return tuple((name, float(getattr(self, name))) for name in SHARED)
 
     def __post_init__(self) -> None:
         times = (self.heartbeat, self.connect, self.acknowledge)
         assert min(times) > 0, "a time is positive"
         assert self.heartbeat < self.dead < self.expire, "see the rules above"
-        assert self.acknowledge < self.probe, "an answer has the time to come"
+        assert self.acknowledge < self.probe, (
+            "an acknowledgement arrives before the probe"
+        )
         assert min(self.window, self.window_bytes, self.calls, self.packet) > 0, (
-            "something fits"
+            "the smallest message fits"
         )

@@ -1,22 +1,22 @@
-"""Identities: workers, their lives, and names that mean the same on all workers.
+"""Identities: workers, their lives, and ids that are the same on all workers.
 
-WorkerInfo         a worker, as programs know it: its name and its number
-Node               one life of a worker: a restarted worker is another node
-GloballyUniqueId   a number that is drawn once among all workers
-RRefId, ForkId     the id of a referenced value, and of one reference to it
-Fork               one reference of one user, with the owner of the value
+WorkerInfo         a worker, as programs see it: its name and its number WorkerNode
+one life of a worker: a restarted worker is another node GloballyUniqueId   an id that
+is unique among all workers RRefId, ForkId     the id of a referenced value, and of one
+reference to it Fork               one reference of one user, with the owner of the
+value
 """
 
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# In characters, which are bytes: those of `WORKER_NAME` are ASCII.
+# In characters, which are bytes: `WORKER_NAME` allows ASCII only.
 LONGEST_NAME = 127
-# The names and the numbers of workers, as `torch.distributed.rpc` has them.
+# The limits of names and numbers in `torch.distributed.rpc`.
 WORKER_NAME = re.compile(rf"[A-Za-z0-9_:-]{{1,{LONGEST_NAME}}}")
 LARGEST_ID = 32767
-# The type of a value that no program of the compiler takes.
+# The type of a value without a script type.
 OBJECT = "PyObject"
 
 
@@ -32,7 +32,7 @@ class WorkerInfo:
 
 
 class WorkerNode(NamedTuple):
-    """One life of a worker; `incarnation` is drawn when it starts (63 bits)."""
+    """One life of a worker; `incarnation` is drawn at its start (63 random bits)."""
 
     name: str
     id: int
@@ -40,16 +40,16 @@ class WorkerNode(NamedTuple):
 
     @property
     def info(self) -> WorkerInfo:
-        """The worker, as programs know it."""
+        """Return the worker, as programs see it."""
         return WorkerInfo(self.name, self.id)
 
 
 class GloballyUniqueId(NamedTuple):
-    """A number that is drawn once among all workers and all their lives."""
+    """An id that is unique among all workers and all their lives."""
 
     created_on: int
     local_id: int
-    # The life that drew it; a restarted worker counts from 0 again.
+    # The life that created it; a restarted worker counts from 0 again.
     incarnation: int = 0
 
     def __repr__(self) -> str:

@@ -1,24 +1,26 @@
-"""Members: the workers of a group, and their numbers.
+"""Membership: the workers of a group, and their numbers.
 
-One member, the keeper, has the list.  A worker that wants to join asks it by a note,
-until it is answered; the answer holds the number of the new member and all others.
-Later changes travel on the channels of the keeper: each member hears of them once, and
-in order.
+One member, the keeper, maintains the list.  A worker that wants to join repeats a
+request to the keeper until it is answered; the answer holds the number of the new
+member and all other members.  Later changes are sent on the channels of the keeper:
+each member receives them once, and in order.
 
 Rules:
 - a name and a number belong to one member.  A worker that joins with those of another
-  one takes them over if it listens at the same endpoint with the same key, as its next
-  life; else it is rejected when the other is known to live after the request, and
-  admitted when the other is lost;
-- a group of `world_size` has so many members at most;
-- a member that the keeper loses is a member no more, and is not told: it notices that
-  its own keeper is lost, and asks to be admitted again, in the same life;
-- a worker whose shared settings are not the keeper's is rejected;
-- a worker keeps its number for its life, as others know it and its values by that;
-- without a keeper nobody joins; the others stay members for each other until they lose
-  each other, or the one of the lowest number has lost them, which asks for the end;
-- a note of another group, or about another life of this worker, changes nothing; nor
-  does an answer with another key than that of who was asked.
+  member takes them over if it listens at the same endpoint with the same key, as its
+  next life; otherwise it is rejected if the other member proves to be alive after the
+  request, and admitted if the other member is lost;
+- a group of `world_size` has at most so many members;
+- a worker that the keeper loses is not a member any more, and is not notified: it
+  detects that it has lost the keeper, and asks to be admitted again, in the same life;
+- a worker whose shared settings differ from the keeper's is rejected;
+- a worker keeps its number for its life, because other workers identify it and its
+  values by the number;
+- without a keeper, workers cannot join; the others stay members for each other until
+  they lose each other, or until the member of the lowest number, which then coordinates
+  the end, has lost them;
+- a note of another group, or about another life of this worker, is ignored; so is an
+  answer with another key than that of the keeper.
 """
 
 from collections.abc import Callable, Hashable
@@ -57,7 +59,7 @@ ALONE, JOINING, MEMBER, KEEPER, REJECTED = (
     "REJECTED",
 )
 
-# What is not here is not legal: whoever asks looks before.
+# A missing transition is illegal; callers must check.
 TRANSITIONS: dict[tuple[str, str], str] = {
     (ALONE, "keep"): KEEPER,
     (ALONE, "join"): JOINING,
@@ -69,16 +71,16 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     (REJECTED, "join"): JOINING,
 }
 
-# Seconds between two requests to be admitted; those of who was a member are rarer.
+# Seconds between two requests to join; a former member repeats them less often.
 _AGAIN = 0.2
 _AGAIN_LATER = 1.0
-# The name of a figure: how many workers a static group has.
+# The name under which the size of a static group is compared, as a setting.
 _SIZE = "world_size"
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingNote:
-    """A note to an endpoint; `target` is the incarnation there, 0 if not known."""
+    """A note to an endpoint; `target` is the incarnation there, 0 if unknown."""
 
     endpoint: str
     kind: PacketKind
@@ -89,9 +91,9 @@ class OutgoingNote:
 class MembershipMachine:
     """The machine of members.
 
-    `proven` tells since when a member is known to be there.  Besides `out` and `events`
-    there are `letters`, notes to be sent, and `changes`: members with whom a channel
-    may begin, and those who left, with the reason.
+    `proven` returns the time at which a member was last proven alive.  In addition to
+    `out` and `events`, it fills `notes`, the notes to send, and `changes`: members to
+    whom a channel may begin, and members that left, with the reason.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class MembershipMachine:
     ) -> None:
         self.out: list[tuple[WorkerNode, Message]] = []
         self.events: list[Event] = []
-        self.letters: list[OutgoingNote] = []
+        self.notes: list[OutgoingNote] = []
         self.changes: list[Member | tuple[WorkerNode, Reason]] = []
         self.node = node
         self.status = ALONE
@@ -116,17 +118,17 @@ class MembershipMachine:
         self._proven = proven
         self._shared = shared
         self._members: dict[int, Member] = {}
-        # Whom to ask, for which number, and when.
+        # The endpoint to ask, the requested number, and the time of the next request.
         self._meeting = ""
-        self._wanted: int | None = None
+        self._requested: int | None = None
         self._ask_at = inf
-        # Since when a name or a number is asked for that belongs to another member.
+        # By incarnation: the time of the first request for a name or number in use.
         self._disputed: dict[int, float] = {}
 
     def _move(self, what: str) -> None:
         self.status = TRANSITIONS[self.status, what]
 
-    # What is asked of it.
+    # Requests of the session.
 
     def keep(self, world_size: int | None, number: int) -> None:
         """Become the keeper of a group; this worker is its first member."""
@@ -140,20 +142,20 @@ class MembershipMachine:
     def join(
         self,
         meeting: str,
-        wanted: int | None,
+        number: int | None,
         now: float,
         world_size: int | None = None,
     ) -> None:
-        """Ask the keeper at an endpoint to be admitted, to a group of such a size."""
+        """Ask the keeper at an endpoint to join; `world_size` is the expected size."""
         self._move("join")
         if world_size is not None:
             self._shared += ((_SIZE, float(world_size)),)
         self._meeting = meeting
-        self._wanted = wanted if self.node.id < 0 else self.node.id
+        self._requested = number if self.node.id < 0 else self.node.id
         self._ask(now)
 
     def members(self) -> tuple[WorkerNode, ...]:
-        """All members, this worker among them, by number."""
+        """Return all members, including this worker, by number."""
         return tuple(
             sorted(
                 (each.node for each in self._members.values()),
@@ -162,28 +164,28 @@ class MembershipMachine:
         )
 
     def member(self, incarnation: int) -> Member | None:
-        """The member of an incarnation."""
+        """Return the member of an incarnation, None if there is none."""
         return self._members.get(incarnation)
 
     def _ask(self, now: float) -> None:
         name = self.node.name
-        join = Join(name, self._endpoint, self._key, self._wanted, self._shared)
-        self.letters.append(OutgoingNote(self._meeting, PacketKind.JOIN, join, 0))
+        join = Join(name, self._endpoint, self._key, self._requested, self._shared)
+        self.notes.append(OutgoingNote(self._meeting, PacketKind.JOIN, join, 0))
         self._ask_at = now + (_AGAIN if self.status == JOINING else _AGAIN_LATER)
 
     def due(self) -> float:
-        """When `tick` has something to do."""
+        """Return the time at which `tick` has work."""
         return self._ask_at
 
     def tick(self, now: float) -> None:
-        """Ask again to be admitted."""
+        """Repeat the request to join, when it is due."""
         if now >= self._ask_at:
             self._ask(now)
 
     # Notes.
 
     def note(self, source: int, note: Note, now: float) -> None:
-        """A note came from an incarnation."""
+        """Handle a note of an incarnation."""
         if isinstance(note, Join):
             if self.status == KEEPER:
                 self._join(source, note, now)
@@ -191,7 +193,7 @@ class MembershipMachine:
             self._admitted(source, note)
         elif isinstance(note, Rejection) and self._ask_at < inf:
             if self.keeper is None and self.status == MEMBER and self.group != source:
-                # Another group has begun where this one's was: it is not asked again.
+                # Another group now uses this group's endpoint: do not ask again.
                 self._ask_at = inf
                 return
             self._ask_at = inf
@@ -199,23 +201,23 @@ class MembershipMachine:
             self.events.append(Rejected(note.why))
 
     def believes(self, note: Note, key: str) -> bool:
-        """Whether an answer with this key is of who was asked, as far as it is known.
+        """Return True if an answer with this key comes from the keeper.
 
-        Who is admitted knows the key that the meeting's endpoint names; a keeper has
-        the key that it says.
+        A joining worker knows the key that the endpoint names; a keeper must have the
+        key that it announces.
         """
-        wanted = self._meeting.partition("#")[2]
-        if wanted and key != wanted:
+        expected = self._meeting.partition("#")[2]
+        if expected and key != expected:
             return False
         if isinstance(note, Admission) and note.members:
             return note.members[0].key == key
         return True
 
     def _join(self, source: int, join: Join, now: float) -> None:
-        found = self._members.get(source)
-        if found is not None:
-            if found.endpoint == join.endpoint and found.node.name == join.name:
-                self._admit(found)
+        member = self._members.get(source)
+        if member is not None:
+            if member.endpoint == join.endpoint and member.node.name == join.name:
+                self._admit(member)
             return
         why = self._differs(join)
         if why:
@@ -229,57 +231,57 @@ class MembershipMachine:
         for other in others:
             same = (other.endpoint, other.key) == (join.endpoint, join.key)
             if same and other.node != self.node:
-                # Two cannot listen at one endpoint, so the other one is gone.
+                # Two workers cannot listen at one endpoint, so the other one has ended.
                 self._remove(other.node, Reason.RESTARTED)
                 continue
             since = self._disputed.setdefault(source, now)
             if other.node != self.node and self._proven(other.node) <= since:
-                # Perhaps it is gone: who asks will ask again.
+                # The other member may have ended: decide at the next request.
                 return
             del self._disputed[source]
-            self._reject(source, join, _taken(join, other.node))
+            self._reject(source, join, _conflict(join, other.node))
             return
         self._disputed.pop(source, None)
         size = self.world_size
         if not WORKER_NAME.fullmatch(join.name):
-            self._reject(source, join, f"a worker cannot be called `{join.name}`")
+            self._reject(source, join, f"invalid worker name `{join.name}`")
             return
         if join.id is not None and join.id > LARGEST_ID:
             self._reject(source, join, f"worker id {join.id} is above {LARGEST_ID}")
             return
         if size is not None and len(self._members) >= size:
-            self._reject(source, join, f"all {size} workers of the group are there")
+            self._reject(source, join, f"the group has all of its {size} workers")
             return
         if size is not None and join.id is not None and join.id >= size:
             why = f"worker id {join.id} is not below the group's size, {size}"
             self._reject(source, join, why)
             return
-        taken = {each.node.id for each in self._members.values()}
-        free = next(n for n in range(len(taken) + 1) if n not in taken)
+        numbers = {each.node.id for each in self._members.values()}
+        free = next(n for n in range(len(numbers) + 1) if n not in numbers)
         number = free if join.id is None else join.id
         node = WorkerNode(join.name, number, source)
         self._announce(Member(node, join.endpoint, join.key))
 
     def _differs(self, join: Join) -> str:
-        """Which figures of who asks are not those of the group; "" if none is."""
+        """Return the settings of a request that differ from the group's, as text."""
         own: dict[str, float | None] = {**dict(self._shared), _SIZE: self.world_size}
         return "; ".join(
-            f"it has {name} = {figure:g}, and the group has {_said(own[name])}"
+            f"it has {name} = {figure:g}, and the group has {_figure_text(own[name])}"
             for name, figure in join.shared
             if name in own and own[name] != figure
         )
 
     def _announce(self, member: Member) -> None:
         others = [each for each in self._members.values() if each.node != self.node]
-        self._tell(MemberJoined(member))
+        self._broadcast(MemberJoined(member))
         self._put(member)
         self._admit(member)
-        # It may have the answer to an earlier request, and look at no other one.
+        # The member may have the answer to an earlier request, and ignore this one.
         for each in others:
             self.out.append((member.node, MemberJoined(each)))
 
-    def _tell(self, message: Message) -> None:
-        """Tell all other members something."""
+    def _broadcast(self, message: Message) -> None:
+        """Send a message to all other members."""
         for each in self._members.values():
             if each.node != self.node:
                 self.out.append((each.node, message))
@@ -289,12 +291,12 @@ class MembershipMachine:
         rest = [each for each in self._members.values() if each is not mine]
         note = Admission(member.node, (mine, *rest), self.world_size)
         target = member.node.incarnation
-        self.letters.append(
+        self.notes.append(
             OutgoingNote(member.endpoint, PacketKind.ADMITTED, note, target)
         )
 
     def _reject(self, source: int, join: Join, why: str) -> None:
-        self.letters.append(
+        self.notes.append(
             OutgoingNote(join.endpoint, PacketKind.REJECTED, Rejection(why), source)
         )
 
@@ -309,7 +311,7 @@ class MembershipMachine:
         ):
             return
         if self.status == MEMBER and self.group != source:
-            # Another group has begun where this one's was: this one goes on.
+            # Another group now uses this group's endpoint: stay in this one.
             self._ask_at = inf
             return
         self._move("admitted")
@@ -322,12 +324,12 @@ class MembershipMachine:
         there = {each.node.incarnation for each in note.members}
         for each in list(self._members.values()):
             if each.node.incarnation not in there:
-                # Of the keeper's members no more, and there perhaps all the same.
+                # Not a member for the keeper any more, but possibly alive.
                 self._remove(each.node, Reason.LOST)
         for each in note.members:
             self._put(each)
 
-    # The list.
+    # The list of members.
 
     def _put(self, member: Member) -> None:
         incarnation = member.node.incarnation
@@ -344,18 +346,18 @@ class MembershipMachine:
         self.changes.append((node, reason))
         self.events.append(Lost(node, reason))
         if self.status == KEEPER:
-            self._tell(MemberLeft(node, reason))
+            self._broadcast(MemberLeft(node, reason))
         elif node == self.keeper:
             self.keeper = None
 
     def left(self, node: WorkerNode) -> None:
-        """A member said goodbye."""
+        """Remove a member that has said goodbye."""
         self._remove(node, Reason.LEFT)
 
-    # The machine.
+    # Messages and losses.
 
     def receive(self, peer: WorkerNode, message: Message, now: float) -> None:
-        """A message came; those of the keeper count."""
+        """Handle a message; only those of the keeper have effects."""
         if peer != self.keeper:
             return
         if isinstance(message, MemberJoined):
@@ -364,29 +366,32 @@ class MembershipMachine:
             self._remove(message.node, message.reason)
 
     def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
-        """The channel to a peer ended."""
+        """Handle the end of the channel to a peer."""
         if self.status == KEEPER:
             self._remove(peer, reason)
         elif peer == self.keeper:
             self._remove(peer, reason)
             self._move("keeper lost")
-            self._wanted = self.node.id
+            self._requested = self.node.id
             self._ask_at = now + _AGAIN_LATER
         elif self.keeper is None and self.status in (MEMBER, REJECTED):
             self._remove(peer, reason)
 
     def counted(self, peer: WorkerNode, members: tuple[int, ...]) -> None:
-        """A peer told which members it counts; without a keeper the lowest is right."""
+        """Remove the members that the coordinator does not count.
+
+        Without a keeper, the member of the lowest number decides.
+        """
         if self.keeper is None and self.members()[:1] == (peer,):
             for each in self.members():
                 if each != self.node and each.incarnation not in members:
                     self._remove(each, Reason.LOST)
 
     def expired(self, peer: WorkerNode, now: float) -> None:
-        """Nothing: who is lost is a member no more."""
+        """Do nothing: a lost worker is not a member any more."""
 
     def state(self, now: float) -> Hashable:
-        """Everything that it knows; times are relative."""
+        """Return the complete state; times are relative."""
         return (
             self.node,
             self.status,
@@ -395,7 +400,7 @@ class MembershipMachine:
             self.world_size,
             tuple(self._members[each] for each in sorted(self._members)),
             self._meeting,
-            self._wanted,
+            self._requested,
             None if self._ask_at == inf else round(self._ask_at - now, 6),
             tuple(
                 (who, round(t - now, 6)) for who, t in sorted(self._disputed.items())
@@ -403,12 +408,12 @@ class MembershipMachine:
         )
 
 
-def _taken(join: Join, other: WorkerNode) -> str:
-    """Why somebody is rejected whose name or number another member has."""
+def _conflict(join: Join, other: WorkerNode) -> str:
+    """Return why a worker is rejected whose name or number another member has."""
     if other.name == join.name:
         return f"RPC worker name {join.name} {NOT_UNIQUE}: worker {other.id} has it"
     return f"RPC worker id {join.id} {NOT_UNIQUE}: worker {other.name} has it"
 
 
-def _said(figure: float | None) -> str:
+def _figure_text(figure: float | None) -> str:
     return "none" if figure is None else f"{figure:g}"

@@ -1,27 +1,27 @@
-"""Messages: what one worker says to another, as frozen values and as bytes.
+"""Messages between workers, as frozen values and as bytes.
 
     calls        Call, Answer, Decline, Cancel
-    references   Register, Registered, Refused, Accept, Delete
+    references   Register, ReferenceRegistered, ReferenceRefused, Accept, Delete
     members      MemberJoined, MemberLeft, Idle, Survey, Waiting, Finish
-    payloads     Part
+    payloads     FramePart
 
-All of them travel on a channel: once, and in order.  Packets outside of a channel
-(requests to join, signs of life) are in `runtime.rpc.protocol.wire`.
+All of them are sent on a channel: they arrive once, and in order.  Packets outside of a
+channel (requests to join, heartbeats) are in `runtime.rpc.protocol.wire`.
 
 Rules of messages:
 - `KINDS` is the one table; the number of a kind is a part of the format;
-- a reference is carried as a `Fork` whose `fork` is the one of the receiver; the sender
-  is its parent; references beside a call travel in `carries`, in the order in which the
-  payload names them.
+- a reference is carried as a `Fork` whose `fork` is the id of the receiver's reference;
+  the sender is its parent; the references of a call are in `carries`, in the order in
+  which the payload refers to them.
 
 Rules of bytes:
 - the body of a DATA packet is the number of the kind in one byte, then its fields; the
-  buffers of a payload follow as frames of their own, but for the first one, which ends
-  the body where it is small;
-- messages with a payload are read and written by hand, for speed; the layout of the
-  others follows from their annotations, of each of which `_FIELDS` has the field;
-- a list of references has `references` at most; a message is a view of the packet's
-  buffers: nothing is copied.
+  buffers of a payload follow as separate frames, except the first one, which is at the
+  end of the body if it is small;
+- messages with a payload are encoded and decoded by hand, for speed; the layout of the
+  others follows from their annotations: `_FIELDS` has the field for each;
+- a list of references has `references` elements at most; a message refers to the
+  packet's buffers, which are not copied.
 """
 
 from collections.abc import Sequence
@@ -62,10 +62,10 @@ from everyorder.runtime.rpc.protocol.wire import (
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A worker asks for something; `call` is a number that it gives once.
+    """A request to a worker; `call` is a number that the caller uses once.
 
-    `milliseconds` is what is left until its deadline.  `creates` and `fork` come
-    together: the value that `remote` makes, and the reference of the caller.
+    `milliseconds` is the time left until the deadline.  `creates` and `fork` occur
+    together: the value that `remote` creates, and the reference of the caller.
     """
 
     call: int
@@ -89,7 +89,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """A call has no answer; `reason` says why."""
+    """A call without an answer; `reason` is the cause."""
 
     call: int
     reason: Reason
@@ -105,7 +105,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A user tells the owner that it holds a reference; `parent` gave it."""
+    """A user informs the owner of its reference, which it received from `parent`."""
 
     rref: RRefId
     fork: ForkId
@@ -114,28 +114,28 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRegistered:
-    """The owner knows of a reference."""
+    """The owner has listed a reference."""
 
     fork: ForkId
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRefused:
-    """The owner has no such value, or has it no more."""
+    """The owner does not have the value, or has it no longer."""
 
     fork: ForkId
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """The receiver of a reference tells its parent that it need not hold it."""
+    """The receiver of a reference informs its parent, which may release its own."""
 
     fork: ForkId
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A user tells the owner that it holds a reference no more."""
+    """A user informs the owner that it has released a reference."""
 
     rref: RRefId
     fork: ForkId
@@ -143,14 +143,14 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class MemberJoined:
-    """The keeper tells of a new member."""
+    """The keeper announces a new member."""
 
     member: Member
 
 
 @dataclass(frozen=True, slots=True)
 class MemberLeft:
-    """The keeper tells of one who is a member no more."""
+    """The keeper announces that a worker is not a member any more."""
 
     node: WorkerNode
     reason: Reason
@@ -158,10 +158,10 @@ class MemberLeft:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A worker that is done says so; `wave` is the survey that it answers.
+    """A worker reports that it has finished; `wave` is the survey that it answers.
 
-    `sent` and `received` count messages on channels that are open; `busy` says that
-    something is in flight for it all the same.
+    `sent` and `received` count messages on open channels; `busy` means that messages
+    are still in flight for it.
     """
 
     wave: int
@@ -172,14 +172,14 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Whether all are done is asked once more."""
+    """The coordinator asks all members again if they are idle."""
 
     wave: int
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who is not done yet, and the incarnations of all members that are counted."""
+    """The members that have not finished, and the incarnations of all members."""
 
     names: tuple[str, ...]
     members: tuple[int, ...]
@@ -187,14 +187,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """All are done, and nothing is in flight."""
+    """All members have finished, and no message is in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class FramePart:
-    """A piece of a frame of the call or answer that follows: too large for a packet.
+    """A part of a frame of the next call or answer, which is too large for a packet.
 
-    `size` is that of the frame, `offset` where the piece belongs; `payload` is one
+    `size` is that of the frame, `offset` the position of the part; `payload` is one
     buffer.
     """
 
@@ -223,11 +223,11 @@ Message = (
     | FramePart
 )
 
-# The numbers of the format are the places in the union: a new kind comes last.
+# The numbers of the format are the positions in the union: append new kinds.
 KINDS: dict[int, type[Message]] = dict(enumerate(get_args(Message), 1))
 
 
-# A first buffer of this size or less is a part of the body: one frame less to send.
+# In bytes: a first buffer up to this size is a part of the body, to save a frame.
 INLINE = 65536
 REFERENCES = 4096
 
@@ -237,7 +237,7 @@ _PART = Struct("<BHQQ")
 _CREATES, _TARGET, _DEADLINE, _CARRIES, _INLINE, _FAILED = 1, 2, 4, 8, 16, 32
 _OF_CALL = _CREATES | _TARGET | _DEADLINE | _CARRIES | _INLINE
 _OF_ANSWER = _CARRIES | _INLINE | _FAILED
-# The largest that the field holds: some 49 days.
+# In milliseconds, the largest value of the field: some 49 days.
 _LONGEST = 0xFFFFFFFF
 
 _REASONS = tuple(Reason)
@@ -252,15 +252,15 @@ def _reason(reader: FieldReader) -> Reason:
 
 
 def _flag(reader: FieldReader) -> bool:
-    found = reader.number(BYTE)
-    if found > 1:
+    byte = reader.number(BYTE)
+    if byte > 1:
         raise MalformedPacket
-    return found == 1
+    return byte == 1
 
 
 _NAMES = several(MEMBERS, text(NAME))
 
-# The field of each annotation; calls, answers and parts are written by hand.
+# The field of each annotation; calls, answers and parts are encoded by hand.
 _FIELDS: dict[Any, Field] = {
     int: NUMBER,
     GloballyUniqueId: UNIQUE_ID,
@@ -269,7 +269,7 @@ _FIELDS: dict[Any, Field] = {
     bool: Field(_flag, BYTE.pack),
     str: text(DETAIL),
     Member: MEMBER,
-    # As many names as are read.
+    # Further names are not sent, as no reader accepts more.
     tuple[str, ...]: Field(_NAMES.read, lambda names: _NAMES.write(names[:MEMBERS])),
     tuple[int, ...]: several(MEMBERS, NUMBER),
 }
@@ -286,16 +286,16 @@ _NOTHING: tuple[Buffer, ...] = ()
 
 
 def encode(message: Message) -> tuple[bytes, Sequence[Buffer]]:
-    """The body of a message, and the frames that follow it."""
+    """Return the body of a message, and the frames that follow it."""
     kind = type(message)
     if kind is Call:
-        assert isinstance(message, Call), "its class is"
+        assert isinstance(message, Call), "checked by its class"
         return _of_call(message)
     if kind is Answer:
-        assert isinstance(message, Answer), "its class is"
+        assert isinstance(message, Answer), "checked by its class"
         return _of_answer(message)
     if kind is FramePart:
-        assert isinstance(message, FramePart), "its class is"
+        assert isinstance(message, FramePart), "checked by its class"
         start = _PART.pack(16, message.frame, message.size, message.offset)
         return start, message.payload
     number, write = _WRITERS[kind]
@@ -310,7 +310,7 @@ def _of_call(call: Call) -> tuple[bytes, Sequence[Buffer]]:
         flags = _DEADLINE
         milliseconds = min(call.milliseconds, _LONGEST)
     if call.creates is not None:
-        assert call.fork is not None, "they come together"
+        assert call.fork is not None, "`creates` and `fork` are set together"
         flags |= _CREATES
         middle = of_unique(call.creates) + of_unique(call.fork)
     if call.target is not None:
@@ -346,10 +346,10 @@ def _of_carries(carries: tuple[Fork, ...]) -> bytes:
 def decode(
     body: memoryview, payload: Payload = (), references: int = REFERENCES
 ) -> Message:
-    """The message of a body, and of the frames that followed it.
+    """Decode the message of a body, and of the frames that followed it.
 
     Raises:
-        Malformed: it is none.
+        MalformedPacket: the bytes are not a message.
     """
     if not body.nbytes:
         raise MalformedPacket

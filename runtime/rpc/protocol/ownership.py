@@ -1,45 +1,44 @@
-"""Ownership: the tables of references, which say who holds what, and when it is freed.
+"""Ownership: the tables of references: who holds them, and when a value is freed.
 
-    Owners      a worker's own values that others refer to
-    Users       its references to the values of others, each in a state of `TABLE`
+    Owners      a worker's values to which other workers refer
+    Users       its references to values of other workers, each in a state of `TABLE`
     Outgoing, Incoming    carriers: calls and answers that hold references
 
 `runtime.rpc.protocol.reference_machine` is the machine that changes them.
 
-An own value is kept while any of these is there, and freed when none is:
+An owned value is kept while it has any of these, and freed without them:
 
-    listed   forks: references of users, listed by name, never counted; this worker's
-             own references that travelled are among them
+    listed   forks: references of users, listed by id, never counted; includes this
+             worker's references to it that were sent
     handles  of the owner: `own` and `disown`
     holds    of carriers: a call that creates or fetches it, until it is replied to; a
              call or an answer that is not sent yet
 
-Whoever makes a value known lists its first fork or hold in the same step, so a value is
-never without a reason between two; listing and unlisting are idempotent; a value that
-was freed is not known, and its name is never used again.
+The code that registers a value lists its first fork or hold in the same step, so a
+value always has a reason to be kept; listing and unlisting are idempotent; a freed
+value is unknown, and its id is never used again.
 
 The life of one reference at its user:
 
     PLANNED     `remote` was called; the call is not sent yet
-    ASKED       it is sent, and not answered
-    UNWANTED    PLANNED, and the agent has let go
-    FORSAKEN    ASKED, and the agent has let go: the end of the call is awaited
-    UNKNOWN     it arrived with a call or an answer; its owner is no member yet
-    PENDING     it arrived; the owner is asked to list it
-    LISTED      the owner lists it; what it arrived with still waits for others
+    ASKED       the call is sent, and not answered
+    UNWANTED    PLANNED, and the agent has dropped it
+    FORSAKEN    ASKED, and the agent has dropped it: the call has not ended yet
+    UNKNOWN     it arrived with a call or an answer; its owner is not a member yet
+    PENDING     it arrived; the owner was asked to list it
+    LISTED      the owner lists it; its carrier still waits for others
     CONFIRMED   the agent has it
-    RETIRED     the agent has let go; what carries it to others needs it listed
+    RETIRED     the agent has dropped it; its carriers to other workers need it listed
 
-A reference that is in no state is dead, or was never there: the two are the same.  It
-is sent on only while it is CONFIRMED or RETIRED; it is pinned by whatever carries it,
-until the receiver has accepted it or is lost, and a pinned reference stays listed; what
-is let go of is unlisted, by a message that follows in order whatever made the owner
-list it.
+A reference without a state is dead, or never existed: the two are equivalent.  It is
+sent on only while it is CONFIRMED or RETIRED; each carrier pins it, until the receiver
+has accepted it or is lost, and a pinned reference stays listed; a released reference is
+unlisted by a message that follows, in order, the message that listed it.
 
-A carrier is named by a key that its machine chooses: ("call", peer, number) or
-("answer", peer, number), once for each direction.  It is sent only when every reference
-that it holds can be sent, and told to the agent only when every reference is listed by
-its owner; one dead reference ends the carrier, and nothing of it is sent, or told.
+A carrier is identified by a key that its machine chooses: ("call", peer, number) or
+("answer", peer, number), once for each direction.  It is sent only when each of its
+references can be sent, and reported to the agent only when each is listed by its owner;
+one dead reference ends the carrier, which is then neither sent nor reported.
 """
 
 from collections.abc import Hashable
@@ -53,29 +52,31 @@ Key = Hashable
 
 
 class CarrierStatus(Enum):
-    """What became of a carrier."""
+    """The state of a carrier after a step."""
 
-    READY = "it can be sent, or told"
+    READY = "it can be sent, or reported"
     WAITS = "a verdict follows, unless it is withdrawn, forgotten, or its peer is lost"
-    DEAD = "a reference of it is dead"
+    DEAD = "one of its references is dead"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a carrier that waited; `forks` are what an outgoing one holds."""
+    """The result for a carrier that waited; `forks` are the references of an outgoing
+    one.
+    """
 
     key: Key
     incoming: bool
-    fate: CarrierStatus
+    status: CarrierStatus
     forks: tuple[Fork, ...] = ()
 
 
 @dataclass(slots=True)
 class Outgoing:
-    """A carrier that is to be sent: `carries` as the agent gave them.
+    """An outgoing carrier: `carries` as the agent passed them.
 
-    `via` is the reference through which a call fetches a value of `peer`.  What it
-    waits with is pinned: own references by their forks, own values by their names.
+    `via` is the reference through which a call fetches a value of `peer`.  While the
+    carrier waits, it pins the agent's references by fork, and its own values by id.
     """
 
     peer: WorkerNode
@@ -83,24 +84,24 @@ class Outgoing:
     via: ForkId | None = None
 
     def references(self) -> list[ForkId]:
-        """The references to values of others that it needs, each once."""
+        """Return the needed references to values of other workers, each once."""
         forks = [item.fork for item in self.carries if isinstance(item, Fork)]
         if self.via is not None:
             forks.append(self.via)
         return list(dict.fromkeys(forks))
 
     def values(self) -> list[RRefId]:
-        """The values that it holds references to, each once."""
-        found = (i.rref if isinstance(i, Fork) else i for i in self.carries)
-        return list(dict.fromkeys(found))
+        """Return the values that the carrier holds references to, each once."""
+        rrefs = (i.rref if isinstance(i, Fork) else i for i in self.carries)
+        return list(dict.fromkeys(rrefs))
 
 
 @dataclass(slots=True)
 class Incoming:
-    """A carrier that came: `awaited` are the forks that are not listed yet.
+    """A received carrier: `awaited` are the forks that are not listed yet.
 
-    `parked` is the value whose creation was not told yet; `creates` is the value that
-    it creates itself.
+    `parked` means that the creation of `target` is not reported yet; `creates` is the
+    value that the carrier creates.
     """
 
     peer: WorkerNode
@@ -111,7 +112,7 @@ class Incoming:
     parked: bool = False
 
     def state(self) -> Hashable:
-        """Everything, as a value."""
+        """Return the complete state, as a value."""
         return (
             self.peer,
             tuple(self.forks),
@@ -132,22 +133,23 @@ class SentFork:
 
 @dataclass(slots=True)
 class Owned:
-    """A value of this worker, as others may refer to it.
+    """A value of this worker, to which other workers may refer.
 
-    `told` says that the agent knows of it; until then it is only being created.
+    `reported` means that the agent knows the value; before, it is only being created.
     """
 
-    told: bool = False
+    reported: bool = False
     handles: int = 0
     forks: dict[ForkId, WorkerNode] = field(default_factory=dict)
     holds: dict[Hashable, None] = field(default_factory=dict)
 
 
 class Owners:
-    """The table of this worker's values; `freed` are those that nobody needs now.
+    """The table of this worker's values; `freed` are those without any holder.
 
-    `listed` finds the value of a fork; `fenced` are forks of users that are lost and
-    not expired: they stay listed, and what the same user gets anew is not among them.
+    `listed` maps a fork to its value; `fenced` are forks of users that are lost and not
+    expired: they stay listed, and forks that such a user receives later are not among
+    them.
     """
 
     __slots__ = ("fenced", "freed", "listed", "values")
@@ -159,13 +161,13 @@ class Owners:
         self.freed: list[Freed] = []
 
     def own(self, rref: RRefId) -> None:
-        """One more handle of the agent; the first makes the value known."""
+        """Add a handle of the agent; the first one registers the value."""
         owned = self.values.setdefault(rref, Owned())
-        owned.told = True
+        owned.reported = True
         owned.handles += 1
 
     def disown(self, rref: RRefId) -> None:
-        """One handle less; nothing where there is none."""
+        """Remove a handle; without effect if there is none."""
         owned = self.values.get(rref)
         if owned is not None and owned.handles:
             owned.handles -= 1
@@ -174,24 +176,24 @@ class Owners:
     def create(
         self, rref: RRefId, fork: ForkId, user: WorkerNode, hold: Hashable
     ) -> bool:
-        """Make a value known that a user has asked for; False where it is already."""
+        """Register a value at the request of a user; return False if it exists."""
         if rref in self.values or fork in self.listed:
             return False
         self.values[rref] = Owned(forks={fork: user}, holds={hold: None})
         self.listed[fork] = rref
         return True
 
-    def tell(self, rref: RRefId) -> None:
-        """The agent is told to create the value."""
-        self.values[rref].told = True
+    def report(self, rref: RRefId) -> None:
+        """Mark a value whose creation is reported to the agent."""
+        self.values[rref].reported = True
 
     def abandon(self, rref: RRefId) -> None:
-        """The agent will never be told to create the value: it is forgotten."""
+        """Remove a value whose creation will never be reported to the agent."""
         for fork in self.values.pop(rref).forks:
             self._unlisted(fork)
 
     def list(self, rref: RRefId, fork: ForkId, user: WorkerNode) -> bool:
-        """A user has a reference; False where the value is not known."""
+        """List a reference of a user; return False if the value is unknown."""
         owned = self.values.get(rref)
         if owned is None or fork in self.listed:
             return False
@@ -200,7 +202,7 @@ class Owners:
         return True
 
     def unlist(self, fork: ForkId, user: WorkerNode | None = None) -> None:
-        """A user has let go of a reference; nothing where it has none of that name."""
+        """Unlist a reference of a user; without effect if it is not listed."""
         rref = self.listed.get(fork)
         if rref is None:
             return
@@ -211,7 +213,7 @@ class Owners:
             self._settle(rref, owned)
 
     def hold(self, rref: RRefId, hold: Hashable) -> bool:
-        """Keep a value until `release`; False where it is not known."""
+        """Keep a value until `release`; return False if it is unknown."""
         owned = self.values.get(rref)
         if owned is None:
             return False
@@ -219,21 +221,21 @@ class Owners:
         return True
 
     def release(self, rref: RRefId, hold: Hashable) -> None:
-        """End a hold; nothing where there is none."""
+        """End a hold; without effect if there is none."""
         owned = self.values.get(rref)
         if owned is not None and hold in owned.holds:
             del owned.holds[hold]
             self._settle(rref, owned)
 
     def fence(self, user: WorkerNode) -> None:
-        """A user is lost: what it has is released when it expires, and not before."""
+        """Mark the forks of a lost user: they are released when the user expires."""
         for owned in self.values.values():
             for fork, node in owned.forks.items():
                 if node == user:
                     self.fenced[fork] = user
 
     def expire(self, user: WorkerNode) -> None:
-        """A user that was lost holds nothing any more."""
+        """Release the fenced forks of a lost user."""
         for fork, node in tuple(self.fenced.items()):
             if node == user:
                 self.unlist(fork)
@@ -245,15 +247,15 @@ class Owners:
     def _settle(self, rref: RRefId, owned: Owned) -> None:
         if not (owned.handles or owned.forks or owned.holds):
             del self.values[rref]
-            if owned.told:
+            if owned.reported:
                 self.freed.append(Freed(rref))
 
     def state(self) -> Hashable:
-        """Everything, as a value."""
+        """Return the complete state, as a value."""
         return tuple(
             (
                 rref,
-                owned.told,
+                owned.reported,
                 owned.handles,
                 tuple(
                     (fork, node, fork in self.fenced)
@@ -266,9 +268,10 @@ class Owners:
 
 
 class Use(Enum):
-    """Where a reference stands at its user."""
+    """The state of a reference at its user."""
 
-    # As any object: that of `Enum` is a function of Python, and asked for each step.
+    # The hash of a plain object: that of `Enum` is a Python function, called at each
+    # step.
     __hash__ = object.__hash__
 
     PLANNED = "planned"
@@ -283,7 +286,7 @@ class Use(Enum):
 
 
 class ReferenceChange(Enum):
-    """What happens to a reference."""
+    """A change of a reference."""
 
     __hash__ = object.__hash__
 
@@ -293,27 +296,27 @@ class ReferenceChange(Enum):
     INTRODUCED = "its owner became a member"
     UNHEARD = "its owner did not become a member in time"
     REGISTERED = "its owner lists it"
-    REFUSED = "its owner does not know the value"
-    TOLD = "the agent is told of what it arrived with"
-    FORGOTTEN = "the agent will not be told"
-    DROPPED = "the agent lets go of it"
-    UNPINNED = "nothing carries it any more"
+    REFUSED = "its owner does not have the value"
+    TOLD = "its carrier is reported to the agent"
+    FORGOTTEN = "its carrier will not be reported"
+    DROPPED = "the agent drops it"
+    UNPINNED = "it has no carriers any more"
     LOST = "its owner is lost"
 
 
 class CarrierEvent(Enum):
-    """What is done about it."""
+    """An action that follows from a change."""
 
     REGISTER = "ask the owner to list it"
-    ACCEPT = "let the sender go"
+    ACCEPT = "let the sender release its own"
     DELETE = "ask the owner to unlist it"
-    BREAK = "end what it arrived with"
-    DIE = "tell the agent that it is dead"
-    CONFIRM = "tell the agent that it is confirmed"
+    BREAK = "end its carrier"
+    DIE = "report to the agent that it is dead"
+    CONFIRM = "report to the agent that it is confirmed"
 
 
-# What follows, None where nothing is left, and what is done.  An absent pair cannot
-# happen: whatever a peer says is checked before.
+# The next state, None for the end, and the actions.  An absent pair cannot occur: the
+# machine checks every message of a peer before.
 TABLE: dict[
     tuple[Use, ReferenceChange], tuple[Use | None, tuple[CarrierEvent, ...]]
 ] = {
@@ -362,9 +365,9 @@ TABLE: dict[
     (Use.RETIRED, ReferenceChange.LOST): (None, ()),
 }
 
-# The agent holds it.
+# The agent holds the reference.
 HELD = frozenset({Use.PLANNED, Use.ASKED, Use.CONFIRMED})
-# The owner lists it, and goes on listing it.
+# The owner lists the reference, and continues to list it.
 SENDABLE = frozenset({Use.CONFIRMED, Use.RETIRED})
 # The call that creates it is not sent, or not answered.
 UNSENT = frozenset({Use.PLANNED, Use.UNWANTED})
@@ -375,9 +378,9 @@ UNANSWERED = frozenset({Use.ASKED, Use.FORSAKEN})
 class Used:
     """One reference at its user.
 
-    `source` names the call that creates it, or the carrier that it arrived with, as
-    long as that matters; `sender` is where it came from.  `pins` are the carriers that
-    wait with it, and its children: forks that were sent and not accepted.
+    `source` is the call that creates it, or the carrier that it arrived with, as long
+    as that matters; `sender` is the worker that sent it.  `pins` are the carriers that
+    wait for it, and its children: forks that were sent and not accepted.
     """
 
     fork: Fork
@@ -388,7 +391,7 @@ class Used:
 
 
 class Users:
-    """The table of a worker's references, with an index by value."""
+    """The table of a worker's references."""
 
     __slots__ = ("used",)
 
@@ -396,11 +399,11 @@ class Users:
         self.used: dict[ForkId, Used] = {}
 
     def add(self, fork: Fork, use: Use, source: Hashable, sender: WorkerNode) -> None:
-        """A reference begins."""
+        """Add a reference."""
         self.used[fork.fork] = Used(fork, use, source, sender)
 
     def change(self, used: Used, change: ReferenceChange) -> tuple[CarrierEvent, ...]:
-        """Take one step of the table; what is to be done comes back."""
+        """Take one step of the table; return the actions."""
         after, acts = TABLE[used.use, change]
         if after is None:
             del self.used[used.fork.fork]
@@ -409,11 +412,11 @@ class Users:
         return acts
 
     def of(self, owner: WorkerNode) -> list[Used]:
-        """The references to values of one owner, in order."""
+        """Return the references to values of one owner, in order."""
         return [used for used in self.used.values() if used.fork.owner == owner]
 
     def state(self) -> Hashable:
-        """Everything, as a value."""
+        """Return the complete state, as a value."""
         return tuple(
             (
                 fork,

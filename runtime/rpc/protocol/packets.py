@@ -1,31 +1,31 @@
-"""Packets: what one side of a channel sends, and keeps until it is acknowledged.
+"""Packets: what one side of a channel sends, and stores until it is acknowledged.
 
-    Outbox     the window: a message waits until there is room for it, gets the next
-               number when it is sent, and is kept until the peer acknowledges that
-               number or a later one; it is missing if something that was sent after it
-               came, and it did not
-    Writer     the headers: a HELLO names no session of the peer, as it is for the next
-               one; a RESET names the one that is over
-    Parts      payloads that are too large for one packet, in pieces
-    Lease      since when each side is known to be there
+    Outbox        the window: a message waits until there is room, is numbered when it
+                  is sent, and is stored until the peer acknowledges that number or a
+                  later one; it is missing if a later packet arrived, and it did not
+    PacketWriter  the headers: a HELLO does not name a session of the peer, as it is
+                  for the next one; a RESET names the one that is over
+    Parts         payloads that are too large for one packet, in parts
+    LeaseTimes    the times at which each side was last proven alive
 
-Rules of the window: one message has room always, however large; what waits keeps its
-order.
+Rules of the window: one message always has room, however large; waiting messages keep
+their order.
 
-Rules of parts: a packet that takes longer than a lease to be written keeps signs of
-life from coming; so what is larger than `packet` goes ahead of its message, each frame
-in pieces of half of that, and the message follows without frames; so does what has more
-frames than a packet.  Channels keep the order, so the message takes all that came
-before it.  A frame that came in one piece is taken as it is, others are copied into one
-buffer; what is larger than is taken here is not kept, and its message is refused.
+Rules of parts: a packet that takes longer to send than a lease would delay heartbeats;
+so the frames of a message that is larger than `packet` are sent ahead of it, each in
+parts of half that size, and the message follows without frames; the same applies to a
+message with more frames than a packet may have.  Channels keep the order, so the
+message receives all parts that arrived before it.  A frame that arrives in one part is
+used without a copy, others are copied into one buffer; frames beyond the limit of this
+worker are not stored, and their message is refused.
 
-Rules of the lease: what proves that the peer is there is not when its answer came, but
-when that was sent to which it is the answer: `proven`.  The peer heard of this side
-then or later, and releases nothing until `expire` after that; this side gives up `dead`
-after `proven`, which is earlier, however long the answer took.  What this side keeps
-for the peer it keeps until `expire` after `heard`, when anything came last.  A note has
-a stamp, and the next packet from the peer that echoes it proves the time of that note;
-stamps of late or doubled packets prove what they say, which is less.
+Rules of the lease: an answer proves that the peer was alive when the packet that it
+answers was sent, not when the answer arrives: `proven`.  The peer received a packet of
+this side then or later, and releases nothing until `expire` after that; this side gives
+up `dead` after `proven`, which is earlier, however long the answer took.  This side
+keeps the peer's holds until `expire` after `heard`, the time of the last packet.  A
+note has a stamp, and the next packet of the peer that echoes the stamp proves the time
+of that note; echoes of late or duplicated packets prove an older time.
 """
 
 from collections import deque
@@ -55,10 +55,10 @@ from everyorder.runtime.rpc.protocol.wire import (
 
 
 class Sent:
-    """A message: its body, the frames that follow, its bytes.
+    """A sent message: its body, the frames that follow, its size in bytes.
 
-    `stamp` is the number of the last note that was sent before it, `time` when it was
-    sent first.
+    `stamp` is the number of the last note that was sent before it, `time` the time of
+    its first transmission.
     """
 
     __slots__ = ("body", "sequence", "size", "stamp", "tail", "time")
@@ -72,12 +72,12 @@ class Sent:
         self.time = 0.0
 
     def written(self) -> Hashable:
-        """What is sent, as a value."""
+        """Return the sent bytes, as a value."""
         return self.body, tuple(map(bytes, self.tail))
 
 
 class Outbox:
-    """Messages that wait in `queue`, and those that are on their way in `flight`."""
+    """Messages that wait in `queue`, and messages in flight, in `flight`."""
 
     __slots__ = (
         "_bytes",
@@ -97,25 +97,25 @@ class Outbox:
         self.clear()
 
     def clear(self) -> None:
-        """As before the first message."""
+        """Reset to the state before the first message."""
         self.queue.clear()
         self.restart()
 
     def restart(self) -> None:
-        """Forget what is on its way; what waits is sent in the next session."""
+        """Forget messages in flight; queued ones are sent in the next session."""
         self.flight.clear()
         self.flying = 0
         self.following = 1
         self.acked = 0
 
     def room(self, size: int) -> bool:
-        """Whether one more message may be on its way."""
+        """Return True if one more message of that size may be in flight."""
         return not self.flight or (
             len(self.flight) < self._packets and self.flying + size <= self._bytes
         )
 
     def number(self, message: Sent, now: float) -> None:
-        """A message is sent for the first time."""
+        """Assign a number to a message that is sent for the first time."""
         message.sequence = self.following
         message.time = now
         self.following += 1
@@ -123,9 +123,10 @@ class Outbox:
         self.flying += message.size
 
     def acknowledge(self, sequence: int) -> float | None:
-        """All up to a number came: when the last of them was sent first.
+        """Remove acknowledged messages; return the time when the last one was first
+        sent.
 
-        None where nothing follows from it, or nothing of that number was sent.
+        Return None if nothing new is acknowledged, or if the number was not sent yet.
         """
         if not self.acked < sequence < self.following:
             return None
@@ -139,7 +140,9 @@ class Outbox:
         return time
 
     def missing(self, stamp: int, early: Collection[int]) -> list[Sent]:
-        """What was sent before a note that came, and did not come."""
+        """Return the messages that were sent before a received note, and did not
+        arrive.
+        """
         return [
             each
             for each in self.flight
@@ -151,14 +154,14 @@ _DATA = int(PacketKind.DATA)
 
 
 class Packet(NamedTuple):
-    """What is to be sent: the endpoint, and the frames."""
+    """A packet to send: the endpoint, and the frames."""
 
     endpoint: str
     frames: list[Buffer]
 
 
 class PacketWriter:
-    """Writes the packets of one side of a channel; `me` and `peer` are incarnations."""
+    """Writer of packets of a channel side; `me` and `peer` are incarnations."""
 
     __slots__ = ("_endpoint", "_group", "_me", "_packets", "_peer")
 
@@ -172,7 +175,7 @@ class PacketWriter:
         self._peer = peer
 
     def message(self, message: Sent, mine: int, theirs: int, received: int) -> None:
-        """A message of a session; all up to `received` came."""
+        """Write a message of a session; acknowledge messages up to `received`."""
         header = HEADER.pack(
             MARK,
             VERSION,
@@ -199,7 +202,7 @@ class PacketWriter:
         sequence: int,
         acknowledged: int,
     ) -> None:
-        """A note, with the numbers of its kind."""
+        """Write a note, with the numbers of its kind."""
         header = HEADER.pack(
             MARK,
             VERSION,
@@ -216,7 +219,7 @@ class PacketWriter:
 
 
 def message_name(frames: Sequence[Buffer]) -> str:
-    """How the message in a packet of a channel is called; "" where there is none."""
+    """Return the name of the message in a packet of a channel; "" for a note."""
     first = memoryview(frames[0])
     head = HEADER.unpack_from(first)
     if head[2] != _DATA or first.nbytes == HEADER.size:
@@ -225,7 +228,7 @@ def message_name(frames: Sequence[Buffer]) -> str:
     return kind.__name__ if kind is not None else ""
 
 
-# The times of so many notes are remembered; an answer to an older one proves nothing.
+# The number of notes whose times are stored; answers to older ones prove nothing.
 _REMEMBERED = 8
 
 
@@ -241,7 +244,7 @@ class LeaseTimes:
         self.clear()
 
     def clear(self) -> None:
-        """As before a session."""
+        """Reset to the state before a session."""
         self._notes.clear()
         self.stamp = 0
         self.echo = 0
@@ -249,32 +252,32 @@ class LeaseTimes:
         self.proven = -inf
 
     def note(self, now: float) -> int:
-        """A note is sent: its stamp."""
+        """Store the time of a note that is sent, and return its stamp."""
         self.stamp += 1
         self._notes.append((self.stamp, now))
         return self.stamp
 
     def echoed(self, stamp: int) -> None:
-        """The peer has a note."""
+        """Handle an echo: the peer has received the note of a stamp."""
         for number, time in self._notes:
             if number == stamp:
                 self.prove(time)
 
     def prove(self, time: float) -> None:
-        """The peer has something that was sent at a time."""
+        """Record that the peer has received a packet that was sent at a time."""
         if time > self.proven:
             self.proven = time
 
     def ends(self) -> float:
-        """When this side gives up."""
+        """Return the time at which this side gives up."""
         return self.proven + self._dead
 
     def expires(self) -> float:
-        """When the peer has given up for certain."""
+        """Return the time at which the peer has given up for certain."""
         return self.heard + self._expire
 
     def picture(self, now: float) -> Hashable:
-        """The times, relative to now, and the stamps, to the last one."""
+        """Return the times relative to now, and the stamps relative to the last one."""
         return (
             None if self.heard == -inf else round(self.heard - now, 6),
             None if self.proven == -inf else round(self.proven - now, 6),
@@ -285,14 +288,14 @@ class LeaseTimes:
         )
 
 
-# The buffers of a payload: the field that numbers them has no more.
+# Buffers of a payload: the field for their number has two bytes.
 BUFFERS = 1 << 16
 
 
 def split(
     body: bytes, tail: Sequence[Buffer], packet: int
 ) -> Iterator[tuple[bytes, Sequence[Buffer]]]:
-    """A message as packets: its frames in pieces, and then the message."""
+    """Yield a message as packets: its frames in parts, and then the message."""
     most = max(1, packet // 2)
     for number, frame in enumerate(tail):
         view = memoryview(frame).cast("B")
@@ -303,7 +306,7 @@ def split(
 
 
 class Parts:
-    """Frames that came ahead of their message."""
+    """Frames that arrived ahead of their message."""
 
     __slots__ = ("_filled", "_frames", "_size", "_wrong")
 
@@ -314,15 +317,15 @@ class Parts:
         return bool(self._frames) or self._wrong
 
     def clear(self) -> None:
-        """Forget what came."""
+        """Forget the parts."""
         self._frames: list[Buffer] = []
         self._filled = 0
         self._size = 0
-        # Whether a piece was none that belongs there, or too much.
+        # True after a misplaced part, or too many bytes.
         self._wrong = False
 
     def take(self, part: FramePart, largest: int) -> None:
-        """A piece came; those of one message have `largest` bytes at most."""
+        """Add a part; the parts of one message have `largest` bytes at most."""
         (piece,) = part.payload
         length = size((piece,))
         if not part.offset:
@@ -353,7 +356,7 @@ class Parts:
         return bool(self._frames) and self._filled != size(self._frames[-1:])
 
     def complete(self, message: Message) -> Message | None:
-        """The message that follows, with its frames; None if it is to be refused."""
+        """Return the message with its frames; None if it must be refused."""
         wrong = self._wrong or self._unfinished()
         frames = self._frames
         self.clear()

@@ -1,30 +1,30 @@
-"""References: distributed references, listed by their owners, as one machine.
+"""The machine of distributed references, which their owners list.
 
-Here is who tells whom of a reference, and when.  The tables that this machine changes,
-and by which a value is freed, are `runtime.rpc.protocol.ownership`.  The scheme is that
-of network objects (Birrell and others, 1993): owners list their users by name, so
-nothing is counted that could be lost.
+This module defines which messages about references are sent, and when.  The tables that
+the machine changes, and by which a value is freed, are in
+`runtime.rpc.protocol.ownership`.  The algorithm is that of network objects (Birrell and
+others, 1993): owners list their users by id, so a count can never become wrong.
 
-How a reference travels, each time as a new fork whose parent is the sender:
-- owner to user: the owner lists the fork as it sends it; nothing else is said;
+A sent reference is a new fork at the receiver, and the sender is its parent:
+- owner to user: the owner lists the fork when it sends it; no other message is needed;
 - user to user: the receiver asks the owner to list it (`Register`,
-  `ReferenceRegistered`), then
-  lets the sender go (`Accept`); until then the sender's own reference stays listed;
-- user to owner: the owner lists a reference of its own, and lets the sender go;
-- owner to itself: as owner to user, and the owner is the user;
+  `ReferenceRegistered`), then lets the sender release its own (`Accept`); until then
+  the sender's reference stays listed;
+- user to owner: the owner lists the new fork, and lets the sender release its own;
+- owner to itself: as owner to user, with the owner as the user;
 - `remote`: the call that creates a value lists the caller's reference; its answer
-  confirms it; without an answer it is dead, and is unlisted behind the call.
+  confirms it; without an answer it is dead, and is unlisted after the call.
 
 Rules:
-- messages of one peer come once and in order until the peer is lost, so a `Delete` can
-  never overtake what made the owner list the fork;
-- a name that is not of the life that gives it, the caller or sender, is dead;
-- whoever is told of references holds each of them, also where it is the owner, until
-  it says `drop`; what was dropped stays listed while others are pinned to it;
-- a call that creates or fetches a value keeps it until `done`, which is said once for
-  each call that was told, also when its caller is gone;
+- messages of one peer arrive once and in order until the peer is lost, so a `Delete`
+  cannot overtake the message that listed the fork;
+- an id that does not belong to the life of its caller or sender is dead;
+- an agent that receives references holds each of them, also on the owner, until it
+  calls `drop`; a dropped reference stays listed while carriers pin it;
+- a call that creates or fetches a value keeps it until `done`, which is called once for
+  each reported call, also if its caller is lost;
 - when a peer is lost, everything that it carried, owned or would accept ends; when it
-  has expired, everything that it holds of ours is released.
+  has expired, all of its holds on values of this worker are released.
 """
 
 from collections.abc import Hashable, Sequence
@@ -64,32 +64,21 @@ from everyorder.runtime.rpc.protocol.ownership import (
     Verdict,
 )
 
-# How long a reference waits for the keeper to tell of its owner, which just joined.
+# Seconds that a reference waits until the keeper announces its new owner.
 INTRODUCTION = 5.0
 
 
 class ReferenceMachine:
     """The references of one worker; see the module's rules.
 
-    `out` are messages to send, `events` what the agent is told, `verdicts` what became
-    of carriers that waited.  Whoever composes the machine empties them after each call,
-    `verdicts` before `out`: what a carrier sets free when it is sent goes behind it.
+    `out` are messages to send, `events` are for the agent, `verdicts` are the results
+    for carriers that waited.  The core empties them after each call, `verdicts` before
+    `out`: messages that follow from sending a carrier are sent after the carrier.
     """
 
     __slots__ = (
-        "children",
-        "events",
-        "holding",
-        "incoming",
-        "known",
-        "next_local",
-        "node",
-        "out",
-        "outgoing",
-        "owners",
-        "unheard",
-        "users",
-        "verdicts",
+        *("children", "events", "holding", "incoming", "members", "next_local"),
+        *("node", "out", "outgoing", "owners", "unheard", "users", "verdicts"),
     )
 
     def __init__(self, node: WorkerNode) -> None:
@@ -102,73 +91,73 @@ class ReferenceMachine:
         self.outgoing: dict[Key, Outgoing] = {}
         self.incoming: dict[Key, Incoming] = {}
         self.children: dict[ForkId, SentFork] = {}
-        # Calls that were told, and the value that each keeps until it is replied to.
+        # Reported calls, and the value that each keeps until it is replied to.
         self.holding: dict[Key, RRefId] = {}
-        self.known: set[WorkerNode] = {node}
+        self.members: set[WorkerNode] = {node}
         self.unheard: dict[ForkId, float] = {}
         self.next_local = 0
 
-    # Names and members.
+    # Ids and members.
 
     def admit(self, node: WorkerNode) -> None:
-        """This worker has its number now."""
-        self.known.discard(self.node)
+        """Set the number of this worker."""
+        self.members.discard(self.node)
         self.node = node
-        self.known.add(node)
+        self.members.add(node)
 
     def new_id(self) -> GloballyUniqueId:
-        """A name that nobody gives twice."""
-        given = GloballyUniqueId(self.node.id, self.next_local, self.node.incarnation)
+        """Return an id that is unique among all workers."""
+        unique = GloballyUniqueId(self.node.id, self.next_local, self.node.incarnation)
         self.next_local += 1
-        return given
+        return unique
 
     def joined(self, node: WorkerNode) -> None:
-        """A worker is a member: references to its values need not wait for that."""
-        self.known.add(node)
+        """Continue the references that waited until their owner became a member."""
+        self.members.add(node)
         for used in self.users.of(node):
             if used.use is Use.UNKNOWN:
                 del self.unheard[used.fork.fork]
                 self._change(used, ReferenceChange.INTRODUCED)
 
     def left(self, node: WorkerNode) -> None:
-        """A worker is no member any more."""
-        self.known.discard(node)
+        """Remove a worker that is not a member any more."""
+        self.members.discard(node)
 
-    # The owner's handles.
+    # Handles of the owner.
 
     def own(self, rref: RRefId) -> None:
-        """One more local handle on a value of this worker."""
+        """Add a local handle on a value of this worker."""
         self.owners.own(rref)
 
     def disown(self, rref: RRefId) -> None:
-        """One local handle less."""
+        """Remove a local handle."""
         self.owners.disown(rref)
-        self._tell_freed()
+        self._report_freed()
 
     # Creation, at the caller.
 
     def plan(self, call: Key, owner: WorkerNode, rref: RRefId) -> Fork:
-        """A call will create a value: the reference of the caller, not confirmed."""
+        """Return the unconfirmed reference for a call that will create a value."""
         fork = Fork(rref, self.new_id(), owner)
         self.users.add(fork, Use.PLANNED, call, self.node)
         return fork
 
     def asked(self, fork: ForkId) -> None:
-        """The call that creates the value is on its way; fetches may follow it."""
+        """Handle that the call that creates the value was sent; fetches may follow."""
         used = self.users.used.get(fork)
         if used is not None and used.use in UNSENT:
             self._change(used, ReferenceChange.SENT)
             self._retry(used)
 
     def created(self, fork: ForkId) -> None:
-        """The call that creates the value is answered, and the agent is told so."""
+        """Handle the answer to the call that creates the value."""
         used = self.users.used.get(fork)
         if used is None or used.use not in UNANSWERED:
             return
         forsaken = used.use is Use.FORSAKEN
         self._change(used, ReferenceChange.ANSWERED)
         if used.fork.owner == self.node:
-            # What waits with it finds the value here, as this record goes.
+            # Waiting carriers now use the owned value, as this record is removed.
             self.users.used.pop(fork, None)
             self._retry(used)
             if forsaken:
@@ -178,24 +167,24 @@ class ReferenceMachine:
             self._unpinned(used)
 
     def uncreated(self, fork: ForkId, reason: Reason) -> None:
-        """The call that creates the value ended without an answer."""
+        """Handle the end without an answer of the call that creates the value."""
         used = self.users.used.get(fork)
         if used is not None and used.use in UNSENT | UNANSWERED:
             self._change(used, ReferenceChange.FAILED, reason)
 
-    # The user's references.
+    # References of the user.
 
     def drop(self, fork: ForkId) -> None:
-        """The agent lets go of a reference; nothing where it has none of that name."""
+        """Drop a reference of the agent; without effect if there is none of that id."""
         used = self.users.used.get(fork)
         if used is None:
             self.owners.unlist(fork, self.node)
-            self._tell_freed()
+            self._report_freed()
         elif used.use in HELD:
             self._change(used, ReferenceChange.DROPPED)
             self._unpinned(used)
 
-    # Carriers on their way out.
+    # Outgoing carriers.
 
     def carry(
         self,
@@ -204,56 +193,59 @@ class ReferenceMachine:
         carries: Sequence[Fork | RRefId],
         target: RRefId | None = None,
     ) -> tuple[CarrierStatus, tuple[Fork, ...]]:
-        """What becomes of a call or answer to `peer` that holds references.
+        """Return the status of a call or answer to `peer`, and its forks.
 
-        READY: it must be sent now, with these forks (or `unsend` says that it is not).
-        WAITS: a verdict follows.  `target` is the value that the call fetches.
+        READY: it must be sent now, with these forks (or `unsend` must be called).
+        WAITS: a verdict follows.  DEAD: it cannot be sent.  `target` is the value that
+        the call fetches.
         """
         outgoing = Outgoing(peer, tuple(carries), self._via(peer, target))
-        fate = self._fate(outgoing)
+        status = self._status_of(outgoing)
         if outgoing.via is None and target is not None and peer != self.node:
-            fate = CarrierStatus.DEAD
-        if fate is CarrierStatus.READY:
-            return fate, self._forked(outgoing)
-        if fate is CarrierStatus.WAITS:
+            status = CarrierStatus.DEAD
+        if status is CarrierStatus.READY:
+            return status, self._forked(outgoing)
+        if status is CarrierStatus.WAITS:
             self.outgoing[key] = outgoing
             for fork in outgoing.references():
                 if fork in self.users.used:
                     self.users.used[fork].pins[key] = None
             for rref in outgoing.values():
                 self.owners.hold(rref, ("outgoing", key))
-        return fate, ()
+        return status, ()
 
     def withdraw(self, key: Key) -> None:
-        """A carrier that waits is not to be sent any more; nothing where none waits."""
+        """Withdraw a waiting carrier; without effect if none waits."""
         outgoing = self.outgoing.pop(key, None)
         if outgoing is not None:
             self._unhold(key, outgoing)
 
     def unsend(self, forks: Sequence[Fork]) -> None:
-        """A carrier that was ready was not sent: nobody will ever see its forks."""
+        """Release the forks of a carrier that was ready but was not sent."""
         for fork in forks:
             child = self.children.pop(fork.fork, None)
             if child is not None:
                 self._unpin(child.parent, fork.fork)
             elif fork.owner == self.node:
                 self.owners.unlist(fork.fork)
-        self._tell_freed()
+        self._report_freed()
 
     def _via(self, peer: WorkerNode, target: RRefId | None) -> ForkId | None:
-        """The reference through which a value can be fetched; confirmed if possible."""
+        """Return the reference through which a value can be fetched; confirmed if
+        possible.
+        """
         if target is None:
             return None
-        found = [
+        candidates = [
             used
             for used in self.users.of(peer)
             if used.fork.rref == target and used.use in HELD
         ]
-        found.sort(key=lambda used: (used.use not in SENDABLE, used.use in UNSENT))
-        return found[0].fork.fork if found else None
+        candidates.sort(key=lambda used: (used.use not in SENDABLE, used.use in UNSENT))
+        return candidates[0].fork.fork if candidates else None
 
-    def _fate(self, outgoing: Outgoing) -> CarrierStatus:
-        fate = CarrierStatus.READY
+    def _status_of(self, outgoing: Outgoing) -> CarrierStatus:
+        status = CarrierStatus.READY
         for item in outgoing.carries:
             used = None
             if isinstance(item, Fork):
@@ -263,26 +255,28 @@ class ReferenceMachine:
                     return CarrierStatus.DEAD
             elif used.use in UNSENT | UNANSWERED:
                 if used.fork.owner != self.node or not self._owned(used.fork.rref):
-                    fate = CarrierStatus.WAITS
+                    status = CarrierStatus.WAITS
             elif used.use not in SENDABLE:
                 return CarrierStatus.DEAD
         if outgoing.via is not None:
             used = self.users.used.get(outgoing.via)
             if used is None:
                 return CarrierStatus.DEAD
-            return CarrierStatus.WAITS if used.use in UNSENT else fate
-        return fate
+            return CarrierStatus.WAITS if used.use in UNSENT else status
+        return status
 
     def _owned(self, item: Fork | RRefId) -> bool:
-        """Whether this worker has the value, and lists the reference if it is one."""
+        """Return True if this worker has the value, and lists the reference if it is
+        one.
+        """
         rref = item.rref if isinstance(item, Fork) else item
         if isinstance(item, Fork) and self.owners.listed.get(item.fork) != rref:
             return False
         owned = self.owners.values.get(rref)
-        return owned is not None and owned.told
+        return owned is not None and owned.reported
 
     def _forked(self, outgoing: Outgoing) -> tuple[Fork, ...]:
-        """A new fork for each reference, pinned or listed for the receiver."""
+        """Return a new fork for each reference, pinned or listed for the receiver."""
         forks = []
         for item in outgoing.carries:
             name, fork = self.new_id(), item if isinstance(item, Fork) else None
@@ -298,14 +292,16 @@ class ReferenceMachine:
         return tuple(forks)
 
     def _retry(self, used: Used) -> None:
-        """A reference can be sent, or is dead: so may be what waits with it."""
+        """Continue or end the carriers that wait for a reference."""
         for key in tuple(used.pins):
             outgoing = self.outgoing.get(key)
-            fate = CarrierStatus.WAITS if outgoing is None else self._fate(outgoing)
-            if outgoing is not None and fate is not CarrierStatus.WAITS:
+            status = (
+                CarrierStatus.WAITS if outgoing is None else self._status_of(outgoing)
+            )
+            if outgoing is not None and status is not CarrierStatus.WAITS:
                 del self.outgoing[key]
-                forks = self._forked(outgoing) if fate is CarrierStatus.READY else ()
-                self.verdicts.append(Verdict(key, False, fate, forks))
+                forks = self._forked(outgoing) if status is CarrierStatus.READY else ()
+                self.verdicts.append(Verdict(key, False, status, forks))
                 self._unhold(key, outgoing)
 
     def _unhold(self, key: Key, outgoing: Outgoing) -> None:
@@ -313,9 +309,9 @@ class ReferenceMachine:
             self._unpin(fork, key)
         for rref in outgoing.values():
             self.owners.release(rref, ("outgoing", key))
-        self._tell_freed()
+        self._report_freed()
 
-    # Carriers on their way in.
+    # Incoming carriers.
 
     def arrive(
         self,
@@ -328,16 +324,16 @@ class ReferenceMachine:
         fork: ForkId | None = None,
         target: RRefId | None = None,
     ) -> CarrierStatus:
-        """What becomes of a call or answer that came from `peer`.
+        """Return the status of a call or answer that arrived from `peer`.
 
-        READY: the agent is told of it now.  WAITS: a verdict follows.  DEAD: the agent
-        is not told, and the peer is told that it was for a reference.
+        READY: it is reported to the agent now.  WAITS: a verdict follows.  DEAD: it is
+        not reported, and the peer learns that a reference was the cause.
         """
         incoming = Incoming(peer)
         dead = False
         if creates is not None and fork is not None:
-            gave = creates.incarnation == fork.incarnation == peer.incarnation
-            if gave and self.owners.create(creates, fork, peer, ("incoming", key)):
+            is_own = creates.incarnation == fork.incarnation == peer.incarnation
+            if is_own and self.owners.create(creates, fork, peer, ("incoming", key)):
                 incoming.creates = creates
             else:
                 dead = True
@@ -350,7 +346,7 @@ class ReferenceMachine:
             else:
                 self.owners.hold(target, ("incoming", key))
                 incoming.target = target
-                incoming.parked = not owned.told
+                incoming.parked = not owned.reported
         self.incoming[key] = incoming
         if dead:
             self.forget(key)
@@ -361,13 +357,13 @@ class ReferenceMachine:
         return CarrierStatus.READY
 
     def _receive(self, key: Key, incoming: Incoming, fork: Fork, now: float) -> bool:
-        """A reference came; False where it is dead already."""
+        """Add a received reference; return False if it is dead already."""
         peer, name = incoming.peer, fork.fork
         if name.incarnation != peer.incarnation:
             return False
         if fork.owner == self.node:
             if peer == self.node:
-                # Listed as it was sent.
+                # The fork was listed when it was sent.
                 listed = name in self.owners.listed
             else:
                 listed = self.owners.list(fork.rref, name, self.node)
@@ -376,7 +372,7 @@ class ReferenceMachine:
                 incoming.forks.append(fork)
             return listed
         if name in self.users.used:
-            # Names are given once: the peer does not keep to the rules.
+            # Ids are unique: the peer violates the protocol.
             return False
         incoming.forks.append(fork)
         if fork.owner == peer:
@@ -384,17 +380,18 @@ class ReferenceMachine:
             return True
         incoming.awaited[name] = None
         self.users.add(fork, Use.UNKNOWN, key, peer)
-        if fork.owner in self.known:
+        if fork.owner in self.members:
             self._change(self.users.used[name], ReferenceChange.INTRODUCED)
         else:
             self.unheard[name] = now + INTRODUCTION
         return True
 
     def forget(self, key: Key) -> None:
-        """The agent will not be told of a carrier that came; nothing where none waits.
+        """Forget a received carrier that will not be reported; without effect if none
+        waits.
 
-        The references that it holds are let go of; a value that it was to create is
-        forgotten, with whatever waited to fetch it.
+        Its references are dropped; a value that it was to create is removed, together
+        with the carriers that waited to fetch it.
         """
         incoming = self.incoming.pop(key, None)
         if incoming is None:
@@ -413,17 +410,17 @@ class ReferenceMachine:
             for other, parked in tuple(self.incoming.items()):
                 if parked.target == incoming.creates:
                     self._break(other)
-        self._tell_freed()
+        self._report_freed()
 
     def done(self, key: Key) -> None:
-        """A call that was told is replied to: it keeps no value any longer."""
+        """Release the value of a reported call that is replied to."""
         rref = self.holding.pop(key, None)
         if rref is not None:
             self.owners.release(rref, ("incoming", key))
-            self._tell_freed()
+            self._report_freed()
 
     def _complete(self, key: Key, incoming: Incoming) -> None:
-        """The agent is told of a carrier: it holds the references from now on."""
+        """Mark a carrier as reported: the agent holds its references from now on."""
         del self.incoming[key]
         for fork in incoming.forks:
             used = self.users.used.get(fork.fork)
@@ -433,7 +430,7 @@ class ReferenceMachine:
             self.holding[key] = incoming.target
         if incoming.creates is not None:
             self.holding[key] = incoming.creates
-            self.owners.tell(incoming.creates)
+            self.owners.report(incoming.creates)
             if incoming.peer == self.node:
                 for used in tuple(self.users.of(self.node)):
                     self._retry(used)
@@ -452,34 +449,24 @@ class ReferenceMachine:
         self.forget(key)
         self.verdicts.append(Verdict(key, True, CarrierStatus.DEAD))
 
-    # The world.
+    # Messages and time.
 
     def receive(self, peer: WorkerNode, message: Message, now: float) -> None:
-        """A message of another worker, or of this one to itself."""
+        """Handle a message of another worker, or of this one to itself."""
         match message:
             case Register(rref, fork, parent):
-                given = fork.incarnation == parent.incarnation != self.node.incarnation
-                listed = given and self.owners.list(rref, fork, peer)
-                self.out.append(
-                    (
-                        peer,
-                        ReferenceRegistered(fork) if listed else ReferenceRefused(fork),
-                    )
-                )
+                valid = fork.incarnation == parent.incarnation != self.node.incarnation
+                answer: Message = ReferenceRefused(fork)
+                if valid and self.owners.list(rref, fork, peer):
+                    answer = ReferenceRegistered(fork)
+                self.out.append((peer, answer))
             case ReferenceRegistered(fork) | ReferenceRefused(fork):
+                change = ReferenceChange.REFUSED
+                if isinstance(message, ReferenceRegistered):
+                    change = ReferenceChange.REGISTERED
                 used = self.users.used.get(fork)
-                if (
-                    used is not None
-                    and used.use is Use.PENDING
-                    and used.fork.owner == peer
-                ):
-                    registered = isinstance(message, ReferenceRegistered)
-                    self._change(
-                        used,
-                        ReferenceChange.REGISTERED
-                        if registered
-                        else ReferenceChange.REFUSED,
-                    )
+                if used and used.use is Use.PENDING and used.fork.owner == peer:
+                    self._change(used, change)
             case Accept(fork):
                 child = self.children.get(fork)
                 if child is not None and child.peer == peer:
@@ -487,23 +474,23 @@ class ReferenceMachine:
                     self._unpin(child.parent, fork)
             case Delete(fork=fork):
                 self.owners.unlist(fork, peer)
-                self._tell_freed()
+                self._report_freed()
             case _:
-                raise AssertionError("the session gives each machine its own kinds")
+                raise AssertionError("the core passes each machine its own kinds")
 
     def tick(self, now: float) -> None:
-        """Owners that nobody introduced in time are dead."""
+        """End the references whose owners were not announced in time."""
         for fork, until in tuple(self.unheard.items()):
             if until <= now and fork in self.unheard:
                 del self.unheard[fork]
                 self._change(self.users.used[fork], ReferenceChange.UNHEARD)
 
     def next_time(self) -> float | None:
-        """When `tick` has something to do."""
+        """Return the time at which `tick` has work."""
         return min(self.unheard.values()) if self.unheard else None
 
     def lost(self, peer: WorkerNode, reason: Reason, now: float) -> None:
-        """A peer is out of reach: what it carried, owns or would accept has ended."""
+        """Handle the loss of a peer: end what it carried, owns or would accept."""
         self.owners.fence(peer)
         for key, outgoing in tuple(self.outgoing.items()):
             if outgoing.peer == peer:
@@ -516,15 +503,15 @@ class ReferenceMachine:
                 del self.children[fork]
                 self._unpin(child.parent, fork)
         for used in self.users.of(peer):
-            # One that is lost may end others, with what they came with.
+            # The end of one reference may end others, which had the same carrier.
             if used.fork.fork in self.users.used and used.use is not Use.UNKNOWN:
                 self._change(used, ReferenceChange.LOST, reason)
         self.out[:] = [step for step in self.out if step[0] != peer]
 
     def expired(self, peer: WorkerNode, now: float) -> None:
-        """A peer that was lost holds nothing any more."""
+        """Release all holds of a lost peer."""
         self.owners.expire(peer)
-        self._tell_freed()
+        self._report_freed()
 
     # One step of a reference.
 
@@ -536,8 +523,8 @@ class ReferenceMachine:
         for act in acts:
             match act:
                 case CarrierEvent.REGISTER:
-                    told = Register(fork.rref, fork.fork, used.sender)
-                    self.out.append((fork.owner, told))
+                    message = Register(fork.rref, fork.fork, used.sender)
+                    self.out.append((fork.owner, message))
                 case CarrierEvent.ACCEPT:
                     self.out.append((used.sender, Accept(fork.fork)))
                 case CarrierEvent.DELETE:
@@ -553,7 +540,7 @@ class ReferenceMachine:
             del incoming.awaited[fork.fork]
             self._advance(used.source)
         if fork.fork not in self.users.used:
-            # Nothing that it carried can pin it, and what waits with it is dead.
+            # It cannot be pinned any more, and the carriers that wait for it are dead.
             for pin in used.pins:
                 if isinstance(pin, GloballyUniqueId):
                     self.children.pop(pin, None)
@@ -570,14 +557,14 @@ class ReferenceMachine:
         if current is used and used.use is Use.RETIRED and not used.pins:
             self._change(used, ReferenceChange.UNPINNED)
 
-    def _tell_freed(self) -> None:
+    def _report_freed(self) -> None:
         self.events.extend(self.owners.freed)
         self.owners.freed.clear()
 
-    # What is seen.
+    # Inspection.
 
     def counts(self) -> dict[str, int]:
-        """How much there is of everything."""
+        """Return counts of values, references and carriers."""
         values = self.owners.values.values()
         uses = [used.use for used in self.users.used.values()]
         return {
@@ -590,7 +577,7 @@ class ReferenceMachine:
         }
 
     def state(self) -> Hashable:
-        """Everything, as a value."""
+        """Return the complete state, as a value."""
         return (
             self.owners.state(),
             self.users.state(),
@@ -607,7 +594,7 @@ class ReferenceMachine:
                 for fork, child in sorted(self.children.items())
             ),
             tuple(sorted((repr(key), rref) for key, rref in self.holding.items())),
-            tuple(sorted(self.known)),
+            tuple(sorted(self.members)),
             tuple(sorted(self.unheard)),
             self.next_local,
         )

@@ -1,15 +1,15 @@
 """Session: one worker, as a state machine of packets, time and requests of its agent.
 
-The agent calls and answers, holds references and drops them, joins, leaves and
-finishes; it passes packets and the time in, and takes packets and events out.
+The agent calls and answers, holds and drops references, joins, leaves and finishes; it
+passes packets and the time to the session, and fetches packets and events.
 
 Rules:
-- nothing below reads a clock, draws a number, blocks or does I/O: the same calls give
-  the same packets and events;
-- after each call everything that follows from it has happened, so `take_packets` and
-  `take_events` are complete; reacting to events is for the agent;
-- whatever is due by `now` happens first: a worker that was stopped for long has given
-  up what it held before it uses any of it;
+- the code below does not read a clock, draw a random number, block or do I/O: the same
+  calls produce the same packets and events;
+- each call has been processed completely when it returns, so `take_packets` and
+  `take_events` are complete; reacting to events is the task of the agent;
+- work that is due by `now` is done first: a worker that was suspended for a long time
+  gives up its holds before it uses any of them;
 - one thread at a time.
 """
 
@@ -26,14 +26,16 @@ from everyorder.runtime.rpc.protocol.identities import (
 
 
 class Session(ProtocolCore):
-    """One worker's life; `node` is what it is known as, with -1 for no number yet."""
+    """The session of one worker's life; `node` is its identity, with id -1 before it
+    joins.
+    """
 
     # Membership.
 
     def keep(self, *, world_size: int | None, id: int = 0) -> None:  # noqa: A002
-        """Become the keeper of a group, which is complete at `world_size` if given."""
+        """Become the keeper of a group; `world_size` is None for an open group."""
         self._members.keep(world_size, id)
-        self._settle(self._now)
+        self._drain(self._now)
 
     def join(
         self,
@@ -43,23 +45,24 @@ class Session(ProtocolCore):
         now: float,
         world_size: int | None = None,
     ) -> None:
-        """Ask the keeper at an endpoint to be a member, with this number if given.
+        """Ask the keeper at an endpoint to join, with the number `id` if it is not
+        None.
 
-        `world_size` is the size that the group has to have, None for any.  The end
-        is an `Admitted` or a `Rejected`; until then it is asked again.
+        `world_size` is the required size of the group, None for any.  The request is
+        repeated until it ends with an `Admitted` or a `Rejected`.
         """
-        self._come(now)
+        self._advance_clock(now)
         self._members.join(endpoint, id, now, world_size)
-        self._settle(now)
+        self._drain(now)
 
     def leave(self, now: float) -> None:
-        """Tell all members that this worker leaves, and stop."""
-        self._come(now)
+        """Notify all members that this worker leaves, and stop."""
+        self._advance_clock(now)
         for channel in self._channels.values():
             channel.goodbye()
-        kept = list(self._packets)
+        goodbyes = list(self._packets)
         self.stop(now)
-        self._packets.extend(kept)
+        self._packets.extend(goodbyes)
 
     def stop(self, now: float) -> None:
         """End everything at once; nothing more is sent."""
@@ -69,27 +72,27 @@ class Session(ProtocolCore):
             channel.over(Reason.STOPPED)
         self._end(now)
         self._calls.stop(now)
-        self._settle(now)
+        self._drain(now)
         self._stopped = True
         self._channels.clear()
         self._timers.clear()
         self._packets.clear()
 
     def members(self) -> tuple[WorkerNode, ...]:
-        """All members, this worker among them, by number."""
+        """Return all members, including this worker, by number."""
         return self._members.members()
 
     def finish(self, now: float) -> None:
-        """Say that this worker is done; `Finished` comes when all are.
+        """Announce that this worker has finished; `Finished` follows when all have.
 
-        It goes on to serve the others until then.
+        The worker continues to serve the others until then.
         """
-        self._come(now)
+        self._advance_clock(now)
         self._termination.done()
-        self._settle(now)
+        self._drain(now)
 
     def unfinished(self) -> tuple[str, ...]:
-        """The names of members that are not known to be done."""
+        """Return the names of members that have not announced their end."""
         return self._termination.unfinished(self.node, self.members())
 
     # Calls.
@@ -105,12 +108,14 @@ class Session(ProtocolCore):
         creates: RRefId | None = None,
         target: RRefId | None = None,
     ) -> int:
-        """Ask a peer for something; the call ends as `Answered` or `Failed`.
+        """Start a call to a peer and return its number.
 
-        `carries` are references of this worker, or names of its own values; `creates`
-        is a new name, of a value that the peer makes; `target` one that it fetches.
+        The call ends as `Answered` or `Failed`.  `carries` are references of this
+        worker, or ids of its own values; `creates` is the new id of a value that the
+        peer creates; `target` the value that the call fetches.  `deadline` and `now`
+        are in seconds.
         """
-        self._come(now)
+        self._advance_clock(now)
         channel = self._channels.get(peer.incarnation)
         gone = None
         if channel is None and (self._stopped or peer != self.node):
@@ -126,11 +131,11 @@ class Session(ProtocolCore):
             largest=self._largest(peer),
             gone=gone,
         )
-        self._settle(now)
+        self._drain(now)
         return number
 
     def fork_of(self, call: int) -> Fork:
-        """The reference of a call that creates; while the call has no end."""
+        """Return the reference of a call that creates a value, until the call ends."""
         return self._calls.fork_of(call)
 
     def reply(
@@ -143,8 +148,8 @@ class Session(ProtocolCore):
         failed: bool = False,
         now: float,
     ) -> None:
-        """Answer a call; to be said once for each `Called`, also if it is cancelled."""
-        self._come(now)
+        """Answer a call; required once for each `Called`, also if it is cancelled."""
+        self._advance_clock(now)
         self._calls.reply(
             peer,
             call,
@@ -154,44 +159,44 @@ class Session(ProtocolCore):
             failed=failed,
             largest=self._largest(peer),
         )
-        self._settle(now)
+        self._drain(now)
 
     def _largest(self, peer: WorkerNode) -> int:
-        """The bytes of a payload that a peer takes; ours, until it has said so."""
+        """Return the largest payload of a peer in bytes; by default, this worker's."""
         channel = self._channels.get(peer.incarnation)
-        told = None if channel is None else channel.largest
-        return self.settings.largest if told is None else told
+        largest = None if channel is None else channel.largest
+        return self.settings.largest if largest is None else largest
 
     def cancel(self, call: int, now: float) -> None:
         """Cancel a call: it ends as `Failed`, unless it has ended."""
-        self._come(now)
+        self._advance_clock(now)
         self._calls.cancel(call, now)
-        self._settle(now)
+        self._drain(now)
 
     # References.
 
     def new_id(self) -> GloballyUniqueId:
-        """A name that no worker gives twice."""
+        """Return an id that is unique among all workers."""
         return self._references.new_id()
 
     def own(self, rref: RRefId) -> None:
-        """One more local handle on a value of this worker."""
+        """Add a local handle on a value of this worker."""
         self._references.own(rref)
 
     def disown(self, rref: RRefId, now: float) -> None:
-        """One local handle less; `Freed` follows when no reference is left."""
-        self._come(now)
+        """Remove a local handle; `Freed` follows when no reference is left."""
+        self._advance_clock(now)
         self._references.disown(rref)
-        self._settle(now)
+        self._drain(now)
 
     def drop(self, fork: ForkId, now: float) -> None:
         """Drop a reference."""
-        self._come(now)
+        self._advance_clock(now)
         self._references.drop(fork)
-        self._settle(now)
+        self._drain(now)
 
     def listed(self) -> list[tuple[RRefId, ForkId]]:
-        """The values of this worker that others refer to, with the references."""
+        """Return this worker's values to which others refer, with the references."""
         values = self._references.owners.values
         return [
             (rref, fork)
@@ -201,18 +206,18 @@ class Session(ProtocolCore):
         ]
 
     def unreachable(self, endpoint: str, now: float) -> None:
-        """No process listens at an endpoint any more: calls there fail.
+        """Handle an endpoint without a listening process: calls to it fail.
 
-        What its worker holds here is released no sooner than after its silence: a
-        refused link does not prove that the worker has ended.
+        Its worker's holds are released no sooner than after its silence: a refused link
+        does not prove that the worker has ended.
         """
-        self._come(now)
+        self._advance_clock(now)
         for channel in self._channels.values():
             if channel.endpoint == endpoint:
                 channel.unreachable(now)
-        self._settle(now)
+        self._drain(now)
 
     def endpoint_of(self, node: WorkerNode) -> str:
-        """Where a member is reached; "" where it is none."""
+        """Return the endpoint of a member; "" if it is not a member."""
         member = self._members.member(node.incarnation)
         return member.endpoint if member is not None else ""

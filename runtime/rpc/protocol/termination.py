@@ -1,16 +1,16 @@
-"""Termination: detecting that all members are done and no message is in flight.
+"""Termination: detecting that all members have finished and no message is in flight.
 
-The member of the lowest number coordinates.  Each member that is done and has nothing
-in flight reports how many messages it sent and received on its channels.  When all have
-reported and the sums are equal, all are asked once more; if the answers are the same,
-nothing was in flight in between (Mattern 1987, the method of four counters), so nothing
-ever will be.
+The member of the lowest number coordinates.  Each member that has finished and has no
+messages in flight reports how many messages it sent and received on its channels.  When
+all have reported and the sums are equal, all are asked once more; if the answers are
+the same, no message was in flight in between (Mattern 1987, the method of four
+counters), so none can follow.
 
-Rules: a channel that ended takes its counts with it, on both sides; a member that is
-lost is not waited for; when the coordinator is lost, the next member coordinates, and
-all report to it.  The coordinator names the members that it counts: without a keeper,
-members that know others lose them, so that nobody ends while a member that it knows
-does not take part.
+Rules: the counts of a channel are removed at its end, on both sides; a lost member is
+not waited for; when the coordinator is lost, the next member coordinates, and all
+report to it.  The coordinator names the members that it counts: without a keeper,
+members remove the members that are not named, so that no member finishes while a member
+that it knows does not take part.
 """
 
 from collections.abc import Hashable
@@ -27,7 +27,7 @@ from everyorder.runtime.rpc.protocol.messages import (
 
 RUNNING, DONE, FINISHING, FINISHED = "RUNNING", "DONE", "FINISHING", "FINISHED"
 
-# What is not here is not legal: whoever asks looks before.
+# A missing transition is illegal; callers must check.
 TRANSITIONS: dict[tuple[str, str], str] = {
     (RUNNING, "done"): DONE,
     (DONE, "all are"): FINISHING,
@@ -45,37 +45,39 @@ class Termination:
         self.events: list[Event] = []
         self.status = RUNNING
         self._wave = 0
-        # The last report: its coordinator, counts, and whether it was busy.
+        # The last report: its coordinator, counts, and True if it was busy.
         self._reported: tuple[WorkerNode, int, int, bool] | None = None
         # At the coordinator: the reports, and the sum that a survey has to confirm.
         self._reports: dict[WorkerNode, Idle] = {}
         self._sum: int | None = None
         self._named: tuple[str, ...] | None = None
-        # Whether something changed since the last `advance`, besides counts.
+        # True if an event other than counting happened since the last `advance`.
         self.stirred = True
 
     def _move(self, what: str) -> None:
         self.status = TRANSITIONS[self.status, what]
 
     def done(self) -> None:
-        """This worker is done."""
+        """Mark this worker as finished."""
         self.stirred = True
         if self.status == RUNNING:
             self._move("done")
 
     def due(self, me: WorkerNode) -> bool:
-        """Whether `advance` may change something; not while other members work."""
+        """Return True if `advance` may change the state; False while other members
+        work.
+        """
         if self.status == RUNNING:
             return self.stirred and bool(self._reports)
         if self.status != DONE or self.stirred or not self._named:
             return True
-        # A member that is done and has reported waits for the missing ones.
+        # A member that has finished and reported waits for the missing ones.
         return self._reported is None or self._reported[0] == me
 
     def unfinished(
         self, me: WorkerNode, members: tuple[WorkerNode, ...]
     ) -> tuple[str, ...]:
-        """The names of members that are not known to be done."""
+        """Return the names of members that have not announced their end."""
         if self.status == FINISHED or not members:
             return ()
         if members[0] == me:
@@ -97,8 +99,8 @@ class Termination:
     ) -> None:
         """Report or decide by the current counts; called after each change.
 
-        `counts` are messages sent and received; `unacknowledged` says that some
-        message is not known to have come.
+        `counts` are messages sent and received; `unacknowledged` means that some sent
+        message is not acknowledged.
         """
         self.stirred = False
         if self.status == FINISHED or not members:
@@ -111,9 +113,11 @@ class Termination:
         coordinator = members[0]
         report = (coordinator, *counts, busy)
         if self.status == DONE and report != self._reported:
-            known = self._reported is not None and self._reported[0] == coordinator
-            # While a member is not done, reports of changed counts are not needed.
-            if not self._named or coordinator == me if known else not busy:
+            has_reported = (
+                self._reported is not None and self._reported[0] == coordinator
+            )
+            # While a member has not finished, reports of changed counts are not needed.
+            if not self._named or coordinator == me if has_reported else not busy:
                 self._reported = report
                 self._report(me, coordinator, Idle(0, *counts, busy))
         if coordinator == me:
@@ -132,7 +136,7 @@ class Termination:
         if missing != self._named:
             self._named = missing
             waiting = Waiting(missing, tuple(each.incarnation for each in members))
-            # The missing ones are told, too, so that a lost one is noticed.
+            # The missing members receive it, too, so that a lost one is detected.
             for each in members:
                 if each != me:
                     self.out.append((each, waiting))
@@ -165,7 +169,7 @@ class Termination:
     def receive(
         self, peer: WorkerNode, message: Message, counts: tuple[int, int], busy: bool
     ) -> None:
-        """A message came; `counts` and `busy` are those of this worker now."""
+        """Handle a message; `counts` and `busy` are the current ones of this worker."""
         self.stirred = True
         if isinstance(message, Survey):
             self._reported = (peer, *counts, busy)
@@ -174,10 +178,11 @@ class Termination:
             if message.wave in (0, self._wave):
                 self._reports[peer] = message
             if not message.wave:
-                # Counts changed since: the survey is void.
+                # Counts have changed: the survey is void.
                 self._sum = self._named = None
             if self.status == FINISHED:
-                # It was lost when all were told to finish, and is admitted again.
+                # The peer was lost when the others received `Finish`, and is admitted
+                # again.
                 self.out.append((peer, Finish()))
         elif isinstance(message, Waiting):
             self._named = message.names
@@ -186,16 +191,16 @@ class Termination:
             self.events.append(Finished())
 
     def lost(self, peer: WorkerNode) -> None:
-        """A lost peer is not waited for, and its report is forgotten."""
+        """Do not wait for a lost peer, and forget its report."""
         self.stirred = True
         self._reports.pop(peer, None)
-        # The missing ones are told again: they may be lost as well.
+        # Notify the missing members again: they may be lost as well.
         self._sum = self._named = None
         if self._reported is not None and self._reported[0] == peer:
             self._reported = None
 
     def state(self) -> Hashable:
-        """Everything that it knows."""
+        """Return the complete state."""
         return (
             self.status,
             self._reported,

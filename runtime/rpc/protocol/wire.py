@@ -1,15 +1,14 @@
-"""Wire: bytes and frames, every length checked; packets outside of a channel.
+"""Wire format: fields and headers as bytes, and packets outside of a channel.
 
-    Reader, of_text, ...    numbers, texts and identities as bytes, and back
-    Field, record           the same as tables: how a value is read and written
-    HEADER, head, parse     the header of a packet; is it a packet of ours
-    Note, of_note, note     bodies of packets that carry no message of a channel
+    FieldReader, of_text, ...    numbers, strings and identities as bytes, and back
+    Field, record                the same as tables: how a value is read and written
+    HEADER, head, parse          the header of a packet, and its check
+    Note, of_note, note          bodies of packets without a message of a channel
 
 Rules of fields:
-- a number has a fixed width; a text is its length in two bytes, then UTF-8;
+- a number has a fixed width; a string is its length in two bytes, then UTF-8;
 - a `FieldReader` never reads past its end, and `end` reports bytes that are left over;
-  each
-  text and each list has a limit, which is checked before anything of it is read;
+  each string and each list has a limit, which is checked before its content is read;
 - bytes that break a rule raise `MalformedPacket`.
 
 A packet is a list of buffers: the first is header and body, the others are those of a
@@ -21,28 +20,28 @@ payload.
          3      1  kind of the packet
          4      8  group: the incarnation of its keeper, 0 outside of a group
         12      8  source: the incarnation of the sender
-        20      8  target: that of the receiver, 0 where it is not known
+        20      8  target: that of the receiver, 0 if it is unknown
         28      4  session of the sender: how often it began a channel with this peer
         32      4  session of the receiver, as the sender knows it, or 0
         36      8  sequence: of DATA only
-        44      8  acknowledged: all up to this sequence came
+        44      8  acknowledged: all messages up to this sequence arrived
 
 Rules of packets: numbers are little-endian; another layout is another version; `parse`
-takes any bytes and never raises.
+accepts any bytes and never raises.
 
 A packet that is not DATA, whose body is a message of `runtime.rpc.protocol.messages`,
 is a note:
 
-    JOIN        Join        a worker asks to be a member, and does not know the keeper
-    ADMITTED    Admission   it is one, with this number, beside these members
-    REJECTED    Rejection   it is none, and why
-    HELLO       Hello       a channel begins; what its sender takes
+    JOIN        Join        a worker asks to join, and does not know the keeper yet
+    ADMITTED    Admission   the worker is a member: its number, and all members
+    REJECTED    Rejection   the worker is refused: the reason
+    HELLO       Hello       a channel begins: the limit of its sender
     WELCOME     Hello       the answer
-    PING        Beat        a question: is the peer alive, and what has it received
-    PONG        Beat        the answer, or an acknowledgement alone
-    RESET, BYE  (nothing)   there is no such channel; the sender leaves
+    PING        Heartbeat   a probe: is the peer alive, and what has it received
+    PONG        Heartbeat   the answer, or an acknowledgement only
+    RESET, BYE  Nothing     there is no such channel; the sender leaves
 
-A note may be lost, or come twice: the sender repeats it until it is answered, and the
+A note may be lost or duplicated: the sender repeats it until it is answered, and the
 receiver answers each copy.
 """
 
@@ -69,7 +68,7 @@ UNIQUE = Struct("<iQQ")
 # id, incarnation
 NODE = Struct("<iQ")
 
-# In bytes; an endpoint holds the path of a socket.
+# Limits in bytes; an endpoint holds the path of a socket.
 NAME = LONGEST_NAME
 ENDPOINT = 1024
 KEY = 128
@@ -84,7 +83,7 @@ class MalformedPacket(Exception):
 
 
 class FieldReader:
-    """Reads fields from a buffer, one after the other."""
+    """Reader of successive fields of a buffer."""
 
     __slots__ = ("at", "buffer", "stop")
 
@@ -94,20 +93,20 @@ class FieldReader:
         self.stop = buffer.nbytes
 
     def numbers(self, layout: Struct) -> tuple[int, ...]:
-        """Numbers of a layout."""
+        """Read the numbers of a layout."""
         try:
-            found = layout.unpack_from(self.buffer, self.at)
+            numbers = layout.unpack_from(self.buffer, self.at)
         except error:
             raise MalformedPacket from None
         self.at += layout.size
-        return found
+        return numbers
 
     def number(self, layout: Struct = LONG) -> int:
-        """One number."""
+        """Read one number."""
         return self.numbers(layout)[0]
 
     def text(self, most: int) -> str:
-        """A text of so many bytes at most."""
+        """Read a string of `most` bytes at most."""
         length = self.number(SHORT)
         if length > most or self.at + length > self.stop:
             raise MalformedPacket
@@ -118,38 +117,38 @@ class FieldReader:
             raise MalformedPacket from None
 
     def many(self, most: int, each: Callable[["FieldReader"], T]) -> tuple[T, ...]:
-        """A list of so many at most."""
+        """Read a list of `most` elements at most."""
         count = self.number(SHORT)
         if count > most:
             raise MalformedPacket
         return tuple(each(self) for _ in range(count))
 
     def unique(self) -> GloballyUniqueId:
-        """A number that no two workers give twice."""
+        """Read a globally unique id."""
         return GloballyUniqueId(*self.numbers(UNIQUE))
 
     def node(self) -> WorkerNode:
-        """A worker's life."""
+        """Read a worker's life."""
         number, incarnation = self.numbers(NODE)
         return WorkerNode(self.text(NAME), number, incarnation)
 
     def fork(self) -> Fork:
-        """A reference."""
+        """Read a reference."""
         return Fork(self.unique(), self.unique(), self.node(), self.text(TYPE))
 
     def rest(self) -> memoryview:
-        """What is left."""
+        """Return the remaining bytes."""
         start, self.at = self.at, self.stop
         return self.buffer[start:]
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Raise `MalformedPacket` if bytes are left."""
         if self.at != self.stop:
             raise MalformedPacket
 
 
 def of_text(text: str, most: int) -> bytes:
-    """A text, cut at a character to `most` bytes: no reader takes more."""
+    """Encode a string, cut at a character to `most` bytes, the limit of all readers."""
     written = text.encode("utf-8", "replace")
     if len(written) > most:
         written = written[:most].decode("utf-8", "ignore").encode()
@@ -157,17 +156,17 @@ def of_text(text: str, most: int) -> bytes:
 
 
 def of_unique(each: GloballyUniqueId) -> bytes:
-    """A number that no two workers give twice."""
+    """Encode a globally unique id."""
     return UNIQUE.pack(each.created_on, each.local_id, each.incarnation)
 
 
 def of_node(node: WorkerNode) -> bytes:
-    """A worker's life."""
+    """Encode a worker's life."""
     return NODE.pack(node.id, node.incarnation) + of_text(node.name, NAME)
 
 
 def of_fork(fork: Fork) -> bytes:
-    """A reference."""
+    """Encode a reference."""
     return b"".join(
         (
             of_unique(fork.rref),
@@ -191,12 +190,12 @@ NODE_ID = Field(FieldReader.node, of_node)
 
 
 def text(most: int) -> Field:
-    """A text of so many bytes at most."""
+    """Return the field of a string of `most` bytes at most."""
     return Field(lambda reader: reader.text(most), lambda value: of_text(value, most))
 
 
 def several(most: int, each: Field) -> Field:
-    """A tuple of so many values at most; more are written, and not read."""
+    """Return the field of a tuple; a reader accepts `most` values at most."""
     return Field(
         lambda reader: reader.many(most, each.read),
         lambda values: SHORT.pack(len(values)) + b"".join(map(each.write, values)),
@@ -204,7 +203,7 @@ def several(most: int, each: Field) -> Field:
 
 
 def record(kind: Callable[..., Any], **parts: Field) -> Field:
-    """An object made by `kind` of its attributes, in the order of the bytes."""
+    """Return the field of an object of `kind`; `parts` are in the order of bytes."""
     fields = [(name, *part) for name, part in parts.items()]
 
     def read(reader: FieldReader) -> Any:
@@ -238,26 +237,26 @@ class PacketKind(IntEnum):
     REJECTED = 10
 
 
-# The largest number of a kind: they are those from 1 on.
+# The largest number of a kind; the numbers are consecutive from 1.
 LAST = max(PacketKind)
 
 
 class PacketError(Enum):
-    """Why a packet is dropped; each is counted under its name."""
+    """Why a packet is dropped; each reason is counted under its name."""
 
     CUT = "it is shorter than a header"
     MARK = "it does not begin with the mark"
     VERSION = "it is of another version"
-    KIND = "its kind is not known"
-    BODY = "its body is not what its kind has"
-    LARGE = "it is larger than is taken here"
-    COUNT = "it has more parts than are taken here"
+    KIND = "its kind is unknown"
+    BODY = "its body is malformed"
+    LARGE = "it is larger than this worker accepts"
+    COUNT = "it has more frames than this worker accepts"
     GROUP = "it is of another group"
     TARGET = "it is for another life of this worker, or for another worker"
-    STRANGER = "its sender is no member"
+    STRANGER = "its sender is not a member"
     KEY = "its key is not that of the sender"
     SESSION = "it is of a session that is over"
-    SEQUENCE = "its number is out of the window"
+    SEQUENCE = "its number is outside of the window"
 
 
 class Head(NamedTuple):
@@ -285,7 +284,7 @@ def head(
     sequence: int = 0,
     acknowledged: int = 0,
 ) -> bytes:
-    """The bytes of a header."""
+    """Return the bytes of a header."""
     return HEADER.pack(
         MARK,
         VERSION,
@@ -301,7 +300,7 @@ def head(
 
 
 def size(frames: Sequence[Buffer]) -> int:
-    """The bytes of all buffers."""
+    """Return the total size of all buffers in bytes."""
     whole = 0
     for each in frames:
         whole += each.nbytes if isinstance(each, memoryview) else len(each)
@@ -309,25 +308,25 @@ def size(frames: Sequence[Buffer]) -> int:
 
 
 def parse(frames: Sequence[Buffer]) -> Head | PacketError:
-    """The header of a packet, or the first thing that is wrong with it."""
+    """Return the header of a packet, or its first error."""
     if not frames:
         return PacketError.CUT
     first = frames[0]
     if (first.nbytes if isinstance(first, memoryview) else len(first)) < HEADER.size:
         return PacketError.CUT
-    found = Head._make(HEADER.unpack_from(first))
-    if found.mark != MARK:
+    header = Head._make(HEADER.unpack_from(first))
+    if header.mark != MARK:
         return PacketError.MARK
-    if found.version != VERSION:
+    if header.version != VERSION:
         return PacketError.VERSION
-    if not 1 <= found.kind <= LAST:
+    if not 1 <= header.kind <= LAST:
         return PacketError.KIND
-    return found
+    return header
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member as others reach it: its node, its endpoint, its public key."""
+    """A member as other workers reach it: its node, its endpoint, its public key."""
 
     node: WorkerNode
     endpoint: str
@@ -336,12 +335,12 @@ class Member:
 
 MEMBER = record(Member, node=NODE_ID, endpoint=text(ENDPOINT), key=text(KEY))
 
-# Wanted ids, and sizes of groups, with -1 for none.
+# Requested ids, and sizes of groups, with -1 for None.
 SIGNED = Struct("<q")
-# A beat names so many packets that came early; more are told by the next one.
+# Limit of the early packets that a heartbeat lists; the next one lists more.
 EARLY = 64
 
-# Figures by name: so many at most.
+# Limit of the named figures in a request to join.
 FIGURES = 16
 
 _BEAT = Struct("<QQ")
@@ -350,9 +349,9 @@ _DOUBLE = Struct("<d")
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A request to be a member; `id` is the wanted number, None for any.
+    """A request to join; `id` is the requested number, None for any.
 
-    `shared` are settings that all members of a group must have the same, by name.
+    `shared` are settings that must be equal for all members of a group, by name.
     """
 
     name: str
@@ -366,7 +365,7 @@ class Join:
 class Admission:
     """The worker is a member now, as `node`; the keeper is the first of `members`.
 
-    `world_size` is None in a group that anybody may join.
+    `world_size` is None in an open group.
     """
 
     node: WorkerNode
@@ -383,16 +382,18 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A channel begins; `largest` limits the payloads that its sender takes."""
+    """A channel begins; `largest` limits the payloads that its sender accepts, in
+    bytes.
+    """
 
     largest: int
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life: its number, the peer's last number, sequences that came early.
+    """A proof of life: its number, the peer's last number, sequences received early.
 
-    A number of 0 is none.
+    A number of 0 means that there is none.
     """
 
     stamp: int = 0
@@ -402,7 +403,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The body of a packet whose kind says it all."""
+    """The body of a packet whose kind is its only content."""
 
 
 NOTHING = Nothing()
@@ -470,17 +471,17 @@ _READERS = {kind: _LAYOUTS[each].read for kind, each in _CLASSES.items()}
 
 
 def of_note(note: Note) -> bytes:
-    """The body of a note."""
+    """Return the body of a note."""
     return _LAYOUTS[type(note)].write(note)
 
 
 def note(kind: int, body: memoryview) -> Note:
-    """The note of a packet that is not DATA.
+    """Decode the note of a packet that is not DATA.
 
     Raises:
-        Malformed: it is none.
+        MalformedPacket: the bytes are not a note.
     """
     reader = FieldReader(body)
-    found: Note = _READERS[PacketKind(kind)](reader)
+    content: Note = _READERS[PacketKind(kind)](reader)
     reader.end()
-    return found
+    return content

@@ -1,4 +1,4 @@
-"""Remote calls in programs: their special forms, and references as values of them."""
+"""Remote calls in programs: their special forms, and references as values."""
 
 from everyorder.runtime.rpc.script.plug_in import PlugIns, plug_in, plug_in_workers
 from everyorder.runtime.rpc.script.surface import Surface

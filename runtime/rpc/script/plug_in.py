@@ -1,21 +1,21 @@
-"""The plug-in: what programs get of remote calls, by the area of the compiler.
+"""The plug-in: the parts of remote calls for each area of the compiler.
 
-    plug_in            lets programs have remote calls; returns a handle with `close`
+    plug_in            adds remote calls to programs; returns a handle with `close`
     plug_in_workers    the same for the worker of this process
 
-Nothing of the compiler is loaded for it: an area that is not loaded gets its part at
-the end of its own loading (`runtime.base.hooks`).
+The plug-in does not load the compiler: an area that is not loaded yet receives its part
+at the end of its import (`runtime.base.hooks`).
 """
 
 from collections.abc import Iterable
 
-from everyorder.runtime.base.hooks import PlugIn, Remove, register_plug_in
-from everyorder.runtime.dispatch.registration import Closeable
+from everyorder.runtime.base.hooks import PlugIn, register_plug_in
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.rpc.script.surface import Surface
 
 
 class PlugIns(Closeable):
-    """The parts of the plug-in; `close` takes all of them back."""
+    """The registered parts of the plug-in; `close` removes all of them."""
 
     __slots__ = ("_parts",)
 
@@ -23,30 +23,30 @@ class PlugIns(Closeable):
         self._parts = [*parts]
 
     def close(self) -> None:
-        """Take everything back; doing so again is harmless."""
+        """Remove all parts; idempotent."""
         while self._parts:
             self._parts.pop().close()
 
 
 def plug_in(surface: Surface) -> PlugIns:
-    """Let programs have remote calls."""
+    """Add remote calls to programs."""
 
-    def emission() -> Iterable[Remove]:
+    def emission() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_forms import install
 
         return install(surface)
 
-    def executor() -> Iterable[Remove]:
+    def executor() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_execution import install
 
         return install(surface)
 
-    def archive() -> Iterable[Remove]:
+    def archive() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_nodes import install_in_text
 
         return install_in_text(surface)
 
-    def frontend() -> Iterable[Remove]:
+    def frontend() -> Iterable[Closeable]:
         from everyorder.runtime.rpc.script.remote_nodes import install_in_reference
 
         return install_in_reference()
@@ -59,16 +59,17 @@ def plug_in(surface: Surface) -> PlugIns:
 
 
 def plug_in_workers() -> PlugIns:
-    """Let programs have remote calls by the worker of this process.
+    """Add remote calls to programs, made by the worker of this process.
 
-    The plug-in is added when the module of remote calls has been imported: before, no
-    program can name one.
+    The plug-in is added when the module of remote calls is imported: before that,
+    programs cannot name a remote call.
     """
 
-    def install() -> Iterable[Remove]:
-        from everyorder.runtime.rpc.script.remote_execution import install_here
+    def install() -> Iterable[Closeable]:
+        from everyorder.runtime.rpc.script import remote_execution
 
-        return install_here()
+        yield plug_in(remote_execution.SURFACE)
+        yield from remote_execution.install_profiler_scopes()
 
     return PlugIns(
         [register_plug_in("everyorder.runtime.rpc.api.remote_calls", install)]

@@ -1,33 +1,34 @@
-"""Remote calls when a program runs: their arguments and results are checked.
+"""Remote calls when a program runs: the checks of their arguments and results.
 
     fit_arguments              checks the arguments of a call by the function's schema
     make_call                  makes a call, by a `Surface`
-    makers                     kind of node -> the maker of its function
-    call_program               calls by the worker of this process: what `SURFACE` has
+    makers                     kind of node -> the factory of its function
+    call_program               calls by the worker of this process: `SURFACE` uses it
     _rpc_async_torchscript     calls a compiled function by its full name, from Python
                                and from programs
 
 Rules of arguments:
 - a worker is a name or a `WorkerInfo`, never a number; a timeout is a float;
-- a function that is known here is checked by its schema before anything is sent:
-  missing, unknown and repeated arguments, and types; a number is converted to a wider
-  one, and a missing argument gets the default that the caller knows;
-- the arguments of an unknown function go as they are, and the other worker checks them;
+- if this worker has the function, the arguments are checked by its schema before
+  anything is sent: missing, unknown and repeated arguments, and types; a number is
+  converted to a wider type, and a missing argument is replaced by the caller's default;
+- the arguments of an unknown function are sent unchanged, and the other worker checks
+  them;
 - only the name of a function is sent: the other worker looks it up, and reports if it
-  has none.
+  lacks the function.
 
 Rules of results:
-- a result from another worker is checked against the type that the program says: a
-  future when it is waited for, a reference when its value is fetched;
-- an exception from another worker is raised as it comes, with the frames of the
-  program;
-- an unchecked cast may lie: a method of a reference or a worker checks the class of the
-  object first.
+- a result of another worker is checked against the type in the program: a future when
+  it is waited for, a reference when its value is fetched;
+- an exception of another worker is raised unchanged, with the frames of the program;
+- an unchecked cast may be wrong: a method of a reference or a worker checks the class
+  of the object first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from everyorder.runtime.base.registry import RegistryHandle
 from everyorder.runtime.errors.future import describe_type
 from everyorder.runtime.errors.rpc import RpcMisuse
 from everyorder.runtime.futures import Future
@@ -47,7 +48,6 @@ from everyorder.runtime.rpc.api.remote_calls import (
 from everyorder.runtime.rpc.api.rref import RRef, handle_of, reference_of
 from everyorder.runtime.rpc.codec.callables import NamedFunction
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
-from everyorder.runtime.rpc.script.plug_in import plug_in
 from everyorder.runtime.rpc.script.remote_nodes import (
     ASYNC,
     METHODS,
@@ -75,10 +75,10 @@ from everyorder.runtime.script.ir.program import SHARED_PROGRAM
 def fit_arguments(
     schema: Schema, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, by place and by name, each of its type, defaults filled.
+    """Return the positional and the keyword arguments, converted, with defaults.
 
     Raises:
-        RpcMisuse: they do not fit the schema.
+        RpcMisuse: the arguments do not match the schema.
     """
 
     def refuse(argument: str, fault: str) -> RpcMisuse:
@@ -110,14 +110,16 @@ def fit_arguments(
             value = stored_default(each)
         else:
             raise refuse(word, f"`{name}` is missing value for argument '{word}'")
-        taken = taker(each.type)(value)
-        if taken is MISMATCH:
-            found = f"{describe_type(value)}: {shortened(value)}"
-            raise refuse(word, f"Argument '{word}' takes {each.type}, and is {found}")
+        converted = taker(each.type)(value)
+        if converted is MISMATCH:
+            description = f"{describe_type(value)}: {shortened(value)}"
+            raise refuse(
+                word, f"Argument '{word}' takes {each.type}, and is {description}"
+            )
         if place < start:
-            positional.append(taken)
+            positional.append(converted)
         else:
-            named[word] = taken
+            named[word] = converted
     for word in left:
         raise refuse(word, f"Unknown keyword argument '{word}' of `{name}`")
     return tuple(positional), named
@@ -128,18 +130,18 @@ def make_call(
     mode: str,
     name: str,
     schema: Schema | None,
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     type_: str,
 ) -> Any:
-    """A call: the worker, then arguments by place, by name, and the timeout, if any.
+    """Make a call: the worker, then args, kwargs and the timeout, as far as present.
 
     Raises:
-        RpcMisuse: the worker, or the timeout, is none.
-        RpcMisuse: the arguments do not fit the schema.
+        RpcMisuse: the worker or the timeout is invalid.
+        RpcMisuse: the arguments do not match the schema.
         RpcError: the call cannot be made.
     """
     left_out: tuple[Any, ...] = ((), {}, UNSET)
-    to, args, kwargs, timeout = (*given, *left_out[len(given) - 1 :])
+    to, args, kwargs, timeout = (*arguments, *left_out[len(arguments) - 1 :])
     if not isinstance(to, str | WorkerInfo):
         raise RpcMisuse(
             call=f"rpc_{mode}" if mode != "remote" else mode,
@@ -157,8 +159,13 @@ Maker = Callable[[Node], Function]
 _MODES = {ASYNC: "async", SYNC: "sync", REMOTE: "remote"}
 
 
-def install(surface: Surface) -> Iterable[Callable[[], None]]:
-    """Register how nodes for remote calls run; yields what undoes it."""
+def install_profiler_scopes() -> Iterable[RegistryHandle]:
+    """Let programs use scopes of the profiler; yield a handle for each part."""
+    yield register_special_form(record_function, Manager(record_function))
+
+
+def install(surface: Surface) -> Iterable[RegistryHandle]:
+    """Register how nodes for remote calls run; yield their handles."""
     for kind, maker in makers(surface).items():
         yield register_step(kind, maker)
     for of, make in tests(surface).items():
@@ -166,7 +173,7 @@ def install(surface: Surface) -> Iterable[Callable[[], None]]:
 
 
 def makers(surface: Surface) -> Mapping[str, Maker]:
-    """For each kind of node, the maker of its function."""
+    """Return the factory of the function of each kind of node."""
 
     def call(node: Node) -> Function:
         return _call(node, surface)
@@ -181,43 +188,43 @@ def makers(surface: Surface) -> Mapping[str, Maker]:
     }
 
 
-def _element(given: Type) -> Type:
-    if isinstance(given, FutureType | RRefType):
-        return given.element
-    return given
+def _element(type_: Type) -> Type:
+    if isinstance(type_, FutureType | RRefType):
+        return type_.element
+    return type_
 
 
 def _call(node: Node, surface: Surface) -> Function:
     mode = _MODES[node.kind]
-    known = node.attributes.get("function")
+    declared = node.attributes.get("function")
     type_ = node.output.type
     of = _element(type_)
-    # A function that is known by its name only has no known result type.
+    # The result type of a function that is only known by name is unknown.
     text = "" if of is AnyType else str(of)
 
     def call(to: Any, name: str, *rest: Any) -> Any:
-        function = known
+        function = declared
         if function is None:
             function = SHARED_PROGRAM.functions.get(name)
         schema = None if function is None else function.schema
-        made = make_call(surface, mode, name, schema, (to, *rest), text)
+        result = make_call(surface, mode, name, schema, (to, *rest), text)
         if mode != "sync":
-            return made
-        return check_value(made, of, f"`{name}` of another worker")
+            return result
+        return check_value(result, of, f"`{name}` of another worker")
 
     return call
 
 
 def _of_reference(name: str, kind: type, is_value: bool) -> Maker:
-    """Calls a method of a reference; a value is checked against the program's type."""
+    """Return the factory for a method of a reference; it checks fetched values."""
 
     def maker(node: Node) -> Function:
-        of, given = node.output.type, node.inputs[0].type
+        of, source_type = node.output.type, node.inputs[0].type
 
         def ask(rref: Any, *timeout: float) -> Any:
-            # A cast may have made a reference of another object.
+            # A cast may have declared another object as a reference.
             if not isinstance(rref, kind):
-                check_value(rref, given, "A program")
+                check_value(rref, source_type, "A program")
             answer = getattr(rref, name)(*timeout)
             return check_value(answer, of, "A reference") if is_value else answer
 
@@ -227,11 +234,11 @@ def _of_reference(name: str, kind: type, is_value: bool) -> Maker:
 
 
 def _worker(node: Node) -> Function:
-    name, given = node.attributes["name"], node.inputs[0].type
+    name, source_type = node.attributes["name"], node.inputs[0].type
 
     def ask(worker: Any) -> Any:
         if not isinstance(worker, WorkerInfo):
-            check_value(worker, given, "A program")
+            check_value(worker, source_type, "A program")
         return getattr(worker, name)
 
     return ask
@@ -253,14 +260,14 @@ def call_program(
     timeout: float,
     type: str,  # noqa: A002  # the field's own word
 ) -> Any:
-    """The result of the function `name` on another worker, where `mode` is "sync".
+    """Return the result of the function `name` on another worker, if `mode` is "sync".
 
-    A future of it where `mode` is "async", a reference to it, whose value is of `type`,
-    where it is "remote".
+    Return a future of the result if `mode` is "async", and a reference to it, whose
+    value is of `type`, if `mode` is "remote".
 
     Raises:
         NotInitialized, RpcMisuse: the call cannot be made.
-        Exception: of "sync", as `rpc_sync`.
+        Exception: only for "sync", as `rpc_sync`.
     """
     python = "remote" if mode == "remote" else f"rpc_{mode}"
     request = prepared(python, to, NamedFunction(name), args, kwargs, timeout, name)
@@ -281,8 +288,8 @@ def _by_name(
 ) -> Any:
     function = SHARED_PROGRAM.functions.get(name)
     schema = None if function is None else function.schema
-    given = (to, tuple(args or ()), dict(kwargs or {}), timeout)
-    return make_call(SURFACE, mode, name, schema, given, "")
+    arguments = (to, tuple(args or ()), dict(kwargs or {}), timeout)
+    return make_call(SURFACE, mode, name, schema, arguments, "")
 
 
 def _rpc_async_torchscript(
@@ -292,10 +299,12 @@ def _rpc_async_torchscript(
     kwargs: Kwargs = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Future[Any]:
-    """A future of a compiled function's result on the worker `to`, by its full name.
+    """Return a future of a compiled function's result on the worker `to`.
+
+    The function is identified by its full name.
 
     Raises:
-        RpcMisuse: the arguments do not fit it, as far as it is known here.
+        RpcMisuse: the arguments do not match the function, if this worker has it.
         NotInitialized, RpcMisuse: the call cannot be made.
     """
     future: Future[Any] = _by_name("async", to, qualified_name, args, kwargs, timeout)
@@ -309,10 +318,10 @@ def _rpc_sync_torchscript(
     kwargs: Kwargs = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Any:
-    """The result of a compiled function on the worker `to`, by its full name.
+    """Return the result of a compiled function on the worker `to`, by its full name.
 
     Raises:
-        RpcMisuse, NotInitialized: as of `_rpc_async_torchscript`.
+        RpcMisuse, NotInitialized: as `_rpc_async_torchscript`.
         Exception: as `rpc_sync`.
     """
     return _by_name("sync", to, qualified_name, args, kwargs, timeout)
@@ -325,13 +334,13 @@ def _remote_torchscript(
     kwargs: Kwargs = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> RRef[Any]:
-    """A reference to a compiled function's result on the worker `to`.
+    """Return a reference to a compiled function's result on the worker `to`.
 
     Raises:
-        RpcMisuse, NotInitialized: as of `_rpc_async_torchscript`.
+        RpcMisuse, NotInitialized: as `_rpc_async_torchscript`.
     """
-    made: RRef[Any] = _by_name("remote", to, qualified_name, args, kwargs, timeout)
-    return made
+    rref: RRef[Any] = _by_name("remote", to, qualified_name, args, kwargs, timeout)
+    return rref
 
 
 SURFACE = Surface(
@@ -345,10 +354,3 @@ SURFACE = Surface(
     _type_of,
     call_program,
 )
-
-
-def install_here() -> Iterable[Callable[[], None]]:
-    """Give programs remote calls by this process's worker; yields what undoes it."""
-    yield plug_in(SURFACE).close
-    # Programs may use scopes of the profiler.
-    yield register_special_form(record_function, Manager(record_function)).close

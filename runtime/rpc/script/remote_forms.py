@@ -1,4 +1,4 @@
-"""Remote calls in programs: their special forms, references and workers, when compiled.
+"""Remote calls in programs: compiling their special forms, references and workers.
 
     rpc_async(to, function[, args[, kwargs[, timeout]]])     -> Future[T]
     rpc_sync(...)                                            -> T
@@ -6,27 +6,28 @@
 
 Rules of calls:
 - the arguments are positional; their number is checked first;
-- `to` is the name of a worker, or a `WorkerInfo`; a value of a type that may be one is
-  checked when the program runs;
+- `to` is the name of a worker, or a `WorkerInfo`; a value of a type that includes these
+  is checked when the program runs;
 - `function` is compiled, or can be: `args`, a tuple, is checked against its schema,
-  which gives T.  Its full name is sent;
-- `kwargs` is a dictionary of arguments by name.  Its keys are known when the program
+  which defines T.  Its full name is sent;
+- `kwargs` is a dictionary of keyword arguments.  Its keys are known when the program
   runs, so it may only replace defaults; a dictionary display in the call itself is
-  known at compile time, and may give any argument;
-- a form that takes the name of a function in its place is called as a function of
-  Python, and its result has no known type.
+  known at compile time, and may contain any argument;
+- a form that accepts the name of a function in its place is called like a Python
+  function, and the type of its result is unknown.
 
 Rules of references:
-- `RRef[T]` is always written with its type; programs receive references and return
-  them, and make them by `remote` only;
-- `to_here` without a timeout has the one that is the default when the program runs;
-- a module has the interface that its reference was given.
+- `RRef[T]` is always written with its type; programs receive and return references,
+  and create them by `remote` only;
+- `to_here` without a timeout uses the default at the time when the program runs;
+- a module has the interface that was declared for its reference.
 """
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.rpc.codec.named_functions import is_async
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
 from everyorder.runtime.rpc.script.remote_nodes import (
@@ -92,8 +93,8 @@ _OF_NAMES = ("to", "qualified_name", "args", "kwargs", "timeout")
 _NAMED = DictType(StrType, AnyType)
 
 
-def install(surface: Surface) -> Iterable[Callable[[], None]]:
-    """Register remote calls with the compiler; yields what undoes it."""
+def install(surface: Surface) -> Iterable[Closeable]:
+    """Register remote calls with the compiler; yield their handles."""
     for row in ROWS:
         yield register_kind(row)
     for kind, name, python, by_name in (
@@ -101,14 +102,14 @@ def install(surface: Surface) -> Iterable[Callable[[], None]]:
         (SYNC, "rpc_sync", surface.rpc_sync, surface.sync_by_name),
         (REMOTE, "remote", surface.remote, surface.remote_by_name),
     ):
-        yield register_special_form(python, CallForm(name, kind)).close
+        yield register_special_form(python, CallForm(name, kind))
         form = CallByNameForm(by_name.__name__, kind)
-        yield register_special_form(by_name, form).close
+        yield register_special_form(by_name, form)
     yield from _references(surface)
 
 
 class _NamedForm(Sugared):
-    """A form that calls a function on another worker; `kind` is that of its node."""
+    """A form that calls a function on another worker; `kind` is its node's kind."""
 
     __slots__ = ("kind", "name")
 
@@ -117,7 +118,7 @@ class _NamedForm(Sugared):
         self.kind = kind
 
     def describe(self) -> str:
-        """Its name."""
+        """Return its name."""
         return f"`{self.name}`"
 
 
@@ -127,7 +128,7 @@ class CallForm(_NamedForm):
     __slots__ = ()
 
     def call_syntax(self, e: Emitter, node: ast.Call) -> Sugared:
-        """The call from its syntax, where a display of arguments by name is known."""
+        """Emit the call from its syntax, which shows a display of keyword arguments."""
         starred = any(isinstance(each, ast.Starred) for each in node.args)
         if starred or len(node.args) < 4:
             positional = elements_of(e, node.args)
@@ -140,7 +141,7 @@ class CallForm(_NamedForm):
         return self.call(e, Arguments(positional, named))
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The result as a value."""
+        """Emit the call and return the result as a value."""
         self._check_count(e, arguments)
         to, callee, *rest = arguments.positional
         worker = worker_of(e, self.name, to)
@@ -152,8 +153,8 @@ class CallForm(_NamedForm):
             callee_name = f"the function `{function.name}`"
             bind_arguments(e, callee_name, function.schema, Arguments())
         gives = GIVES[self.kind](result_of(function.schema))
-        made = e.node(self.kind, inputs, (gives,), {"function": function})
-        return sugar_of_value(made.output)
+        call_node = e.node(self.kind, inputs, (gives,), {"function": function})
+        return sugar_of_value(call_node.output)
 
     def _check_count(self, e: Emitter, arguments: Arguments) -> None:
         count = len(arguments.positional)
@@ -164,14 +165,14 @@ class CallForm(_NamedForm):
                 for many in range(MOST, LEAST - 1, -1)
             ]
             e.fail(
-                f"`{self.name}` takes {LEAST} to {MOST} arguments by their places, and "
+                f"`{self.name}` takes {LEAST} to {MOST} positional arguments, and "
                 f"{count} {verb} given",
                 "\n".join(("It is called in one of these ways:", *ways)),
             )
         for name in arguments.named:
             e.fail(
                 f"`{self.name}` is given `{name}` by name",
-                "In a program all of its arguments stand by their places.",
+                "In a program all of its arguments are positional.",
             )
 
 
@@ -181,9 +182,9 @@ class CallByNameForm(_NamedForm):
     __slots__ = ()
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The result, whose type is not known."""
-        given = arguments_of(e, self.name, _OF_NAMES, arguments, required=2)
-        to, name, args, kwargs, timeout = given
+        """Emit the call and return the result, whose type is unknown."""
+        bound = arguments_of(e, self.name, _OF_NAMES, arguments, required=2)
+        to, name, args, kwargs, timeout = bound
         inputs = [worker_of(e, self.name, to)]
         function = name.value(e)
         if function.type is not StrType:
@@ -192,8 +193,8 @@ class CallByNameForm(_NamedForm):
                 "It takes the full name of a function, a str.",
             )
         inputs.append(function)
-        # None stands for an omitted argument.
-        last = max((n for n, each in enumerate(given) if not _is_none(each)), default=1)
+        # None means an omitted argument.
+        last = max((n for n, each in enumerate(bound) if not _is_none(each)), default=1)
         if last >= 2:
             items = () if _is_none(args) else tuple_of(e, self.name, args)
             inputs.append(SugaredTuple(items).value(e))
@@ -210,7 +211,7 @@ class CallByNameForm(_NamedForm):
 
 
 class SugaredDict(Sugared):
-    """A dictionary display as the arguments by name of a call."""
+    """A dictionary display as the keyword arguments of a call."""
 
     __slots__ = ("items",)
 
@@ -218,12 +219,12 @@ class SugaredDict(Sugared):
         self.items = items
 
     def describe(self) -> str:
-        """A dictionary."""
+        """Return its description."""
         return "a dictionary"
 
 
 def named_arguments(e: Emitter, node: ast.expr) -> Sugared:
-    """The arguments by name: a `SugaredDict` if they are written in the very call."""
+    """Return the keyword arguments: a `SugaredDict` if they are written in the call."""
     display = node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         # `annotate(T, {...})`, as `.code` writes it.
@@ -244,7 +245,7 @@ def named_arguments(e: Emitter, node: ast.expr) -> Sugared:
 
 
 def worker_of(e: Emitter, name: str, to: Sugared) -> Value:
-    """The worker that is called."""
+    """Return the worker to call."""
     value = to.value(e)
     if not may_be_worker(value.type):
         e.fail(
@@ -255,14 +256,14 @@ def worker_of(e: Emitter, name: str, to: Sugared) -> Value:
 
 
 def function_of(e: Emitter, name: str, callee: Sugared) -> Function:
-    """The function that is called: compiled, with all that it calls."""
+    """Return the function to call: compiled, with all functions that it calls."""
     if isinstance(callee, FunctionOfProgram):
         return callee.function
     if isinstance(callee, PythonFunction):
         if is_async(callee.python):
             e.fail(
-                f"`{name}` is given {callee.describe()}, whose result comes later",
-                "Call it from Python, or give the function that it marks.",
+                f"`{name}` is given {callee.describe()}, which is asynchronous",
+                "Call it from Python, or pass the function that it marks.",
             )
         mark = mark_of(callee.python)
         if mark is None or mark.value == "export":
@@ -274,12 +275,12 @@ def function_of(e: Emitter, name: str, callee: Sugared) -> Function:
         )
     return e.fail(
         f"`{name}` is given {callee.describe()} as the function",
-        "It takes a compiled function, or one that can be: wrap what it is to call.",
+        "It takes a compiled or compilable function: wrap the call in one.",
     )
 
 
 def tuple_of(e: Emitter, name: str, args: Sugared) -> Sequence[Sugared]:
-    """The arguments by place."""
+    """Return the positional arguments."""
     kind = args.type if isinstance(args, SimpleValue) else None
     items = None
     if isinstance(args, SugaredTuple) or isinstance(kind, TupleType):
@@ -287,13 +288,13 @@ def tuple_of(e: Emitter, name: str, args: Sugared) -> Sequence[Sugared]:
     if items is None:
         e.fail(
             f"`{name}` is given {args.describe()} as its arguments",
-            "They are a tuple, as how many there are has to be known: `(x, y)`.",
+            "They are a tuple, as their number must be known: `(x, y)`.",
         )
     return items
 
 
 def named_of(e: Emitter, name: str, kwargs: Sugared) -> Value:
-    """The arguments by name, as a dictionary whose keys are known at run time."""
+    """Return the keyword arguments as a dictionary with keys known at run time."""
     value = kwargs.value(e)
     if value in e.untyped:
         # An empty dictionary whose type is still open.
@@ -307,7 +308,7 @@ def named_of(e: Emitter, name: str, kwargs: Sugared) -> Value:
 
 
 def timeout_of(e: Emitter, name: str, timeout: Sugared) -> Value:
-    """The seconds that a call has."""
+    """Return the timeout of a call in seconds."""
     value = timeout.value(e)
     if value.type is not FloatType:
         e.fail(
@@ -320,17 +321,17 @@ def timeout_of(e: Emitter, name: str, timeout: Sugared) -> Value:
 def _arguments(
     e: Emitter, name: str, function: Function, rest: Sequence[Sugared]
 ) -> list[Value]:
-    """The values of the arguments behind the function: as many as are given."""
+    """Return the values of the arguments after the function, as many as are present."""
     args, *others = rest
     items = tuple_of(e, name, args)
     callee, schema = f"the function `{function.name}`", function.schema
     literal = others[0] if others else None
     named = literal.items if isinstance(literal, SugaredDict) else None
-    given = Arguments(items, named or {})
-    values, _ = bind_arguments(e, callee, schema, given)
+    arguments = Arguments(items, named or {})
+    values, _ = bind_arguments(e, callee, schema, arguments)
     count = len(items)
     if named:
-        # Arguments without default are positional, so that the graph shows them.
+        # Arguments without default become positional, so that the graph shows them.
         count = max(count, _without_defaults(schema))
     inputs = [_tuple(e, values[:count])]
     if others:
@@ -349,8 +350,8 @@ def _without_defaults(schema: Schema) -> int:
 
 
 def _tuple(e: Emitter, values: Sequence[Value]) -> Value:
-    made = TupleType(tuple(each.type for each in values))
-    return e.node("prim::TupleConstruct", values, (made,)).output
+    tuple_type = TupleType(tuple(each.type for each in values))
+    return e.node("prim::TupleConstruct", values, (tuple_type,)).output
 
 
 def _dictionary(
@@ -360,28 +361,28 @@ def _dictionary(
     count: int,
     named: Mapping[str, Sugared],
 ) -> Value:
-    """The arguments by name that are not positional, converted."""
+    """Return the keyword arguments that are not positional, converted."""
     pairs: list[Value] = []
     for place, argument in enumerate(schema.arguments):
         if place >= count and argument.name in named:
             pairs += [e.constant(argument.name), values[place]]
     common = e.common(pairs[1::2]) if pairs else AnyType
-    held: Type = AnyType if isinstance(common, Mismatch) else common
-    return e.node("prim::DictConstruct", pairs, (DictType(StrType, held),)).output
+    value_type: Type = AnyType if isinstance(common, Mismatch) else common
+    return e.node("prim::DictConstruct", pairs, (DictType(StrType, value_type),)).output
 
 
-def _is_none(given: Sugared | None) -> bool:
-    if given is None:
+def _is_none(argument: Sugared | None) -> bool:
+    if argument is None:
         return True
-    known, value = constant_of(given)
-    is_none = isinstance(given, SimpleValue) and given.type is NoneType_
-    return is_none or (known and value is None)
+    is_known, value = constant_of(argument)
+    is_none = isinstance(argument, SimpleValue) and argument.type is NoneType_
+    return is_none or (is_known and value is None)
 
-
-Remove = Callable[[], None]
 
 _PROXIES = ("rpc_sync", "rpc_async", "remote")
-_CALLS = "Calls on the value are Python's: give the reference to a function there."
+_CALLS = (
+    "Calls on the value are made in Python: pass the reference to a function there."
+)
 
 
 class ReferenceMethod(Sugared):
@@ -394,23 +395,23 @@ class ReferenceMethod(Sugared):
         self.name = name
 
     def describe(self) -> str:
-        """The method."""
+        """Return the description of the method."""
         return f"the method `{self.name}` of {self.rref.type}"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The result of the method."""
+        """Emit the call of the method and return its result."""
         takes = ("timeout",) if self.name == "to_here" else ()
-        given = arguments_of(e, self.describe(), takes, arguments, required=0)
+        bound = arguments_of(e, self.describe(), takes, arguments, required=0)
         inputs = [self.rref.node_value]
-        if given and given[0] is not None:
+        if bound and bound[0] is not None:
             message = f"{self.describe()} is given a timeout of type {{}}"
-            value = given[0].value(e)
+            value = bound[0].value(e)
             if value.type is IntType:
                 value = e.operator("script::float.int", value)
             inputs.append(e.fit(value, FloatType, message, "It is a float: seconds."))
         type_ = METHODS[self.name]
         if type_ is None:
-            assert isinstance(self.rref.type, RRefType), "it is a reference"
+            assert isinstance(self.rref.type, RRefType), "references have this type"
             type_ = self.rref.type.element
         return sugar_of_value(
             e.node(f"prim::rref_{self.name}", inputs, (type_,)).output
@@ -423,7 +424,7 @@ class ReferenceValue(SimpleValue):
     __slots__ = ()
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """One of its methods."""
+        """Return one of its methods."""
         if name in METHODS:
             return ReferenceMethod(self, name)
         hint = _CALLS if name in _PROXIES else ""
@@ -436,11 +437,11 @@ class WorkerValue(SimpleValue):
     __slots__ = ()
 
     def describe(self) -> str:
-        """A worker."""
+        """Return its description."""
         return "a WorkerInfo"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """The name, or the id."""
+        """Return the name, or the id."""
         if name not in OF_WORKER:
             return no_attribute(e, self.describe(), name, tuple(OF_WORKER))
         types, attributes = (OF_WORKER[name],), {"name": name}
@@ -454,38 +455,38 @@ class SugaredRRefClass(Sugared):
     __slots__ = ()
 
     def describe(self) -> str:
-        """The class."""
+        """Return the description of the class."""
         return "the class `RRef`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Refuse to make a reference in a program."""
+        """Refuse to create a reference in a program."""
         return self._refuse(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """Refuse `RRef[T]` as an expression: it would make a reference of a type."""
+        """Refuse `RRef[T]` as an expression: it would create a reference of a type."""
         return self._refuse(e)
 
     def _refuse(self, e: Emitter) -> NoReturn:
         e.fail(
-            "a program makes no RRef",
-            "Take it as a parameter, or let `remote` give one.",
+            "a program cannot create an RRef",
+            "Take it as a parameter, or create it by `remote`.",
         )
 
 
-def _references(surface: Surface) -> Iterable[Remove]:
-    """Register references and workers as values; yields what undoes it."""
+def _references(surface: Surface) -> Iterable[Closeable]:
+    """Register references and workers as values; yield their handles."""
 
     def infer(rref: Any, program: Program) -> Type | NotInferred:
-        found = type_of(surface, rref)
-        if found is None:
-            return NotInferred("of a reference to a value of Python's no type is known")
-        return RRefType(found)
+        value_type = type_of(surface, rref)
+        if value_type is None:
+            return NotInferred("the type of the value of a Python reference is unknown")
+        return RRefType(value_type)
 
-    register_class(WORKER.qualname)
+    yield register_class(WORKER.qualname)
     yield register_annotation(WorkerInfo, WORKER)
     yield register_wrapper(surface.rref, RRefType)
-    yield register_value(RRefType, ReferenceValue).close
-    yield register_value(WORKER, WorkerValue).close
-    yield register_special_form(surface.rref, SugaredRRefClass()).close
+    yield register_value(RRefType, ReferenceValue)
+    yield register_value(WORKER, WorkerValue)
+    yield register_special_form(surface.rref, SugaredRRefClass())
     yield register_inference(surface.rref, infer)
     yield register_inference(WorkerInfo, lambda value, program: WORKER)

@@ -8,34 +8,34 @@
 
 Rules:
 - trailing arguments may be omitted: two to five inputs;
-- `name` is the full name of a function, as the other worker knows it; the attribute
-  `function` is the function of that name here, if the program has it: its schema gives
-  T, and it lives as long as the node does.  Without it T is the type of the output, and
-  the result is checked against it;
+- `name` is the full name of a function on the other worker; the attribute `function` is
+  the local function of that name, if the program has it: its schema defines T, and it
+  lives as long as the node.  Without it T is the type of the output, and the result is
+  checked against it;
 - a call has unknown effects: it is never removed, never merged with an equal one, and
-  its results may alias anything.  On its owner a reference gives the value itself, so
-  writes to it are seen;
-- the owner of a reference is known when it is made; whether the owner knows of the
-  reference is not.
+  its results may alias any value.  On its owner a reference returns the value itself,
+  so writes to it are visible;
+- the owner of a reference is known on creation; the owner's confirmation is not.
 
-Rules of types: a reference of Python with a known type is an `RRef[T]` of that type,
-and of its supertypes; if the type is unknown, or known only at the owner, the value is
-checked when it comes; a module has the interface that its reference was given.
+Rules of types: a Python reference with a known type is an `RRef[T]` of that type, and
+of its supertypes; if the type is unknown, or known only at the owner, the value is
+checked on arrival; a module has the interface that was declared for its reference.
 
 In the text of programs, which the compiler reads back:
 
     rpc_async(to, __torch__.two, (x,), {'y': 1}, 5.)     the function is known
-    rpc_async_by_name(to, name, (x,))                    it is not
+    rpc_async_by_name(to, name, (x,))                    the function is unknown
     rref.to_here()
 
-The section of the language reference about them is made here, too, with the names of
-the tables.  The areas of the compiler that have texts are imported when they ask.
+This module also generates the section of the language reference about remote calls,
+from the names in the tables.  Areas of the compiler that handle texts are imported on
+demand.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from everyorder.runtime.base.hooks import Remove
+from everyorder.runtime.base.registry import RegistryHandle
 from everyorder.runtime.errors.schema import SchemaError
 from everyorder.runtime.rpc.protocol.identities import OBJECT, WorkerInfo
 from everyorder.runtime.rpc.script.surface import Surface
@@ -78,8 +78,8 @@ TO, NAME, ARGS, KWARGS, TIMEOUT = range(5)
 ASYNC, SYNC, REMOTE = "prim::rpc_async", "prim::rpc_sync", "prim::rpc_remote"
 
 
-def _same(given: Type) -> Type:
-    return given
+def _same(type_: Type) -> Type:
+    return type_
 
 
 # Kind -> the type of its output, from the type of the function's result.
@@ -92,15 +92,15 @@ _WRAPPERS: Mapping[str, type[Type]] = {ASYNC: FutureType, REMOTE: RRefType}
 
 
 def result_of(schema: Schema) -> Type:
-    """The type of a function's result, as one type."""
-    given = tuple([fake(each.type) for each in schema.returns])
-    if not given:
+    """Return the type of a function's result, as one type."""
+    types = tuple([fake(each.type) for each in schema.returns])
+    if not types:
         return NoneType_
-    return given[0] if len(given) == 1 else TupleType(given)
+    return types[0] if len(types) == 1 else TupleType(types)
 
 
 def may_be_worker(type_: Type) -> bool:
-    """Whether a value of the type may name a worker."""
+    """Return True if a value of the type may name a worker."""
     if isinstance(type_, OptionalType):
         return may_be_worker(type_.element)
     if isinstance(type_, UnionType):
@@ -109,24 +109,24 @@ def may_be_worker(type_: Type) -> bool:
 
 
 def is_named(type_: Type) -> bool:
-    """Whether a value of the type is a dictionary of arguments by their names."""
+    """Return True if a value of the type is a dictionary of keyword arguments."""
     return isinstance(type_, DictType) and type_.key is StrType
 
 
 def _call(node: Node) -> Outcome:
-    """The types of a call's output, by the function if it is known."""
-    given = types_of(node.inputs)
-    if not may_be_worker(given[TO]):
-        return f"the worker is of type {given[TO]}"
-    if given[NAME] is not StrType:
-        return f"the name of the function is of type {given[NAME]}"
-    args = given[ARGS] if len(given) > ARGS else TupleType(())
+    """Return the types of a call's output, by the function if it is known."""
+    types = types_of(node.inputs)
+    if not may_be_worker(types[TO]):
+        return f"the worker is of type {types[TO]}"
+    if types[NAME] is not StrType:
+        return f"the name of the function is of type {types[NAME]}"
+    args = types[ARGS] if len(types) > ARGS else TupleType(())
     if not isinstance(args, TupleType):
         return f"the arguments are of type {args}"
-    if len(given) > KWARGS and not is_named(given[KWARGS]):
-        return f"the arguments by name are of type {given[KWARGS]}"
-    if len(given) > TIMEOUT and given[TIMEOUT] is not FloatType:
-        return f"the timeout is of type {given[TIMEOUT]}"
+    if len(types) > KWARGS and not is_named(types[KWARGS]):
+        return f"the arguments by name are of type {types[KWARGS]}"
+    if len(types) > TIMEOUT and types[TIMEOUT] is not FloatType:
+        return f"the timeout is of type {types[TIMEOUT]}"
     if "function" not in node.attributes:
         return _own(node)
     schema: Schema = node.attributes["function"].schema
@@ -146,10 +146,10 @@ def _unfit(schema: Schema, actuals: tuple[Type, ...]) -> str | None:
     formals = [e.fake_type for e in schema.arguments[: schema.kwarg_only_start]]
     if len(actuals) > len(formals):
         return f"{len(actuals)} arguments are given by place to {schema}"
-    found = match(tuple(formals[: len(actuals)]), actuals)
-    if isinstance(found, Mismatch):
-        assert found.index < places, "it is one of the arguments"
-        return f"argument `{schema.arguments[found.index]}`: {found.reason}"
+    result = match(tuple(formals[: len(actuals)]), actuals)
+    if isinstance(result, Mismatch):
+        assert result.index < places, "an index of the checked arguments"
+        return f"argument `{schema.arguments[result.index]}`: {result.reason}"
     return None
 
 
@@ -157,7 +157,7 @@ def _of_reference(gives: Type | None) -> Callable[[Node], Outcome]:
     def types(node: Node) -> Outcome:
         first, *rest = types_of(node.inputs)
         if not isinstance(first, RRefType):
-            return f"{first} is no reference"
+            return f"{first} is not a reference"
         if rest and rest[0] is not FloatType:
             return f"the timeout is of type {rest[0]}"
         return (first.element if gives is None else gives,)
@@ -170,9 +170,9 @@ OF_WORKER: Mapping[str, Type] = {"name": StrType, "id": IntType}
 
 
 def _of_worker(node: Node) -> Outcome:
-    (given,), name = types_of(node.inputs), node.attributes["name"]
-    if given is not WORKER:
-        return f"{given} is no worker"
+    (type_,), name = types_of(node.inputs), node.attributes["name"]
+    if type_ is not WORKER:
+        return f"{type_} is not a worker"
     if name not in OF_WORKER:
         return f"a worker has no `{name}`"
     return (OF_WORKER[name],)
@@ -190,7 +190,7 @@ METHODS: Mapping[str, Type | None] = {
 _ONE, _CALLED = Count(1, 1), Count(2, 5)
 
 
-# Methods that call the owner, or wait; and the one whose result changes with time.
+# Methods that call the owner, or wait; and the method whose result changes with time.
 _BLOCKING = ("to_here", "local_value")
 _CHANGING = "confirmed_by_owner"
 
@@ -222,25 +222,25 @@ ROWS: tuple[NodeKind, ...] = (
 
 
 def type_of(surface: Surface, rref: Any) -> Type | None:
-    """The type of the value of a reference, None if it is not known here."""
+    """Return the type of the value of a reference; None if it is unknown here."""
     text = surface.type_of(rref)
     try:
-        found = parse_type(text, type_variables=False) if text else None
+        value_type = parse_type(text, type_variables=False) if text else None
     except SchemaError:
-        # Of a class that only its owner has.
+        # A class that only the owner has.
         return None
-    return None if str(found) == OBJECT else found
+    return None if str(value_type) == OBJECT else value_type
 
 
 def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool]]]:
-    """For a type, or a class of types, the maker of its test of a value."""
+    """Return, for a type or a class of types, the factory of its test of a value."""
 
-    def of_reference(wanted: RRefType) -> Callable[[Any], bool]:
+    def of_reference(expected: RRefType) -> Callable[[Any], bool]:
         def is_one(value: Any) -> bool:
             if not isinstance(value, surface.rref):
                 return False
-            known = type_of(surface, value)
-            return known is None or is_subtype(known, wanted.element)
+            value_type = type_of(surface, value)
+            return value_type is None or is_subtype(value_type, expected.element)
 
         return is_one
 
@@ -255,8 +255,8 @@ def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool
 _WORDS = {ASYNC: "rpc_async", SYNC: "rpc_sync", REMOTE: "rpc_remote"}
 
 
-def install_in_text(surface: Surface) -> Iterable[Remove]:
-    """Register how `.code` writes and reads remote calls; yields what undoes it."""
+def install_in_text(surface: Surface) -> Iterable[RegistryHandle]:
+    """Register how `.code` writes and reads remote calls; yield their handles."""
     from everyorder.runtime.script.archive import (
         Constants,
         register_form,
@@ -312,70 +312,70 @@ def install_in_text(surface: Surface) -> Iterable[Remove]:
 
 # In the reference of the language ---------------------------------------------------
 
-_SAID = (
+_INTRODUCTION = (
     "`rpc_async`, `rpc_sync` and `remote` of `runtime.rpc` are special forms: they\n"
     "are known by their objects, whatever they are called. Workers are named by\n"
     "`to`; `d` has arguments by their names, and `f` is a function that is compiled."
 )
 _EXAMPLES = (
     ("`rpc_async`", "`y = rpc.rpc_async(to, f, (x,), d, 5.0)`", "`Future[T]`"),
-    ("`rpc_sync`", "`y = rpc.rpc_sync(to, f, (x,))`", "`T`, what `f` gives"),
+    ("`rpc_sync`", "`y = rpc.rpc_sync(to, f, (x,))`", "`T`, the result of `f`"),
     ("`remote`", "`y = rpc.remote(to, f, (x,))`", "`RRef[T]`"),
 )
 _REFUSED = (
     (
         "an argument by name",
         "`y = rpc.rpc_sync(to, func=f)`",
-        "arguments are looked up by their places",
+        "arguments are positional",
         "Write all of them in their order: worker, function, args, kwargs, timeout.",
     ),
     (
         "a function that is not compiled",
         "`y = rpc.rpc_sync(to, len, (xs,))`",
-        "another worker looks for the full name of a compiled one",
+        "another worker looks up the full name of a compiled function",
         "Write a function that calls it.",
     ),
     (
         "a list as the arguments",
         "`y = rpc.rpc_sync(to, f, [x])`",
-        "how many there are has to be known",
+        "their number must be known",
         "Write a tuple.",
     ),
     (
         "an argument without default by name",
         "`y = rpc.rpc_sync(to, f, (), d)`",
-        "what a dictionary has is known when the program runs",
-        "Write the dictionary in the call, or give the argument by its place.",
+        "the keys of a dictionary are known only at run time",
+        "Write the dictionary in the call, or pass the argument by position.",
     ),
     (
-        "an `RRef` that is made",
+        "an `RRef` that is created",
         "`y = rpc.RRef(x)`",
-        "a program is given references, and gives them",
-        "Take it as a parameter, or let `remote` give one.",
+        "a program only receives and returns references",
+        "Take it as a parameter, or create it by `remote`.",
     ),
 )
 
 
-def _shown(given: Type | None) -> str:
-    if given is None:
+def _type_text(type_: Type | None) -> str:
+    if type_ is None:
         return "`T`"
-    return "`WorkerInfo`" if given is WORKER else f"`{given}`"
+    return "`WorkerInfo`" if type_ is WORKER else f"`{type_}`"
 
 
-def install_in_reference() -> Iterable[Remove]:
-    """Add the section to the language reference; yields what undoes it."""
+def install_in_reference() -> Iterable[RegistryHandle]:
+    """Add the section to the language reference; yield their handles."""
     from everyorder.runtime.script.frontend import Section, register_section
 
-    asked = [
-        (f"`{name}` of an `RRef[T]`", f"`y = rref.{name}()`", _shown(gives))
+    rows = [
+        (f"`{name}` of an `RRef[T]`", f"`y = rref.{name}()`", _type_text(gives))
         for name, gives in METHODS.items()
     ]
-    asked += [
-        (f"`{name}` of a `WorkerInfo`", f"`y = rref.owner().{name}`", _shown(gives))
+    rows += [
+        (f"`{name}` of a `WorkerInfo`", f"`y = rref.owner().{name}`", _type_text(gives))
         for name, gives in OF_WORKER.items()
     ]
     tables = (
-        (("accepted", "for example", "gives"), [*_EXAMPLES, *asked]),
+        (("accepted", "for example", "gives"), [*_EXAMPLES, *rows]),
         (("refused", "for example", "because", "instead"), _REFUSED),
     )
-    yield register_section(Section("Remote calls", _SAID, tables))
+    yield register_section(Section("Remote calls", _INTRODUCTION, tables))

@@ -3,19 +3,19 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-# The timeout of a call without one, as programs for torch write it.
+# The timeout of a call without one, as torch defines it.
 UNSET = -1.0
 
 
 class Surface(NamedTuple):
-    """What programs see of remote calls.
+    """The remote calls that programs see.
 
-    The first three are the functions of Python whose names mean a call, the next three
-    those that take the name of a function in its place.  `rref` is the class of
-    references, `type_of` gives the type of the value of one as a text ("" is unknown).
-    `call(mode, to, name, args, kwargs, timeout, type)` makes a call: it gives a future
-    where `mode` is "async", the value where it is "sync", and a reference where it is
-    "remote".
+    The first three are the Python functions that a program uses for a call, the next
+    three accept the name of a function in its place.  `rref` is the class of
+    references, `type_of` returns the type of a reference's value as a string ("" if it
+    is unknown). `call(mode, to, name, args, kwargs, timeout, type)` makes a call: it
+    returns a future if `mode` is "async", the value if it is "sync", and a reference if
+    it is "remote".
     """
 
     rpc_async: Any

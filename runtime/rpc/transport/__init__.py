@@ -1,7 +1,7 @@
-"""Transports: packets from worker to worker, by whatever they travel.
+"""Transports: the transmission of packets between workers.
 
-`LocalTransport` stays in this process and needs nothing else; whoever wants sockets
-imports `runtime.rpc.transport.sockets`, which needs pyzmq.
+`LocalTransport` connects workers of this process and has no dependencies; for sockets
+import `runtime.rpc.transport.sockets`, which needs pyzmq.
 """
 
 from everyorder.runtime.rpc.transport.interface import (

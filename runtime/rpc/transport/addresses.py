@@ -1,33 +1,34 @@
-"""Addresses and keys: where a worker listens, who it is, and whom it lets in.
+"""Addresses and keys: where a worker listens, its identity, and who may connect.
 
-    tcp://HOST:PORT        a name, a number, `[::1]`, or `*`; port 0 draws one
-    ipc:///folder/name     a socket in a folder that only this user opens
-    ipc:///folder/         the same, with a name that is drawn
-    tcp://HOST:PORT#KEY    an endpoint: the worker's public key behind it
+    tcp://HOST:PORT        a name, a numeric address, `[::1]`, or `*`; port 0 means any
+    ipc:///folder/name     a socket in a folder that only this user can open
+    ipc:///folder/         the same, with a random name
+    tcp://HOST:PORT#KEY    an endpoint: an address with the worker's public key
 
-Names are looked up as IPv4; IPv6 is written in numbers, in brackets.
+Names are resolved as IPv4; an IPv6 address is numeric, in brackets.
 
-Rules of folders, of sockets and of keys: the folder is owned by this user, closed to
-all others, and no link; nobody else can rename it, or what it lies in, and put another
-one there (a folder with the sticky bit is as good as one that nobody else writes).  The
-real path is what is used then.
+Rules of folders, for sockets and for keys: the folder is owned by this user, closed to
+all other users, and not a link; other users can neither rename it or a folder above it,
+nor replace them (a folder with the sticky bit counts as not writable by others).  After
+the check, the real path is used.
 
 A folder of keys holds these files:
 
     DIR/                 0700
-      secret.key         0600: this worker's secret key; the public one follows from it
+      secret.key         0600: this worker's secret key; it determines the public key
       public.key         the public key, for other workers' `allowed`
-      allowed/NAME.key   the public keys of those who may come in, one a file
-      keeper.key         the public key of who keeps the meeting address, if not ours
+      allowed/NAME.key   the public keys of workers that may connect, one per file
+      keeper.key         the public key of the keeper, if it differs from this one
 
 Rules of keys:
-- keys are of Curve25519, 64 hexadecimal digits; they say who sends, not what is sent;
-- secret files are closed to all others: that is checked before anything is read;
-- whoever has our own key may come in: workers that share one folder are one group;
-- `allowed` is read anew whenever somebody knocks: a key that was added counts at once,
-  one that was taken away for the next connection;
-- a refusal is told, with the key that was shown;
-- pyzmq, which has the curve, is loaded when a key is drawn or read.
+- keys are of Curve25519, 64 hexadecimal digits; they authenticate the sender, not the
+  content;
+- secret files are closed to all other users, which is checked before they are read;
+- a worker with the same key may connect: workers that share one folder are one group;
+- `allowed` is read again for every connection request: an added key is effective at
+  once, a removed key from the next connection on;
+- a refusal is reported, with the key of the refused worker;
+- pyzmq, which implements the curve, is loaded when a key is created or read.
 """
 
 import errno
@@ -44,9 +45,9 @@ from pathlib import Path
 
 from everyorder.runtime.errors.rpc import AddressUnusable, UnsafeKeys
 
-# Of a public key, in hexadecimal.
+# Length of a public key, in hexadecimal digits.
 KEY_DIGITS = 64
-EVERYWHERE = ("*", "0.0.0.0", "::")  # noqa: S104  # named here to be recognised
+EVERYWHERE = ("*", "0.0.0.0", "::")  # noqa: S104  # compared, not bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Address:
         return f"{self.scheme}://{where}{'#' * bool(self.key)}{self.key}"
 
     def is_loopback(self) -> bool:
-        """Whether nobody else's machine reaches it; a name is not looked up here."""
+        """Return True if only this machine can reach it; names are not resolved."""
         try:
             return self.scheme == "ipc" or ip_address(self.host).is_loopback
         except ValueError:
@@ -73,15 +74,15 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """The address that a text says.
+    """Parse an address.
 
     Raises:
-        AddressUnusable: it says none.
+        AddressUnusable: the text is not a valid address.
     """
     rest, _, key = text.partition("#")
-    scheme, found, where = rest.partition("://")
+    scheme, separator, where = rest.partition("://")
     why = ""
-    if not found or scheme not in ("tcp", "ipc"):
+    if not separator or scheme not in ("tcp", "ipc"):
         why = "an address begins with `tcp://` or `ipc://`"
     elif key and not is_key(key):
         why = f"a key is {KEY_DIGITS} hexadecimal digits"
@@ -102,33 +103,33 @@ def parse_address(text: str) -> Address:
 
 
 def is_key(text: str) -> bool:
-    """Whether a text is a public or a secret key."""
+    """Return True if a text is a public or a secret key."""
     return len(text) == KEY_DIGITS and all(each in "0123456789abcdef" for each in text)
 
 
 def resolve_host(address: Address) -> str:
-    """The number of a host; "*" stays as it is.
+    """Return the numeric address of a host; "*" is returned unchanged.
 
     Raises:
-        AddressUnusable: there is no host of that name.
+        AddressUnusable: the name cannot be resolved.
     """
     if address.host == "*":
         return "*"
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        found = socket.getaddrinfo(
+        infos = socket.getaddrinfo(
             address.host, address.port, family, socket.SOCK_STREAM
         )
     except (OSError, UnicodeError) as error:
         why = "there is no host of this name"
         raise AddressUnusable(address=str(address), why=why) from error
-    return str(found[0][4][0])
+    return str(infos[0][4][0])
 
 
 def own_address(version6: bool) -> str:
-    """The address by which this machine reaches others; nothing is sent to find out."""
+    """Return the address by which this machine reaches others; no packet is sent."""
     family = socket.AF_INET6 if version6 else socket.AF_INET
-    # Of those that no machine has (RFC 5737, RFC 3849).
+    # Addresses that are reserved for documentation (RFC 5737, RFC 3849).
     beyond = "2001:db8::1" if version6 else "192.0.2.1"
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -139,7 +140,7 @@ def own_address(version6: bool) -> str:
 
 
 def is_listening(path: str) -> bool:
-    """Whether somebody listens at a path; one left over by the dead is free."""
+    """Return True if a process listens at a path; False for a stale socket file."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
         knock.setblocking(False)
         try:
@@ -153,13 +154,13 @@ def is_listening(path: str) -> bool:
 
 # Folders
 
-# What a mode gives to others than the owner: to write, and anything at all.
+# Mode bits of users other than the owner: write access, and any access.
 OTHERS_WRITE, OTHERS = 0o022, 0o077
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def unsafe(status: os.stat_result, forbidden: int) -> str:
-    """Why something is not ours alone; "" where it is."""
+    """Return why a file is not private to this user; "" if it is."""
     if status.st_uid != os.geteuid():
         return f"it belongs to the user {status.st_uid}, not to this one"
     mode = stat.S_IMODE(status.st_mode)
@@ -167,36 +168,37 @@ def unsafe(status: os.stat_result, forbidden: int) -> str:
 
 
 def private_folder(path: str | os.PathLike[str], *, create: bool = False) -> str:
-    """The real path of a folder that only this user opens.
+    """Return the real path of a folder that only this user can open.
 
-    `create` makes it, with mode 0700, where it is missing; the folder that it lies in
-    must be there.
+    `create` creates it, with mode 0700, if it is missing; its parent folder must exist.
 
     Raises:
-        UnsafeKeys: it is missing or no folder, others may open or replace it, or it
-            is a link.
+        UnsafeKeys: it is missing or not a folder, other users may open or replace it,
+            or it is a link.
     """
-    given = os.path.abspath(path)
-    folder = os.path.join(os.path.realpath(os.path.dirname(given)), Path(given).name)
+    absolute = os.path.abspath(path)
+    folder = os.path.join(
+        os.path.realpath(os.path.dirname(absolute)), Path(absolute).name
+    )
     try:
         if create:
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
         status = os.lstat(folder)
-        why = "" if stat.S_ISDIR(status.st_mode) else "it is no folder"
+        why = "" if stat.S_ISDIR(status.st_mode) else "it is not a folder"
         if stat.S_ISLNK(status.st_mode):
             why = "it is a link"
         why = why or unsafe(status, OTHERS)
     except OSError as error:
         why = error.strerror or "it cannot be opened"
     if why:
-        raise UnsafeKeys(code="FolderUnsafe", path=given, why=why)
+        raise UnsafeKeys(code="FolderUnsafe", path=absolute, why=why)
     _check_above(folder)
     return folder
 
 
 def _check_above(folder: str) -> None:
-    """Check that nobody else can rename what is above a folder."""
+    """Check that other users cannot rename the folders above a folder."""
     for above in Path(folder).parents:
         status = os.lstat(above)
         writable = status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
@@ -204,13 +206,13 @@ def _check_above(folder: str) -> None:
             raise UnsafeKeys(
                 code="FolderUnsafe",
                 path=folder,
-                why=f"others than this user can change `{above}`",
+                why=f"other users can change `{above}`",
             )
 
 
 @contextmanager
 def locked_folder(folder: str) -> Iterator[None]:
-    """While no other process that asks for the same is in a folder."""
+    """Hold an exclusive lock on a folder during a block."""
     opened = os.open(folder, FOLDER_FLAGS)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
@@ -219,18 +221,18 @@ def locked_folder(folder: str) -> Iterator[None]:
         os.close(opened)
 
 
-# More than any file with a key in it has.
+# More bytes than any file with a key has.
 _MOST_BYTES = 4096
 _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
-    """The key in a file of an open folder.
+    """Return the key in a file of an open folder.
 
     Raises:
-        FileNotFoundError: there is none.
-        UnsafeKeys: others can write it, or read it where they must not.
-        UnsafeKeys: it holds something else.
+        FileNotFoundError: there is no such file.
+        UnsafeKeys: other users can write it, or read it although it is secret.
+        UnsafeKeys: it does not hold a key.
     """
     path = os.path.join(where, name)
     try:
@@ -245,7 +247,7 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
         status = os.fstat(file)
         why = unsafe(status, forbidden)
         if not stat.S_ISREG(status.st_mode):
-            why = "it is no plain file"
+            why = "it is not a regular file"
         if why:
             raise UnsafeKeys(code="FolderUnsafe", path=path, why=why)
         text = os.read(file, _MOST_BYTES).decode("ascii", "replace").strip()
@@ -255,13 +257,13 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
         raise UnsafeKeys(
             code="NotAKey",
             path=path,
-            why="a key is 64 hexadecimal digits, and nothing else",
+            why="expected 64 hexadecimal digits, and nothing else",
         )
     return text
 
 
 def _write_key(folder: int, name: str, key: str, mode: int) -> None:
-    """Have a key in a file, unless the file is there; nobody sees a part of it."""
+    """Write a key to a new file, atomically; an existing file is left unchanged."""
     draft = f".{name}.{os.getpid()}.{os.urandom(8).hex()}"
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=folder)
     try:
@@ -274,8 +276,8 @@ def _write_key(folder: int, name: str, key: str, mode: int) -> None:
         os.unlink(draft, dir_fd=folder)
 
 
-def _drawn() -> tuple[str, str]:
-    """A new public key and its secret one."""
+def _new_pair() -> tuple[str, str]:
+    """Return a new public key and its secret key."""
     from zmq import curve_keypair
     from zmq.utils import z85
 
@@ -294,8 +296,8 @@ def _public_of(secret: str) -> str:
 class Keys:
     """The keys of one worker.
 
-    `keeper` is the key of an endpoint that names none; `others` may come in beside
-    whom `folder` allows.  The text of it shows no secret.
+    `keeper` is the key of an endpoint without one; `others` may connect in addition to
+    the keys that `folder` allows.  The repr does not show the secret.
     """
 
     public: str
@@ -306,24 +308,24 @@ class Keys:
 
     @classmethod
     def drawn(cls, *, others: frozenset[str] = frozenset(), keeper: str = "") -> "Keys":
-        """A new pair that is kept nowhere."""
-        public, secret = _drawn()
+        """Return a new pair that is not stored."""
+        public, secret = _new_pair()
         return cls(public, secret, keeper=keeper or public, others=others)
 
     @classmethod
     def create(cls, folder: str | os.PathLike[str]) -> "Keys":
-        """A new pair in a folder, which is made where it is missing.
+        """Return the pair of a folder; create folder and pair if they are missing.
 
-        Where the folder has a pair, that one is taken, and nothing is changed.
+        An existing pair is not changed.
 
         Raises:
-            UnsafeKeys: others can open or replace the folder.
-            UnsafeKeys: what is there is no key.
+            UnsafeKeys: other users can open or replace the folder.
+            UnsafeKeys: a file does not hold a key.
         """
         where = private_folder(folder, create=True)
         opened = os.open(where, FOLDER_FLAGS)
         try:
-            _write_key(opened, "secret.key", _drawn()[1], 0o600)
+            _write_key(opened, "secret.key", _new_pair()[1], 0o600)
             keys = cls.load(where)
             _write_key(opened, "public.key", keys.public, 0o644)
         finally:
@@ -332,11 +334,11 @@ class Keys:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Keys":
-        """The keys in a folder.
+        """Return the keys of a folder.
 
         Raises:
-            UnsafeKeys: others can open or replace the folder, or read its secret.
-            UnsafeKeys: there is no secret key, or what is there is none.
+            UnsafeKeys: other users can open or replace the folder, or read its secret.
+            UnsafeKeys: there is no secret key, or a file does not hold a key.
         """
         where = private_folder(folder)
         opened = os.open(where, FOLDER_FLAGS)
@@ -360,23 +362,23 @@ class Keys:
 
     @classmethod
     def of_this_user(cls) -> "Keys":
-        """The pair that all processes of this user on this machine share.
+        """Return the pair that all processes of this user on this machine share.
 
-        It is drawn by the first one, and lies in the user's folder for the time of a
-        session, or in one of the folder for temporary files.
+        The first process creates it, in the user's runtime folder, or in a subfolder of
+        the folder for temporary files.
 
         Raises:
-            UnsafeKeys: somebody else has such a folder there already.
+            UnsafeKeys: another user has created a folder of that name.
         """
         above = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
         return cls.create(os.path.join(above, f"everyorder-rpc-{os.geteuid()}"))
 
     def allows(self, key: str) -> bool:
-        """Whether somebody with this public key may come in.
+        """Return True if a worker with this public key may connect.
 
         Raises:
-            UnsafeKeys: others can change who may.
-            UnsafeKeys: a file among the allowed ones is no key.
+            UnsafeKeys: other users can change the allowed keys.
+            UnsafeKeys: a file among the allowed keys does not hold a key.
         """
         if key == self.public or key in self.others:
             return True
@@ -395,7 +397,7 @@ class Keys:
             os.close(allowed)
 
     def _is_in(self, allowed: int, key: str) -> bool:
-        """Whether a file of the open folder holds a key; a bad one hides no other."""
+        """Return True if a file of the open folder holds a key; skip bad files."""
         where = os.path.join(self.folder, "allowed")
         why = unsafe(os.fstat(allowed), OTHERS_WRITE)
         if why:
@@ -408,7 +410,7 @@ class Keys:
                 if _read_key(allowed, where, name, OTHERS_WRITE) == key:
                     return True
             except FileNotFoundError:
-                # It was taken away just now.
+                # The file was removed in the meantime.
                 continue
             except UnsafeKeys as error:
                 bad = error
@@ -418,11 +420,12 @@ class Keys:
 
 
 def zap_answer(request: list[bytes], keys: Keys) -> tuple[list[bytes], str, str]:
-    """What is said to a socket that asks whether to let somebody in (ZAP, RFC 27).
+    """Answer a socket that asks to admit a connection (ZAP, RFC 27).
 
     Returns:
-        The parts of the answer, the key that was shown, and why it was refused; ""
-        where it was not.
+        The parts of the answer, the key of the connecting worker, and why it is
+        refused;
+        "" if it is admitted.
     """
     version, number = request[:2]
     key = request[6].hex() if request[5:6] == [b"CURVE"] and len(request) == 7 else ""

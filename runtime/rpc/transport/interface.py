@@ -1,51 +1,51 @@
-"""Transports: carry packets from one worker to another, and may lose them.
+"""Transports: carry packets between workers, and may lose them.
 
-    Transport         what an agent relies on, by whatever means packets travel
-    LocalTransport    to others of this process; it needs no socket
-    Alarm             when a sleeping thread wakes by itself
-    LinkChanges       which of the many events of a link are reported
+    Transport         the interface that agents use
+    LocalTransport    to other workers of this process; without sockets
+    Alarm             the time at which a sleeping thread wakes by itself
+    LinkChanges       the events of a link that are reported
     join_frames, split_frames    the frames of a packet in the parts of one message
 
 Rules of transports:
 - a packet is a list of buffers; it arrives whole or not at all.  Packets to one
-  endpoint arrive in the order in which they were sent, as long as the link holds;
-  packets in flight when it breaks are lost without notice: sessions find out;
+  endpoint arrive in the order of sending, as long as the link is up; packets in flight
+  when it breaks are lost without notice: sessions detect the loss;
 - `send` is for any thread.  It never waits for the other side and never raises because
   of it: a packet that cannot be sent is lost, and counted;
 - sent buffers must not change until they are answered: large ones are not copied before
-  they travel;
-- packets are delivered one at a time, in order; so are times and links, perhaps at the
-  same time as packets.  Callbacks run on threads of the transport, or on a thread that
-  leads.  An exception of a callback is logged, and the thread goes on;
-- a thread that waits for an answer may lead: it receives meanwhile, and no other thread
-  is woken;
-- `on_packet` may return a function for the delivering thread to run after the packet,
+  transmission;
+- packets are delivered one at a time, in order; so are timers and links, possibly at
+  the same time as packets.  Callbacks run on threads of the transport, or on a leading
+  thread.  An exception of a callback is logged, and the thread continues;
+- a thread that waits for an answer may lead: it receives during its wait, and no other
+  thread is woken;
+- `on_packet` may return a function that the delivering thread runs after the packet,
   while another thread receives; only if `yields` allowed it;
 - received buffers belong to the receiver; the large ones are writable;
 - a transport that is not closed is closed at the end of the process, after all handlers
   that were registered later: its threads must not outlive the interpreter;
-- in a forked child a transport is closed: the child makes its own, and the parent's
-  goes on undisturbed.
+- in a forked child a transport is closed: the child creates a new one, and the parent's
+  continues undisturbed.
 
 Rules of alarms: an alarm is set without a lock, once or twice in every call.  Setting
 writes the time, then reads until when the thread sleeps; the thread first announces
 that it is about to sleep, then reads the alarm, then writes for how long.  So one of
-the two sees the other.  An alarm rings once, perhaps early, never not at all.
+the two sees the other.  An alarm rings once, possibly early, and is never missed.
 
-Rules of link changes: a link that cannot be made is tried again several times a second,
-so its state is reported when it changes; after a refusal only success is a change.
-Strangers are reported one by one, each key once, up to `MOST_STRANGERS`: their number
-is theirs to choose.
+Rules of link changes: a link that cannot be established is retried several times a
+second, so its state is reported when it changes; after a refusal only success is a
+change.  Strangers are reported one by one, each key once, up to `MOST_STRANGERS`,
+because strangers can create any number of keys.
 
 Rules of parts: each part of a message costs both sides a call and a switch of threads,
-copying a few thousand bytes does not; large frames are not copied.  The first part is a
-table of 32-bit words, little-endian, and the small frames: how many frames there are,
-then the length of each, or `_APART` for one that follows as a part of its own.  Parts
-that do not fit exactly are no packet.
+which is more than copying a few thousand bytes; large frames are not copied.  The first
+part is a table of 32-bit words, little-endian, followed by the small frames: the number
+of frames, then the length of each, or `_APART` for a frame that is a separate part.
+Parts that do not match the table exactly are not a packet.
 
-Rules of local transports: an endpoint is `local://NAME`, known in this process only; a
-name is taken once; a sent buffer is copied unless it is immutable (`bytes`), as no two
-workers share memory.
+Rules of local transports: an endpoint is `local://NAME`, visible in this process only;
+a name is unique; a sent buffer is copied unless it is immutable (`bytes`), as workers
+do not share memory.
 """
 
 import logging
@@ -73,19 +73,19 @@ LOG = logging.getLogger("everyorder.runtime.rpc")
 class LinkState(Enum):
     """The state of a link; the values are for messages."""
 
-    UP = "the other side is there"
+    UP = "the connection is up"
     DOWN = "the connection broke"
-    ABSENT = "nobody listens there"
-    REFUSED = "the two sides do not trust each other, or do not speak the same"
-    STRANGER = "somebody whose key is not allowed asked to come in"
+    ABSENT = "there is no listener"
+    REFUSED = "the keys or the protocols of the two sides do not match"
+    STRANGER = "a worker with a key that is not allowed tried to connect"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link changed.
+    """A changed link.
 
-    `endpoint` is as it was given to `send`; of a stranger it is "", and `key` is the
-    public key that it showed.  `detail` is for messages.
+    `endpoint` is the one passed to `send`; for a stranger it is "", and `key` is the
+    public key of the stranger.  `detail` is for messages.
     """
 
     endpoint: str
@@ -100,68 +100,69 @@ OnLink: TypeAlias = Callable[[Link], None]
 
 
 class Transport(Protocol):
-    """One worker's way to the others.
+    """Interface of one worker's transport to the others.
 
-    `endpoint` is where others reach it; `key` is its public key, "" where there are
-    none.
+    `endpoint` is the address by which others reach it; `key` is its public key, ""
+    without keys.
     """
 
     @property
     def endpoint(self) -> str:
-        """Where others reach this worker, as they give it to `send`."""
+        """Return the endpoint of this worker, which others pass to `send`."""
 
     @property
     def key(self) -> str:
-        """Its public key; "" without."""
+        """Return its public key; "" without keys."""
 
     def start(
         self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None = None
     ) -> None:
-        """Begin to receive: once.
+        """Start to receive; called once.
 
-        `on_packet` gets the buffers and the public key of the sender, which it has
-        proven to own; "" without keys.
+        `on_packet` receives the buffers and the public key of the sender, which has
+        proven to own it; "" without keys.
         """
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """Send a packet, or lose it."""
 
     def wake_at(self, seconds_from_now: float | None) -> None:
-        """Have `on_time` called once, then, in place of the last alarm; None: never.
+        """Schedule one call of `on_time`, in place of the last alarm; None cancels.
 
-        It may be called early.
+        The call may be early.
         """
 
     def lead(self, over: Callable[[], bool], seconds: float) -> bool:
-        """Receive by this thread until `over()`, or for so long.
+        """Receive on this thread until `over()` is true, or until the timeout.
 
-        False: nothing was done, as another thread receives.  A thread that makes
-        `over()` true calls `nudge` afterwards.
+        Return False, without any effect, if another thread receives.  A thread that
+        makes `over()` true calls `nudge` afterwards.
         """
 
     def leads(self) -> bool:
-        """Whether this thread is delivering packets now."""
+        """Return True if this thread is delivering packets."""
 
     def nudge(self) -> None:
-        """Have the leader, if there is one, evaluate `over` again."""
+        """Make the leader, if there is one, evaluate `over` again."""
 
     def yields(self) -> bool:
-        """Whether this thread, in `on_packet`, may run something long afterwards.
+        """Return True if this thread, in `on_packet`, may run a long function
+        afterwards.
 
-        If so, `on_packet` returns it; until it is done no other thread may.
+        `on_packet` then returns the function; until it ends, no other thread may do so.
         """
 
     def forget(self, endpoint: str) -> None:
         """Break the link to an endpoint; packets that wait for it are lost."""
 
     def counts(self) -> dict[str, int]:
-        """Counts of packets sent, received and lost, for debugging."""
+        """Return counts of packets sent, received and lost, for debugging."""
 
     def close(self, linger: float = 1.0) -> None:
         """Stop; sent packets have `linger` seconds to leave.  Idempotent.
 
-        No callback runs after it returned; on a delivering thread, none after the
-        current one.  A function that runs after a packet is not waited for.
+        Callbacks do not run after the return; on a delivering thread, not after the
+        current callback.  A function that runs after a packet is not waited for.
         """
 
 
@@ -169,14 +170,14 @@ class Forkable(Protocol):
     """An object that a forked child must not use any more."""
 
     def in_child(self) -> None:
-        """Be closed, without a lock and without touching what the parent uses."""
+        """Close without a lock and without touching resources of the parent."""
 
 
 _FORKABLE: WeakSet[Forkable] = WeakSet()
 
 
 def closed_in_child(transport: Forkable) -> None:
-    """Have `in_child` called wherever this process is forked."""
+    """Register an object whose `in_child` is called in every forked child."""
     _FORKABLE.add(transport)
 
 
@@ -185,15 +186,16 @@ def _in_child() -> None:
         each.in_child()
 
 
-# What is called at the end of a program, before transports are closed.
+# Functions to call at the end of a program, before transports are closed.
 BEFORE_CLOSING: list[Callable[[], None]] = []
 
-# Some systems have no fork.
+# Some systems do not have fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-# Busy: the thread reads the alarm before it sleeps.  About to: any alarm wakes it.
+# _BUSY: the thread reads the alarm before it sleeps.  _ABOUT: it is about to sleep, so
+# any alarm must wake it.
 _BUSY, _ABOUT = -inf, inf
 
 
@@ -204,11 +206,13 @@ class Alarm:
 
     def __init__(self) -> None:
         self._at: float | None = None
-        # Before the thread is started there is nothing to wake.
+        # Before the thread is started there is no thread to wake.
         self._asleep = _BUSY
 
     def set(self, seconds_from_now: float | None) -> bool:
-        """Set the alarm; whether the thread sleeps for longer, and must be woken."""
+        """Set the alarm; return True if the thread would sleep longer, and must be
+        woken.
+        """
         if seconds_from_now is None:
             self._at = None
             return False
@@ -216,7 +220,7 @@ class Alarm:
         return at < self._asleep
 
     def sleep(self) -> float | None:
-        """The seconds that the thread may sleep now; None: until it is woken."""
+        """Return the seconds that the thread may sleep now; None: until it is woken."""
         self._asleep = _ABOUT
         at = self._at
         if at is None:
@@ -225,11 +229,11 @@ class Alarm:
         return max(0.0, at - monotonic())
 
     def awake(self) -> None:
-        """The thread is awake."""
+        """Mark the thread as awake."""
         self._asleep = _BUSY
 
     def rings(self) -> bool:
-        """Whether the alarm is due; if so, it is reset."""
+        """Return True if the alarm is due, and reset it."""
         at = self._at
         if at is None or at > monotonic():
             return False
@@ -251,14 +255,14 @@ _STATES = {
 
 
 class LinkChanges:
-    """The last reported states of links, by which an event is a change or not."""
+    """The last reported states of links, which decide if an event is a change."""
 
     def __init__(self) -> None:
         self._states: dict[str, LinkState] = {}
         self._strangers: set[str] = set()
 
     def link_change(self, endpoint: str, event: str) -> Link | None:
-        """The change of a link after an event; None if there is none."""
+        """Return the change of a link after an event; None if there is none."""
         state = _STATES.get(event)
         last = self._states.get(endpoint)
         refused = last is LinkState.REFUSED and state is not LinkState.UP
@@ -272,22 +276,24 @@ class LinkChanges:
         self._states.pop(endpoint, None)
 
     def stranger_change(self, key: str, why: str) -> Link | None:
-        """A stranger was refused; None if its key, or enough keys, were reported."""
+        """Return the change for a refused stranger; None if it was reported, or too
+        many.
+        """
         if key in self._strangers or len(self._strangers) >= MOST_STRANGERS:
             return None
         self._strangers.add(key)
         return Link("", LinkState.STRANGER, key, why)
 
 
-# A larger frame is a part of its own: copying it would cost as much.
+# In bytes: larger frames are separate parts, as copying them would cost as much.
 LARGE = 16 * 1024
-# More frames than a packet of ours has; a table of them is 256 KiB.
+# Limit of frames, more than a session's packet has; their table takes 256 KiB.
 MOST_FRAMES = 1 << 16
 
-# In the table, a frame that is a part of its own.
+# In the table, marks a frame that is a separate part.
 _APART = 0xFFFFFFFF
 _WORD = Struct("<I")
-# Of packets with few frames, which nearly all are.
+# For packets with few frames, which nearly all packets are.
 _TABLES = tuple(Struct(f"<{1 + n}I") for n in range(9))
 
 
@@ -296,7 +302,7 @@ def _table(frames: int) -> Struct:
 
 
 def flat(buffer: Buffer) -> Buffer:
-    """A buffer whose length is that of its bytes; only a scattered one is copied."""
+    """Return a buffer whose length is its size in bytes; copy if not contiguous."""
     if isinstance(buffer, bytes | bytearray):
         return buffer
     view = memoryview(buffer)
@@ -304,7 +310,7 @@ def flat(buffer: Buffer) -> Buffer:
 
 
 def join_frames(frames: Sequence[Buffer]) -> list[Buffer]:
-    """The parts by which a packet travels.
+    """Return the parts of the message that transmits a packet.
 
     >>> join_frames([b"ab", b"c"])
     [b'\\x02\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x01\\x00\\x00\\x00abc']
@@ -329,7 +335,7 @@ def join_frames(frames: Sequence[Buffer]) -> list[Buffer]:
 
 
 def split_frames(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
-    """The frames of a packet; None if the parts are none."""
+    """Return the frames of a packet; None if the parts are malformed."""
     if len(first) < _WORD.size:
         return None
     (many,) = _WORD.unpack_from(first)
@@ -363,10 +369,10 @@ def _copied(frame: Buffer) -> Buffer:
 
 
 class LocalTransport:
-    """A transport to others of this process; `name` is drawn where none is given.
+    """A transport to other workers of this process; the default name is a new number.
 
     Raises:
-        AddressUnusable: another one has that name.
+        AddressUnusable: another transport has that name.
     """
 
     key = ""
@@ -390,7 +396,7 @@ class LocalTransport:
     def start(
         self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None = None
     ) -> None:
-        """As `Transport.start`."""
+        """Start to receive, as `Transport.start`."""
         self._thread = Thread(
             target=self._run,
             args=(on_packet, on_time, on_link),
@@ -400,7 +406,7 @@ class LocalTransport:
         self._thread.start()
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
-        """As `Transport.send`."""
+        """Send a packet, as `Transport.send`."""
         other = None if self._closed else _HERE.get(endpoint)
         if other is None:
             self._lost += 1
@@ -413,41 +419,41 @@ class LocalTransport:
         other._queue.put(tuple(_copied(each) for each in frames))
 
     def wake_at(self, seconds_from_now: float | None) -> None:
-        """As `Transport.wake_at`."""
+        """Set the alarm, as `Transport.wake_at`."""
         if self._alarm.set(seconds_from_now) and current_thread() is not self._thread:
             self._queue.put(None)
 
     def lead(self, over: Callable[[], bool], seconds: float) -> bool:
-        """As `Transport.lead`: never, as packets come by a queue of one thread."""
+        """Return False: packets arrive in a queue of one thread."""
         return False
 
     def leads(self) -> bool:
-        """As `Transport.leads`."""
+        """Return False: there is no leader."""
         return False
 
     def nudge(self) -> None:
-        """As `Transport.nudge`: there is no leader."""
+        """Do nothing: there is no leader."""
 
     def yields(self) -> bool:
-        """As `Transport.yields`: no other thread would receive."""
+        """Return False: no other thread could receive."""
         return False
 
     def forget(self, endpoint: str) -> None:
-        """As `Transport.forget`: there is nothing to break."""
+        """Forget the state of an endpoint; there is no link to break."""
         self._absent.discard(endpoint)
 
     def counts(self) -> dict[str, int]:
-        """As `Transport.counts`."""
+        """Return counts, as `Transport.counts`."""
         return {"sent": self._sent, "received": self._received, "lost": self._lost}
 
     def in_child(self) -> None:
-        """Be closed: the process was forked, and has none of the threads."""
+        """Close: a forked child has none of the threads."""
         self._closed = True
         self._thread = None
         _HERE.pop(self.endpoint, None)
 
     def close(self, linger: float = 1.0) -> None:
-        """As `Transport.close`."""
+        """Close, as `Transport.close`."""
         if self._closed:
             return
         self._closed = True

@@ -1,28 +1,28 @@
-"""Receiving: the threads that take packets from one socket (leader and followers).
+"""Receiving: the threads that receive from one socket (leader and followers).
 
-    Turns       which thread may use the socket: one at a time
-    Receiver    what a thread does in its turn
+    ReceiveLeadership  the turns: which thread may use the socket, one at a time
+    Receiver           the work of a thread in its turn
 
-Two threads of the transport sleep until something comes, and the system wakes one of
+Two threads of the transport sleep until a packet arrives, and the system wakes one of
 them.  The thread that received a packet may run the request in it, while the other one
 receives, so no further thread is woken.  A thread that waits for an answer leads: it
-takes the turn itself and receives until the answer is there, and meanwhile neither of
-the two is woken.
+acquires the turn and receives until the answer arrives, and in that time neither of the
+two threads is woken.
 
 Rules of turns:
-- giving the turn back arms the socket again, so that the next packet wakes a sleeping
-  thread; with `more` one is woken now, for packets that are in the socket already;
-- one of the two threads at a time may be `away`, running something that takes as long
-  as it needs: the other one stays;
+- releasing the turn arms the socket again, so that the next packet wakes a sleeping
+  thread; with `more` one is woken at once, for packets that are in the socket already;
+- one of the two threads at a time may be `away`, running a function of any duration:
+  the other one stays;
 - the leader is woken by `nudge`, the others by `ring`, from any thread, also from a
   signal handler and after the end;
-- without epoll (systems other than Linux) no thread leads.
+- without epoll (systems other than Linux) threads do not lead.
 
 Rules of receiving:
 - packets are delivered by the thread that has the turn, so one at a time and in order;
-- before a thread goes away it receives a few packets that came meanwhile;
-- an exception of a callback is logged, and the thread goes on; on the main thread it is
-  raised, as a signal handler may have raised it;
+- before a thread is away it receives a few packets that arrived in the meantime;
+- an exception of a callback is logged, and the thread continues; on the main thread it
+  is raised, as a signal handler may have raised it;
 - code that interrupts a leader in its sleep may lead, too.
 """
 
@@ -40,12 +40,12 @@ from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.rpc.transport.interface import LOG, Buffer, OnPacket
 
 SUPPORTED = hasattr(select, "epoll") and hasattr(os, "eventfd")
-# Milliseconds between two looks, where the system wakes nobody.
+# Milliseconds between two checks, on systems without epoll.
 _LOOK = 50
 
 
 class ReceiveLeadership:
-    """The turns at a socket whose file is `file`."""
+    """The turns at a socket with the file descriptor `file`."""
 
     __slots__ = (
         "_bell",
@@ -64,16 +64,16 @@ class ReceiveLeadership:
     )
 
     def __init__(self, file: int) -> None:
-        # Reentrant, as a signal handler may come at any line and asks for the owner.
+        # Reentrant, as a signal handler may run at any line and asks for the owner.
         self._turn = reentered()
-        # For the files below; held for one system call.
+        # Protects the files below; held for one system call.
         self._lock = reentered()
         self._open = True
         self._file = file
         # The thread that has the turn; the same if it leads.
         self.holder = 0
         self.leader = 0
-        # Whether the leader sleeps now.
+        # True while the leader sleeps.
         self.waits = False
         # The receiving thread that is away.
         self.away = 0
@@ -81,8 +81,8 @@ class ReceiveLeadership:
         if SUPPORTED:
             try:
                 self._epoll = select.epoll()
-                self._bell = self._made()
-                self._nudged = self._made()
+                self._bell = self._eventfd()
+                self._nudged = self._eventfd()
             except OSError:
                 # Too many open files.
                 for each in self._files:
@@ -91,42 +91,44 @@ class ReceiveLeadership:
             # Each ring wakes one sleeping thread, or the next one that sleeps.
             self._epoll.register(self._bell, select.EPOLLIN | select.EPOLLET)
             self._epoll.register(file, select.EPOLLIN | select.EPOLLONESHOT)
-        self._poll: select.poll | None = self._polled()
+        self._poll: select.poll | None = self._new_poll()
 
-    def _made(self) -> int:
+    def _eventfd(self) -> int:
         self._files.append(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
         return self._files[-1]
 
-    def _polled(self) -> select.poll:
-        made = select.poll()
-        made.register(self._file, select.POLLIN)
+    def _new_poll(self) -> select.poll:
+        poll = select.poll()
+        poll.register(self._file, select.POLLIN)
         if SUPPORTED:
-            made.register(self._nudged, select.POLLIN)
-        return made
+            poll.register(self._nudged, select.POLLIN)
+        return poll
 
     # The receiving threads.
 
     def sleep(self) -> None:
-        """Sleep until a packet came or `ring` was called; perhaps a little shorter."""
+        """Sleep until a packet arrives or `ring` is called; may wake earlier."""
         if SUPPORTED:
             self._epoll.poll()
         else:
-            self._polled().poll(_LOOK)
+            self._new_poll().poll(_LOOK)
 
     def is_mine(self) -> bool:
-        """Whether this thread has the turn."""
+        """Return True if this thread has the turn."""
         owned: bool = self._turn._is_owned()  # type: ignore[attr-defined]  # as Condition does
         return owned
 
     def take(self) -> bool:
-        """Take the turn if it is free; whether this thread has it now."""
+        """Acquire the turn if it is free; return True if this thread has just acquired
+        it.
+        """
         if self.is_mine() or not self._turn.acquire(blocking=False):
             return False
         self.holder = get_ident()
         return True
 
     def give(self, *, more: bool) -> None:
-        """Give the turn back; `more` packets are left in the socket.
+        """Release the turn; `more` packets are left in the socket.
 
         It may be called again after an interruption.
         """
@@ -152,7 +154,9 @@ class ReceiveLeadership:
     # The leader.
 
     def lead(self) -> bool:
-        """As `take`; packets wake no other thread until the turn is given back."""
+        """Acquire the turn as `take` does; packets do not wake other threads until
+        `give`.
+        """
         if not SUPPORTED or not self.take():
             return False
         self.leader = self.holder
@@ -160,9 +164,9 @@ class ReceiveLeadership:
         return True
 
     def wait(self, milliseconds: int) -> None:
-        """Sleep until a packet came, or `nudge` was called."""
+        """Sleep until a packet arrives, or `nudge` is called."""
         # Code that interrupts this sleep uses another poll object.
-        poll, self._poll = self._poll or self._polled(), None
+        poll, self._poll = self._poll or self._new_poll(), None
         try:
             self.waits = True
             for file, _ in poll.poll(milliseconds):
@@ -174,7 +178,7 @@ class ReceiveLeadership:
             self._poll = poll
 
     def nudge(self) -> None:
-        """Have the leader evaluate its condition again, if there is one."""
+        """Make the leader evaluate its condition again, if there is one."""
         if self.leader:
             with self._lock:
                 if self._open:
@@ -193,7 +197,7 @@ class ReceiveLeadership:
                     os.close(each)
 
     def in_child(self) -> None:
-        """Be closed: the files are the parent's."""
+        """Close: the files belong to the parent."""
         self._open = False
 
 
@@ -204,16 +208,17 @@ _MORE_PACKETS = 4
 
 
 def _ignore(frames: list[Buffer], key: str) -> None:
-    """The callback before the receiver is started."""
+    """Ignore a packet; the callback before the receiver is started."""
 
 
 class Receiver:
     """The threads of one socket.
 
     Args:
-        file: of the socket; it is readable when a packet may have come.
-        packet: takes the next one; None for garbage; raises `Empty` if there is none.
-        has_more: whether there is one.
+        file: file descriptor of the socket; it is readable when a packet may be
+            present.
+        packet: returns the next packet; None for garbage; raises `Empty` without one.
+        has_more: returns True if a packet is present.
         name: of the transport, for messages.
     """
 
@@ -232,7 +237,7 @@ class Receiver:
         self._closed = False
 
     def threads(self, on_packet: OnPacket) -> list[threading.Thread]:
-        """The receiving threads, to be started."""
+        """Return the receiving threads, not started."""
         self._on_packet = on_packet
         return [
             threading.Thread(
@@ -242,13 +247,13 @@ class Receiver:
         ]
 
     def end(self) -> None:
-        """Have all threads stop receiving."""
+        """Make all threads stop receiving."""
         self._closed = True
         self.turns.ring()
         self.turns.nudge()
 
     def in_child(self) -> None:
-        """Be closed: the threads are the parent's."""
+        """Close: the threads belong to the parent."""
         self._closed = True
         self.turns.in_child()
 
@@ -285,7 +290,7 @@ class Receiver:
                 follow_up = None
             if turns.away == me:
                 turns.away = 0
-        # The other thread is to end, too.
+        # The other thread must end, too.
         turns.ring()
 
     def _deliver(self, packet: Packet) -> Callable[[], object] | None:
@@ -296,7 +301,7 @@ class Receiver:
             return None
 
     def yields(self) -> bool:
-        """As `Transport.yields`."""
+        """Allow a follow-up function, as `Transport.yields`."""
         turns = self.turns
         if turns.leader or turns.away or self._closed or not SUPPORTED:
             return False
@@ -306,7 +311,7 @@ class Receiver:
     # The leader.
 
     def lead(self, over: Callable[[], bool], seconds: float) -> bool:
-        """As `Transport.lead`."""
+        """Receive on this thread, as `Transport.lead`."""
         turns = self.turns
         nested = turns.is_mine()
         started = self._on_packet is not _ignore
@@ -364,5 +369,5 @@ class Receiver:
             self._deliver(packet)
 
     def leads(self) -> bool:
-        """As `Transport.leads`."""
+        """Return True if this thread is delivering packets, as `Transport.leads`."""
         return self.turns.is_mine() and not self.turns.waits

@@ -1,38 +1,38 @@
-"""Blocks: shared memory for large buffers between processes of one machine.
+"""Shared memory for large buffers between processes of one machine.
 
-    Blocks, Borrowed    memory that is lent to others, and borrowed from them
-    Lending             which buffers of a payload are lent, and how they come back
+    LentBlocks, MappedBlocks    blocks lent to other processes, and borrowed from them
+    BufferSharing               lends buffers of payloads, and returns borrowed blocks
 
-The lender copies a buffer into a block, a file in memory without a name, and sends a
-token; the borrower maps the block, and reads it without copying.
+The lender copies a buffer into a block, an anonymous file in memory, and sends a token;
+the borrower maps the block, and reads it without copying.
 
-A block is a `memfd` of a fixed size.  The borrower opens it by way of the lender's open
+A block is a `memfd` of a fixed size.  The borrower opens it through the lender's open
 files, `/proc/PID/fd/N`, which the kernel allows to the same user only, and accepts it
 if the kind of file, its owner, number, size and seals and the random number at its
-beginning are those of the token.  It maps the block privately: it may write, and no
-other process sees that.
+beginning match the token.  It maps the block privately: it may write, and other
+processes do not see the change.
 
 Rules of blocks:
 - the memory of a block is allocated before it is written (`posix_fallocate`) and cannot
-  shrink (`F_SEAL_SHRINK`), so no access to it kills a process;
+  shrink (`F_SEAL_SHRINK`), so an access to it never kills a process;
 - a returned block is lent again: fresh memory costs three times as much;
 - a block is lent to one peer at a time; a block that was lent to a lost peer is closed,
-  and never lent again, as that peer may live and read it still;
-- all blocks together have at most `most` bytes, and free ones at most `idle`; where a
-  block cannot be had, nothing is lent, and buffers travel as frames;
-- when the last view of a block dies, its token is put into a queue, and nothing else is
-  done, as that happens inside of arbitrary code; so is the token of a block that cannot
-  be mapped, as nobody else would return it;
-- without `memfd` and `/proc` (systems other than Linux) nothing is lent.
+  and never lent again, as that peer may be alive and still read it;
+- all blocks together have at most `most` bytes, and free ones at most `idle`; if a
+  block cannot be allocated, buffers are sent as frames instead;
+- when the last view of a block dies, its token is put into a queue, and no other work
+  is done, as that happens inside of arbitrary code; the token of a block that cannot be
+  mapped is queued too, as it would never be returned otherwise;
+- without `memfd` and `/proc` (systems other than Linux) blocks are not lent.
 
 Rules of payloads:
-- a payload of several frames ends with one more, which lists the frames that are
-  tokens; a payload of a single frame is unchanged;
-- the first large buffer to a peer travels as a frame, and a request asks whether that
-  peer can open the blocks of this worker; when the last view of a block dies, its
-  number is returned by a request.  These requests are recognised by the last byte of
-  their only frame, which payloads of values do not use;
-- lent bytes count towards the limits of sizes as if they were sent.
+- a payload of several frames ends with an additional frame, which lists the frames that
+  are tokens; a payload of a single frame is unchanged;
+- the first large buffer to a peer is sent as a frame, and a request asks if that peer
+  can open the blocks of this worker; when the last view of a block dies, its number is
+  returned by a request.  These requests are recognised by the last byte of their only
+  frame, which payloads of values do not use;
+- lent bytes count towards the limits of sizes like sent bytes.
 """
 
 import errno
@@ -57,22 +57,22 @@ from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.protocol.identities import WorkerNode
 from everyorder.runtime.rpc.transport.interface import Buffer, closed_in_child, flat
 
-# Larger buffers are lent: mapping a block costs as much as sending so much.
+# In bytes: larger buffers are lent; mapping a block costs as much as sending this many.
 WORTH = 256 * 1024
 # Bytes of all blocks of a process, and of those that wait to be lent again.
 MOST, IDLE = 2 << 30, 256 << 20
 
 _PAGE = mmap.PAGESIZE
 _NAME = "everyorder-rpc"
-# Bytes of the random number at the beginning; the buffer follows at the next page.
+# Bytes of the random number at the beginning; the buffer begins at the next page.
 _NONCE = 16
 # Process, file, lending, device, inode, bytes of the block, bytes lent, random number.
 _TOKEN = Struct(f"<IIQQQQQ{_NONCE}s")
 _SEALS = ("F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL")
-# Of Linux 6.3 on (`linux/memfd.h`); Python has no name for it.
+# Since Linux 6.3 (`linux/memfd.h`); Python does not define it.
 _MFD_NOEXEC_SEAL = 0x8
 
-# Errors that a resource of this process is exhausted.
+# Errors of an exhausted resource of this process.
 _FULL = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 # The memory limit of this process's control group, of version 2 and of version 1.  A
@@ -95,14 +95,16 @@ def _seals() -> int:
 
 
 def _class_of(size: int) -> int:
-    """The bytes of a block for so many: pages, in steps of at most an eighth."""
+    """Return the block size in bytes for a buffer: pages, in steps of at most an
+    eighth.
+    """
     pages = -(-size // _PAGE) + 1
     step = 1 << max(0, pages.bit_length() - 4)
     return -(-pages // step) * step * _PAGE
 
 
 def _figure(path: str, name: str) -> int:
-    """A figure of a file that has one on each line, by name; 0 if it is not there."""
+    """Return a number of a file with lines `name number`; 0 if the name is missing."""
     with open(path, encoding="ascii") as file:
         for line in file:
             first, *rest = line.replace(":", " ").split()
@@ -112,20 +114,20 @@ def _figure(path: str, name: str) -> int:
 
 
 def _available() -> int:
-    """Bytes of memory that are available; 0 if that is unknown."""
-    # The process may have no file left to open.
+    """Return the available memory in bytes; 0 if it is unknown."""
+    # The process may have too many open files.
     try:
-        found = _figure("/proc/meminfo", "MemAvailable") * 1024
+        available = _figure("/proc/meminfo", "MemAvailable") * 1024
     except OSError:
         return 0
     for folder, limit, usage, idle in _GROUPS:
-        # Without a limit the file has a word, or a huge number.
+        # Without a limit the file holds a word, or a huge number.
         with suppress(OSError, ValueError):
             most = int(Path(folder, limit).read_text("ascii"))
             used = int(Path(folder, usage).read_text("ascii"))
             used -= _figure(f"{folder}/memory.stat", idle)
-            found = min(found, max(0, most - used))
-    return found
+            available = min(available, max(0, most - used))
+    return available
 
 
 @dataclass(slots=True, eq=False)
@@ -139,10 +141,10 @@ class _Block:
 
     @classmethod
     def of(cls, size: int) -> "_Block":
-        """A new one.
+        """Return a new block.
 
         Raises:
-            OSError: there is no memory, or no more files.
+            OSError: the memory, or the number of open files, is exhausted.
         """
         flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
         try:
@@ -161,12 +163,12 @@ class _Block:
         return cls(file, memory, nonce, size)
 
     def fill(self, buffer: Buffer) -> None:
-        """Copy a buffer behind the first page; other threads run meanwhile."""
+        """Copy a buffer after the first page; other threads run during the copy."""
         target = np.frombuffer(self.memory, np.uint8, len(buffer), _PAGE)
         np.copyto(target, np.frombuffer(buffer, np.uint8))
 
     def token(self, lending: int, length: int) -> bytes:
-        """What the borrower needs to find and to verify the block."""
+        """Return the token by which the borrower finds and verifies the block."""
         status = os.fstat(self.file)
         return _TOKEN.pack(
             os.getpid(),
@@ -182,7 +184,8 @@ class _Block:
     def close(self) -> None:
         """Close it; a process that has mapped it keeps the memory."""
         os.close(self.file)
-        # A thread that was copying when the process was forked is in the parent.
+        # After a fork, the child may have a buffer of a copy that only the parent
+        # continues.
         with suppress(BufferError):
             self.memory.close()
 
@@ -203,9 +206,9 @@ class LentBlocks(Generic[PeerT]):
         closed_in_child(self)
 
     def sample(self) -> bytes:
-        """The token of an empty block: a peer that can open it, can open all.
+        """Return the token of an empty block: a peer that can open it, can open all.
 
-        b"" where no blocks can be had.
+        Return b"" if blocks cannot be allocated.
         """
         with self._lock:
             if self._sample is None and SUPPORTED:
@@ -216,24 +219,26 @@ class LentBlocks(Generic[PeerT]):
             return b"" if self._sample is None else self._sample.token(0, 0)
 
     def lend(self, buffers: Sequence[Buffer], peer: PeerT) -> list[bytes] | None:
-        """Copy buffers into blocks: their tokens; None if not all of them fit."""
+        """Copy buffers into blocks and return their tokens; None if not all of them
+        fit.
+        """
         flats = [flat(each) for each in buffers]
-        taken: list[_Block] = []
+        blocks: list[_Block] = []
         # A block that is not in `_lent` yet belongs to this thread.
         try:
             for each in flats:
-                block = self._taken(len(each))
+                block = self._take(len(each))
                 if block is None:
-                    self._release(taken)
+                    self._release(blocks)
                     return None
-                taken.append(block)
+                blocks.append(block)
                 block.fill(each)
         except BaseException:
-            self._release(taken)
+            self._release(blocks)
             raise
         tokens = []
         with self._lock:
-            for block, each in zip(taken, flats, strict=True):
+            for block, each in zip(blocks, flats, strict=True):
                 self._lendings += 1
                 self._lent[self._lendings] = peer, block
                 tokens.append(block.token(self._lendings, len(each)))
@@ -245,7 +250,7 @@ class LentBlocks(Generic[PeerT]):
             self._trim(self.idle)
 
     def returned(self, lending: int, peer: PeerT) -> bool:
-        """Take a block back from its borrower; False: it was not lent to it."""
+        """Accept a block from its borrower; return False if it was not lent to it."""
         with self._lock:
             if self._lent.get(lending, (None, None))[0] != peer:
                 return False
@@ -255,7 +260,7 @@ class LentBlocks(Generic[PeerT]):
         return True
 
     def lost(self, peer: PeerT) -> None:
-        """Close what was lent to a peer that is lost."""
+        """Close the blocks that were lent to a lost peer."""
         with self._lock:
             for lending, (borrower, block) in [*self._lent.items()]:
                 if borrower == peer:
@@ -263,7 +268,9 @@ class LentBlocks(Generic[PeerT]):
                     self._close(block)
 
     def counts(self) -> dict[str, int]:
-        """Bytes of all blocks now and at most, and how many are lent and free."""
+        """Return the bytes of all blocks, now and at most, and the lent and free
+        blocks.
+        """
         with self._lock:
             return {
                 "bytes": self._bytes,
@@ -282,15 +289,15 @@ class LentBlocks(Generic[PeerT]):
                 self._sample = None
             self._free.clear()
             self._lent.clear()
-            # From now on nothing fits.
+            # From now on no buffer fits.
             self.most = -1
 
     def in_child(self) -> None:
         """Close the child's copies of the files; the parent's stay open."""
         self.close()
 
-    def _taken(self, length: int) -> _Block | None:
-        """A block for so many bytes, owned by the caller; None: there is none."""
+    def _take(self, length: int) -> _Block | None:
+        """Return a block of that size, owned by the caller; None if there is none."""
         size = _class_of(length)
         with self._lock:
             fitting = [each for each in self._free if size <= each.size <= 2 * size]
@@ -318,7 +325,7 @@ class LentBlocks(Generic[PeerT]):
         return self._bytes - sum(each.size for each in self._free)
 
     def _trim(self, most: int) -> None:
-        """Close free blocks, the oldest first, down to so many bytes."""
+        """Close free blocks, the oldest first, down to `most` bytes."""
         waiting = sum(each.size for each in self._free)
         while self._free and waiting > most:
             block = self._free.pop(0)
@@ -331,24 +338,25 @@ class LentBlocks(Generic[PeerT]):
 
 
 class MappedBlocks(Generic[PeerT]):
-    """The blocks of others that this process has mapped."""
+    """The blocks of other processes that this process has mapped."""
 
     def __init__(self) -> None:
         self._dead: deque[tuple[PeerT, int]] = deque()
 
     def reaches(self, sample: Buffer) -> bool:
-        """Whether the blocks of the sender of a sample can be opened here."""
+        """Return True if this process can open the blocks of the sender of a sample."""
         try:
-            os.close(_opened(sample)[0])
+            os.close(_open_block(sample)[0])
         except BlockGone:
             return False
         return True
 
     def open(self, token: Buffer, lender: PeerT) -> memoryview:
-        """The lent bytes; writing to them is private to this process.
+        """Map a block and return the lent bytes; writing to them is private.
 
         Raises:
-            BlockGone: the block is not there any more, never was, or cannot be had.
+            BlockGone: the block does not exist any more, never did, or cannot be
+                opened.
         """
         try:
             return self._map(token, lender)
@@ -359,7 +367,7 @@ class MappedBlocks(Generic[PeerT]):
             raise
 
     def _map(self, token: Buffer, lender: PeerT) -> memoryview:
-        file, lending, length = _opened(token)
+        file, lending, length = _open_block(token)
         try:
             memory = mmap.mmap(
                 file,
@@ -375,30 +383,30 @@ class MappedBlocks(Generic[PeerT]):
         return memoryview(memory)[_PAGE:]
 
     def waiting(self) -> bool:
-        """Whether `take_returns` would give any."""
+        """Return True if blocks wait to be returned."""
         return bool(self._dead)
 
     def take_returns(self) -> list[tuple[PeerT, int]]:
-        """Lenders and lendings whose last view has died since this was last asked."""
+        """Return lenders and lendings whose last view has died since the last call."""
         dead = self._dead
-        # Finalizers may append meanwhile.
+        # Finalizers may append in the meantime.
         return [dead.popleft() for _ in range(len(dead))]
 
 
-def _opened(token: Buffer) -> tuple[int, int, int]:
-    """The file of a block, the lending and its bytes.
+def _open_block(token: Buffer) -> tuple[int, int, int]:
+    """Open the file of a block; return it with the lending and its bytes.
 
     Raises:
-        BlockGone: it is not the block that was lent.
+        BlockGone: the file is not the lent block.
     """
     if not SUPPORTED or len(token) != _TOKEN.size:
-        raise BlockGone(why="it is no token")
+        raise BlockGone(why="malformed block token")
     pid, number, lending, device, inode, size, length, nonce = _TOKEN.unpack(token)
     path = f"/proc/{pid}/fd/{number}"
-    known = device, inode, size
+    expected = device, inode, size
     try:
         # Before opening, which may have effects on devices and pipes.
-        _check(os.stat(path), known)
+        _check(os.stat(path), expected)
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         file = os.open(path, flags)
     except BlockGone:
@@ -407,7 +415,7 @@ def _opened(token: Buffer) -> tuple[int, int, int]:
         why = f"the lender has closed it, or is closed to this process: {error}"
         raise BlockGone(why=why) from error
     try:
-        _check(os.fstat(file), known)
+        _check(os.fstat(file), expected)
         try:
             sealed = fcntl.fcntl(file, fcntl.F_GET_SEALS)
         except OSError:
@@ -422,9 +430,9 @@ def _opened(token: Buffer) -> tuple[int, int, int]:
     return file, lending, length
 
 
-def _check(status: os.stat_result, known: tuple[int, int, int]) -> None:
-    found = status.st_dev, status.st_ino, status.st_size
-    if not stat.S_ISREG(status.st_mode) or found != known:
+def _check(status: os.stat_result, expected: tuple[int, int, int]) -> None:
+    identity = status.st_dev, status.st_ino, status.st_size
+    if not stat.S_ISREG(status.st_mode) or identity != expected:
         raise BlockGone(why="another file is in its place")
     if status.st_uid != os.geteuid():
         raise BlockGone(why=f"it belongs to the user {status.st_uid}")
@@ -435,7 +443,7 @@ SAMPLE, RETURNS = 0xF0, 0xF1
 _KINDS = (bytes((SAMPLE,)), bytes((RETURNS,)))
 _PLACE = Struct("<I")
 _NUMBER = Struct("<Q")
-# No frame of it is a token.
+# Lists no tokens.
 _NONE = b""
 
 Payload: TypeAlias = Sequence[Buffer]
@@ -447,28 +455,29 @@ def _bytes(buffer: Buffer) -> int:
 
 
 class BufferSharing:
-    """Lends and borrows for one worker; `largest` bytes at most in a payload.
+    """Lending and borrowing of one worker; `largest` limits a payload, in bytes.
 
-    `me` is its incarnation; `ask` sends a request, whose answer is a payload.
+    `me` is its incarnation; `ask` sends a request, whose answer is a payload.  Without
+    `enabled` it does not lend.
     """
 
-    def __init__(self, me: int, ask: Ask, *, wanted: bool, largest: int) -> None:
+    def __init__(self, me: int, ask: Ask, *, enabled: bool, largest: int) -> None:
         self._me = me
         self._ask = ask
         self._largest = largest
-        self._wanted = wanted
+        self._enabled = enabled
         self._blocks: LentBlocks[WorkerNode] = LentBlocks()
         self._borrowed: MappedBlocks[WorkerNode] = MappedBlocks()
-        # Whether a peer can open blocks of this worker; None until it has answered.
+        # True if a peer can open blocks of this worker; None until it has answered.
         self._reaches: dict[WorkerNode, bool | None] = {}
 
     def outgoing(self, to: WorkerNode, payload: Payload) -> Payload:
-        """A payload for a peer, with large buffers lent if possible."""
+        """Return a payload for a peer, with large buffers lent if possible."""
         if len(payload) == 1:
             return payload
         # Return borrowed blocks first, so that peers can reuse theirs.
         self.give_back()
-        if not self._wanted or to.incarnation == self._me:
+        if not self._enabled or to.incarnation == self._me:
             return [*payload, _NONE]
         places = [n for n, each in enumerate(payload) if n and _bytes(each) >= WORTH]
         if not places or not self._may_lend(to):
@@ -485,55 +494,60 @@ class BufferSharing:
         return [*sent, b"".join(map(_PLACE.pack, places))]
 
     def incoming(self, peer: WorkerNode, payload: Payload) -> Payload:
-        """A payload of a peer, with all its buffers.
+        """Return a payload of a peer, with all its buffers.
 
         Raises:
-            BlockGone: a lent block cannot be had; the others are returned.
-            Undecodable: it is malformed, or larger than is taken here.
+            BlockGone: a lent block cannot be opened; the others are returned.
+            Undecodable: it is malformed, or larger than this worker accepts.
         """
         if len(payload) < 2:
             return payload
         mark = bytes(payload[-1])
-        found = [*payload[:-1]]
+        frames = [*payload[:-1]]
         if not mark:
-            return found
+            return frames
         if len(mark) % _PLACE.size:
-            raise Undecodable(found="A payload", reason="its tokens are cut")
+            raise Undecodable(
+                found="A payload", reason="its list of tokens is truncated"
+            )
         gone: BlockGone | None = None
         for (place,) in _PLACE.iter_unpack(mark):
-            if not 0 < place < len(found):
-                raise Undecodable(found="A payload", reason="a token is not in it")
+            if not 0 < place < len(frames):
+                raise Undecodable(
+                    found="A payload", reason="it lacks a frame for a token"
+                )
             try:
-                found[place] = self._borrowed.open(found[place], peer)
+                frames[place] = self._borrowed.open(frames[place], peer)
             except BlockGone as error:
-                # The others are opened all the same: dropping a view returns the block.
+                # Open the others in any case: dropping a view returns the block.
                 gone = gone or error
         if gone is not None:
             try:
                 raise gone
             finally:
                 # The traceback would keep the views.
-                del gone, found
-        if sum(map(_bytes, found)) > self._largest:
+                del gone, frames
+        if sum(map(_bytes, frames)) > self._largest:
             raise Undecodable(found="A payload", reason="it is too large")
-        return found
+        return frames
 
     def drop(self, peer: WorkerNode, payload: Payload) -> None:
         """Return the blocks of a payload that is not read."""
         if len(payload) > 1 and payload[-1]:
-            # The lender may have ended, or sent garbage: nothing is to be returned.
+            # The lender may have ended, or sent garbage: then there is no block to
+            # return.
             with suppress(BlockGone, Undecodable):
                 self.incoming(peer, payload)
 
     def _may_lend(self, to: WorkerNode) -> bool:
-        known = self._reaches.get(to)
-        if known is None and to not in self._reaches:
+        reaches = self._reaches.get(to)
+        if reaches is None and to not in self._reaches:
             self._reaches[to] = None
             sample = self._blocks.sample()
             if sample:
                 answer = self._ask(to, sample + bytes((SAMPLE,)))
-                answer.add_done_callback(lambda told: self._learn_reach(to, told))
-        return bool(known)
+                answer.add_done_callback(lambda answer: self._learn_reach(to, answer))
+        return bool(reaches)
 
     def _learn_reach(self, to: WorkerNode, answer: Future[Payload]) -> None:
         if answer.error() is None:
@@ -541,14 +555,14 @@ class BufferSharing:
 
     # Requests about memory.
 
-    def is_asked(self, payload: Payload) -> bool:
-        """Whether a request is about lending."""
+    def is_request(self, payload: Payload) -> bool:
+        """Return True if a request is about lending."""
         return len(payload) == 1 and bytes(payload[0][-1:]) in _KINDS
 
     def answer(self, peer: WorkerNode, payload: Payload) -> bytes:
-        """The answer to a request about lending."""
-        said = bytes(payload[0])
-        body, kind = said[:-1], said[-1]
+        """Answer a request about lending."""
+        request = bytes(payload[0])
+        body, kind = request[:-1], request[-1]
         if kind == SAMPLE:
             return b"\1" if self._borrowed.reaches(body) else b"\0"
         if len(body) % _NUMBER.size == 0:
@@ -569,16 +583,16 @@ class BufferSharing:
             self._ask(peer, body + bytes((RETURNS,)))
 
     def has_returns(self) -> bool:
-        """Whether `give_back` would return blocks."""
+        """Return True if `give_back` would return blocks."""
         return self._borrowed.waiting()
 
     def lost(self, peer: WorkerNode) -> None:
-        """A peer is lost, with the blocks that it borrowed."""
+        """Forget a lost peer, and close the blocks that it borrowed."""
         self._reaches.pop(peer, None)
         self._blocks.lost(peer)
 
     def counts(self) -> dict[str, int]:
-        """Bytes of shared memory, and how many blocks are lent and free."""
+        """Return the bytes of shared memory, and the counts of lent and free blocks."""
         return self._blocks.counts()
 
     def close(self) -> None:

@@ -1,20 +1,20 @@
-"""Transports by sockets of ZeroMQ: between processes of one machine, and machines.
+"""Transports by ZeroMQ sockets: between processes of one machine, and machines.
 
 A worker binds one PULL socket, to which all others send, and connects one PUSH socket
 to each worker that it sends to.  A packet is sent on the calling thread, under the lock
 of that one socket.  Threads take turns at the PULL socket
 (`runtime.rpc.transport.receiver`). One more thread, nearly always asleep, watches the
-links and the clock, and answers whether a key may come in.
+links and the clock, and answers requests to admit a key.
 
 Rules:
-- nothing is received at a PUSH socket, and sockets have no names that a stranger could
-  take: the sender of a packet is known by the key that it was encrypted with;
-- a socket that others than this user can reach needs keys; without keys it lies in a
-  folder that only this user opens;
-- a packet that a socket cannot take now is lost and counted: `send` never waits;
-- a context belongs to one transport and to one process; a forked child leaves what it
-  inherited untouched;
-- IPv6 is for addresses that are written in it, as names may mean both.
+- a PUSH socket never receives, and sockets do not have names that a stranger could
+  claim: the sender of a packet is identified by the key that it was encrypted with;
+- a socket that other users can reach needs keys; without keys it is in a folder that
+  only this user can open;
+- a packet that a socket cannot accept now is lost and counted: `send` never waits;
+- a context belongs to one transport and to one process; a forked child does not touch
+  the inherited one;
+- IPv6 is for numeric addresses, as names are ambiguous.
 """
 
 import atexit
@@ -67,8 +67,8 @@ from everyorder.runtime.rpc.transport.interface import (
 )
 from everyorder.runtime.rpc.transport.receiver import Receiver
 
-# Larger parts are not copied when they are sent: waiting for the notice that one has
-# left costs as much as copying so much.
+# In bytes: larger parts are sent without a copy; waiting for the notice that a part was
+# sent costs as much as copying this many.
 UNCOPIED = 256 * 1024
 # Bytes of one frame, by default.
 LARGEST = 2 << 30
@@ -76,15 +76,15 @@ LARGEST = 2 << 30
 MOST_WAITING = 1 << 17
 # Bytes that encryption adds to a part, and more than a table of few frames has.
 _MARGIN = 64 * 1024
-# Of all sockets of a transport; each peer takes three.
+# Sockets of a transport; each peer needs three.
 _SOCKETS = 8192
-# Milliseconds: the first pause before a broken link is tried again, and the longest.
+# Milliseconds: the first pause before a broken link is retried, and the longest.
 _RETRY, _RETRY_MOST = 20, 500
 # Milliseconds that a connecting peer has for its handshake.
 _HANDSHAKE = 10_000
-# Seconds between two looks, at the end, whether a thread is away.
+# Seconds between two checks, at the end, for a thread that is away.
 _AWAY = 0.05
-# The longest path of a socket, everywhere (`sun_path` less its zero).
+# The longest path of a socket on all systems (`sun_path` less its zero).
 _LONGEST_PATH = 103
 
 _DOMAIN = b"everyorder"
@@ -106,7 +106,7 @@ _WHY = {
 _Socket: TypeAlias = zmq.Socket[bytes]
 
 _NUMBERS = count()
-# Sockets that a forked child inherited: dropping one would close it for the parent.
+# Sockets that a forked child inherited: freeing one would close it for the parent.
 _INHERITED: list[object] = []
 
 
@@ -125,17 +125,17 @@ class SocketTransport:
 
     Args:
         address: where it listens (`runtime.rpc.transport.addresses`).
-        keys: its own, and whom it lets in; needed for `tcp`.
-        advertise: the host that others are told, where it listens everywhere.
-        largest: bytes of one frame; a larger one is not sent, and who announces more
-            is cut off.
-        unprotected: listen at the loopback address without keys: whoever has an
-            account on this machine may send.
+        keys: its key pair and the allowed keys; required for `tcp`.
+        advertise: the host in its endpoint, if it listens on all interfaces.
+        largest: bytes of one frame; a larger frame is not sent, and a peer that
+            announces one is disconnected.
+        unprotected: listen at the loopback address without keys: every user of this
+            machine may send.
 
     Raises:
-        AddressUnusable: another worker is there, or it is no address of this machine.
-        UnsafeKeys: others could reach it, and there are no keys; or the folder of the
-            socket is open to others.
+        AddressUnusable: the address is in use, or not an address of this machine.
+        UnsafeKeys: other users could reach it, and there are no keys; or the folder of
+            the socket is open to other users.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class SocketTransport:
         self._changes = LinkChanges()
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
-        # What closes everything, and until when it is waited for.
+        # The thread that closes everything, and the time until which it is waited for.
         self._ends: tuple[threading.Thread, float] | None = None
         self._sent = self._received = self._lost = self._garbage = self._refused = 0
         self._context: zmq.Context[_Socket] = zmq.Context()
@@ -209,7 +209,7 @@ class SocketTransport:
         return socket
 
     def _monitored(self, socket: _Socket, events: int) -> _Socket:
-        """The socket at which the events of another one come in."""
+        """Return a socket that receives the events of another one."""
         where = f"inproc://events-{next(_NUMBERS)}"
         socket.monitor(where, events)
         monitor = self._context.socket(zmq.PAIR)
@@ -222,12 +222,12 @@ class SocketTransport:
         return monitor
 
     def _listen(self, address: Address, advertise: str) -> str:
-        """Bind; the endpoint that others are told."""
+        """Bind, and return the endpoint for other workers."""
         server, keys = self._server, self._keys
         server.set(zmq.MAXMSGSIZE, self._largest + _MARGIN)
         server.set(zmq.HANDSHAKE_IVL, _HANDSHAKE)
         if keys is not None:
-            # Without an answer of the ZAP handler no key may come in.
+            # Refuse all keys without an answer of the ZAP handler.
             server.set(zmq.ZAP_DOMAIN, _DOMAIN)
             server.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
             server.set(zmq.CURVE_SERVER, 1)
@@ -242,10 +242,10 @@ class SocketTransport:
         server.set(zmq.IPV6, ":" in host)
         self._bind(str(at), str(address))
         port = int(self._last_endpoint().rpartition(":")[2])
-        told = address.host
-        if told in EVERYWHERE:
-            told = advertise or own_address(":" in host)
-        return str(Address("tcp", told, port, key=self.key))
+        advertised = address.host
+        if advertised in EVERYWHERE:
+            advertised = advertise or own_address(":" in host)
+        return str(Address("tcp", advertised, port, key=self.key))
 
     def _bind(self, where: str, address: str) -> None:
         try:
@@ -255,12 +255,12 @@ class SocketTransport:
             raise AddressUnusable(address=address, why=why) from error
 
     def _last_endpoint(self) -> str:
-        said = self._server.get(zmq.LAST_ENDPOINT)
-        assert isinstance(said, bytes), "this option is of bytes"
-        return said.rstrip(b"\0").decode()
+        endpoint = self._server.get(zmq.LAST_ENDPOINT)
+        assert isinstance(endpoint, bytes), "this option has bytes"
+        return endpoint.rstrip(b"\0").decode()
 
     def _listen_in_folder(self, path: str) -> str:
-        """Bind in a folder of this user's; the real path of the socket."""
+        """Bind in a private folder, and return the real path of the socket."""
         address = f"ipc://{path}"
         if path.endswith("/") or os.path.isdir(path):
             path = os.path.join(path, f"{os.getpid()}-{os.urandom(4).hex()}")
@@ -270,19 +270,19 @@ class SocketTransport:
         if len(os.fsencode(path)) > _LONGEST_PATH:
             why = f"the path of a socket has at most {_LONGEST_PATH} bytes"
             raise AddressUnusable(address=address, why=why)
-        # Binding would replace a socket that is there.
+        # Binding would replace an existing socket.
         with locked_folder(folder):
             if is_listening(path):
                 raise AddressUnusable(address=address, why=_WHY[errno.EADDRINUSE])
             self._bind(f"ipc://{path}", address)
         return path
 
-    # What an agent calls.
+    # The interface of `Transport`.
 
     def start(
         self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None = None
     ) -> None:
-        """As `Transport.start`."""
+        """Start to receive, as `Transport.start`."""
         assert not self._threads, "a transport is started once"
         watches = threading.Thread(
             target=self._watch,
@@ -295,7 +295,7 @@ class SocketTransport:
             each.start()
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
-        """As `Transport.send`."""
+        """Send a packet, as `Transport.send`."""
         peer = self._peers.get(endpoint) or self._connected(endpoint)
         parts = join_frames(frames)
         with peer.lock:
@@ -306,7 +306,7 @@ class SocketTransport:
             last = len(parts) - 1
             try:
                 for place, part in enumerate(parts):
-                    # Once the first is taken, the others are.
+                    # If the first part is accepted, the others are.
                     flags = zmq.DONTWAIT | (zmq.SNDMORE if place < last else 0)
                     socket.send(part, flags, copy=len(part) < UNCOPIED)
                 self._sent += 1
@@ -314,21 +314,22 @@ class SocketTransport:
                 self._lost += 1
 
     def wake_at(self, seconds_from_now: float | None) -> None:
-        """As `Transport.wake_at`."""
+        """Set the alarm, as `Transport.wake_at`."""
         if self._alarm.set(seconds_from_now):
             self._wake()
 
     def forget(self, endpoint: str) -> None:
-        """As `Transport.forget`."""
+        """Break a link, as `Transport.forget`."""
         with self._lock:
             peer = self._peers.pop(endpoint, None)
         if peer is not None:
             _end(peer, 0)
 
     def counts(self) -> dict[str, int]:
-        """As `Transport.counts`.
+        """Return counts, as `Transport.counts`.
 
-        `lost` could not be sent, `garbage` was no packet, `refused` were not let in.
+        `lost` could not be sent, `garbage` were not packets, `refused` connections were
+        not admitted.
         """
         return {
             "sent": self._sent,
@@ -339,7 +340,7 @@ class SocketTransport:
         }
 
     def close(self, linger: float = 1.0) -> None:
-        """As `Transport.close`."""
+        """Close, as `Transport.close`."""
         with self._lock:
             if self._closed:
                 return
@@ -357,11 +358,11 @@ class SocketTransport:
         self._receiving.end()
         here = threading.current_thread()
         if here not in self._threads and here.ident != self._receiving.turns.leader:
-            # A callback may take as long as it needs, and is not waited for.
+            # A callback may take any time, and is not waited for.
             ends.join(linger + 1)
 
     def in_child(self) -> None:
-        """Be closed: the process was forked, and the sockets are the parent's."""
+        """Close: the sockets belong to the parent."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
         self._receiving.in_child()
@@ -376,11 +377,12 @@ class SocketTransport:
         """Close everything, once no thread uses it."""
         address = parse_address(self.endpoint)
         if address.scheme == "ipc":
-            # Before the socket is closed, so that no other can have bound the path.
+            # Before the socket is closed, so that another one cannot have bound the
+            # path.
             with suppress(OSError):
                 os.unlink(address.path)
         for thread in self._threads:
-            # A thread that is away is not waited for: it ends when it comes back.
+            # A thread that is away is not waited for: it ends when it returns.
             while thread.is_alive() and thread.ident != self._receiving.turns.away:
                 thread.join(_AWAY)
         self._receiving.turns.close()
@@ -396,7 +398,7 @@ class SocketTransport:
     # Sending.
 
     def _connected(self, endpoint: str) -> _Peer:
-        """The peer at an endpoint; without a socket where none can be made."""
+        """Return the peer at an endpoint; without a socket if none can be created."""
         with self._lock:
             peer = self._peers.get(endpoint)
             if peer is None:
@@ -431,10 +433,10 @@ class SocketTransport:
         return socket
 
     def _secure(self, socket: _Socket, address: Address) -> None:
-        """Set a socket's keys, so that it talks to the endpoint's worker only.
+        """Set a socket's keys, so that it connects to the endpoint's worker only.
 
         Raises:
-            UnsafeKeys: others could listen, or open the folder of the socket.
+            UnsafeKeys: other users could listen, or open the folder of the socket.
         """
         keys = self._keys
         if address.scheme == "ipc":
@@ -453,7 +455,7 @@ class SocketTransport:
         for wake in self._wakers:
             with wake.lock:
                 if wake.socket is not None:
-                    # Its queue is full of wake-ups already.
+                    # The queue is full of wake-ups already.
                     with suppress(zmq.Again):
                         wake.socket.send(b"", zmq.DONTWAIT)
 
@@ -461,10 +463,10 @@ class SocketTransport:
         return bool(int(self._server.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def _packet(self) -> tuple[list[Buffer], str] | None:
-        """The next packet and the key of its sender; None for garbage.
+        """Return the next packet and the key of its sender; None for garbage.
 
         Raises:
-            Empty: there is none.
+            Empty: there is no packet.
         """
         try:
             part = self._server.recv(zmq.DONTWAIT, copy=False)
@@ -504,9 +506,9 @@ class SocketTransport:
                     poller.register(monitor, zmq.POLLIN)
                 seconds = self._alarm.sleep()
                 limit = None if seconds is None else int(seconds * 1000) + 1
-                came = poller.poll(limit)
+                ready = poller.poll(limit)
                 self._alarm.awake()
-                for socket, _ in came:
+                for socket, _ in ready:
                     if socket is self._zap:
                         self._answer_zap()
                     elif socket is self._watched:
@@ -527,7 +529,7 @@ class SocketTransport:
             monitor.close()
 
     def _report_event(self, monitor: _Socket, endpoint: str) -> bool:
-        """Report the next event of a link; whether the monitor goes on."""
+        """Report the next event of a link; return False after the last event."""
         event = zmq.Event(parse_monitor_message(monitor.recv_multipart())["event"])
         if event == zmq.EVENT_MONITOR_STOPPED:
             self._changes.forget(endpoint)
@@ -539,7 +541,7 @@ class SocketTransport:
         return True
 
     def _answer_zap(self) -> None:
-        """Answer a ZAP request: may a key come in."""
+        """Answer a ZAP request to admit a key."""
         assert self._keys is not None, "without keys there are no requests"
         answer, key, why = zap_answer(self._zap.recv_multipart(), self._keys)
         self._zap.send_multipart(answer)
@@ -560,17 +562,18 @@ _OPEN: WeakSet[SocketTransport] = WeakSet()
 
 
 def _close_all() -> None:
-    """Close what is left open: buffers are still sent that are about to be freed."""
+    """Close open transports: their sent buffers are about to be freed."""
     for call in BEFORE_CLOSING:
         call()
     for each in [*_OPEN]:
         each.close(linger=0)
         if each._ends is not None:
-            # A callback may have closed it, and was not made to wait.
+            # A callback may have closed it, which does not wait.
             ends, until = each._ends
             ends.join(max(until - monotonic(), 0.0))
 
 
-# The function that was registered last is called first: this one before ZeroMQ's, which
-# frees what is still sent.  So it is registered here, below the import of theirs.
+# The function registered last is called first: this one must run before ZeroMQ's, which
+# frees buffers that are still sent.  So it is registered here, after the import of
+# ZeroMQ.
 atexit.register(_close_all)

@@ -1,4 +1,4 @@
-"""Archives: compiled programs as text, and in files that are read with distrust."""
+"""Archives: compiled programs as text, and files that are read as untrusted input."""
 
 from everyorder.runtime.base.hooks import ready
 from everyorder.runtime.script.archive.code import code_of, graph_code, type_code

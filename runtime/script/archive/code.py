@@ -1,4 +1,4 @@
-"""Code: graphs back to text of Python that a person reads, and the compiler too.
+"""Code: convert graphs to Python text, for readers and for the compiler.
 
 Nodes become statements:
 
@@ -10,18 +10,19 @@ Nodes become statements:
       return y
 
 Rules:
-- what happens, happens in the order of the graph.  A value that is used once stands
-  where it is used, but only if Python then evaluates in the same order; all others
-  have a variable, and constants stand everywhere;
-- a branch gives its outputs by assignments at the ends of both blocks, a loop what it
-  carries at the end of its block, all at once;
-- the graph of a fork or of an await is a function without parameters before it, which
-  sees the variables around it;
-- types stand at parameters, and where a reader could not know them (`annotate`).
+- effects happen in the order of the graph. A value that is used once is written where
+  it is used, but only if Python then evaluates in the same order; all others have a
+  variable, and constants are written at each use;
+- a branch assigns its outputs at the ends of both blocks, a loop its carried values at
+  the end of its block, in one assignment;
+- the graph of a fork or of an await is a nested function without parameters before it,
+  which uses the enclosing variables;
+- types are written at parameters, and where the text does not determine them
+  (`annotate`).
 
-Nodes are written one after another.  Expressions that wait for their one
-use lie in `pending`, in the order in which they are to be evaluated; a node takes its
-operands from the end of it, and a statement empties it first.
+Nodes are written one after another.  Expressions that wait for their one use are in
+`pending`, in the order of evaluation; a node takes its operands from the end of it, and
+a statement first writes all of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +52,7 @@ from everyorder.runtime.script.ir import Block, Graph, Node, Value
 from everyorder.runtime.script.ir.program import Function
 
 _INDENT = "  "
-# A longer expression has a line of its own.
+# A longer expression is written on a separate line.
 WIDEST = 60
 CONSTANT = "prim::Constant"
 
@@ -59,9 +60,9 @@ CONSTANT = "prim::Constant"
 def code_of(
     function: Function, constants: Constants | None = None, *, is_plain: bool = False
 ) -> str:
-    """The text of a function, or method, and of nothing that it calls.
+    """Return the text of a function, or method, without the functions that it calls.
 
-    `is_plain`: of a method as of a function, so that its object has a type.
+    With `is_plain` a method is written like a function, so that its object has a type.
     """
     table = Constants() if constants is None else constants
     writer = _FunctionWriter(table, is_plain)
@@ -69,7 +70,7 @@ def code_of(
 
 
 def graph_code(graph: Graph, constants: Constants | None = None) -> str:
-    """The text of a graph that is of no function."""
+    """Return the text of a graph without a function."""
     table = Constants() if constants is None else constants
     name = graph.name.rpartition(".")[2]
     return _FunctionWriter(table).function(
@@ -78,7 +79,7 @@ def graph_code(graph: Graph, constants: Constants | None = None) -> str:
 
 
 def type_code(declared: DeclaredType, constants: Constants | None = None) -> str:
-    """The text of a class, module, interface or enum with its methods."""
+    """Return the text of a class, module, interface or enum with its methods."""
     table = Constants() if constants is None else constants
     declaration = declared.declaration
     name = declaration.qualname.rpartition(".")[2]
@@ -105,7 +106,7 @@ def type_code(declared: DeclaredType, constants: Constants | None = None) -> str
 
 
 def _header(name: str, schema: Signature, is_plain: bool = False) -> str:
-    """def name(parameters) -> type:."""
+    """Return def name(parameters) -> type:."""
     parts: list[str] = []
     for place, argument in enumerate(schema.arguments):
         if argument.kwarg_only and place == schema.kwarg_only_start:
@@ -117,8 +118,8 @@ def _header(name: str, schema: Signature, is_plain: bool = False) -> str:
         if argument.has_default:
             text = f"{text}={constant_text(argument.default, Constants())}"
         parts.append(text)
-    given = [type_text(each.type) for each in schema.returns]
-    result = given[0] if len(given) == 1 else f"Tuple[{', '.join(given) or '()'}]"
+    types = [type_text(each.type) for each in schema.returns]
+    result = types[0] if len(types) == 1 else f"Tuple[{', '.join(types) or '()'}]"
     return f"def {name}({', '.join(parts)}) -> {result}:"
 
 
@@ -131,9 +132,9 @@ class _FunctionWriter:
         self.names = FunctionNames()
         self.rows: list[str] = []
         self.indent = ""
-        # Value -> the text that stands for it.
+        # Value -> its text.
         self.texts: dict[Value, str] = {}
-        # Values whose expressions wait, in the order of evaluation.
+        # Values whose expressions are not written yet, in the order of evaluation.
         self.pending: dict[Value, str] = {}
         self.statements: dict[str, Callable[[Node], None]] = {
             "prim::If": self.branch,
@@ -163,14 +164,14 @@ class _FunctionWriter:
         return "".join(f"{each}\n" for each in self.rows)
 
     def body(self, block: Block) -> None:
-        """The block of a function, which returns its results."""
+        """Write the block of a function, which returns its results."""
         with _Indented(self):
             self.nodes(block)
-            taken = self.operands(block.exit, block.results)
+            texts = self.operands(block.exit, block.results)
             self.flush()
-            taken = [*map(without_parentheses, taken)]
-            shown = taken[0] if len(taken) == 1 else tuple_text(taken)
-            self.line(f"return {shown}" if taken else "return None")
+            texts = [*map(without_parentheses, texts)]
+            result = texts[0] if len(texts) == 1 else tuple_text(texts)
+            self.line(f"return {result}" if texts else "return None")
 
     def nodes(self, block: Block) -> None:
         for node in block:
@@ -183,7 +184,7 @@ class _FunctionWriter:
                     self.texts[node.output] = text
                 continue
             write = self.statements.get(node.kind)
-            if write is not None and node.kind not in FORMS:
+            if write is not None and node.kind not in FORMS.rows:
                 write(node)
             else:
                 self.node(node)
@@ -194,7 +195,7 @@ class _FunctionWriter:
         self.rows.append(f"{self.indent}{text}")
 
     def named(self, value: Value, hint: str = "") -> str:
-        """A new variable for the value."""
+        """Return a new variable for the value."""
         name = self.texts[value] = self.names.fresh(value.hint or hint)
         return name
 
@@ -206,7 +207,7 @@ class _FunctionWriter:
     # Expressions that wait
 
     def flush(self, keep: int = 0) -> None:
-        """Write what waits, but for the last so many."""
+        """Write the pending expressions except the last `keep`."""
         waiting = list(self.pending.items())
         for value, text in waiting[: len(waiting) - keep]:
             del self.pending[value]
@@ -218,23 +219,23 @@ class _FunctionWriter:
     def operands(
         self, node: Node, values: Sequence[Value], order: Sequence[int] | None = None
     ) -> list[str]:
-        """The texts of values that are used now, evaluated in the order.
+        """Return the texts of values that are used now, evaluated in the order.
 
-        What waits and is taken is the end of what waits, in the same order; if it is
-        not, it gets variables first.
+        The pending expressions among them must be the last ones, in the same order;
+        otherwise they are first assigned to variables.
         """
         places = range(len(values)) if order is None else order
-        wanted = [values[at] for at in places if values[at] in self.pending]
-        if wanted and list(self.pending)[-len(wanted) :] != wanted:
+        used = [values[at] for at in places if values[at] in self.pending]
+        if used and list(self.pending)[-len(used) :] != used:
             self.flush()
-        taken: list[str] = []
+        texts: list[str] = []
         for value in values:
             text = self.pending.pop(value, None)
-            taken.append(self.texts[value] if text is None else text)
-        return taken
+            texts.append(self.texts[value] if text is None else text)
+        return texts
 
     def plain(self, values: Sequence[Value]) -> list[str]:
-        """The texts of values; all that waits is written, but for the only one."""
+        """Return the texts of values; write other pending expressions first."""
         waiting = [each for each in values if each in self.pending]
         last = next(reversed(self.pending), None)
         if len(waiting) == 1 and waiting[0] is last:
@@ -245,13 +246,15 @@ class _FunctionWriter:
         return [self.texts[each] for each in values]
 
     def node(self, node: Node) -> None:
-        """A node that is one expression, or a primitive that is a statement."""
+        """Write a node that is one expression, or a primitive that is a statement."""
         spelt = spelling_of(node)
         if spelt is not None and spelt.statement:
             self.primitive_statement(node, spelt.way.pattern)
             return
-        taken = self.operands(node, node.inputs, None if spelt is None else spelt.order)
-        text = expression(node, taken, self.constants)
+        operands = self.operands(
+            node, node.inputs, None if spelt is None else spelt.order
+        )
+        text = expression(node, operands, self.constants)
         outputs = node.outputs
         if len(outputs) == 1 and node.kind not in (
             "prim::TupleUnpack",
@@ -273,7 +276,7 @@ class _FunctionWriter:
         self.line(f"{left} = {text}")
 
     def _is_near(self, value: Value) -> bool:
-        """Whether the one use is in the same block, so that it is not run again."""
+        """Return True if the uses are in the same block, so that no loop repeats it."""
         return all(user.block is value.node.block for user, _ in value.uses)
 
     def primitive_statement(self, node: Node, pattern: str) -> None:
@@ -310,14 +313,14 @@ class _FunctionWriter:
             self.line(f"raise_exception({kind!a}, {message})")
 
     def ends(self, block: Block, names: Sequence[str], rest: Sequence[Value]) -> None:
-        """Give the values that a block ends with to variables, all at once."""
+        """Assign the values that a block ends with to variables, in one assignment."""
         if not rest:
             self.flush()
             return
-        taken = self.operands(block.exit, rest)
+        texts = self.operands(block.exit, rest)
         self.flush()
-        given = zip(names, map(without_parentheses, taken), strict=True)
-        pairs = [(name, text) for name, text in given if name != text]
+        assignments = zip(names, map(without_parentheses, texts), strict=True)
+        pairs = [(name, text) for name, text in assignments if name != text]
         if pairs:
             left = ", ".join(name for name, _ in pairs)
             self.line(f"{left} = {', '.join(text for _, text in pairs)}")
@@ -342,10 +345,10 @@ class _FunctionWriter:
         (body,) = node.blocks
         index, *parameters = body.parameters
         names = [self.named(each) for each in parameters]
-        for name, value, wanted in zip(names, carried, parameters, strict=True):
+        for name, value, parameter in zip(names, carried, parameters, strict=True):
             text = self.texts[value]
-            if value.type is not wanted.type:
-                text = f"annotate({type_text(wanted.type)}, {text})"
+            if value.type is not parameter.type:
+                text = f"annotate({type_text(parameter.type)}, {text})"
             self.line(f"{name} = {text}")
         again = body.results[0]
         counted = _is(trips, LONGEST)
@@ -366,13 +369,13 @@ class _FunctionWriter:
         (body,) = node.blocks
         test = self.names.fresh("go_on")
         self.line(f"{test} = {self.texts[condition]}")
-        asked = test
+        loop_test = test
         if counts:
             index = self.named(body.parameters[0], "i")
             self.line(f"{index} = 0")
             if not _is(trips, LONGEST):
-                asked = f"{index} < {self.texts[trips]} and {test}"
-        self.line(f"while {asked}:")
+                loop_test = f"{index} < {self.texts[trips]} and {test}"
+        self.line(f"while {loop_test}:")
         with _Indented(self):
             self.nodes(body)
             self.ends(body, [test, *names], body.results)
@@ -412,21 +415,21 @@ class _FunctionWriter:
         self.assign([node.output], f"{word}({inner})")
 
 
-# What a loop without a count is given as number of trips.
+# The number of trips of a loop without a count.
 LONGEST = 2**63 - 1
 
 
-def _is(value: Value, wanted: object) -> bool:
-    """Whether a value is this constant."""
+def _is(value: Value, expected: object) -> bool:
+    """Return True if a value is this constant."""
     node = value.node
     if node.kind != CONSTANT:
         return False
-    found = node.attributes.get("value")
-    return found.__class__ is wanted.__class__ and found == wanted
+    constant = node.attributes.get("value")
+    return constant.__class__ is expected.__class__ and constant == expected
 
 
 class _Indented:
-    """Lines within are one step deeper; a block without lines has a `pass`."""
+    """Indents the lines within; a block without lines has a `pass`."""
 
     __slots__ = ("before", "writer")
 

@@ -1,24 +1,25 @@
-"""Containers: the zip file of an archive, written in one way and read with distrust.
+"""Containers: the zip file of an archive, written reproducibly and read as untrusted.
 
-It knows of bytes and members, and nothing of what a member means.
+This module handles bytes and members, without interpreting members.
 
 Rules:
-- the same members give the same bytes: no time, no owner, no order but that of writing;
-- texts are packed, tensors are not: they begin at multiples of `ALIGNMENT`, by padding
-  in the extra field, so that the file can be mapped;
-- a file at a path is replaced at once, when the new one is whole; until then, and if
-  writing fails, the old one stays;
-- a reader believes nothing: each member once, names that stay within the archive,
-  sizes within the limits and within the file, no two members over the same bytes; sums
-  are checked of all that is read, which the bytes of tensors in a mapped file are not;
-- shortening a file that is mapped ends the process, as the system ends a process that
-  reads behind the end of a file: replace the file, as a writer does, or read an open
-  file, of which the bytes are copied;
-- whatever is wrong with a zip file is an `ArchiveError`.
+- the same members result in the same bytes: no time, no owner, members in the order of
+  writing;
+- texts are compressed, tensors are not: they begin at multiples of `ALIGNMENT`, by
+  padding in the extra field, so that the file can be mapped;
+- a file at a path is replaced atomically when the new one is complete; until then, and
+  if writing fails, the old one stays;
+- a reader trusts nothing: member names are unique and stay within the archive, sizes
+  are within the limits and within the file, members do not overlap; checksums are
+  verified for all bytes that are read, but not for tensors in a mapped file;
+- truncating a file while it is mapped kills the process (SIGBUS on access after the end
+  of the file): replace the file, as a writer does, or load from an open file, whose
+  bytes are copied;
+- every fault of a zip file raises `ArchiveError`.
 
-The limits below bound the costs of an archive that was made to do harm to its reader:
-memory, time, depth of the stack; all readers ask them.  The elements of tensors are not
-counted: they are as many as the file has.
+The limits below bound the costs of a malicious archive: memory, time, depth of the
+stack; all readers check them. The elements of tensors are not limited: they cannot
+exceed the file.
 """
 
 import os
@@ -37,37 +38,38 @@ from everyorder.runtime.errors.script import ArchiveError
 # The version that is written, and the newest that is read.
 VERSION = 1
 
-# Members of the zip file; source: a program of 10,000 functions has as many.
+# Members of the zip file; a program of 10,000 functions has as many.
 MOST_MEMBERS = 50_000
 # Bytes of the directory of the zip file, which is read as a whole.
 DIRECTORY_BYTES = 16 << 20
 # Characters of the name of a member, of a qualified name.
 NAME_LENGTH = 512
-# Bytes of one text, and of all of them, when they are unpacked.
+# Bytes of one text, and of all texts, uncompressed.
 TEXT_BYTES = 16 << 20
 TEXTS_BYTES = 64 << 20
-# Unpacked to packed bytes; source: deflate reaches 1,032, program texts stay below 40.
+# Ratio of uncompressed to compressed bytes: deflate reaches 1,032, program texts stay
+# below 40.
 MOST_RATIO = 400
-# Values within values that stand in each other's text: tuples, attributes.
+# Nesting of values in one text: tuples, attributes.
 MOST_DEPTH = 64
 # Declared types, functions, shared values, storages.
 MOST_TYPES = 50_000
 MOST_FUNCTIONS = 50_000
 MOST_VALUES = 2_000_000
 MOST_STORAGES = 200_000
-# Dimensions of a tensor; source: what tensors have.
+# Dimensions of a tensor; tensors have the same limit.
 MOST_DIMENSIONS = 64
-# The boundary on which the bytes of tensors begin; source: a cache line.
+# The alignment of the bytes of tensors: a cache line.
 ALIGNMENT = 64
 
 # A path, or an open file in binary mode.
 Place = str | os.PathLike[str] | IO[bytes]
-# The first time that a zip file can say.
+# The earliest time that a zip file can represent.
 _TIME = (1980, 1, 1, 0, 0, 0)
-# The padding is a field of an identifier that nobody else uses.
+# The padding is an extra field with an identifier that is not assigned.
 _PADDING = 0x4545
 _NAME = re.compile(r"[^\x00-\x1f\x7f\\:/]+(/[^\x00-\x1f\x7f\\:/]+)*")
-# Texts of Python may have halves of characters, as constants.
+# Python texts may contain lone surrogates, as constants.
 _HALVES = "surrogatepass"
 _LOCAL = struct.Struct("<4s22xHH")
 _WRONG = (
@@ -85,7 +87,7 @@ _WRONG = (
 
 
 class ArchiveWriter:
-    """Writes members one after another."""
+    """The writer of members."""
 
     __slots__ = ("_file", "_packed", "_zip")
 
@@ -95,20 +97,20 @@ class ArchiveWriter:
         self._zip = zipfile.ZipFile(file, "w")
 
     def text(self, name: str, content: str | bytes) -> None:
-        """A packed member.
+        """Write a compressed member.
 
         Raises:
-            ArchiveError: no reader would take it.
+            ArchiveError: a reader would refuse the member.
         """
         data = (
             content if isinstance(content, bytes) else content.encode("utf-8", _HALVES)
         )
         self._packed += len(data)
         if len(data) > TEXT_BYTES or self._packed > TEXTS_BYTES:
-            what, limit = ("it has", TEXT_BYTES)
+            subject, limit = ("it has", TEXT_BYTES)
             if len(data) <= TEXT_BYTES:
-                what, limit = ("with it, all texts have", TEXTS_BYTES)
-            reason = f"{what} more than {limit} bytes"
+                subject, limit = ("with it, all texts have", TEXTS_BYTES)
+            reason = f"{subject} more than {limit} bytes"
             raise ArchiveError(
                 code="NotSaveable", place=name, found="A text", reason=reason
             )
@@ -121,17 +123,17 @@ class ArchiveWriter:
                 reason=reason,
             )
         member = _member(name, zipfile.ZIP_DEFLATED)
-        # What packs too well would be refused.
+        # A reader would refuse a ratio that is too high.
         if len(data) > 64 * len(zlib.compress(data, 1)):
             member.compress_type = zipfile.ZIP_STORED
         self._zip.writestr(member, data)
 
     def raw(self, name: str, data: memoryview) -> None:
-        """A member as it is, its bytes at a multiple of `ALIGNMENT`."""
+        """Write an uncompressed member, its bytes at a multiple of `ALIGNMENT`."""
         member = _member(name, zipfile.ZIP_STORED)
         member.file_size = data.nbytes
         start = self._file.tell() + 30 + len(name.encode())
-        # A header of large members has a field of 20 bytes more.
+        # The header of a large member has a field of 20 more bytes.
         large = data.nbytes > zipfile.ZIP64_LIMIT
         start += 20 * large
         length = -(start + 4) % ALIGNMENT
@@ -150,7 +152,7 @@ class ArchiveWriter:
 
 
 def is_member(name: str) -> bool:
-    """Whether a member of this name stays where the archive is unpacked."""
+    """Return True if a member of this name stays in the folder where it is unpacked."""
     parts = name.split("/")
     return bool(_NAME.fullmatch(name)) and not {".", ".."} & {*parts}
 
@@ -158,16 +160,16 @@ def is_member(name: str) -> bool:
 def _member(name: str, method: int) -> zipfile.ZipInfo:
     member = zipfile.ZipInfo(name, _TIME)
     member.compress_type = method
-    # Unix, a plain file that its owner writes and everybody reads.
+    # Unix, a regular file, writable by its owner and readable by all.
     member.create_system, member.external_attr = 3, 0o100644 << 16
     return member
 
 
 @contextmanager
 def writing(place: Place) -> Iterator[ArchiveWriter]:
-    """A writer to a path or an open file; without an error, the archive is whole."""
+    """Yield a writer to a path or an open file; complete it on success."""
     if not isinstance(place, str | os.PathLike):
-        # Offsets count from where the archive begins, which is not where the file does.
+        # Offsets count from the beginning of the archive, not of the open file.
         buffer = BytesIO()
         with ArchiveWriter(buffer) as writer:
             yield writer
@@ -190,7 +192,7 @@ def writing(place: Place) -> Iterator[ArchiveWriter]:
 
 
 class ArchiveReader:
-    """The members of an archive."""
+    """The reader of the members of an archive."""
 
     __slots__ = ("_bytes", "_members", "_unpacked", "_zip", "label")
 
@@ -218,29 +220,31 @@ class ArchiveReader:
         return name in self._members
 
     def names(self, folder: str) -> list[str]:
-        """The members of a folder, without its name."""
+        """Return the names of the members of a folder, relative to it."""
         start = f"{folder}/"
         return [n.removeprefix(start) for n in self._members if n.startswith(start)]
 
     def _check(self, member: zipfile.ZipInfo) -> None:
         name = member.filename
-        shown = ascii(name[:80])
+        printable_name = ascii(name[:80])
         if len(name) > NAME_LENGTH:
             self.too_large("the length of a name", len(name), NAME_LENGTH)
         if not is_member(name):
-            self.damaged(shown, "the name of the member leads elsewhere")
+            self.damaged(printable_name, "the name of the member leads elsewhere")
         if name in self._members:
-            self.damaged(shown, "the member is there twice")
+            self.damaged(printable_name, "duplicate member")
         if member.flag_bits & 0x1:
-            self.damaged(shown, "the member is encrypted")
+            self.damaged(printable_name, "the member is encrypted")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            self.damaged(shown, "the member is packed in another way than by deflate")
+            self.damaged(
+                printable_name, "the member is packed in another way than by deflate"
+            )
         end = member.header_offset + member.compress_size
         if member.header_offset < 0 or end > len(self._bytes):
-            self.damaged(shown, "the member ends behind the file")
+            self.damaged(printable_name, "the member ends behind the file")
 
     def _check_places(self) -> None:
-        """No byte is of two members: else few bytes are many members, each large."""
+        """Refuse overlapping members: few bytes could become many large members."""
         end = 0
         for member in sorted(
             self._members.values(), key=lambda each: each.header_offset
@@ -248,19 +252,19 @@ class ArchiveReader:
             start = member.header_offset
             if start < end:
                 self.damaged(ascii(member.filename[:80]), "another member lies over it")
-            # At least: the extra field of the header is not counted.
+            # A lower bound: the extra field of the header is not counted.
             header = _LOCAL.size + len(member.filename)
             end = start + header + member.compress_size
 
     def text(self, name: str) -> str:
-        """A text, unpacked; raises if the member is not there, or no UTF-8."""
+        """Return a text; raises if the member is missing, or not UTF-8."""
         try:
             return self.unpacked(name).decode("utf-8", _HALVES)
         except UnicodeDecodeError:
-            self.damaged(name, "the text is no UTF-8")
+            self.damaged(name, "the text is not UTF-8")
 
     def unpacked(self, name: str) -> bytes:
-        """The bytes of a packed member, which are checked by their sum."""
+        """Return the bytes of a compressed member, verified by its checksum."""
         member = self.member(name)
         size = member.file_size
         if size > TEXT_BYTES:
@@ -281,7 +285,7 @@ class ArchiveReader:
         return data
 
     def raw(self, name: str) -> tuple[int, int]:
-        """Where the bytes of a member that is not packed begin, and their number."""
+        """Return the offset and the number of the bytes of an uncompressed member."""
         member = self.member(name)
         if member.compress_type != zipfile.ZIP_STORED:
             self.damaged(name, "the bytes of a tensor are packed")
@@ -295,8 +299,10 @@ class ArchiveReader:
         start = at + _LOCAL.size + name_length + extra_length
         if signature != b"PK\x03\x04" or start + member.file_size > len(self._bytes):
             self.damaged(name, "the member ends behind the file")
-        found = bytes(self._bytes[at + _LOCAL.size : at + _LOCAL.size + name_length])
-        if found != name.encode():
+        header_name = bytes(
+            self._bytes[at + _LOCAL.size : at + _LOCAL.size + name_length]
+        )
+        if header_name != name.encode():
             self.damaged(name, "the member has another name in its header")
         if start % ALIGNMENT:
             self.damaged(name, f"the bytes do not begin at {ALIGNMENT}s")
@@ -308,42 +314,42 @@ class ArchiveReader:
 
     @property
     def is_mapped(self) -> bool:
-        """Whether bytes are read from a file when they are used."""
+        """Return True if bytes are read from a file when they are used."""
         return isinstance(self._bytes, mmap)
 
     def member(self, name: str) -> zipfile.ZipInfo:
-        """The entry of a member in the directory."""
-        found = self._members.get(name)
-        if found is None:
+        """Return the entry of a member in the directory."""
+        entry = self._members.get(name)
+        if entry is None:
             self.damaged(name, "the member is missing")
-        return found
+        return entry
 
     @property
     def data(self) -> Any:
-        """All bytes: a map of the file, of which pages are copied when written to."""
+        """Return all bytes, or a map of the file with copy-on-write pages."""
         return self._bytes
 
     def damaged(self, member: str, reason: str) -> NoReturn:
-        """Say that a member breaks a rule."""
+        """Raise the error that a member breaks a rule."""
         raise ArchiveError(
             code="DamagedArchive", archive=self.label, member=member, reason=reason
         )
 
-    def too_large(self, what: str, found: int, limit: int) -> NoReturn:
-        """Say that there is too much of something."""
+    def too_large(self, what: str, number: int, limit: int) -> NoReturn:
+        """Raise the error that a limit is exceeded."""
         raise ArchiveError(
             code="ArchiveTooLarge",
             archive=self.label,
             what=what,
-            found=found,
+            found=number,
             limit=limit,
         )
 
 
 def reading(place: Place) -> ArchiveReader:
-    """The archive at a path, or in what remains of an open file.
+    """Return the archive at a path, or in the remaining part of an open file.
 
-    A file at a path is mapped, and not read.
+    A file at a path is mapped, not read.
     """
     if not isinstance(place, str | os.PathLike):
         return ArchiveReader(bytearray(place.read()), "in the buffer")
@@ -359,7 +365,7 @@ def reading(place: Place) -> ArchiveReader:
 
 
 class _Bytes:
-    """A file on the bytes of another object: nothing is copied but what is read."""
+    """A file object on the bytes of another object, which copies only what is read."""
 
     __slots__ = ("_at", "_data")
 
@@ -382,16 +388,16 @@ class _Bytes:
 
     def read(self, count: int | None = -1) -> bytes:
         end = len(self._data) if count is None or count < 0 else self._at + count
-        found = bytes(self._data[self._at : end])
-        self._at += len(found)
-        return found
+        chunk = bytes(self._data[self._at : end])
+        self._at += len(chunk)
+        return chunk
 
     def close(self) -> None:
         """Do nothing: the bytes belong to another object."""
 
 
 def _check_directory(data: Any, label: str) -> None:
-    """The directory of the zip file is not too large; `zipfile` reads all of it."""
+    """Refuse a zip directory that is too large; `zipfile` would read all of it."""
     tail = bytes(data[max(0, len(data) - 65_557) :])
     place = tail.rfind(b"PK\x05\x06")
     if place < 0 or len(tail) < place + 22:

@@ -1,4 +1,4 @@
-"""Data: values as JSON, and tensors as bytes beside it.
+"""Data: values as JSON, and the bytes of tensors.
 
 Every value that an archive can hold has one form:
 
@@ -10,43 +10,34 @@ Every value that an archive can hold has one form:
     {"device": "cpu"}, {"dtype": "float32"}, {"layout": ...}, {"memory_format": ...}
     {"function": name}             a function of the archive
     {"manager": "no_grad"}         one of the few classes that a graph may call
-    {"ref": n}                     the n-th of the table of values that are shared:
+    {"ref": n}                     the n-th entry of the table of shared values:
     {"list": [...]}, {"dict": [[key, value], ...]}
     {"object": class, "attributes": {...}}, {"module": type, "attributes": {...}, ...}
     {"tensor": storage, "dtype": ..., "shape": ..., "strides": ..., "offset": ...}
 
 Rules:
-- lists, dictionaries, objects, modules and tensors are written once, however many
-  refer to them, and may refer to each other in rings;
-- the bytes of a storage are written once, as they lie in memory, little end first;
-- what is saved is refused by name and place if it has no form here: futures, awaits,
-  references to other processes, objects of Python;
-- nothing is looked up by a name that Python would import, and nothing is called.
+- lists, dictionaries, objects, modules and tensors are written once, whatever the
+  number of references, and may refer to each other in cycles;
+- the bytes of a storage are written once, as in memory, little-endian;
+- values without a form are refused, with type and place: futures, awaits, references to
+  other processes, Python objects;
+- decoding imports nothing by name, and calls nothing.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import partial
 from typing import Any
 
 from everyorder.runtime import autograd
 from everyorder.runtime.errors.base import EveryorderError
-from everyorder.runtime.errors.script import ArchiveError
-from everyorder.runtime.futures import Await, Future
 from everyorder.runtime.nn import Parameter
 from everyorder.runtime.schema.declared import (
     DeclaredType,
     ModuleType,
     ScriptClassType,
-    qualified_name,
 )
 from everyorder.runtime.schema.enums import (
     Device,
-    DType,
-    EnumConstant,
-    Layout,
-    MemoryFormat,
 )
 from everyorder.runtime.schema.types import (
     AnyType,
@@ -59,210 +50,23 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.schema.values import INT_END, INT_FIRST, MISMATCH, converter
 from everyorder.runtime.script.archive import container
-from everyorder.runtime.script.archive.spelling import MANAGERS, manager
-from everyorder.runtime.script.ir.program import Function, declared_type
+from everyorder.runtime.script.archive.encoder import _PLAIN, CODES
+from everyorder.runtime.script.archive.spelling import MANAGERS
+from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.modules import ScriptModule
 from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.storage import Storage
 
-CODES: Mapping[str, type[EnumConstant]] = {
-    "dtype": DType,
-    "layout": Layout,
-    "memory_format": MemoryFormat,
-}
-_not_saveable = partial(ArchiveError, code="NotSaveable")
-_PLAIN = (type(None), bool, str)
-
-
-class Encoder:
-    """Values to JSON; `shared` and `storages` grow as values are met.
-
-    `add_type` and `add_function` are told of what values refer to.
-    """
-
-    def __init__(
-        self,
-        add_type: Callable[[DeclaredType], str],
-        add_function: Callable[[Function], str],
-    ) -> None:
-        self.add_type = add_type
-        self.add_function = add_function
-        self.shared: list[Any] = []
-        self.storages: list[Storage] = []
-        self._numbers: dict[int, int] = {}
-        self._storage_numbers: dict[int, int] = {}
-        # What is shared stays alive, so that its identity means it.
-        self._kept: list[Any] = []
-        self._waiting: list[tuple[int, Any, str]] = []
-
-    def encode(self, value: Any, place: str) -> Any:
-        """A value, with all that it refers to."""
-        text = self._one(value, place, 0)
-        while self._waiting:
-            number, each, at = self._waiting.pop()
-            self.shared[number] = self._whole(each, at)
-        return text
-
-    def _one(self, value: Any, place: str, depth: int) -> Any:
-        kind = value.__class__
-        if depth > container.MOST_DEPTH:
-            reason = f"tuples are nested more than {container.MOST_DEPTH} deep"
-            raise _not_saveable(place=place, found="A tuple", reason=reason)
-        if kind in _PLAIN:
-            return value
-        if kind is int and INT_FIRST <= value < INT_END:
-            return value
-        if kind is float:
-            return value if math.isfinite(value) else {"float": repr(value)}
-        if kind is complex:
-            parts = [value.real, value.imag]
-            return {"complex": [self._one(each, place, depth + 1) for each in parts]}
-        if isinstance(value, tuple):
-            return self._tuple(value, place, depth)
-        if kind is Device:
-            return {"device": str(value)}
-        for word, codes in CODES.items():
-            if kind is codes:
-                return {word: value.name}
-        if isinstance(value, Function):
-            return {"function": self.add_function(value)}
-        if isinstance(value, Enum):
-            declared = declared_type(value)
-            if declared is not None:
-                return {"enum": self.add_type(declared), "member": value.name}
-        if kind is type and (name := manager(value)) is not None:
-            return {"manager": name}
-        return {"ref": self._number(value, place)}
-
-    def _tuple(self, value: tuple[Any, ...], place: str, depth: int) -> Any:
-        names = getattr(value, "_fields", ())
-        parts = [
-            self._one(each, f"{place}[{at}]", depth + 1)
-            for at, each in enumerate(value)
-        ]
-        if not names:
-            if value.__class__ is not tuple:
-                raise _refused(value, place)
-            return {"tuple": parts}
-        return {
-            "tuple": parts,
-            "named": qualified_name(value.__class__),
-            "fields": [*names],
-        }
-
-    def _number(self, value: Any, place: str) -> int:
-        number = self._numbers.setdefault(id(value), len(self.shared))
-        if number == len(self.shared):
-            self.shared.append(None)
-            self._kept.append(value)
-            self._waiting.append((number, value, place))
-        return number
-
-    def _whole(self, value: Any, place: str) -> Any:
-        kind = value.__class__
-        if kind is list:
-            return {
-                "list": [
-                    self._one(each, f"{place}[{at}]", 0)
-                    for at, each in enumerate(value)
-                ]
-            }
-        if kind is dict:
-            return {
-                "dict": [
-                    [
-                        self._one(key, f"a key of {place}", 0),
-                        self._one(each, f"{place}[{key!r:.40}]", 0),
-                    ]
-                    for key, each in value.items()
-                ]
-            }
-        if isinstance(value, Tensor):
-            return self._tensor(value, place)
-        declared = declared_type(value)
-        if isinstance(value, ScriptModule):
-            return self._module(value, place)
-        if isinstance(declared, ScriptClassType):
-            attributes = self._attributes(value, declared, place)
-            return {"object": self.add_type(declared), "attributes": attributes}
-        raise _refused(value, place)
-
-    def _attributes(self, value: Any, of: DeclaredType, place: str) -> dict[str, Any]:
-        missing = object()
-        found: dict[str, Any] = {}
-        for name in of.declaration.attributes:
-            each = getattr(value, name, missing)
-            if each is not missing:
-                found[name] = self._one(each, f"{place}.{name}", 0)
-        return found
-
-    def _module(self, value: ScriptModule, place: str) -> Any:
-        of = value.__script_type__
-        names = of.declaration.attributes
-        before, behind = value._script_hooks
-        return {
-            "module": self.add_type(of),
-            "attributes": self._attributes(value, of, place),
-            "parameters": [each for each in names if each in value._parameters],
-            "buffers": [each for each in names if each in value._buffers],
-            "passing": sorted(value._non_persistent_buffers_set),
-            "before": [*before],
-            "behind": [*behind],
-        }
-
-    def _tensor(self, value: Tensor, place: str) -> Any:
-        if value.__class__ not in (Tensor, Parameter):
-            reason = "only plain tensors have a form in an archive"
-            found = f"A tensor of the class `{type(value).__name__}`"
-            raise _not_saveable(place=place, found=found, reason=reason)
-        if not value.is_leaf:
-            reason = "it was computed under autograd, and its history is not kept"
-            what, hint = "A tensor", "Detach it."
-            raise _not_saveable(place=place, found=what, reason=reason, hint=hint)
-        storage = value.storage()
-        number = self._storage_numbers.setdefault(id(storage), len(self.storages))
-        if number == len(self.storages):
-            self.storages.append(storage)
-        return {
-            "tensor": number,
-            "dtype": value.dtype.name,
-            "shape": [*value.shape],
-            "strides": [*value.strides],
-            "offset": value.offset,
-            "requires_grad": bool(value.requires_grad),
-            "parameter": value.__class__ is Parameter,
-        }
-
-
-def _refused(value: Any, place: str) -> ArchiveError:
-    kind = type(value).__name__
-    found, hint = f"An object of type {kind}", ""
-    reason = "it is of no type that programs have"
-    if isinstance(value, Await):
-        found = "An await"
-        reason = "what it will do exists in this process alone"
-        hint = "Wait for it, and save what it gives."
-    elif isinstance(value, Future):
-        found = "A future"
-        reason = "what settles it is in this process alone"
-        hint = "Wait for it, and save what it gives."
-    elif kind == "RRef":
-        found = "An RRef"
-        reason = "what it refers to lives as long as its owner's process"
-    elif isinstance(value, Enum):
-        reason = "its enum is declared in no program"
-    return _not_saveable(place=place, found=found, reason=reason, hint=hint)
-
 
 class MalformedArchive(ValueError):
-    """A value that is not in the form of the format; the words say what it is."""
+    """A value violates the format; the message says how."""
 
 
 class Decoder:
-    """JSON to values.
+    """The decoder of JSON to values.
 
-    `storage` gives a storage by its number, `find_type` and `find_function` what a name
-    in the archive means.
+    `storage` returns a storage by its number, `find_type` and `find_function` resolve
+    names in the archive.
     """
 
     def __init__(
@@ -284,18 +88,18 @@ class Decoder:
             )
         self._values: list[Any] = [None] * len(self._texts)
         self._made = [False] * len(self._texts)
-        # What is made, and is still to be filled.
+        # Values that are created, but not filled yet.
         self._waiting: list[int] = []
 
     def decode(self, text: Any) -> Any:
-        """A value, with all that it refers to."""
+        """Return a value, with all values that it refers to."""
         value = self._one(text, 0)
         while self._waiting:
             self._fill(self._waiting.pop())
         return value
 
     def everything(self) -> Iterator[Any]:
-        """The objects and modules of the table that were made."""
+        """Yield the decoded objects and modules of the table."""
         for text, value in zip(self._texts, self._values, strict=True):
             if value is not None and ("object" in text or "module" in text):
                 yield value
@@ -313,25 +117,25 @@ class Decoder:
                 raise MalformedArchive("an int has more than 64 bits")
             return text
         if kind is not dict or not text:
-            raise MalformedArchive(f"{_shown(text)} is no value")
+            raise MalformedArchive(f"{_excerpt(text)} is not a value")
         word = next(iter(text))
         content = text[word]
         if word == "ref":
             return self._shared(content)
         read = getattr(self, f"_read_{word}", None) if word in _WORDS else None
         if read is None and word not in CODES:
-            raise MalformedArchive(f"{_shown(word)} is no kind of value")
+            raise MalformedArchive(f"{_excerpt(word)} is not a kind of value")
         allowed = _WORDS.get(word, {word})
         for key in text:
             if key not in allowed:
-                raise MalformedArchive(f"{_shown(key)} is no part of a {word}")
+                raise MalformedArchive(f"{_excerpt(key)} is not a part of a {word}")
         if read is None:
             return CODES[word].named(_text(content))
         return read(text, content, depth)
 
     def _read_float(self, text: Any, content: Any, depth: int) -> float:
         if content not in ("nan", "inf", "-inf"):
-            raise MalformedArchive(f"{_shown(content)} is no float")
+            raise MalformedArchive(f"{_excerpt(content)} is not a float")
         return float(content)
 
     def _read_complex(self, text: Any, content: Any, depth: int) -> complex:
@@ -349,16 +153,18 @@ class Decoder:
             raise MalformedArchive("a named tuple has a name for each element")
         name = qualname(text["named"])
         python = self.named(TupleType((AnyType,) * len(names), names, name))
-        # Not by a method, which a class that derives from it may have for itself.
+        # A method such as `_make` could be overridden by a subclass.
         return tuple.__new__(python, parts)
 
     def _read_enum(self, text: Any, content: Any, depth: int) -> Any:
         python: Any = self.find_type(_text(content)).declaration.python
         member = _text(text.get("member"))
         if not (isinstance(python, type) and issubclass(python, Enum)):
-            raise MalformedArchive(f"{_shown(content)} is no enum")
+            raise MalformedArchive(f"{_excerpt(content)} is not an enum")
         if member not in python.__members__:
-            raise MalformedArchive(f"{_shown(content)} has no member {_shown(member)}")
+            raise MalformedArchive(
+                f"{_excerpt(content)} has no member {_excerpt(member)}"
+            )
         return python.__members__[member]
 
     def _read_device(self, text: Any, content: Any, depth: int) -> Device:
@@ -366,7 +172,7 @@ class Decoder:
 
     def _read_manager(self, text: Any, content: Any, depth: int) -> Any:
         if content not in MANAGERS:
-            raise MalformedArchive(f"{_shown(content)} is no manager")
+            raise MalformedArchive(f"{_excerpt(content)} is not a manager")
         return getattr(autograd, content)
 
     def _read_function(self, text: Any, content: Any, depth: int) -> Function:
@@ -377,7 +183,7 @@ class Decoder:
     def _shared(self, number: Any) -> Any:
         count = len(self._texts)
         if number.__class__ is not int or not 0 <= number < count:
-            raise MalformedArchive(f"there is no value {_shown(number)} in the table")
+            raise MalformedArchive(f"there is no value {_excerpt(number)} in the table")
         if not self._made[number]:
             self._made[number] = True
             self._values[number] = self._begin(self._texts[number])
@@ -385,16 +191,18 @@ class Decoder:
         return self._values[number]
 
     def _begin(self, text: Any) -> Any:
-        """A value of the table, still empty where it may refer to itself."""
+        """Create a value of the table, still empty where it may refer to itself."""
         if text.__class__ is not dict or not text:
-            raise MalformedArchive(f"{_shown(text)} is no value of the table")
+            raise MalformedArchive(f"{_excerpt(text)} is not a value of the table")
         word = next(iter(text))
         allowed = _SHARED.get(word)
         if allowed is None:
-            raise MalformedArchive(f"{_shown(word)} is no kind of value of the table")
+            raise MalformedArchive(
+                f"{_excerpt(word)} is not a kind of value of the table"
+            )
         for key in text:
             if key not in allowed:
-                raise MalformedArchive(f"{_shown(key)} is no part of a {word}")
+                raise MalformedArchive(f"{_excerpt(key)} is not a part of a {word}")
         if word == "list":
             return []
         if word == "dict":
@@ -404,11 +212,11 @@ class Decoder:
         of = self.find_type(_text(text[word]))
         if word == "module":
             if not isinstance(of, ModuleType):
-                raise MalformedArchive(f"{of} is no type of modules")
+                raise MalformedArchive(f"{of} is not a type of modules")
             return ScriptModule.__new__(ScriptModule)
         python = of.declaration.python
         if not isinstance(of, ScriptClassType) or python is None:
-            raise MalformedArchive(f"{of} is no class")
+            raise MalformedArchive(f"{of} is not a class")
         return object.__new__(python)
 
     def _fill(self, number: int) -> None:
@@ -419,11 +227,14 @@ class Decoder:
         elif word == "dict":
             for pair in _list(text[word], "a dictionary"):
                 key, each = _list(pair, "a pair", 2)
-                # Python's own, and tensors: their hash runs no code of the archive.
-                found = self._one(key, 0)
-                if not isinstance(found, int | float | complex | str | Tensor | Device):
-                    raise MalformedArchive(f"a {type(found).__name__} is no key")
-                value[found] = self._one(each, 0)
+                # Only built-in values and tensors: hashing them runs no code of the
+                # archive.
+                decoded = self._one(key, 0)
+                if not isinstance(
+                    decoded, int | float | complex | str | Tensor | Device
+                ):
+                    raise MalformedArchive(f"a {type(decoded).__name__} is not a key")
+                value[decoded] = self._one(each, 0)
         elif word == "object":
             declared = self.find_type(text[word])
             for name, each in self._attributes(declared, text):
@@ -432,10 +243,10 @@ class Decoder:
             self._fill_module(value, text)
 
     def _attributes(self, of: DeclaredType, text: Any) -> Iterator[tuple[str, Any]]:
-        known = of.declaration.attributes
+        declared = of.declaration.attributes
         for name, each in _dict(text.get("attributes"), "attributes").items():
-            if name not in known:
-                raise MalformedArchive(f"{of} has no attribute {_shown(name)}")
+            if name not in declared:
+                raise MalformedArchive(f"{of} has no attribute {_excerpt(name)}")
             yield name, self._one(each, 0)
 
     def _fill_module(self, value: ScriptModule, text: Any) -> None:
@@ -445,18 +256,18 @@ class Decoder:
         for word, role in (("parameters", "parameter"), ("buffers", "buffer")):
             for name in _list(text.get(word), word):
                 if name not in values or name in roles:
-                    raise MalformedArchive(f"{_shown(name)} is none of the {word}")
+                    raise MalformedArchive(f"{_excerpt(name)} is none of the {word}")
                 each = values[name]
                 fits = Parameter if role == "parameter" else Tensor
                 if each is not None and not isinstance(each, fits):
-                    raise MalformedArchive(f"{_shown(name)} is no {role}")
+                    raise MalformedArchive(f"{_excerpt(name)} is not a {role}")
                 roles[name] = role
         hooks = []
         for word in ("before", "behind"):
             names = tuple(map(_text, _list(text.get(word), word)))
             for name in names:
                 if name not in of.declaration.methods:
-                    raise MalformedArchive(f"{of} has no method {_shown(name)}")
+                    raise MalformedArchive(f"{of} has no method {_excerpt(name)}")
             hooks.append(names)
         ScriptModule.__init__(value, of, values, roles, (hooks[0], hooks[1]))
         passing = map(_text, _list(text.get("passing"), "passing"))
@@ -475,20 +286,20 @@ class Decoder:
         offset = _size(text.get("offset"))
         storage = self.storage(_size(text["tensor"]))
         try:
-            held = storage.nbytes() // itemsize(dtype)
-            check_bounds(shape, strides, offset, held)
+            count = storage.nbytes() // itemsize(dtype)
+            check_bounds(shape, strides, offset, count)
         except EveryorderError as error:
             raise MalformedArchive(str(error).partition("\n")[0]) from None
-        made = place_on(storage, shape, strides, offset, dtype)
+        tensor = place_on(storage, shape, strides, offset, dtype)
         wants = text.get("requires_grad") is True
         if wants and not (dtype.is_floating or dtype.is_complex):
             raise MalformedArchive(f"a tensor of {dtype.name} requires no gradient")
         if text.get("parameter") is True:
-            return Parameter(made, wants)
-        return made.requires_grad_() if wants else made
+            return Parameter(tensor, wants)
+        return tensor.requires_grad_() if wants else tensor
 
 
-# Word -> the parts of a value that begins with it.
+# First word of a value -> its allowed parts.
 _WORDS: Mapping[str, frozenset[str]] = {
     "float": frozenset({"float"}),
     "complex": frozenset({"complex"}),
@@ -517,94 +328,94 @@ _SHARED: Mapping[str, frozenset[str]] = {
 }
 
 
-def _list(found: Any, what: str, count: int | None = None) -> list[Any]:
-    if found.__class__ is not list or (count is not None and len(found) != count):
-        raise MalformedArchive(f"{_shown(found)} is not {what}")
-    result: list[Any] = found
+def _list(value: Any, what: str, count: int | None = None) -> list[Any]:
+    if value.__class__ is not list or (count is not None and len(value) != count):
+        raise MalformedArchive(f"{_excerpt(value)} is not {what}")
+    result: list[Any] = value
     return result
 
 
-def _dict(found: Any, what: str) -> dict[str, Any]:
-    if found.__class__ is not dict:
-        raise MalformedArchive(f"{_shown(found)} is not {what}")
-    result: dict[str, Any] = found
+def _dict(value: Any, what: str) -> dict[str, Any]:
+    if value.__class__ is not dict:
+        raise MalformedArchive(f"{_excerpt(value)} is not {what}")
+    result: dict[str, Any] = value
     return result
 
 
-def _text(found: Any) -> str:
-    if found.__class__ is not str or len(found) > container.NAME_LENGTH:
-        raise MalformedArchive(f"{_shown(found)} is no name")
-    result: str = found
+def _text(value: Any) -> str:
+    if value.__class__ is not str or len(value) > container.NAME_LENGTH:
+        raise MalformedArchive(f"{_excerpt(value)} is not a name")
+    result: str = value
     return result
 
 
-def _size(found: Any) -> int:
-    if found.__class__ is not int or not 0 <= found < INT_END:
-        raise MalformedArchive(f"{_shown(found)} is no size")
-    result: int = found
+def _size(value: Any) -> int:
+    if value.__class__ is not int or not 0 <= value < INT_END:
+        raise MalformedArchive(f"{_excerpt(value)} is not a size")
+    result: int = value
     return result
 
 
-def identifier(found: Any) -> str:
-    """A name as fields, attributes and methods have it."""
+def identifier(value: Any) -> str:
+    """Return a name that is valid for fields, attributes and methods."""
     import keyword
 
-    name = _text(found)
+    name = _text(value)
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
-        raise MalformedArchive(f"{_shown(name)} is no name of a part")
+        raise MalformedArchive(f"{_excerpt(name)} is not a name of a part")
     return name
 
 
-def qualname(found: Any) -> str:
-    """The full name of a type or function."""
-    name = _text(found)
+def qualname(value: Any) -> str:
+    """Return the full name of a type or function."""
+    name = _text(value)
     parts = name.split(".")
     if parts[0] != "__torch__" or not all(map(str.isidentifier, parts[1:] or [""])):
-        raise MalformedArchive(f"{_shown(name)} is no full name")
+        raise MalformedArchive(f"{_excerpt(name)} is not a full name")
     return name
 
 
-def _shown(found: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = (
-        ascii(found) if isinstance(found, str | int | float) else type(found).__name__
+        ascii(value) if isinstance(value, str | int | float) else type(value).__name__
     )
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class Fits:
-    """Whether values, all alive, are of types; each is looked through once for each."""
+    """The type tests of values that stay alive; each pair is tested once."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, Type], bool] = {}
 
-    def __call__(self, value: Any, wanted: Type) -> bool:
-        """Whether a value is of a type; types are as deep as their texts may be."""
-        if not isinstance(wanted, OptionalType | UnionType | ListType | DictType):
-            if isinstance(wanted, TupleType) and isinstance(value, tuple):
+    def __call__(self, value: Any, type_: Type) -> bool:
+        """Return True if a value is of a type; the reader limits the depth."""
+        if not isinstance(type_, OptionalType | UnionType | ListType | DictType):
+            if isinstance(type_, TupleType) and isinstance(value, tuple):
                 return (
-                    len(value) == len(wanted.elements)
-                    and getattr(value, "_fields", ()) == wanted.names
-                    and all(map(self, value, wanted.elements))
+                    len(value) == len(type_.elements)
+                    and getattr(value, "_fields", ()) == type_.names
+                    and all(map(self, value, type_.elements))
                 )
-            return converter(wanted)(value) is not MISMATCH
-        key = id(value), wanted
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._looks(value, wanted)
-        return known
+            return converter(type_)(value) is not MISMATCH
+        key = id(value), type_
+        result = self._known.get(key)
+        if result is None:
+            result = self._known[key] = self._looks(value, type_)
+        return result
 
-    def _looks(self, value: Any, wanted: Type) -> bool:
-        if isinstance(wanted, OptionalType):
-            return value is None or self(value, wanted.element)
-        if isinstance(wanted, UnionType):
-            return any(self(value, each) for each in wanted.members)
-        if isinstance(wanted, ListType):
-            of = wanted.element
+    def _looks(self, value: Any, type_: Type) -> bool:
+        if isinstance(type_, OptionalType):
+            return value is None or self(value, type_.element)
+        if isinstance(type_, UnionType):
+            return any(self(value, each) for each in type_.members)
+        if isinstance(type_, ListType):
+            of = type_.element
             return value.__class__ is list and all(self(each, of) for each in value)
-        assert isinstance(wanted, DictType), "the others were asked for"
+        assert isinstance(type_, DictType), "`__call__` handles other types"
         return value.__class__ is dict and all(
-            self(key, wanted.key) and self(each, wanted.value)
+            self(key, type_.key) and self(each, type_.value)
             for key, each in value.items()
         )

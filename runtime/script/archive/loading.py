@@ -1,19 +1,22 @@
-"""Loading: from an archive to a module, a function or a value, of a program of its own.
+"""Loading: read a module, a function or a value from an archive into a new program.
 
 Members of an archive become types, functions and values.
 
 Rules:
-- nothing runs: texts are parsed and checked, classes are made with methods that are
-  compiled already, and no name is looked up outside of the archive but those of
-  operators, and of enums that are the same here;
-- what is loaded is a program of its own, whose names meet no others;
-- everything is checked before the caller gets anything: graphs by the laws of graphs,
-  values by the types of what holds them;
-- a cast may still lie: objects are asked when a graph looks into them (the namespace
-  `is_foreign`), so that attributes lead to no object of Python's;
-- whatever is wrong is an `ArchiveError` that names the member;
-- an object of a class is one of a Python class that is made here, and lives by it;
-- bytes of tensors are not looked at (but those of bools): a file at a path is mapped.
+- loading runs no code of the archive: texts are parsed and checked, classes are created
+  with compiled methods, and no name is looked up outside of the archive except
+  operators, and enums that are identical in this process;
+- the loaded program is separate: its names do not conflict with those of other
+  programs;
+- everything is checked before `load` returns: graphs by the laws of graphs, values by
+  the types of the attributes that hold them;
+- a cast may still be wrong: the types of objects are checked when a graph accesses them
+  (the namespace `is_foreign`), so that no attribute access reaches arbitrary Python
+  objects;
+- every fault raises an `ArchiveError` that names the member;
+- objects of a class are instances of a Python class that is created by the loader, and
+  keep it alive;
+- bytes of tensors are not read (except bools): a file at a path is mapped.
 """
 
 import json
@@ -71,7 +74,7 @@ from everyorder.runtime.script.types.python_classes import named_tuple_class
 from everyorder.runtime.tensors.dtype_info import itemsize, numpy_dtype, parse_dtype
 from everyorder.runtime.tensors.storage import Storage, memory_of, resolve_device
 
-# Methods of classes that Python calls by itself; source: what classes of programs have.
+# Methods of classes that Python calls implicitly, and that classes of programs support.
 _SPECIAL = (
     "init enter exit call len bool str repr hash contains getitem setitem delitem",
     "eq ne lt le gt ge add sub mul matmul truediv floordiv mod pow and or xor",
@@ -79,7 +82,7 @@ _SPECIAL = (
     "itruediv ifloordiv imod ipow iand ior ixor ilshift irshift radd rsub rmul",
     "rmatmul rtruediv rfloordiv rmod rpow rand ror rxor",
 )
-# What every module has for itself, and no attribute can be.
+# The attributes of every module, which an archive cannot define.
 _OWN = RESERVED | (frozenset(vars(Module())) - {"training"})
 SPECIAL = frozenset(f"__{name}__" for row in _SPECIAL for name in row.split(" "))
 
@@ -89,15 +92,15 @@ def load(
     map_location: str | Device | None = None,
     _extra_files: dict[str, Any] | None = None,
 ) -> Any:
-    """The module, function or value of an archive.
+    """Return the module, function or value of an archive.
 
     `file` is a path or an open file in binary mode; tensors are on `map_location`, or
-    on the devices that they were saved on.  The names in `_extra_files` get the bytes
-    that were saved with them.
+    on the devices that they were saved on.  The entries of `_extra_files` are set to
+    the bytes that were saved under their names.
 
     Raises:
-        ArchiveError: the file is no archive, or is damaged, newer, or too large.
-        DeviceUnavailable: tensors are of a device that is not here.
+        ArchiveError: the file is not an archive, or is damaged, newer, or too large.
+        DeviceUnavailable: a device of the tensors is not available.
     """
     reader = reading(file)
     root = _Loader(reader, map_location).root()
@@ -117,7 +120,7 @@ class _Loader:
         self.location = None if map_location is None else resolve_device(map_location)
         self.program = Program(Namespace(is_foreign=True))
         self.functions: dict[str, Function] = {}
-        # The classes in the order in which they came.
+        # The Python classes in the order of their declaration.
         self.pythons: dict[type, None] = {}
         self.storages: dict[int, Storage] = {}
         self.storage_texts: list[Any] = []
@@ -150,7 +153,7 @@ class _Loader:
             root = self.values.decode(data.get("root"))
             self.check_modules()
             self.check_values()
-        # These are not loaded, and a file that is damaged there is damaged.
+        # The code is not loaded, but its damage is reported.
         for name in self.reader.names("code"):
             self.reader.unpacked(f"code/{name}")
         self.keep_alive()
@@ -161,11 +164,11 @@ class _Loader:
     def check_version(self) -> None:
         reader = self.reader
         if "version" not in reader:
-            reason = "it has no member `version`"
+            reason = "the member `version` is missing"
             raise ArchiveError(code="NotAnArchive", archive=reader.label, reason=reason)
         text = reader.text("version").strip()
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
-            reader.damaged("version", "this is no number")
+            reader.damaged("version", "this is not a number")
         if int(text) > container.VERSION:
             raise ArchiveError(
                 code="NewerArchive",
@@ -178,7 +181,7 @@ class _Loader:
 
     @contextmanager
     def rules(self, member: str) -> Iterator[None]:
-        """Context: errors are those of a member of the archive."""
+        """Report errors within the context as errors of a member of the archive."""
         try:
             yield
         except (ArchiveError, DeviceUnavailable, MemoryError):
@@ -186,7 +189,7 @@ class _Loader:
         except RecursionError:
             self.reader.damaged(member, "its parts are nested too deeply")
         except UnknownKind as error:
-            # Perhaps of those that others register.
+            # The operator may be registered by a library that is not loaded.
             here = self.reader.label
             name = error.kind
             raise ArchiveError(
@@ -196,42 +199,43 @@ class _Loader:
             law, line, fault = error.faults[0]
             self.reader.damaged(member, f"{law}, in line {line}: {fault}"[:400])
         except Exception as error:
-            # The parsers raise what their areas do; the first line says it.
+            # The parsers raise the errors of their areas; the first line is the
+            # message.
             words = str(error).partition("\n")[0].rstrip(".:") or type(error).__name__
-            shown = words if words.isprintable() else ascii(words)
-            self.reader.damaged(member, shown[:400])
+            printable = words if words.isprintable() else ascii(words)
+            self.reader.damaged(member, printable[:400])
 
     def json(self, member: str) -> dict[str, Any]:
         text = self.reader.text(member)
 
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            made = dict(pairs)
-            if len(made) != len(pairs):
-                raise MalformedArchive("a name is there twice")
-            return made
+            table = dict(pairs)
+            if len(table) != len(pairs):
+                raise MalformedArchive("duplicate name")
+            return table
 
         def refuse(word: str) -> Any:
-            raise MalformedArchive(f"{word} is no number here")
+            raise MalformedArchive(f"{word} is not a number here")
 
-        found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-        if found.__class__ is not dict:
-            raise MalformedArchive("this is no table")
-        result: dict[str, Any] = found
+        content = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+        if content.__class__ is not dict:
+            raise MalformedArchive("this is not a table")
+        result: dict[str, Any] = content
         return result
 
     # Types and functions
 
     def find_type(self, name: str) -> DeclaredType:
-        found = self.program.namespace.find(name)
-        if found is None:
-            raise MalformedArchive(f"no type {name} is in the archive")
-        return found
+        declared = self.program.namespace.find(name)
+        if declared is None:
+            raise MalformedArchive(f"the archive has no type {name}")
+        return declared
 
     def find_function(self, name: str) -> Function:
-        found = self.functions.get(name)
-        if found is None:
-            raise MalformedArchive(f"no function {name} is in the archive")
-        return found
+        function = self.functions.get(name)
+        if function is None:
+            raise MalformedArchive(f"the archive has no function {name}")
+        return function
 
     def read_type(self, text: Any) -> Type:
         if text.__class__ is not str:
@@ -243,14 +247,14 @@ class _Loader:
         python = named_tuple_class(of)
         if python not in self.pythons:
             self.pythons[python] = None
-            # One that was made just now says where it belongs.
+            # A new class needs its module name.
             if python.__module__ == named_tuple_class.__module__:
                 path = of.qualname.removeprefix("__torch__.").rpartition(".")[0]
                 python.__module__ = path or "__main__"
         return python
 
     def declare(self, types: list[Any], functions: list[Any]) -> None:
-        """Make all types, then all that they consist of."""
+        """Declare all types, then all their parts."""
         if (
             len(types) > container.MOST_TYPES
             or len(functions) > container.MOST_FUNCTIONS
@@ -258,7 +262,7 @@ class _Loader:
             raise MalformedArchive(
                 "there are more types, or functions, than is allowed"
             )
-        made: list[DeclaredType] = []
+        declared_types: list[DeclaredType] = []
         for each in types:
             name, word = qualname(each["name"]), each["kind"]
             if word not in KINDS:
@@ -272,25 +276,25 @@ class _Loader:
                 KINDS[word], name, python, is_numbered=True
             )
             if declared.declaration.qualname != name:
-                raise MalformedArchive(f"the type {name} is there twice")
+                raise MalformedArchive(f"duplicate type {name}")
             if python is not None:
                 self.pythons[python] = None
                 self.program.classes.put(python, declared)
                 declare_objects(python, declared)
-            made.append(declared)
-        for declared, each in zip(made, types, strict=True):
+            declared_types.append(declared)
+        for declared, each in zip(declared_types, types, strict=True):
             self.fill(declared, each)
         for each in functions:
             name = qualname(each["name"])
             if name in self.functions:
-                raise MalformedArchive(f"the function {name} is there twice")
+                raise MalformedArchive(f"duplicate function {name}")
             function = Function(name, self.schema(each["schema"]), _no_graph)
             self.functions[name] = function
             if "owner" in each:
                 self.add_method(self.find_type(each["owner"]), each["method"], function)
             else:
                 self.program.add(function)
-        for declared in made:
+        for declared in declared_types:
             if isinstance(declared, ScriptClassType):
                 _give_properties(declared)
 
@@ -303,18 +307,18 @@ class _Loader:
         pairs = [(identifier(key), self.values.decode(value)) for key, value in members]
         if not pairs or any(not isinstance(v, int | float | str) for _, v in pairs):
             raise MalformedArchive(
-                f"the members of {name} are no numbers and no strings"
+                f"the members of {name} are neither numbers nor strings"
             )
         if any(key.startswith("_") or key == "mro" for key, _ in pairs):
             raise MalformedArchive(f"a member of {name} cannot be called so")
-        # One that is there already, and is the same, is it: nothing is imported for it.
+        # An identical enum that is loaded already is used; nothing is imported for it.
         there = getattr(sys.modules.get(path), "__dict__", {}).get(last)
         if isinstance(there, type) and issubclass(there, Enum):
             own = [(key, each.value) for key, each in there.__members__.items()]
             if repr(own) == repr(pairs):
                 return there
-        made: Any = Enum(last, pairs, module=path or "__main__")  # type: ignore[misc]  # its members are not literals
-        result: type = made
+        created: Any = Enum(last, pairs, module=path or "__main__")  # type: ignore[misc]  # its members are not literals
+        result: type = created
         return result
 
     def fill(self, declared: DeclaredType, text: Any) -> None:
@@ -324,7 +328,7 @@ class _Loader:
             if not is_module:
                 identifier(name)
             elif name in _OWN or name.startswith("_script") or _is_path(name):
-                raise MalformedArchive(f"{name!r} is no name of an attribute")
+                raise MalformedArchive(f"{name!r} is not a name of an attribute")
             declaration.add_attribute(name, self.read_type(each))
         for name, each in text["methods"]:
             if name not in SPECIAL and not name.startswith("__") and not is_module:
@@ -339,8 +343,8 @@ class _Loader:
         declaration = owner.declaration
         if name in declaration.functions:
             raise MalformedArchive(f"{owner} has the method {name} twice")
-        known = declaration.methods.get(name)
-        if known is not None and str(known) != str(function.schema):
+        declared_schema = declaration.methods.get(name)
+        if declared_schema is not None and str(declared_schema) != str(function.schema):
             raise MalformedArchive(f"{owner}.{name} has two schemas")
         declaration.functions[name] = function
         self.owners[function.qualname] = owner, name
@@ -369,8 +373,8 @@ class _Loader:
     # Graphs
 
     def graphs(self, objects: Mapping[str, Any]) -> dict[str, Graph]:
-        """The graph of each function, checked."""
-        made: dict[str, Graph] = {}
+        """Return the graph of each function, checked."""
+        graphs: dict[str, Graph] = {}
         for name, function in self.functions.items():
             member = f"graphs/{name}.txt"
             with self.rules(member):
@@ -382,13 +386,13 @@ class _Loader:
                     functions=self.functions,
                 )
                 self.check_kinds(member, graph)
-                made[name] = graph
+                graphs[name] = graph
                 function._graph = graph
-        for name, graph in made.items():
+        for name, graph in graphs.items():
             with self.rules(f"graphs/{name}.txt"):
                 check(graph)
                 _check_signature(graph, self.functions[name].schema)
-        return made
+        return graphs
 
     def check_kinds(self, member: str, graph: Graph) -> None:
         for node in nodes_of(graph):
@@ -406,7 +410,7 @@ class _Loader:
                 self.keep_named(value.type)
 
     def keep_named(self, type_: Type) -> None:
-        """The class of a named tuple lives as long as the archive's functions."""
+        """Keep the class of a named tuple alive as long as the archive's functions."""
         if isinstance(type_, TupleType) and type_.qualname:
             self.named_tuple(type_)
 
@@ -435,10 +439,10 @@ class _Loader:
     # Values
 
     def storage(self, number: int) -> Storage:
-        found = self.storages.get(number)
-        if found is None:
-            found = self.storages[number] = self.new_storage(number)
-        return found
+        storage = self.storages.get(number)
+        if storage is None:
+            storage = self.storages[number] = self.new_storage(number)
+        return storage
 
     def new_storage(self, number: int) -> Storage:
         import numpy as np
@@ -454,18 +458,18 @@ class _Loader:
             return Storage(None, device, dtype, count)
         device = device if self.location is None else self.location
         member = f"storages/{number}"
-        start, held = self.reader.raw(member)
-        if held != count * size:
+        start, nbytes = self.reader.raw(member)
+        if nbytes != count * size:
             raise MalformedArchive(
-                f"storage {number} has {held} bytes for {count} elements"
+                f"storage {number} has {nbytes} bytes for {count} elements"
             )
         if device.type == "meta":
             return Storage(None, device, dtype, count)
-        if held:
-            raw = np.frombuffer(self.reader.data, np.uint8, held, start)
+        if nbytes:
+            raw = np.frombuffer(self.reader.data, np.uint8, nbytes, start)
         else:
             raw = np.empty(0, np.uint8)
-        if dtype.name == "bool" and held and int(raw.max()) > 1:
+        if dtype.name == "bool" and nbytes and int(raw.max()) > 1:
             raise MalformedArchive(
                 f"storage {number} has bools that are neither 0 nor 1"
             )
@@ -474,26 +478,28 @@ class _Loader:
         return Storage(memory.from_numpy(elements, device.index), device, dtype, count)
 
     def check_values(self) -> None:
-        """Attributes are of the types that their classes and modules say."""
+        """Refuse values that are not of the types declared by classes and modules."""
         fits = Fits()
         for value in self.values.everything():
             declared = declared_type(value)
-            assert declared is not None, "objects are of classes that were declared"
-            for name, wanted in declared.declaration.attributes.items():
+            assert declared is not None, (
+                "the decoder creates only objects of declared classes"
+            )
+            for name, type_ in declared.declaration.attributes.items():
                 missing = object()
-                found = getattr(value, name, missing)
-                if found is missing and isinstance(value, ScriptModule):
+                member = getattr(value, name, missing)
+                if member is missing and isinstance(value, ScriptModule):
                     raise MalformedArchive(f"a module {declared} has no {name}")
-                if found is missing:
+                if member is missing:
                     continue
-                if not fits(found, wanted):
-                    kind = type(found).__name__
+                if not fits(member, type_):
+                    kind = type(member).__name__
                     raise MalformedArchive(
-                        f"{declared}.{name} is a {kind}, not a {wanted}"
+                        f"{declared}.{name} is a {kind}, not a {type_}"
                     )
 
     def check_modules(self) -> None:
-        """No module is within itself."""
+        """Refuse a module that contains itself."""
         done: set[int] = set()
         for each in self.values.everything():
             todo: list[tuple[Module, bool]] = []
@@ -514,24 +520,24 @@ class _Loader:
                     todo += [(one, False) for one in inner if one is not None]
 
     def keep_alive(self) -> None:
-        """Let the Python classes live as long as what may make objects of them."""
-        kept = tuple(self.pythons)
+        """Keep the Python classes alive as long as functions that create objects."""
+        classes = tuple(self.pythons)
         for name, function in self.functions.items():
             owner = self.owners.get(name)
             if owner is None or not isinstance(owner[0], ScriptClassType):
-                function.memo["archive"] = kept
-        for python in kept:
+                function.memo["archive"] = classes
+        for python in classes:
             if not issubclass(python, Enum | tuple):
-                python.__archived__ = kept  # type: ignore[attr-defined]  # no class of a program has this name
+                python.__archived__ = classes  # type: ignore[attr-defined]  # no class of a program has this name
 
 
 def _is_path(name: str) -> bool:
-    """Whether Python may see more than one name in it, or one of its own."""
+    """Return True for a path, or a name that Python may reserve."""
     return "." in name or name.endswith("__")
 
 
 def _no_graph() -> Graph:
-    raise AssertionError("graphs are read before anybody asks for them")
+    raise AssertionError("graphs are read before their first use")
 
 
 def _method(function: Function, name: str) -> Callable[..., Any]:
@@ -543,16 +549,16 @@ def _method(function: Function, name: str) -> Callable[..., Any]:
 
 
 def _give_properties(declared: ScriptClassType) -> None:
-    """Let Python read and set what has a getter, as it does in the class it was."""
+    """Add Python properties for getters, as in the original class."""
     declaration = declared.declaration
     python: Any = declaration.python
-    taken = {*declaration.attributes, *declaration.functions}
+    members = {*declaration.attributes, *declaration.functions}
     for name in declaration.functions:
         stem = name.removesuffix(getter(""))
         if stem == name:
             continue
-        if identifier(stem) in taken:
-            # Giving an object its attributes would run the setter.
+        if identifier(stem) in members:
+            # Setting the attributes of an object would run the setter.
             raise MalformedArchive(f"{declared} has {stem} twice")
         write = getattr(python, setter(stem), None)
         setattr(python, stem, property(getattr(python, name), write))
@@ -565,18 +571,18 @@ def _name(text: Any) -> OperatorName:
 
 
 def _field(table: Mapping[str, Any], name: str, kind: type) -> Any:
-    found = table.get(name)
-    if found.__class__ is not kind:
+    entry = table.get(name)
+    if entry.__class__ is not kind:
         raise MalformedArchive(f"there is no {name}")
-    return found
+    return entry
 
 
 def _check_signature(graph: Graph, schema: Schema) -> None:
-    """The graph takes and gives what the schema says."""
+    """Refuse a graph whose parameters or results differ from the schema."""
     takes = [each.type for each in graph.block.parameters]
     gives = [each.type for each in graph.block.results]
-    wanted = [each.fake_type for each in schema.arguments]
-    if takes != wanted:
+    declared = [each.fake_type for each in schema.arguments]
+    if takes != declared:
         raise MalformedArchive(f"the graph takes other values than {schema}")
     results = [each.fake_type for each in schema.returns]
     fits = len(gives) == len(results) and all(map(is_subtype, gives, results))

@@ -1,22 +1,22 @@
-"""Saving: from a module, a function or a value to the members of an archive.
+"""Saving: write a module, a function or a value to the members of an archive.
 
-These members make an archive:
+An archive has these members:
 
     version                  the number of the format
-    data.json                the root, the values that are shared, the storages; what
-                             graphs and, as CONSTANTS, the code only name
+    data.json                the root, the shared values, the storages; objects that
+                             graphs and, as CONSTANTS, the code refer to
     types.json               classes, modules, interfaces, enums; functions
-    graphs/NAME.txt          the graph of a function, which is what is loaded
-    code/__torch__/a/b.py    the same as Python, for people: what a.b defines
-    debug.json               the lines of source that nodes came from
+    graphs/NAME.txt          the graph of a function, which is loaded
+    code/__torch__/a/b.py    the definitions of a.b as Python, for people, not loaded
+    debug.json               the source lines of nodes
     storages/N               the bytes of a storage
-    extra/NAME               what the caller put in
+    extra/NAME               extra files of the caller
 
 Rules:
-- everything that the root refers to is in the archive, in the order in which it was
-  met, and nothing else: the same root gives the same bytes;
-- graphs are the ones that were compiled and cleaned up, not what was optimised;
-- a name means one type and one function in an archive.
+- the archive holds exactly the objects reachable from the root, in the order of
+  traversal: the same root results in the same bytes;
+- graphs are the compiled and cleaned-up ones, not the optimized ones;
+- in an archive a name refers to one type or one function.
 """
 
 import json
@@ -37,7 +37,7 @@ from everyorder.runtime.schema.types import DictType, Type
 from everyorder.runtime.script.archive import container
 from everyorder.runtime.script.archive.code import code_of, type_code
 from everyorder.runtime.script.archive.container import ArchiveWriter, Place, writing
-from everyorder.runtime.script.archive.data import Encoder
+from everyorder.runtime.script.archive.encoder import Encoder
 from everyorder.runtime.script.archive.spelling import Constants, manager
 from everyorder.runtime.script.ir import Graph, Node, printed
 from everyorder.runtime.script.ir.program import Function
@@ -57,14 +57,14 @@ def save(
 ) -> None:
     """Write an archive of a compiled module, a function, or a value of a program.
 
-    `file` is a path, where the archive replaces what is there when it is whole, or an
-    open file in binary mode.
+    `file` is a path, where the complete archive replaces an existing file, or an open
+    file in binary mode.
 
     Raises:
-        ArchiveError: something that belongs to it has no form in an archive.
+        ArchiveError: a reachable object cannot be stored in an archive.
     """
     contents = _Contents()
-    # What wraps a function is not of a program.
+    # The wrapper of a function is not part of the program.
     root = getattr(saved, "function", saved)
     members = contents.members(root if isinstance(root, Function) else saved)
     with writing(file) as writer:
@@ -86,7 +86,7 @@ def _write_storage(writer: ArchiveWriter, name: str, storage: Any) -> None:
 
 
 class _Contents:
-    """All that belongs to one archive."""
+    """The content of one archive."""
 
     def __init__(self) -> None:
         self.types: dict[str, DeclaredType] = {}
@@ -95,18 +95,18 @@ class _Contents:
         self.owners: dict[str, tuple[str, str]] = {}
         self.values = Encoder(self.add_type, self.add_function)
         self.sources: dict[tuple[str, int, str], int] = {}
-        self._seen: set[int] = set()
+        self._visited: set[int] = set()
 
     def members(self, root: Any) -> Iterator[tuple[str, str]]:
-        """The texts, by the names of their members."""
-        what = "the function" if isinstance(root, Function) else "the saved object"
-        data = {"root": self.values.encode(root, what)}
+        """Yield the texts with the names of their members."""
+        place = "the function" if isinstance(root, Function) else "the saved object"
+        data = {"root": self.values.encode(root, place)}
         types: list[Any] = []
         functions: list[Any] = []
         graphs: dict[str, str] = {}
         objects: dict[str, Any] = {}
         places: dict[str, Any] = {}
-        # Each may bring more of both.
+        # Each type or function may add more of both.
         while len(types) < len(self.types) or len(functions) < len(self.functions):
             if len(types) < len(self.types):
                 name = [*self.types][len(types)]
@@ -150,10 +150,10 @@ class _Contents:
             yield f"graphs/{name}.txt", text
         yield from code
 
-    # What is met
+    # Collecting types and functions
 
     def add_type(self, declared: DeclaredType) -> str:
-        """Take a type in; gives its name."""
+        """Add a type to the archive; return its name."""
         name = declared.declaration.qualname
         if self.types.setdefault(name, declared) is not declared:
             raise ArchiveError(
@@ -165,7 +165,7 @@ class _Contents:
         return name
 
     def add_function(self, function: Function) -> str:
-        """Take a function in; gives its name."""
+        """Add a function to the archive; return its name."""
         name = function.qualname
         if self.functions.setdefault(name, function) is not function:
             raise ArchiveError(
@@ -177,21 +177,22 @@ class _Contents:
         return name
 
     def type_text(self, type_: Type) -> str:
-        """The text of a type, all of whose parts are taken in."""
+        """Return the text of a type; add all declared types in it."""
         todo: list[Type] = [type_]
         while todo:
             each = todo.pop()
-            if id(each) in self._seen:
+            if id(each) in self._visited:
                 continue
-            self._seen.add(id(each))
+            self._visited.add(id(each))
             if isinstance(each, DeclaredType):
                 self.add_type(each)
-            # The last of a pair first, as ever: the same root gives the same bytes.
+            # The value type of a dictionary is added before the key type. The order is
+            # fixed: the same root must result in the same bytes.
             parts = parts_of(each)
             todo += parts if isinstance(each, DictType) else reversed(parts)
         return str(type_)
 
-    # How it is described
+    # Descriptions
 
     def describe_type(self, name: str, declared: DeclaredType) -> Any:
         declaration = declared.declaration
@@ -269,10 +270,10 @@ class _Contents:
         return [self.values.encode(each, f"a constant of {name}") for each in objects]
 
     def places(self, graph: Graph) -> list[Any]:
-        """Of each node where it is written: a source, and a span of it, or null."""
+        """Return the place of each node: a source's number with a span, or null."""
         nodes = [*nodes_of(graph)]
         lines: dict[int, tuple[int, int]] = {}
-        kept: dict[int, Source] = {}
+        sources: dict[int, Source] = {}
         for node in nodes:
             if node.place is None:
                 continue
@@ -282,11 +283,11 @@ class _Contents:
                 source.place(max(start, end - 1))[0],
             )
             before = lines.get(id(source), (first, last))
-            kept[id(source)] = source
+            sources[id(source)] = source
             lines[id(source)] = min(before[0], first), max(before[1], last)
         parts: dict[int, tuple[int, int]] = {}
         for key, (first, last) in lines.items():
-            source = kept[key]
+            source = sources[key]
             rows = source.text.split("\n")
             begin = max(first - source.line - CONTEXT, 0)
             stop = min(last - source.line + CONTEXT + 1, len(rows))
@@ -294,20 +295,20 @@ class _Contents:
             offset = sum(len(each) + 1 for each in rows[:begin])
             part = source.file, source.line + begin, text
             parts[key] = self.sources.setdefault(part, len(self.sources)), offset
-        found: list[Any] = []
+        places: list[Any] = []
         for node in nodes:
             if node.place is None:
-                found.append(None)
+                places.append(None)
                 continue
             number, offset = parts[id(node.place.source)]
             start, end = node.place.span
-            found.append([number, start - offset, end - offset])
-        return found
+            places.append([number, start - offset, end - offset])
+        return places
 
     # For people
 
     def code(self, constants: Constants) -> Iterator[tuple[str, str]]:
-        """Classes and functions as Python, one text for each module of Python."""
+        """Yield classes and functions as Python, one text for each Python module."""
         texts: dict[str, list[str]] = {}
         for name, declared in self.types.items():
             folder = name.rpartition(".")[0]
@@ -325,7 +326,7 @@ _HEADING = "# For people: what is loaded are the texts in graphs/.\n"
 
 
 def nodes_of(graph: Graph) -> Iterator[Node]:
-    """All nodes of a graph, and of the graphs that they name, each before those."""
+    """Yield all nodes of a graph and of the graphs that it names, outer ones first."""
     todo = [graph]
     while todo:
         inner: list[Graph] = []
@@ -336,7 +337,7 @@ def nodes_of(graph: Graph) -> Iterator[Node]:
 
 
 def _json(table: Mapping[str, Any]) -> str:
-    """A table as JSON: a line for each entry, and for each of what an entry lists."""
+    """Return a table as JSON: a line for each entry, and each item of an entry."""
     rows: list[str] = []
     for name, value in table.items():
         key = f"{_line(name)}: "

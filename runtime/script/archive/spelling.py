@@ -1,23 +1,25 @@
-"""Expressions of the text: how types, constants, names and nodes are spelled.
+"""Spelling: types, constants, names and nodes as Python expressions.
 
-    type_text, constant_text    the words of the text that are no statements
-    FORMS           kind -> function of a node, its operands as texts, and the constants
-    register_form, register_word    how plug-ins add a kind, or a name, of their own
+    type_text, constant_text        types and constants as expressions
+    FORMS                           kind -> function that writes a node from the texts
+                                    of its operands and the table of constants
+    register_form, register_word    add a kind, or a name, of a plug-in
 
 Rules of words:
 - the text is Python's grammar; types are written as annotations (`Dict[str, Tensor]`),
   types of a program by their qualified names;
-- what no text can hold (tensors, named tuples, objects) is `CONSTANTS.c0`, the first
-  in a table that goes with the text, as functions and enums go by their names;
-- a name is given once in a function, and hides nothing that the text itself uses.
+- objects without a text form (tensors, named tuples, objects) are `CONSTANTS.c0` and so
+  on, entries of a table that accompanies the text; functions and enums are written by
+  name;
+- a name is used for one variable in a function, and hides no name that the text uses.
 
 Rules of nodes:
-- every operand of a node is in its text, also of a kind without a form:
+- every operand of a node is in its text, even if its kind is without a form:
   `ops.namespace.name(operand, ..., attribute=...)`;
-- an expression is closed: it can stand anywhere without parentheses around it, which
-  is why an operator of Python comes with its own (`ParenthesizedExpression`);
-- an argument that is what the schema has as default anyway is not written if it stands
-  at the end, or by its name;
+- an expression can be used anywhere without added parentheses; therefore an expression
+  with a Python operator includes them (`ParenthesizedExpression`);
+- an argument that equals the schema's default is omitted if it is the last, or
+  keyword-only;
 - primitives are written as programs write them: `a + b`, `words.append(word)`.
 """
 
@@ -31,7 +33,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from everyorder.runtime import autograd
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.schema.declared import DeclaredType, EnumType
 from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.signature import Argument, default_identity
@@ -58,7 +60,7 @@ from everyorder.runtime.script.ir.type_rules import called
 from everyorder.runtime.script.primitives.primitive_table import by_name
 from everyorder.runtime.script.primitives.row import Way
 
-# Words of the text that are neither Python's nor of a program.
+# Names in the text that are neither Python's nor a program's.
 WORDS = (
     "CONSTANTS",
     "annotate",
@@ -79,16 +81,16 @@ WORDS = (
     "wait",
     "warnings",
 )
-# Classes of `runtime.autograd` whose objects programs make to enter them: the only
-# ones of Python that a graph in an archive may call.
+# Classes of `runtime.autograd` whose objects programs create to enter them: the only
+# Python classes that a graph in an archive may call.
 MANAGERS = ("enable_grad", "inference_mode", "no_grad", "set_grad_enabled")
 
 
 _TAKEN = frozenset(
     {*WORDS, *MANAGERS, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
 )
-# Words of plug-ins, and what they mean.
-PLUG_IN_WORDS: dict[str, Any] = {}
+# Names of plug-ins, and the objects that they refer to.
+PLUG_IN_WORDS: Registry[str, Any] = Registry("words of texts", order=str)
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]")
 
 _WRAPPERS: Mapping[type[Type], str] = {
@@ -101,7 +103,7 @@ _WRAPPERS: Mapping[type[Type], str] = {
 
 
 def manager(value: Any) -> str | None:
-    """The name of a manager, None of anything else."""
+    """Return the name of a manager, or None for any other object."""
     for name in MANAGERS:
         if value is getattr(autograd, name):
             return name
@@ -109,7 +111,7 @@ def manager(value: Any) -> str | None:
 
 
 def type_text(type_: Type) -> str:
-    """The type as an annotation."""
+    """Return the type as an annotation."""
     word = _WRAPPERS.get(type_.__class__)
     if word is not None:
         return f"{word}[{type_text(type_.element)}]"  # type: ignore[attr-defined]  # all of `_WRAPPERS` have one
@@ -127,7 +129,7 @@ def type_text(type_: Type) -> str:
 
 
 class Constants:
-    """The table of what the text only names, each object once."""
+    """The table of objects that the text only refers to, each object once."""
 
     __slots__ = ("_numbers", "values")
 
@@ -136,7 +138,7 @@ class Constants:
         self._numbers: dict[int, int] = {}
 
     def name(self, value: Any) -> str:
-        """`CONSTANTS.c0`, the same for the same object."""
+        """Return `CONSTANTS.c0` or similar, the same for the same object."""
         number = self._numbers.setdefault(id(value), len(self.values))
         if number == len(self.values):
             self.values.append(value)
@@ -159,7 +161,7 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
 
 
 def constant_text(value: Any, constants: Constants, type_: Type = AnyType) -> str:
-    """A constant of a type as an expression that gives an equal one."""
+    """Return an expression for a constant of a type."""
     kind = value.__class__
     if kind is tuple:
         elements = type_.elements if isinstance(type_, TupleType) else ()
@@ -175,7 +177,7 @@ def constant_text(value: Any, constants: Constants, type_: Type = AnyType) -> st
 
 
 def _enum_of(python: type, type_: Type) -> Type | None:
-    """The enum among what a value of the type may be, or what its class is declared."""
+    """Return the enum type of a Python enum: from the type, or by declaration."""
     plain = unwrap_optional(type_)
     for each in plain.members if isinstance(plain, UnionType) else (plain,):
         if isinstance(each, EnumType) and each.declaration.python is python:
@@ -186,52 +188,52 @@ def _enum_of(python: type, type_: Type) -> Type | None:
 
 
 def tuple_text(parts: list[str]) -> str:
-    """A tuple of expressions."""
+    """Return a tuple of expressions."""
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def is_name(text: str) -> bool:
-    """Whether an attribute of this name is read and set by a dot."""
+    """Return True if an attribute of this name can be written with a dot."""
     return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
 
 
-def register_word(word: str, python: Any) -> Callable[[], None]:
-    """Let a word of a plug-in stand in texts; what comes back takes it out again.
+def register_word(word: str, python: Any) -> RegistryHandle:
+    """Add a name of a plug-in to texts.
 
-    It means the object: no variable of a text has this name.
+    The name refers to the object: no variable of a text has this name.
     """
     assert word not in _TAKEN, f"{word} is a word already"
-    return add_row(PLUG_IN_WORDS, word, python, "is a word")
+    return PLUG_IN_WORDS.register(word, python, stacklevel=2)
 
 
 class FunctionNames:
     """The names of one function."""
 
-    __slots__ = ("_given",)
+    __slots__ = ("_used",)
 
     def __init__(self) -> None:
-        self._given: dict[str, int] = {}
+        self._used: dict[str, int] = {}
 
     def take(self, name: str) -> str:
-        """A name that has to be this one."""
-        self._given.setdefault(name, 0)
+        """Reserve and return this very name."""
+        self._used.setdefault(name, 0)
         return name
 
     def fresh(self, hint: str) -> str:
-        """A name that is not taken, like the hint."""
+        """Return an unused name similar to the hint."""
         plain = _FOREIGN.sub("_", hint.rstrip(".0123456789")) or "_0"
         plain = f"_{plain}" if plain[0].isdecimal() else plain
         free = plain
         while (
-            free in self._given
+            free in self._used
             or free in _TAKEN
-            or free in PLUG_IN_WORDS
+            or free in PLUG_IN_WORDS.rows
             or free == "__torch__"
         ):
-            number = self._given.get(plain, 0)
-            self._given[plain] = number + 1
+            number = self._used.get(plain, 0)
+            self._used[plain] = number + 1
             free = f"{plain}_{number}"
-        self._given.setdefault(free, 0)
+        self._used.setdefault(free, 0)
         return free
 
 
@@ -240,33 +242,33 @@ _PLACE = re.compile(r"\{([0-9]+)\}")
 
 
 class ParenthesizedExpression(str):
-    """An expression in parentheses, which may go where it stands alone."""
+    """An expression in parentheses, which can be dropped where it is alone."""
 
     __slots__ = ()
 
     @property
     def without_parentheses(self) -> str:
-        """Without the parentheses."""
+        """Return the expression without its parentheses."""
         return self[1:-1]
 
 
 def without_parentheses(text: str) -> str:
-    """The expression where no operator is beside it."""
+    """Return the expression without parentheses, for places where it is alone."""
     return (
         text.without_parentheses if isinstance(text, ParenthesizedExpression) else text
     )
 
 
 def comma_list(texts: Sequence[str]) -> str:
-    """Expressions with commas between them."""
+    """Return expressions with commas between them."""
     return ", ".join(map(without_parentheses, texts))
 
 
 class Spelling(NamedTuple):
     """The spelling of a primitive.
 
-    `order` has the operands in the order in which Python evaluates them; a `statement`
-    gives no value.
+    `order` has the indexes of operands in the order of Python's evaluation; a
+    `statement` is without value.
     """
 
     way: Way
@@ -275,7 +277,7 @@ class Spelling(NamedTuple):
 
 
 def spelling_of(node: Node) -> Spelling | None:
-    """The spelling of a node that is a primitive; None of any other."""
+    """Return the spelling of a node that is a primitive, or None."""
     row = by_name(node.kind)
     if row is None:
         return None
@@ -293,19 +295,19 @@ def spelling_of(node: Node) -> Spelling | None:
 
 
 def parenthesized(text: str) -> str:
-    """The operand so that a dot, or a bracket, can stand behind it."""
+    """Return the operand in a form that a dot, or a bracket, can follow."""
     return f"({text})" if text[0] in "-.0123456789" else text
 
 
 def primitive(node: Node, operands: Sequence[str], way: Way) -> str:
-    """A primitive as programs write it."""
+    """Return a primitive as programs write it."""
     texts = [parenthesized(each) for each in operands]
     if way.kind in ("method", "function"):
         inner = [*map(without_parentheses, operands)]
-        shown = [texts[0], *inner[1:]] if way.kind == "method" else inner
+        call_operands = [texts[0], *inner[1:]] if way.kind == "method" else inner
         row = row_of(node.kind)
         arguments = () if row is None or row.schema is None else row.schema.arguments
-        positional, named = call_arguments(node, shown, arguments)
+        positional, named = call_arguments(node, call_operands, arguments)
         return way.expression(positional, named)
     if way.kind == "attribute":
         return way.expression(texts)
@@ -318,7 +320,7 @@ def primitive(node: Node, operands: Sequence[str], way: Way) -> str:
 def call_arguments(
     node: Node, operands: Sequence[str], arguments: Sequence[Argument]
 ) -> tuple[list[str], dict[str, str]]:
-    """The operands that stand by their places, and those by names."""
+    """Return the positional operands, and those passed by name."""
     positional: list[str] = []
     named: dict[str, str] = {}
     for place, text in enumerate(operands):
@@ -348,7 +350,7 @@ def _is_default(node: Node, place: int, argument: Argument) -> bool:
 
 
 def operator(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    """`ops.namespace.name(...)`: an operator, or a node of a kind without a form."""
+    """Return `ops.namespace.name(...)` for an operator, or any other node."""
     row = row_of(node.kind)
     schema = None if row is None else row.schema
     arguments = () if schema is None else schema.arguments
@@ -358,8 +360,8 @@ def operator(node: Node, operands: Sequence[str], constants: Constants) -> str:
     for name, value in node.attributes.items():
         if not isinstance(value, Graph):
             named[name] = _attribute(value, constants)
-    given = [*positional, *(f"{name}={text}" for name, text in named.items())]
-    return f"ops.{node.kind.replace('::', '.')}({', '.join(given)})"
+    arguments_text = [*positional, *(f"{name}={text}" for name, text in named.items())]
+    return f"ops.{node.kind.replace('::', '.')}({', '.join(arguments_text)})"
 
 
 def _attribute(value: Any, constants: Constants) -> str:
@@ -374,7 +376,7 @@ def _attribute(value: Any, constants: Constants) -> str:
 
 
 def constant(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    """The value; its type too, where that does not follow from the value."""
+    """Return the value, annotated if the value does not determine its type."""
     if "function" in node.attributes:
         return function_name(node.attributes["function"], constants)
     value, type_ = node.attributes.get("value"), node.output.type
@@ -392,7 +394,7 @@ def _is_plain(type_: Type) -> bool:
 
 
 def construct(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    """A tuple, a list or a dictionary, with its type where that is wider."""
+    """Return a tuple, a list or a dictionary, annotated if its type is wider."""
     type_ = node.output.type
     if isinstance(type_, TupleType):
         if type_.qualname:
@@ -424,7 +426,7 @@ def _get(node: Node, operands: Sequence[str], constants: Constants) -> str:
 
 
 def attribute_text(owner: str, name: str) -> str:
-    """An attribute that is read."""
+    """Return the access of an attribute."""
     if is_name(name):
         return f"{parenthesized(owner)}.{name}"
     return f"getattr({owner}, {name!a})"
@@ -439,11 +441,12 @@ def _function(node: Node, operands: Sequence[str], constants: Constants) -> str:
     if function is None:
         return f"{operands[0]}({comma_list(operands[1:])})"
     arguments = function.schema.arguments
-    return f"{function_name(function, constants)}({_given(operands[1:], arguments)})"
+    inputs = _arguments_text(operands[1:], arguments)
+    return f"{function_name(function, constants)}({inputs})"
 
 
-def _given(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
-    """The arguments of a call, those by their names that have to be."""
+def _arguments_text(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
+    """Return the arguments of a call, keyword-only ones by name."""
     parts: list[str] = []
     for text, argument in zip(operands, arguments, strict=False):
         name = f"{argument.name}=" if argument.kwarg_only else ""
@@ -452,7 +455,7 @@ def _given(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
 
 
 def function_name(function: Any, constants: Constants) -> str:
-    """The full name of a function, or its place among the constants."""
+    """Return the full name of a function, or its entry among the constants."""
     name = str(getattr(function, "qualname", ""))
     is_path = all(map(is_name, name.split(".")))
     return name if is_path else constants.name(function)
@@ -460,10 +463,10 @@ def function_name(function: Any, constants: Constants) -> str:
 
 def _method(node: Node, operands: Sequence[str], constants: Constants) -> str:
     name, owner = node.attributes["name"], node.inputs[0].type
-    known = owner.declaration.methods if isinstance(owner, DeclaredType) else {}
-    arguments = known[name].arguments[1:] if name in known else ()
+    methods = owner.declaration.methods if isinstance(owner, DeclaredType) else {}
+    arguments = methods[name].arguments[1:] if name in methods else ()
     method = attribute_text(operands[0], name)
-    return f"{method}({_given(operands[1:], arguments)})"
+    return f"{method}({_arguments_text(operands[1:], arguments)})"
 
 
 def _python(node: Node, operands: Sequence[str], constants: Constants) -> str:
@@ -499,8 +502,8 @@ def _nowait(node: Node, operands: Sequence[str], constants: Constants) -> str:
 
 def _isinstance(node: Node, operands: Sequence[str], constants: Constants) -> str:
     types = [type_text(each) for each in node.attributes["types"]]
-    shown = types[0] if len(types) == 1 else tuple_text(types)
-    return f"isinstance({without_parentheses(operands[0])}, {shown})"
+    types_text = types[0] if len(types) == 1 else tuple_text(types)
+    return f"isinstance({without_parentheses(operands[0])}, {types_text})"
 
 
 def _unpacked(node: Node, operands: Sequence[str], constants: Constants) -> str:
@@ -508,7 +511,7 @@ def _unpacked(node: Node, operands: Sequence[str], constants: Constants) -> str:
 
 
 # fmt: off
-FORMS: dict[str, Form] = {
+_ROWS: dict[str, Form] = {
     "prim::Constant": constant,
     "prim::TupleConstruct": construct, "prim::ListConstruct": construct,
     "prim::DictConstruct": construct,
@@ -527,16 +530,17 @@ FORMS: dict[str, Form] = {
     "prim::isinstance": _isinstance,
 }
 # fmt: on
+FORMS: Registry[str, Form] = Registry("writers of nodes", _ROWS, order=str)
 
 
-def register_form(kind: str, form: Form) -> Callable[[], None]:
-    """Let nodes of a kind be written by `form`; what comes back takes it out again."""
-    return add_row(FORMS, kind, form, "is described")
+def register_form(kind: str, form: Form) -> RegistryHandle:
+    """Write nodes of a kind by `form`."""
+    return FORMS.register(kind, form, stacklevel=2)
 
 
 def expression(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    """The node as an expression of its operands."""
-    form = FORMS.get(node.kind)
+    """Return the node as an expression of its operands."""
+    form = FORMS.rows.get(node.kind)
     if form is not None:
         return form(node, operands, constants)
     row = by_name(node.kind)

@@ -1,4 +1,4 @@
-"""The emission: from checked syntax trees to graphs."""
+"""The emission: compile checked syntax trees to graphs."""
 
 from everyorder.runtime.base.hooks import ready
 from everyorder.runtime.script.emission import graph_values as _values  # noqa: F401  # as above

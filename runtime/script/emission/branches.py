@@ -1,23 +1,25 @@
-"""Branches: what a condition says of variables, and what they are where branches meet.
+"""Branches: types that conditions imply for variables, and joins of variables after
+branches.
 
-These conditions say something; some are known before the program runs:
+These conditions refine types; some are decided at compile time:
 
     x is None, x is not None, isinstance(x, T), x (of an optional), and
     `not`, `and`, `or` of these
 
 Rules of conditions:
-- only names of variables are looked at: what an attribute or element holds may change;
-- what is known before the program runs is a bool, and the part that then never runs is
-  not compiled: what types decide, constants, `hasattr`;
-- what a condition says holds until the variable is assigned.
+- only variables are refined: the value of an attribute or element may change;
+- the truth of a condition decided at compile time is a bool, and the unreachable part
+  is not compiled: conditions decided by types, constants, `hasattr`;
+- a refinement is valid until the variable is assigned.
 
-Rules of meeting:
-- what meets behind a branch has the least common type; where there is none, the
-  variable is `TypeConflict`, and using it is the error;
-- what is no value (a range, a bound method) and comes out of the only branch that goes
-  on gets its values out of it; of several it is `NoValue`, and using it is the error;
-- a variable that one branch does not have is `prim::Uninitialized` there: uses that may
-  come before a value are refused (`runtime.script.frontend.scopes`).
+Rules of joins:
+- a variable has the least common type after a branch; if there is none, it is a
+  `TypeConflict`, and only its use is an error;
+- sugar that is not a value (a range, a bound method) survives if only one branch
+  continues: its values become outputs of the branch; if several branches continue it is
+  `NoValue`, and only its use is an error;
+- a variable that a branch does not assign is `prim::Uninitialized` there: uses that may
+  precede the assignment are refused (`runtime.script.frontend.scopes`).
 """
 
 import ast
@@ -61,10 +63,11 @@ from everyorder.runtime.script.emission.sugar import (
 )
 from everyorder.runtime.script.frontend import Exit
 from everyorder.runtime.script.ir import Node, Place, Value
+from everyorder.runtime.script.ir.program import is_of_type
 
 
 class TypeConflict:
-    """A variable that has values of types without a common one."""
+    """A variable whose values have types without a common type."""
 
     __slots__ = ("mismatch", "places")
 
@@ -75,7 +78,7 @@ class TypeConflict:
         self.places = places
 
     def refusal(self, variable: str) -> tuple[str, str]:
-        """The error about its use, and the hint."""
+        """Return the error about its use, and the hint."""
         return (
             f"`{variable}` is of several types here: {self.mismatch.reason}",
             "Use two names, or annotate the variable with a type of both.",
@@ -83,7 +86,7 @@ class TypeConflict:
 
 
 class NoValue(TypeConflict):
-    """A variable that is no value, behind the branch or loop that has assigned it."""
+    """A variable that is not a value, after the branch or loop that has assigned it."""
 
     __slots__ = ("what",)
 
@@ -92,7 +95,7 @@ class NoValue(TypeConflict):
         self.places = ()
 
     def refusal(self, variable: str) -> tuple[str, str]:
-        """The error about its use, and the hint."""
+        """Return the error about its use, and the hint."""
         return (
             f"`{variable}` is not known behind the branch or loop that assigns it: "
             f"it is {self.what}, which is no value",
@@ -101,7 +104,7 @@ class NoValue(TypeConflict):
 
 
 def join(e: Emitter, node: Node, branches: Sequence[Branch]) -> None:
-    """Let what the variables are at the ends of branches meet behind the node."""
+    """Join the variables at the ends of branches after the node."""
     exits = Exit.NOWHERE
     for each in branches:
         exits |= each.exits
@@ -133,8 +136,8 @@ def join(e: Emitter, node: Node, branches: Sequence[Branch]) -> None:
 def _flag(e: Emitter, branch: Branch, way: Exit, flag: str) -> Value:
     ways = branch.exits & WAYS
     if flag in branch.names and way in ways and ways is not way:
-        known: Value = branch.names[flag]
-        return known
+        flag_value: Value = branch.names[flag]
+        return flag_value
     with e.in_block(branch.block):
         return e.constant(ways is way)
 
@@ -147,7 +150,7 @@ def _meet(
     living: Sequence[Branch],
     names: dict[str, Any],
 ) -> None:
-    """Find what the variable `key` is behind the node, for `names`."""
+    """Compute the variable `key` after the node, and store it in `names`."""
     ones = [each.names.get(key) for each in living]
     present = [each for each in ones if each is not None]
     before = e.names.get(key)
@@ -157,7 +160,7 @@ def _meet(
     if len(ones) > 1 and all(
         getattr(each, "original", each) is before for each in ones
     ):
-        # What a condition has said of it holds in its branch only.
+        # The refinement of a condition is valid only in its branch.
         return
     first = present[0]
     if all(each is first for each in ones):
@@ -174,23 +177,22 @@ def _meet(
     values: list[Value | None] = []
     for branch in branches:
         one = branch.names.get(key) if branch in living else None
-        made = None if one is None else _value_in(e, branch, one)
-        if isinstance(made, NoValue):
-            names[key] = made
+        branch_value = None if one is None else _value_in(e, branch, one)
+        if isinstance(branch_value, NoValue):
+            names[key] = branch_value
             return
-        values.append(made)
-    some = [each for each in values if each is not None]
-    wanted = e.common(some)
-    types = [each.type for each in some]
-    if isinstance(wanted, Mismatch):
+        values.append(branch_value)
+    present_values = [each for each in values if each is not None]
+    common = e.common(present_values)
+    types = [each.type for each in present_values]
+    if isinstance(common, Mismatch):
         declared = e.declared.get(key)
         if declared is None or not all(is_subtype(one, declared) for one in types):
-            kept = [each for each in values if each is not None]
-            places = [(each.type, each.node.place) for each in kept]
-            names[key] = TypeConflict(wanted, places)
+            places = [(each.type, each.node.place) for each in present_values]
+            names[key] = TypeConflict(common, places)
             return
-        wanted = declared
-    names[key] = sugar_of_value(_output(e, node, branches, values, wanted, key))
+        common = declared
+    names[key] = sugar_of_value(_output(e, node, branches, values, common, key))
 
 
 def _value_in(e: Emitter, branch: Branch, one: Any) -> Value | NoValue:
@@ -199,14 +201,14 @@ def _value_in(e: Emitter, branch: Branch, one: Any) -> Value | NoValue:
 
 
 def value_or_none(e: Emitter, one: Any) -> Value | NoValue:
-    """The value of a variable, to be handed on behind a branch or a loop."""
+    """Return the value of a variable after a branch or a loop, or `NoValue`."""
     try:
-        found: Value = one.value(e)
+        value: Value = one.value(e)
     except IllTyped as error:
         if error.code != "IllTyped":
             raise
         return NoValue(one.describe())
-    return found
+    return value
 
 
 def _brought_out(
@@ -216,17 +218,17 @@ def _brought_out(
     living: Sequence[Branch],
     one: Holder,
 ) -> Holder:
-    """Sugar that is no value, with the outputs of the branch in it."""
-    given: dict[Value, Value] = {}
+    """Return sugar that is not a value, with its values as outputs of the branch."""
+    outputs: dict[Value, Value] = {}
     block = living[0].block
 
     def outside(value: Value) -> Value:
         if not value.node.is_within(block):
             return value
-        if value not in given:
+        if value not in outputs:
             values = [value if each is living[0] else None for each in branches]
-            given[value] = _output(e, node, branches, values, value.type, value.hint)
-        return given[value]
+            outputs[value] = _output(e, node, branches, values, value.type, value.hint)
+        return outputs[value]
 
     return one.with_values(outside)
 
@@ -236,18 +238,18 @@ def _output(
     node: Node,
     branches: Sequence[Branch],
     values: Sequence[Value | None],
-    wanted: Type,
+    type_: Type,
     hint: str,
 ) -> Value:
     for branch, value in zip(branches, values, strict=True):
         with e.in_block(branch.block):
-            result = e.uninitialized(wanted) if value is None else value
+            result = e.uninitialized(type_) if value is None else value
         branch.block.add_result(result)
-    return node.add_output(wanted, hint.strip("$"))
+    return node.add_output(type_, hint.strip("$"))
 
 
 def exit_flag(e: Emitter) -> Value:
-    """Whether control has left by `return`, `break` or `continue`, as a value."""
+    """Return True in the graph if control has left by an exit, as a value."""
     flags = [
         e.names[flag]
         for way, flag in FLAGS.items()
@@ -257,7 +259,7 @@ def exit_flag(e: Emitter) -> Value:
 
 
 def any_of(e: Emitter, flags: Sequence[Value]) -> Value:
-    """Whether one of the flags, at least one, is set."""
+    """Return a value that is True if one of the flags, at least one, is set."""
     result = flags[0]
     for each in flags[1:]:
         result = e.operator("script::or_.bool", result, each)
@@ -265,7 +267,7 @@ def any_of(e: Emitter, flags: Sequence[Value]) -> Value:
 
 
 def fail_conflict(e: Emitter, variable: str, one: TypeConflict) -> NoReturn:
-    """Refuse the use of a variable that has values of types without a common one.
+    """Refuse the use of a variable that has values of types without a common type.
 
     Raises:
         IllTyped: always.
@@ -277,13 +279,13 @@ def fail_conflict(e: Emitter, variable: str, one: TypeConflict) -> NoReturn:
 # Conditions
 
 T = TypeVar("T")
-# The classes whose values are of many types.
+# The classes whose values have many types.
 _MANY: Mapping[Any, type[Type]] = {list: ListType, dict: DictType, tuple: TupleType}
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition: whether it holds, and the types of variables if it does, or not."""
+    """A condition: its truth, and the types of variables if it is true, or false."""
 
     truth: Value | bool
     positive: Mapping[str, Type] = field(default_factory=dict)
@@ -292,7 +294,7 @@ class Condition:
     def holding(
         self, e: Emitter, truth: bool, emit: Callable[[], T]
     ) -> Callable[[], T]:
-        """`emit`, where the condition is as said; the variables are as before then."""
+        """Return `emit`, run under the types that the condition implies."""
 
         def run() -> T:
             before = dict(e.names)
@@ -307,88 +309,90 @@ class Condition:
 
 
 def refine(e: Emitter, types: Mapping[str, Type]) -> None:
-    """Let variables be of the types that a condition has said."""
+    """Refine variables to the types that a condition implies."""
     for name, one in types.items():
-        known = e.names.get(name)
-        if isinstance(known, SimpleValue) and known.type is not one:
-            made = e.cast(known.node_value, one)
-            # What types have methods of their own say so of the refined value, too.
-            plain = sugar_of_value(made)
+        current = e.names.get(name)
+        if isinstance(current, SimpleValue) and current.type is not one:
+            refined = e.cast(current.node_value, one)
+            # Types with special sugar need it for the refined value, too.
+            plain = sugar_of_value(refined)
             if type(plain) is SimpleValue:
-                e.names[name] = Refined(made, known)
+                e.names[name] = Refined(refined, current)
             else:
                 e.names[name] = plain
 
 
-def condition(e: Emitter, node: ast.expr, known: Sugared | None = None) -> Condition:
-    """A condition; `known` is the sugar of the expression, if it was emitted."""
+def condition(e: Emitter, node: ast.expr, sugar: Sugared | None = None) -> Condition:
+    """Return a condition; `sugar` is that of the expression if already emitted."""
     before = e.place
-    if known is None:
+    if sugar is None:
         e.place = e.place._replace(source=e.source, span=e.source.span(node))
-    found = _condition(e, node, known)
+    result = _condition(e, node, sugar)
     e.place = before
-    if isinstance(found.truth, bool):
-        e.known_conditions[node] = found.truth
-    return found
+    if isinstance(result.truth, bool):
+        e.known_conditions[node] = result.truth
+    return result
 
 
-def _condition(e: Emitter, node: ast.expr, known: Sugared | None) -> Condition:
+def _condition(e: Emitter, node: ast.expr, sugar: Sugared | None) -> Condition:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        if known is not None:
-            return Condition(known.truth(e))
+        if sugar is not None:
+            return Condition(sugar.truth(e))
         inner = condition(e, node.operand)
         truth = inner.truth
         if isinstance(truth, bool):
             return Condition(not truth, inner.negative, inner.positive)
-        made = e.operator("script::not_.bool", truth)
-        return Condition(made, inner.negative, inner.positive)
-    if isinstance(node, ast.BoolOp) and known is None:
+        negated = e.operator("script::not_.bool", truth)
+        return Condition(negated, inner.negative, inner.positive)
+    if isinstance(node, ast.BoolOp) and sugar is None:
         return _several(e, node, list(node.values))
-    asked = _optional(e, node)
-    test = _isinstance(e, node) if asked is None else None
+    none_test = _optional(e, node)
+    test = _isinstance(e, node) if none_test is None else None
     if test is not None:
         return test
-    found = e.expression(node) if known is None else known
-    truth = found.truth(e)
-    if asked is not None:
-        variable, is_none, some = asked
-        there: dict[str, Type] = {variable: some}
+    operand = e.expression(node) if sugar is None else sugar
+    truth = operand.truth(e)
+    if none_test is not None:
+        variable, is_none, other_type = none_test
+        there: dict[str, Type] = {variable: other_type}
         none: dict[str, Type] = {variable: NoneType_}
         return Condition(truth, none if is_none else there, there if is_none else none)
-    kind = type_of(found)
+    kind = type_of(operand)
     if isinstance(node, ast.Name) and isinstance(kind, OptionalType):
         return Condition(truth, {node.id: kind.element})
     return Condition(truth)
 
 
 def _several(e: Emitter, node: ast.BoolOp, rest: list[ast.expr]) -> Condition:
-    """`x and y`, `x or y` as conditions."""
+    """Emit `x and y`, `x or y` as conditions."""
     first = condition(e, rest[0])
     if len(rest) == 1:
         return first
     is_and = isinstance(node.op, ast.And)
     if isinstance(first.truth, bool) and first.truth is not is_and:
         return first
-    made: list[Condition] = []
+    second_conditions: list[Condition] = []
 
     def later() -> Value | bool:
-        found = _several(e, node, rest[1:])
-        made.append(found)
-        return found.truth
+        second = _several(e, node, rest[1:])
+        second_conditions.append(second)
+        return second.truth
 
     run = first.holding(e, is_and, later)
     if isinstance(first.truth, bool):
         second = run()
-        return Condition(second, made[0].positive, made[0].negative)
+        return Condition(
+            second, second_conditions[0].positive, second_conditions[0].negative
+        )
     ways = (run, lambda: False) if is_and else (lambda: True, run)
     truth = e.if_else(first.truth, *ways)
     if is_and:
-        return Condition(truth, {**first.positive, **made[0].positive})
-    return Condition(truth, {}, {**first.negative, **made[0].negative})
+        return Condition(truth, {**first.positive, **second_conditions[0].positive})
+    return Condition(truth, {}, {**first.negative, **second_conditions[0].negative})
 
 
 def _optional(e: Emitter, node: ast.expr) -> tuple[str, bool, Type] | None:
-    """The variable that `x is None` asks, whether it is that, and its other type."""
+    """Return the variable that `x is None` tests, True for `is`, and the other type."""
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         return None
     (op,) = node.ops
@@ -408,7 +412,7 @@ def _optional(e: Emitter, node: ast.expr) -> tuple[str, bool, Type] | None:
 
 
 def _isinstance(e: Emitter, node: ast.expr) -> Condition | None:
-    """`isinstance(x, T)`, if that is what the node is."""
+    """Return the condition of `isinstance(x, T)`, or None for any other node."""
     if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
         return None
     if not is_isinstance(_object(e, node.func)):
@@ -418,7 +422,7 @@ def _isinstance(e: Emitter, node: ast.expr) -> Condition | None:
 
 
 def _object(e: Emitter, node: ast.expr) -> Any:
-    """The object of Python that a name, or `module.name`, is; None of all else."""
+    """Return the Python object of a name, or of `module.name`; None for other nodes."""
     if isinstance(node, ast.Attribute):
         owner = _object(e, node.value)
         is_module = isinstance(owner, types.ModuleType)
@@ -431,19 +435,16 @@ def _object(e: Emitter, node: ast.expr) -> Any:
         return None
 
 
-# The functions that are `isinstance`, by identity; the runtime has one, too.
-INSTANCE_TESTS: list[Any] = [isinstance]
-
-
 def is_isinstance(python: Any) -> bool:
     """Whether an object is `isinstance`, or what does the same in programs."""
-    return any(python is each for each in INSTANCE_TESTS)
+    # By identity: objects of programs may define `==`.
+    return python is isinstance or python is is_of_type
 
 
 def instance_test(
-    e: Emitter, value: Sugared, asked: ast.expr, kinds: ast.expr
+    e: Emitter, value: Sugared, variable: ast.expr, kinds: ast.expr
 ) -> Condition:
-    """Whether a value is of some types."""
+    """Return the condition that a value has one of some types."""
     kind = type_of(value)
     if kind is None:
         if not value.elements(e):
@@ -475,15 +476,15 @@ def instance_test(
         no.append(member)
     if not yes or not no:
         return Condition(not no)
-    assert isinstance(value, SimpleValue), "what has a type is a value"
+    assert isinstance(value, SimpleValue), "only values have types"
     attributes = {"types": tuple(asks)}
     truth = e.node(
         "prim::isinstance", (value.node_value,), (BoolType,), attributes
     ).output
-    if not isinstance(asked, ast.Name) or asked.id not in e.names:
+    if not isinstance(variable, ast.Name) or variable.id not in e.names:
         return Condition(truth)
-    rest = {asked.id: union(no)} if AnyType not in no else {}
-    return Condition(truth, {asked.id: union(yes)}, rest)
+    rest = {variable.id: union(no)} if AnyType not in no else {}
+    return Condition(truth, {variable.id: union(yes)}, rest)
 
 
 def _members(kind: Type) -> list[Type]:
@@ -504,7 +505,7 @@ def _surely(member: Type, test: Any) -> bool:
 
 
 def _tests(e: Emitter, node: ast.expr) -> list[Any]:
-    """The types, or classes of types, that are asked for."""
+    """Return the tested types, or classes of types."""
     if isinstance(node, ast.Tuple):
         return [each for one in node.elts for each in _tests(e, one)]
     if isinstance(node, ast.Name):
@@ -513,11 +514,11 @@ def _tests(e: Emitter, node: ast.expr) -> list[Any]:
         except LookupError:
             python = None
         if isinstance(python, tuple):
-            found = []
+            tests = []
             for each in python:
                 many = _MANY.get(each)
-                found.append(many or type_of_class(e, each))
-            return found
+                tests.append(many or type_of_class(e, each))
+            return tests
         if isinstance(python, type) and python in _MANY:
             return [_MANY[python]]
     return _members(e.annotations.type(node))

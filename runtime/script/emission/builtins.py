@@ -1,14 +1,15 @@
-"""Builtins: the functions, classes and modules of Python that programs know.
+"""Builtins: the Python functions, classes and modules that programs can use.
 
-Here are the sugar of primitives, what a function of Python is before its primitives are
-asked (`SPECIAL_CASES`), `range` and its like, exceptions, and classes of Python.
+This module has the sugar of primitives, the functions that are handled before their
+primitives (`SPECIAL_CASES`), `range` and similar functions, exceptions, and Python
+classes.
 
 Rules:
-- `range`, `zip`, `enumerate` and `reversed` are for loops and comprehensions; `list` of
-  one makes a list of it;
-- what consists of a known number of elements is a tuple to all of them;
-- a method of an object's own (`__len__`, ...) comes before the primitives;
-- classes of exceptions are raised by their names; what they are given is one text.
+- `range`, `zip`, `enumerate` and `reversed` are for loops and comprehensions; `list`
+  converts them to lists;
+- an argument with a known number of elements is treated as a tuple;
+- a special method of an object (`__len__`, ...) has precedence over the primitives;
+- exception classes are raised by their names, with one text as argument.
 """
 
 import builtins
@@ -23,6 +24,7 @@ from everyorder.runtime.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from everyorder.runtime.base.registry import Registry, sequence
 from everyorder.runtime.errors.script import UnknownAttribute
 from everyorder.runtime.schema.declared import DeclaredType, ModuleType
 from everyorder.runtime.schema.types import (
@@ -67,7 +69,7 @@ from everyorder.runtime.script.emission.sugar import (
     SugaredTuple,
     UnknownObject,
     constant_of,
-    register_special_form,
+    register_special_forms,
     register_sugar,
     type_of,
 )
@@ -77,7 +79,7 @@ from everyorder.runtime.script.primitives.primitive_table import FUNCTIONS
 
 
 class Primitive(PythonObject):
-    """A function of Python that is a primitive."""
+    """A Python function that is a primitive."""
 
     __slots__ = ()
 
@@ -89,15 +91,15 @@ class Primitive(PythonObject):
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         special = SPECIAL_CASES.get(self.python)
         if special is not None:
-            found = special(e, arguments)
-            if found is not None:
-                return found
+            result = special(e, arguments)
+            if result is not None:
+                return result
         forms = forms_of_rows(by_function(self.python))
         return call_forms(e, self.describe(), forms, arguments)
 
 
 class IterableSugar(Sugared):
-    """A range, a zip: only loops and comprehensions go through it."""
+    """A range, a zip: usable only in loops and comprehensions."""
 
     __slots__ = ("iteration", "name")
 
@@ -111,7 +113,7 @@ class IterableSugar(Sugared):
     def value(self, e: Emitter) -> Value:
         e.fail(
             f"{self.describe()} is used as a value",
-            "It can be gone through in a loop; `list(...)` makes a list of it.",
+            "Iterate over it in a loop, or convert it by `list(...)`.",
         )
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
@@ -136,14 +138,14 @@ class IterableSugar(Sugared):
 
 
 def range_of(e: Emitter, arguments: Arguments) -> Sugared:
-    """`range(...)`."""
-    given = positional_of(e, "range", arguments, 1, 2, 3)
-    values = [_int(e, each, "range") for each in given]
-    alone = len(values) == 1
-    if alone:
+    """Emit `range(...)`."""
+    arguments_of_range = positional_of(e, "range", arguments, 1, 2, 3)
+    values = [_int(e, each, "range") for each in arguments_of_range]
+    has_only_stop = len(values) == 1
+    if has_only_stop:
         values.insert(0, e.constant(0))
     step = values[2] if len(values) == 3 else e.constant(1)
-    return IterableSugar("range", Range(values[0], values[1], step, alone))
+    return IterableSugar("range", Range(values[0], values[1], step, has_only_stop))
 
 
 def _int(e: Emitter, sugared: Sugared, name: str) -> Value:
@@ -156,48 +158,48 @@ def _int(e: Emitter, sugared: Sugared, name: str) -> Value:
 
 
 def enumerated(e: Emitter, arguments: Arguments) -> Sugared:
-    """`enumerate(...)`."""
-    given = list(positional_of(e, "enumerate", arguments, 1, 2, named=("start",)))
+    """Emit `enumerate(...)`."""
+    inputs = list(positional_of(e, "enumerate", arguments, 1, 2, named=("start",)))
     if "start" in arguments.named:
-        given.append(arguments.named["start"])
-    inner = given[0].iterate(e)
-    start = _int(e, given[1], "enumerate") if len(given) > 1 else None
+        inputs.append(arguments.named["start"])
+    inner = inputs[0].iterate(e)
+    start = _int(e, inputs[1], "enumerate") if len(inputs) > 1 else None
     return IterableSugar("enumerate", Enumerated(inner, start))
 
 
 def zipped(e: Emitter, arguments: Arguments) -> Sugared:
-    """`zip(...)`."""
-    given = arguments.positional
-    positional_of(e, "zip", arguments, len(given))
-    if not given:
+    """Emit `zip(...)`."""
+    iterables = arguments.positional
+    positional_of(e, "zip", arguments, len(iterables))
+    if not iterables:
         e.fail("`zip` of nothing has no type")
-    return IterableSugar("zip", Zipped([each.iterate(e) for each in given]))
+    return IterableSugar("zip", Zipped([each.iterate(e) for each in iterables]))
 
 
 def reversed_of(e: Emitter, arguments: Arguments) -> Sugared:
-    """`reversed(...)`."""
-    (given,) = positional_of(e, "reversed", arguments, 1)
-    items = given.elements(e)
+    """Emit `reversed(...)`."""
+    (iterable,) = positional_of(e, "reversed", arguments, 1)
+    items = iterable.elements(e)
     if items is not None:
         return SugaredTuple(items[::-1])
-    if isinstance(type_of(given), DictType):
+    if isinstance(type_of(iterable), DictType):
         e.fail("`reversed` of a dictionary", "Take `list(...)` of it first.")
-    inner = given.iterate(e)
+    inner = iterable.iterate(e)
     return IterableSugar("reversed", Reversed(inner, inner.trips(e)))
 
 
 def _list(e: Emitter, arguments: Arguments) -> Sugared | None:
-    """`list` of what is no list yet."""
+    """Emit `list` of an argument that is not a list yet; None for other calls."""
     if arguments.named or len(arguments.positional) > 1:
         return None
     if not arguments.positional:
         return list_display(e, ())
-    (given,) = arguments.positional
-    items = given.elements(e)
+    (iterable,) = arguments.positional
+    items = iterable.elements(e)
     if items is not None:
         return list_display(e, [each.value(e) for each in items])
-    if isinstance(given, IterableSugar) or type_of(given) is TensorType:
-        iteration = given.iterate(e)
+    if isinstance(iterable, IterableSugar) or type_of(iterable) is TensorType:
+        iteration = iterable.iterate(e)
         if isinstance(iteration, Range):
             bounds = iteration.start, iteration.stop, iteration.step
             return SimpleValue(e.operator("script::range_list.int", *bounds))
@@ -211,24 +213,24 @@ def _dict(e: Emitter, arguments: Arguments) -> Sugared | None:
         for name, each in arguments.named.items():
             inputs += [e.constant(name), each.value(e)]
         return dict_display(e, inputs)
-    given = arguments.positional[0]
-    if len(arguments.positional) == 1 and isinstance(given, IterableSugar):
-        pairs = _list(e, Arguments((given,)))
-        assert pairs is not None, "what is gone through makes a list"
+    source = arguments.positional[0]
+    if len(arguments.positional) == 1 and isinstance(source, IterableSugar):
+        pairs = _list(e, Arguments((source,)))
+        assert pairs is not None, "an iterable converts to a list"
         forms = forms_of_rows(by_function(dict))
         return call_forms(e, "`dict`", forms, Arguments((pairs,), arguments.named))
     return None
 
 
 def tuple_of(e: Emitter, arguments: Arguments) -> Sugared:
-    """`tuple(...)`, of what has a known length."""
-    given = positional_of(e, "tuple", arguments, 0, 1)
-    if not given:
+    """Emit `tuple(...)` of an argument with a known length."""
+    inputs = positional_of(e, "tuple", arguments, 0, 1)
+    if not inputs:
         return SugaredTuple(())
-    items = given[0].elements(e)
+    items = inputs[0].elements(e)
     if items is None:
         e.fail(
-            f"`tuple` of {given[0].describe()}, whose length is not known",
+            f"`tuple` of {inputs[0].describe()}, whose length is not known",
             "A tuple has as many elements as its type says: use a list.",
         )
     return SugaredTuple(items)
@@ -237,27 +239,27 @@ def tuple_of(e: Emitter, arguments: Arguments) -> Sugared:
 def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
     if len(arguments.positional) != 1 or arguments.named:
         return None
-    (given,) = arguments.positional
-    if isinstance(given, IterableSugar) and isinstance(given.iteration, Range):
-        return SimpleValue(given.iteration.trips(e))
-    kind = type_of(given)
+    (container,) = arguments.positional
+    if isinstance(container, IterableSugar) and isinstance(container.iteration, Range):
+        return SimpleValue(container.iteration.trips(e))
+    kind = type_of(container)
     if isinstance(kind, TupleType):
         return SimpleValue(e.constant(len(kind.elements)))
-    if isinstance(given, SugaredTuple):
-        return SimpleValue(e.constant(len(given.items)))
-    # How many modules a list of them has, is known.
+    if isinstance(container, SugaredTuple):
+        return SimpleValue(e.constant(len(container.items)))
+    # The number of modules in a container is known statically.
     is_open = kind is None or isinstance(kind, ModuleType)
-    known = given.elements(e) if is_open else None
-    if known is not None:
-        return SimpleValue(e.constant(len(known)))
-    return _own_method(e, given, "__len__")
+    items = container.elements(e) if is_open else None
+    if items is not None:
+        return SimpleValue(e.constant(len(items)))
+    return _own_method(e, container, "__len__")
 
 
-def _own_method(e: Emitter, given: Sugared, name: str) -> Sugared | None:
-    """The method of an object's own."""
-    kind = type_of(given)
+def _own_method(e: Emitter, owner: Sugared, name: str) -> Sugared | None:
+    """Call the special method of an object, if it has one."""
+    kind = type_of(owner)
     if isinstance(kind, DeclaredType) and name in kind.declaration.methods:
-        return given.attribute(e, name).call(e, Arguments())
+        return owner.attribute(e, name).call(e, Arguments())
     return None
 
 
@@ -271,10 +273,10 @@ def _of_method(name: str) -> Callable[[Emitter, Arguments], Sugared | None]:
     def run(e: Emitter, arguments: Arguments) -> Sugared | None:
         if len(arguments.positional) != 1 or arguments.named:
             return None
-        given = arguments.positional[0]
-        if isinstance(given, SugaredTuple):
+        operand = arguments.positional[0]
+        if isinstance(operand, SugaredTuple):
             return None
-        return _own_method(e, given, name)
+        return _own_method(e, operand, name)
 
     return run
 
@@ -289,21 +291,21 @@ def _abs(e: Emitter, arguments: Arguments) -> Sugared | None:
 
 
 def _whole(name: str) -> Callable[[Emitter, Arguments], Sugared | None]:
-    """`sum`, `sorted`, `any`, ... of a tuple or of what loops go through."""
+    """Return the case of `sum`, `sorted`, `any`, ... for tuples and iterables."""
 
     def run(e: Emitter, arguments: Arguments) -> Sugared | None:
         if len(arguments.positional) != 1:
             return None
-        given = arguments.positional[0]
-        if given.elements(e) is None and not isinstance(given, IterableSugar):
-            if not isinstance(type_of(given), DictType):
+        iterable = arguments.positional[0]
+        if iterable.elements(e) is None and not isinstance(iterable, IterableSugar):
+            if not isinstance(type_of(iterable), DictType):
                 return None
-            made = _PYTHON_LIST.call(e, Arguments((given,)))
+            elements = _PYTHON_LIST.call(e, Arguments((iterable,)))
         else:
-            found = _list(e, Arguments((given,)))
-            assert found is not None, "it can be gone through"
-            made = found
-        rest = Arguments((made,), arguments.named)
+            converted = _list(e, Arguments((iterable,)))
+            assert converted is not None, "an iterable converts to a list"
+            elements = converted
+        rest = Arguments((elements,), arguments.named)
         rows = forms_of_rows(by_function(getattr(builtins, name)))
         return call_forms(e, f"`{name}`", rows, rest)
 
@@ -311,24 +313,24 @@ def _whole(name: str) -> Callable[[Emitter, Arguments], Sugared | None]:
 
 
 def _extreme(python: Any) -> Callable[[Emitter, Arguments], Sugared | None]:
-    """`min` and `max` of more than two: from the left, two by two."""
+    """Return the special case of `min` and `max`: more than two operands, pairwise."""
     name = python.__name__
 
     def run(e: Emitter, arguments: Arguments) -> Sugared | None:
-        given = arguments.positional
-        if len(given) == 1:
+        operands = arguments.positional
+        if len(operands) == 1:
             return _whole(name)(e, arguments)
-        if len(given) < 3 or arguments.named:
+        if len(operands) < 3 or arguments.named:
             return None
-        result = given[0]
-        for each in given[1:]:
+        result = operands[0]
+        for each in operands[1:]:
             result = call_rows(e, f"`{name}`", by_function(python), result, each)
         return result
 
     return run
 
 
-# Function of Python -> what it means before its primitives are asked; None: nothing.
+# Python function -> its special case; this returns None to use the primitives.
 SPECIAL_CASES: dict[Any, Callable[[Emitter, Arguments], Sugared | None]] = {
     list: _list,
     dict: _dict,
@@ -364,21 +366,21 @@ def _print(e: Emitter, arguments: Arguments) -> Sugared:
             call_rows(e, "`str`", by_function(str), SimpleValue(each)).value(e)
             for each in values
         ]
-        made = e.node("prim::ListConstruct", texts, (ListType(StrType),)).output
+        texts_list = e.node("prim::ListConstruct", texts, (ListType(StrType),)).output
         join = separator.attribute(e, "join")
-        values = [join.call(e, Arguments((SimpleValue(made),))).value(e)]
+        values = [join.call(e, Arguments((SimpleValue(texts_list),))).value(e)]
     e.node("prim::Print", values)
     return SimpleValue(e.constant(None))
 
 
 def _warn(e: Emitter, arguments: Arguments) -> Sugared:
     allowed = ("message", "category", "stacklevel")
-    given = positional_of(e, "warnings.warn", arguments, 0, 1, 2, named=allowed)
-    message = given[0] if given else arguments.named.get("message")
+    operands = positional_of(e, "warnings.warn", arguments, 0, 1, 2, named=allowed)
+    message = operands[0] if operands else arguments.named.get("message")
     if message is None:
         e.fail("`warnings.warn` has nothing to say")
     inputs = [message.value(e)]
-    category = given[1] if len(given) > 1 else arguments.named.get("category")
+    category = operands[1] if len(operands) > 1 else arguments.named.get("category")
     if category is not None:
         if not isinstance(category, ExceptionClass):
             e.fail("the category of a warning is a class of warnings")
@@ -394,22 +396,22 @@ class ExceptionClass(PythonObject):
 
     @property
     def name(self) -> str:
-        """Its full name."""
+        """Return its full name."""
         return f"{self.python.__module__}.{self.python.__qualname__}"
 
     def describe(self) -> str:
         return f"the class `{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        given = positional_of(e, self.python.__name__, arguments, 0, 1)
-        return ExceptionValue(self, given[0] if given else None)
+        inputs = positional_of(e, self.python.__name__, arguments, 0, 1)
+        return ExceptionValue(self, inputs[0] if inputs else None)
 
     def raised(self, e: Emitter) -> tuple[str, Value]:
         return self.name, e.constant("")
 
 
 class ExceptionValue(Sugared):
-    """An exception that has not been raised."""
+    """An exception that is not raised yet."""
 
     __slots__ = ("kind", "message")
 
@@ -427,14 +429,14 @@ class ExceptionValue(Sugared):
 
 
 def _class(python: type) -> Sugared | None:
-    """The sugar of a class that is not registered."""
+    """Return the sugar of a class that is not registered, or None."""
     if issubclass(python, BaseException):
         return ExceptionClass(python)
     return None
 
 
 class PythonClass(PythonObject):
-    """A class of Python that programs have no meaning for."""
+    """A Python class that programs cannot use."""
 
     __slots__ = ()
 
@@ -442,16 +444,21 @@ class PythonClass(PythonObject):
         return f"the class `{self.python.__module__}.{self.python.__qualname__}`"
 
 
-# Makers of sugar for classes, asked in order; what they leave is a `PythonClass`.
-CLASSES: list[Callable[[type], Sugared | None]] = [_class]
+# Makers of sugar for classes, asked in order: a class of modules is also a class that
+# is written in Python, and its sugar as a module counts.  The rest are `PythonClass`.
+CLASSES: Registry[str, Callable[[type], Sugared | None]] = Registry(
+    "classes of programs",
+    {"exceptions": _class},
+    order=sequence("modules", "exceptions", "classes"),
+)
 
 
 def class_sugar(python: Any) -> Sugared:
-    """The sugar of a Python class."""
+    """Return the sugar of a Python class."""
     rows = by_function(python)
     if rows:
         return Primitive(python)
-    for make in CLASSES:
+    for make in CLASSES.rows.values():
         found = make(python)
         if found is not None:
             return found
@@ -472,17 +479,19 @@ def _has_attribute(e: Emitter, arguments: Arguments) -> Sugared:
 
 
 def _get_attribute(e: Emitter, arguments: Arguments) -> Sugared:
-    given = positional_of(e, "getattr", arguments, 2, 3)
-    if len(given) == 3:
-        found = _attribute_or_none(e, given[0], given[1], "getattr")
-        return given[2] if found is None else found
-    return given[0].attribute(e, _name(e, given[1], "getattr"))
+    inputs = positional_of(e, "getattr", arguments, 2, 3)
+    if len(inputs) == 3:
+        result = _attribute_or_none(e, inputs[0], inputs[1], "getattr")
+        return inputs[2] if result is None else result
+    return inputs[0].attribute(e, _name(e, inputs[1], "getattr"))
 
 
 def _name(e: Emitter, name: Sugared, what: str) -> str:
-    known, text = constant_of(name)
-    if not known or not isinstance(text, str):
-        e.fail(f"the name that `{what}` asks for is no constant", "Write it in quotes.")
+    is_constant_name, text = constant_of(name)
+    if not is_constant_name or not isinstance(text, str):
+        e.fail(
+            f"the name that `{what}` asks for is not a constant", "Write it in quotes."
+        )
     return text
 
 
@@ -497,7 +506,7 @@ def _attribute_or_none(
 
 
 class Manager(PythonObject):
-    """A class of Python whose objects are context managers, made when entered."""
+    """A Python class of context managers, whose objects are created when entered."""
 
     __slots__ = ()
 
@@ -509,12 +518,12 @@ class Manager(PythonObject):
             e.fail(f"{self.describe()} is given `{each}` by name", "Give it by place.")
         values = [each.value(e) for each in arguments.positional]
         attributes = {"name": self.python.__name__, "object": self.python}
-        made = e.node("prim::PythonOp", values, (PyObjectType,), attributes).output
-        return SimpleValue(made)
+        manager = e.node("prim::PythonOp", values, (PyObjectType,), attributes).output
+        return SimpleValue(manager)
 
 
 def install_builtins() -> None:
-    """Let objects of Python mean what they are."""
+    """Register the sugar of Python objects."""
     register_forms(
         SpecialForm("range", range_of, range),
         SpecialForm("enumerate", enumerated, enumerate),
@@ -526,10 +535,9 @@ def install_builtins() -> None:
         SpecialForm("getattr", _get_attribute, getattr),
         SpecialForm("warnings.warn", _warn, warnings.warn),
     )
-    for python in FUNCTIONS:
-        register_special_form(python, Primitive(python))
-    for python in (no_grad, enable_grad, inference_mode, set_grad_enabled):
-        register_special_form(python, Manager(python))
+    register_special_forms((python, Primitive(python)) for python in FUNCTIONS)
+    managers = (no_grad, enable_grad, inference_mode, set_grad_enabled)
+    register_special_forms((python, Manager(python)) for python in managers)
     register_sugar(FunctionType, PythonFunction)
     register_sugar(BuiltinFunctionType, _builtin)
     register_sugar(type, class_sugar)

@@ -1,17 +1,17 @@
-"""Calls: which form of what is called takes the arguments, and the values for it.
+"""Matching of calls: select a form of the callee and convert the arguments.
 
-Arguments are put to the arguments of a schema, and some are converted on the way; where
-none of several forms takes them, the error says of each why.
+Arguments are matched with a schema, and some are converted; if no form accepts them,
+the error gives the reason for each form.
 
 Rules:
-- the forms are tried in their order, first with the arguments as they are, then with
-  numbers converted to wider ones; the first that takes them is called;
-- every argument is given to a node: what is left out is a constant;
-- what is converted: numbers to wider numbers; where the runtime does so too, a number
-  to a tensor, one number to a list of a size, numbers one by one to a list of sizes, a
+- the forms are tried in order, first with the arguments as they are, then with numbers
+  converted to wider ones; the first that accepts them is called;
+- a node has an input for every argument: an omitted one is a constant;
+- conversions: numbers to wider numbers; for operators of the runtime also a number to a
+  tensor, one number to a list of a fixed size, several numbers to a list of sizes, a
   tuple to a list, a text to a device;
-- a list or dictionary that was written in place, and is not used yet, is of the
-  type that is asked for if its elements are.
+- a list or dictionary display that is not used yet takes the required type if its
+  elements fit it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -73,48 +73,48 @@ from everyorder.runtime.script.ir import Value
 from everyorder.runtime.script.ir.program import Function, Mark, mark_of
 from everyorder.runtime.script.primitives import PrimitiveRow, widened
 
-# The numbers that the runtime takes for one of another kind.
+# The numbers that the runtime converts to other kinds.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
-# What is a number of its kind; a parameter `dtype: int` may hold one.
+# Types whose values are ints in graphs; a parameter `dtype: int` accepts one.
 _CODES = (ScalarTypeType, LayoutType, MemoryFormatType)
 
 
 class CalleeForm(NamedTuple):
-    """One form of what is called: its schema, and whether it is an operator's."""
+    """One form of a callee: its schema, and its kind."""
 
     name: str
     schema: Signature
-    # Whether it is an operator of the runtime: its calls convert more than numbers.
+    # True for an operator of the runtime: its calls convert more than numbers.
     loose: bool = False
-    # Whether a number stands for a tensor.
+    # True if a number is accepted for a tensor.
     numbers: bool = False
 
 
 class _Pending(NamedTuple):
-    """A value that is made as soon as the form is known that takes it."""
+    """A value that is emitted once the form that takes it is selected."""
 
     type: Type
     make: Callable[[Emitter], Value]
 
 
 class _FormBinding(NamedTuple):
-    """The values for a form, and what the variables of its schema stand for."""
+    """The values for a form, and the binding of the variables of its schema."""
 
     values: tuple[Value | _Pending, ...]
     bound: dict[str, Type]
 
 
 def forms_of_rows(rows: Iterable[PrimitiveRow]) -> list[CalleeForm]:
-    """The forms of primitives."""
+    """Return the forms of primitives."""
     return [CalleeForm(each.name, each.schema) for each in rows]
 
 
 def forms_of_operator(name: str) -> list[CalleeForm]:
-    """The forms of an operator of the runtime, `core::add`, the unnamed one first."""
-    asked = OperatorName(name)
-    provide(asked)
+    """Return the forms of an operator such as `core::add`; `out` is the last."""
+    operator_name = OperatorName(name)
+    provide(operator_name)
     forms = []
-    for each in default_dispatcher().state.overloads(asked):
+    for each in default_dispatcher().state.overloads(operator_name):
         if each.definition is None:
             continue
         reading = each.definition.reading
@@ -130,44 +130,46 @@ def forms_of_operator(name: str) -> list[CalleeForm]:
 def call_forms(
     e: Emitter, callee: str, forms: Sequence[CalleeForm], arguments: Arguments
 ) -> Sugared:
-    """Call the first of the forms that takes the arguments.
+    """Call the first of the forms that accepts the arguments.
 
     Raises:
-        IllTyped: none does.
+        IllTyped: no form accepts the arguments.
     """
     form, values, types = _choose(e, callee, forms, arguments)
     node = e.node(form.name, values, types)
     names = tuple(each.name for each in form.schema.returns)
     if names == Ordered._fields:
-        made = type_of_class(e, Ordered)
-        return SimpleValue(e.node("prim::TupleConstruct", node.outputs, (made,)).output)
+        tuple_type = type_of_class(e, Ordered)
+        return SimpleValue(
+            e.node("prim::TupleConstruct", node.outputs, (tuple_type,)).output
+        )
     return pack_results(e, node.outputs)
 
 
 def call_rows(
     e: Emitter, callee: str, rows: Iterable[PrimitiveRow], *operands: Sugared
 ) -> Sugared:
-    """Call the first of primitives that takes the operands."""
+    """Call the first of the primitives that accepts the operands."""
     return call_forms(e, callee, forms_of_rows(rows), Arguments(operands))
 
 
 def pack_results(e: Emitter, outputs: Sequence[Value]) -> Sugared:
-    """The result of a call: its one output, None, or a tuple of several."""
+    """Return the result of a call: its one output, None, or a tuple of several."""
     if not outputs:
         return SimpleValue(e.constant(None))
     if len(outputs) == 1:
         return sugar_of_value(outputs[0])
-    made = TupleType(tuple(each.type for each in outputs))
-    return SimpleValue(e.node("prim::TupleConstruct", outputs, (made,)).output)
+    tuple_type = TupleType(tuple(each.type for each in outputs))
+    return SimpleValue(e.node("prim::TupleConstruct", outputs, (tuple_type,)).output)
 
 
 def bind_arguments(
     e: Emitter, callee: str, schema: Signature, arguments: Arguments
 ) -> tuple[list[Value], list[Type]]:
-    """The values for every argument of a function, and the types that it gives.
+    """Return the values for all arguments of a function, and its result types.
 
     Raises:
-        IllTyped: the function does not take the arguments.
+        IllTyped: the function does not accept the arguments.
     """
     _, values, types = _choose(e, callee, [CalleeForm(callee, schema)], arguments)
     return values, types
@@ -177,20 +179,20 @@ def _choose(
     e: Emitter, callee: str, forms: Sequence[CalleeForm], arguments: Arguments
 ) -> tuple[CalleeForm, list[Value], list[Type]]:
     reasons: list[tuple[str, str]] = []
-    given = _CallValues(e, arguments)
+    call_values = _CallValues(e, arguments)
     for exact in (True, False):
         for form in forms:
-            found = _bind(form, given, exact)
-            if isinstance(found, str):
+            binding = _bind(form, call_values, exact)
+            if isinstance(binding, str):
                 if not exact:
-                    reasons.append((_shown(form, callee), found))
+                    reasons.append((_signature_text(form, callee), binding))
                 continue
             values = [
                 each if isinstance(each, Value) else each.make(e)
-                for each in found.values
+                for each in binding.values
             ]
             returns = [_result(each) for each in form.schema.returns]
-            return form, values, [substitute(each, found.bound) for each in returns]
+            return form, values, [substitute(each, binding.bound) for each in returns]
     raise IllTyped(
         code="NoSuchCall",
         source=e.place.source,
@@ -202,7 +204,7 @@ def _choose(
 
 
 def fail_recursive(e: Emitter, callee: str, parameters: str = "...") -> NoReturn:
-    """Refuse a call of a function by itself, of which the result is not known yet."""
+    """Refuse a recursive call of a function whose result type is not known yet."""
     hint = f"Annotate what it returns: `def f({parameters}) -> int:`."
     e.fail(f"{callee} calls itself, and its result has no type", hint)
 
@@ -218,17 +220,17 @@ def call_function(e: Emitter, function: Function, arguments: Arguments) -> Sugar
 
 
 def function_constant(e: Emitter, function: Function) -> Value:
-    """A function of the program as a constant."""
+    """Return a function of the program as a constant."""
     attributes = {"function": function}
     return e.node("prim::Constant", (), (FunctionType,), attributes).output
 
 
 def compiled(e: Emitter, python: Any) -> Function:
-    """The compiled function of a Python function, for a call at this place."""
+    """Return the compiled function of a Python function, for a call at this place."""
     python = getattr(python, "__func__", python)
-    known = e.compiler.known(python)
-    if known is not None:
-        return known
+    function = e.compiler.known(python)
+    if function is not None:
+        return function
     if e.compiler.is_active(python):
         fail_recursive(e, f"`{python.__name__}`")
     try:
@@ -273,7 +275,7 @@ class FunctionOfProgram(Sugared):
 
 
 class PythonFunction(PythonObject):
-    """A function that is written in Python: it is compiled when it is called."""
+    """A Python function, compiled when it is called."""
 
     __slots__ = ()
 
@@ -287,7 +289,7 @@ class PythonFunction(PythonObject):
         return function_constant(e, self.function(e))
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call what it is compiled to, or Python, if it is left to that."""
+        """Call the compiled function, or Python for a function left to it."""
         if mark_of(self.python) in IGNORED:
             return IgnoredFunction(self.python).call(e, arguments)
         return call_function(e, self.function(e), arguments)
@@ -298,11 +300,11 @@ IGNORED = (Mark.IGNORE, Mark.UNUSED)
 
 
 class IgnoredFunction(Sugared):
-    """A function that is left to Python; `owner` is the object of a method.
+    """A function that is left to Python; `owner` is the object of a method, or None.
 
-    Only its annotations are looked at: without any its parameters and its result are
-    tensors.  One that is ignored is called by Python when the program runs, and what it
-    gives is held against the type that it promises; one that is unused raises.
+    Only its annotations are read: without annotations its parameters and its result are
+    tensors. An ignored function is called in Python when the program runs, and its
+    result is checked against the declared type; an unused function raises.
     """
 
     __slots__ = ("owner", "python")
@@ -321,13 +323,13 @@ class IgnoredFunction(Sugared):
             arguments = arguments.behind(self.owner)
         schema = e.compiler.signature(self.python, kind).schema(TensorType)
         values, _ = bind_arguments(e, self.describe(), schema, arguments)
-        wanted = schema.returns[0].type
+        returned = schema.returns[0].type
         if mark_of(self.python) is Mark.UNUSED:
             name = self.python.__qualname__
             words = f"{name} is marked as unused, and was called by a script"
             e.raises("builtins.RuntimeError", words)
-            return sugar_of_value(e.uninitialized(wanted))
-        types = () if wanted is NoneType_ else (wanted,)
+            return sugar_of_value(e.uninitialized(returned))
+        types = () if returned is NoneType_ else (returned,)
         attributes = {"name": self.python.__name__, "object": self.python}
         return pack_results(
             e, e.node("prim::PythonOp", values, types, attributes).outputs
@@ -335,20 +337,20 @@ class IgnoredFunction(Sugared):
 
 
 def _result(returned: Argument) -> Type:
-    """The type of a result; a dtype stays one, as a plain int may be a size."""
+    """Return the type of a result; a dtype stays one, as a plain int may be a size."""
     if returned.type is ScalarTypeType:
         return ScalarTypeType
     return returned.fake_type
 
 
-def _shown(form: CalleeForm, callee: str) -> str:
+def _signature_text(form: CalleeForm, callee: str) -> str:
     text = str(form.schema)
     name, _, rest = text.partition("(")
     return text if form.loose else f"{name.partition('::')[2] or name}({rest}"
 
 
 class _CallValues:
-    """The arguments of a call, each made a value when it is first asked for."""
+    """The arguments of a call, each emitted once, on first use."""
 
     __slots__ = ("_e", "_made", "arguments")
 
@@ -356,31 +358,33 @@ class _CallValues:
         self._e = e
         self._made: dict[int, Value] = {}
         self.arguments = arguments
-        # In order, as Python computes them.
+        # In order, as Python evaluates them.
         for each in (*arguments.positional, *arguments.named.values()):
             self.value_of(each)
 
     def value_of(self, sugared: Sugared) -> Value:
-        """The value of an argument."""
-        known = self._made.get(id(sugared))
-        if known is None:
-            known = self._made[id(sugared)] = sugared.value(self._e)
-        return known
+        """Return the value of an argument."""
+        value = self._made.get(id(sugared))
+        if value is None:
+            value = self._made[id(sugared)] = sugared.value(self._e)
+        return value
 
     @property
     def untyped(self) -> set[Value]:
-        """Displays without elements, whose types are open."""
+        """Return the displays without elements, whose types are open."""
         return self._e.untyped
 
 
-def _bind(form: CalleeForm, given: _CallValues, exact: bool) -> _FormBinding | str:
-    """The values for a form, or why it does not take the call."""
-    schema, arguments = form.schema, given.arguments
+def _bind(
+    form: CalleeForm, call_values: _CallValues, exact: bool
+) -> _FormBinding | str:
+    """Return the values for a form, or the reason why it does not accept the call."""
+    schema, arguments = form.schema, call_values.arguments
     positional = [each for each in schema.arguments if not each.kwarg_only]
     plain: list[Value | _Pending] = [
-        given.value_of(each) for each in arguments.positional
+        call_values.value_of(each) for each in arguments.positional
     ]
-    named = {name: given.value_of(each) for name, each in arguments.named.items()}
+    named = {name: call_values.value_of(each) for name, each in arguments.named.items()}
     if form.loose and not exact:
         plain = _with_sizes(positional, plain)
     surplus: list[Value | _Pending] = []
@@ -388,16 +392,16 @@ def _bind(form: CalleeForm, given: _CallValues, exact: bool) -> _FormBinding | s
         plain, surplus = plain[: len(positional)], plain[len(positional) :]
     if len(plain) > len(positional):
         count = len(positional)
-        some = f"{count} argument{'s' * (count != 1)}"
-        return f"it takes {some} by place, and {len(plain)} are given"
+        count_text = f"{count} argument{'s' * (count != 1)}"
+        return f"it takes {count_text} by place, and {len(plain)} are given"
     slots: dict[str, Value | _Pending] = {}
     for argument, each in zip(positional, plain, strict=False):
         slots[argument.name] = each
-    known = [each.name for each in schema.arguments]
+    names = [each.name for each in schema.arguments]
     for name, each in named.items():
         if name in slots:
             return f"`{name}` is given twice"
-        if name not in known:
+        if name not in names:
             return f"it has no argument `{name}`"
         slots[name] = each
     missing = [
@@ -407,16 +411,16 @@ def _bind(form: CalleeForm, given: _CallValues, exact: bool) -> _FormBinding | s
     ]
     if missing:
         return f"`{missing[0]}` is missing"
-    found = _match(form, slots, given, exact)
-    if isinstance(found, str) or not surplus:
-        return found
-    return _FormBinding((*found.values, *surplus), found.bound)
+    matched = _match(form, slots, call_values, exact)
+    if isinstance(matched, str) or not surplus:
+        return matched
+    return _FormBinding((*matched.values, *surplus), matched.bound)
 
 
 def _with_sizes(
     positional: Sequence[Argument], plain: list[Value | _Pending]
 ) -> list[Value | _Pending]:
-    """The values, with the numbers that come one by one as one list of sizes."""
+    """Return the values, with consecutive numbers joined to one list of sizes."""
     for place, argument in enumerate(positional):
         if unwrap_optional(argument.type) is ListType(IntType):
             rest = plain[place:]
@@ -437,7 +441,7 @@ def _of_node(kind: str, inputs: Sequence[Any], type_: Type) -> _Pending:
 def _match(
     form: CalleeForm,
     slots: dict[str, Value | _Pending],
-    given: _CallValues,
+    call_values: _CallValues,
     exact: bool,
 ) -> _FormBinding | str:
     names: list[str] = []
@@ -453,18 +457,18 @@ def _match(
             continue
         if isinstance(slot, Value):
             same = type(slot.type) is type(formal) or isinstance(formal, TypeVariable)
-            is_open = slot in given.untyped and not slot.uses
+            is_open = slot in call_values.untyped and not slot.uses
             if is_open and variables(formal) and same:
                 opened.append((argument, slot))
                 values.append(slot)
                 continue
-            found = _convert(form, argument, slot, given, exact)
-            if isinstance(found, str):
+            converted = _convert(form, argument, slot, call_values, exact)
+            if isinstance(converted, str):
                 return (
                     f"`{argument.name}` is of type {formal}, and {slot.type} is given"
-                    f"{found}"
+                    f"{converted}"
                 )
-            slot = found
+            slot = converted
         values.append(slot)
         names.append(argument.name)
         formals.append(formal)
@@ -474,36 +478,40 @@ def _match(
         return f"`{names[bound.index]}` does not fit: {bound.reason}"
     result = dict(bound)
     for argument, value in opened:
-        wanted = substitute(argument.fake_type, result)
-        if variables(wanted):
+        declared = substitute(argument.fake_type, result)
+        if variables(declared):
             filled = match((argument.fake_type,), (value.type,))
             if isinstance(filled, Mismatch):
                 return f"`{argument.name}` does not fit"
             result |= {k: v for k, v in filled.items() if k not in result}
-        elif not becomes(value, wanted, given.untyped):
-            return f"{value.type} is no {wanted}"
+        elif not becomes(value, declared, call_values.untyped):
+            return f"{value.type} is no {declared}"
     return _FormBinding(tuple(values), result)
 
 
 def _default(argument: Argument) -> _Pending:
-    """An argument that is left out."""
-    wanted = argument.fake_type
-    return _Pending(wanted, lambda e: stored_value(e, argument.default, wanted))
+    """Return the value of an omitted argument."""
+    type_ = argument.fake_type
+    return _Pending(type_, lambda e: stored_value(e, argument.default, type_))
 
 
 def _convert(
-    form: CalleeForm, argument: Argument, slot: Value, given: _CallValues, exact: bool
+    form: CalleeForm,
+    argument: Argument,
+    slot: Value,
+    call_values: _CallValues,
+    exact: bool,
 ) -> Value | _Pending | str:
-    """The value for an argument, converted where needed; or why it does not fit."""
+    """Return the value for an argument, converted if needed, or a reason."""
     formal, actual = argument.fake_type, slot.type
     target = unwrap_optional(formal)
     if exact and actual is IntType and unwrap_optional(argument.type) in _CODES:
-        # A number that is written is a size first: `x.view(6)`.
+        # A literal number is first tried as a size: `x.view(6)`.
         return ""
     if variables(formal) or is_subtype(actual, formal):
         widens = formal is NumberType and actual is not NumberType
         return "" if exact and widens and not form.loose else slot
-    if becomes(slot, formal, given.untyped):
+    if becomes(slot, formal, call_values.untyped):
         return slot
     if form.numbers and target is TensorType and actual in (*_NUMBERS, NumberType):
         return _Pending(TensorType, lambda e: slot)
@@ -514,7 +522,7 @@ def _convert(
         return f": {why}"
     first = form.schema.arguments[0].type
     if form.schema.is_mutable and isinstance(first, DictType):
-        # The key that is stored would be another one than Python's.
+        # A converted key would differ from the one that Python stores.
         return ""
     wider = widened(actual, target)
     if wider is not None:
@@ -531,24 +539,24 @@ def _convert(
         if parts is not None and all(is_subtype(each, element) for each in parts):
             return _list_of_tuple(slot, parts, target)
     if target is DeviceType and actual is StrType:
-        known, text = constant_of(SimpleValue(slot))
-        if known:
+        is_constant, text = constant_of(SimpleValue(slot))
+        if is_constant:
             device = Device.parse(text)
             return _Pending(DeviceType, lambda e: e.constant(device, DeviceType))
     return ""
 
 
-def _list_of_tuple(slot: Value, parts: Sequence[Type], wanted: Type) -> _Pending:
+def _list_of_tuple(slot: Value, parts: Sequence[Type], type_: Type) -> _Pending:
     def make(e: Emitter) -> Value:
         elements = e.node("prim::TupleUnpack", (slot,), parts).outputs
-        return e.node("prim::ListConstruct", elements, (wanted,)).output
+        return e.node("prim::ListConstruct", elements, (type_,)).output
 
-    return _Pending(wanted, make)
+    return _Pending(type_, make)
 
 
-def stored_value(e: Emitter, stored: Any, wanted: Type) -> Value:
-    """A default of a schema as a value: a fresh list, or a constant."""
-    inner = unwrap_optional(wanted)
+def stored_value(e: Emitter, stored: Any, type_: Type) -> Value:
+    """Return a default of a schema as a value: a new list, or a constant."""
+    inner = unwrap_optional(type_)
     if isinstance(inner, ListType) and isinstance(stored, tuple):
         parts = [stored_value(e, each, inner.element) for each in stored]
         return e.node("prim::ListConstruct", parts, (inner,)).output

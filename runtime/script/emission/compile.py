@@ -1,18 +1,18 @@
-"""Compiling: from functions and classes of Python, and from texts, to a program's.
+"""Compile Python functions and classes, and texts, to functions and types of a program.
 
     compile_function    a Python function, with all that it calls
     compile_text        the functions of a text
     compile_class       a Python class -> its type, with its methods compiled
-    ClassSugar          the class in a program: it is called, and has constants
+    ClassSugar          a class in a program: it can be called, and has constants
 
 Rules of classes:
 - a class is declared first, so that it can refer to itself; then its attributes are
-  found, in the body and by compiling `__init__`; methods are compiled when they are
-  first used, all others at the end;
-- in `__init__` the first assignment to an attribute of the object gives its type;
-- a class of which a part cannot be compiled is not declared;
-- a dataclass gets the methods that Python makes for it as texts, which are compiled
-  like others, but comparisons only where a program compares
+  collected, from the body and by compiling `__init__`; methods are compiled when they
+  are first used, all others at the end;
+- in `__init__` the first assignment to an attribute determines its type;
+- if a part of a class cannot be compiled, the class is not declared;
+- the methods that Python generates for a dataclass are generated as texts, which are
+  compiled like others; comparisons are compiled only if a program compares
   (`runtime.script.emission.python_class`).
 """
 
@@ -37,7 +37,7 @@ from everyorder.runtime.script.emission.call_matching import (
     fail_recursive,
 )
 from everyorder.runtime.script.emission.compiler import (
-    CLASS_TYPES,
+    CLASS_TYPE,
     NO_TYPES,
     CallChain,
     Compiler,
@@ -104,21 +104,21 @@ def compile_function(
     program: Program = SHARED_PROGRAM,
     types: Mapping[str, Type] = NO_TYPES,
 ) -> Function:
-    """Compile a Python function, and all that it calls.
+    """Compile a Python function, and all functions that it calls.
 
-    `types` are those of parameters that have no annotation.
+    `types` are those of parameters without annotation.
 
     Raises:
-        NotScriptable: its source is not there.
-        ProgramError: it cannot be compiled, or something that it calls.
+        NotScriptable: the source is not available. ProgramError: the function, or a
+        function that it calls, cannot be compiled.
     """
     compiler = Compiler(program)
     python = getattr(python, "__func__", python)
-    known = compiler.known(python)
-    if known is not None:
-        return known
-    found: Function = compiler.run(lambda: compiler.function(python, types=types))
-    return found
+    function = compiler.known(python)
+    if function is not None:
+        return function
+    result: Function = compiler.run(lambda: compiler.function(python, types=types))
+    return result
 
 
 def compile_text(
@@ -130,24 +130,25 @@ def compile_text(
     path: str = "__torch__",
     is_saved: bool = False,
 ) -> list[Function]:
-    """Compile the functions of a text, which know each other and `names`.
+    """Compile the functions of a text, which can use each other and `names`.
 
-    `path` is what stands before their names; `is_saved`: the compiler has written it.
+    `path` is the prefix of their names; `is_saved` is True if the compiler has written
+    the text.
 
     Raises:
-        ProgramError: it is no program, or cannot be compiled.
+        ProgramError: the text is not a program, or cannot be compiled.
     """
     definition = read_text(text, file)
     check(definition.tree, definition.source, is_saved=is_saved)
     compiler = Compiler(program)
-    found: list[Function] = compiler.run(
+    functions: list[Function] = compiler.run(
         lambda: _text_functions(compiler, definition, names, path)
     )
-    return found
+    return functions
 
 
 class _TextFunction(PythonFunction):
-    """A function of a text, `python`; compiled when it is first used."""
+    """A function of a text, `python`; compiled on first use."""
 
     __slots__ = ("__weakref__", "_function", "path", "scope", "source")
 
@@ -164,7 +165,7 @@ class _TextFunction(PythonFunction):
         return f"the function `{self.python.name}`"
 
     def compiled(self, compiler: Compiler, since: CallChain = ()) -> Function:
-        """The compiled function."""
+        """Return the compiled function."""
         if self._function is None:
             definition: SourceDefinition[Any] = SourceDefinition(
                 self.source, self.python
@@ -200,7 +201,7 @@ def _text_functions(
             raise IllTyped(
                 source=text.source,
                 span=place_of(node, text.source),
-                message="a class stands in a text",
+                message="a text contains a class",
                 hint="Write functions.",
             )
     return [each.compiled(compiler) for each in functions]
@@ -208,9 +209,9 @@ def _text_functions(
 
 # Classes
 
-# The flag of classes that are written in Python; source: Py_TPFLAGS_HEAPTYPE.
+# The flag of heap types, classes written in Python; source: Py_TPFLAGS_HEAPTYPE.
 _HEAP = 1 << 9
-# In the memo of a program: Python class -> its type, for those that were compiled.
+# In the memo of a program: Python class -> type, for compiled classes.
 _COMPILED = "compiled classes"
 
 
@@ -219,29 +220,29 @@ def _has_result(function: Any) -> bool:
 
 
 class InitValue(ObjectValue):
-    """The object in `__init__`: what is assigned first says what there is."""
+    """The object in `__init__`: the first assignment declares an attribute."""
 
     __slots__ = ()
 
     def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
         declared = self.declared
-        known = declared.declaration.attributes.get(name)
-        if known is None:
+        declared_type = declared.declaration.attributes.get(name)
+        if declared_type is None:
             self._slot(e, name)
             declared.declaration.add_attribute(name, type)
-        elif known is not type:
-            message = f"attribute `{name}` of {declared} is of type {known}"
+        elif declared_type is not type:
+            message = f"attribute `{name}` of {declared} is of type {declared_type}"
             e.fail(f"{message}, and is annotated as {type}")
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        """Set an attribute; a new one, if there is nothing of the name."""
+        """Set an attribute; declare it if it is new."""
         declaration = self.declared.declaration
-        taken = name in declaration.constants or name in declaration.functions
-        if name not in declaration.attributes and not taken:
-            made = value.value(e)
-            self.declare_attribute(e, name, made.type)
-            e.untyped.discard(made)
-            value = sugar_of_value(made)
+        is_other_member = name in declaration.constants or name in declaration.functions
+        if name not in declaration.attributes and not is_other_member:
+            new_value = value.value(e)
+            self.declare_attribute(e, name, new_value.type)
+            e.untyped.discard(new_value)
+            value = sugar_of_value(new_value)
         super().set_attribute(e, name, value)
 
     def _slot(self, e: Emitter, name: str) -> None:
@@ -268,20 +269,22 @@ class _ClassCompiler:
         self.declared = self._declare()
 
     def _declare(self) -> ScriptClassType:
-        """The type, with what the body says of attributes and constants."""
+        """Declare the type, with the attributes and constants of the class body."""
         compiler, python = self.compiler, self.members.python
         classes = compiler.program.classes
         compiled = compiler.program.memo.setdefault(_COMPILED, WeakKeyDictionary())
-        known = classes.known(python)
-        if isinstance(known, ScriptClassType):
-            # A dataclass that was met as a field of another.
-            declared = known
+        existing = classes.known(python)
+        if isinstance(existing, ScriptClassType):
+            # A dataclass that is a field of another one is declared already.
+            declared = existing
         elif self.members.fields:
             compiler.declaring.add(python)
-            made = classes(python, TypeScope(classes=compiler.classes))
+            new_type = classes(python, TypeScope(classes=compiler.classes))
             compiler.declaring.discard(python)
-            assert isinstance(made, ScriptClassType), "dataclasses are declared so"
-            declared = made
+            assert isinstance(new_type, ScriptClassType), (
+                "a dataclass is declared as a script class"
+            )
+            declared = new_type
         else:
             name = qualified_name(python)
             namespace = compiler.program.namespace
@@ -306,24 +309,25 @@ class _ClassCompiler:
         return declared
 
     def _attribute(self, name: str, annotation: Any, scope: TypeScope) -> Type:
-        """The type of an attribute that the body names; raises at its place."""
+        """Return the type of a declared attribute; raises at its place."""
         with suppress(AnnotationError):
-            found = annotated_type(annotation, scope)
-            if found is not None:
-                return found
+            type_ = annotated_type(annotation, scope)
+            if type_ is not None:
+                return type_
         place = self.members.place(name)
-        assert isinstance(place, ast.AnnAssign), "it is annotated there"
+        assert isinstance(place, ast.AnnAssign), "the body annotates the attribute"
         return Annotations(self.members.definition, scope).type(place.annotation)
 
     def compile(self) -> None:
-        """Compile `__init__`, and let the rest be compiled behind what is asked for."""
-        made = dataclass_methods(self.members, self.declared, self.pending)
-        # Some fields cannot be compared: an error only where a program compares.
-        self.lazy = {*made} - {"__init__"}
-        self.pending |= made
+        """Compile `__init__`; schedule the other methods."""
+        generated_methods = dataclass_methods(self.members, self.declared, self.pending)
+        # Some fields cannot be compared: report that only if a program compares.
+        self.lazy = {*generated_methods} - {"__init__"}
+        self.pending |= generated_methods
         if "__init__" in self.pending:
             self.compile_method("__init__", None)
-        # What is written with its result is only declared by that: others may need it.
+        # A method with an annotated result is only declared by this: others may need
+        # it.
         written = [n for n, (_, each) in self.pending.items() if _has_result(each)]
         for name in [*written, *self.pending]:
             if name not in self.lazy:
@@ -337,9 +341,9 @@ class _ClassCompiler:
         self.declared.declaration.seal()
 
     def compile_method(self, name: str, e: Emitter | None) -> None:
-        """Compile a method, if it has not been."""
+        """Compile a method, unless it is compiled."""
         if name in self._active and e is not None:
-            # One whose result is known is there already.
+            # A method with a known result is declared already.
             if name not in self.declared.declaration.methods:
                 fail_recursive(e, f"`{name}`", "self")
             return
@@ -353,7 +357,7 @@ class _ClassCompiler:
             self.declared.declaration.functions[name] = function
             return
         if e is not None:
-            # It may be another one that asks now.
+            # The class may be used by another compiler now.
             self.compiler = e.compiler
         since = self.since if e is None else e.since(self._path(name))
         self._active.add(name)
@@ -370,13 +374,13 @@ class _ClassCompiler:
         declaration = self.declared.declaration
         is_init = name == "__init__"
         sugar = InitValue if is_init else None
-        made = self.compiler.method(function, self.declared, name, since, sugar=sugar)
-        declaration.add_method(name, made.schema)
-        declaration.functions[name] = made
+        method = self.compiler.method(function, self.declared, name, since, sugar=sugar)
+        declaration.add_method(name, method.schema)
+        declaration.functions[name] = method
         if is_init:
-            # It is what finds attributes: nothing waits for it.
-            made.graph  # noqa: B018  # it is made when asked for
-            if made.schema.returns[0].type is not NoneType_:
+            # Attributes are declared by `__init__`, so its graph is needed now.
+            method.graph  # noqa: B018  # the access builds it
+            if method.schema.returns[0].type is not NoneType_:
                 definition = read_function(function)
                 place = place_of(definition.tree, definition.source)
                 raise IllTyped(
@@ -388,7 +392,7 @@ class _ClassCompiler:
                 )
 
     def ignored_method(self, name: str) -> Any:
-        """The function of a method that is left to Python; None: it is none."""
+        """Return the function of a method that is left to Python, or None."""
         _, python = self.members.functions.get(name, (None, None))
         return python if mark_of(python) in IGNORED else None
 
@@ -396,31 +400,31 @@ class _ClassCompiler:
 def class_type(
     compiler: Compiler, python: type, since: CallChain = ()
 ) -> ScriptClassType:
-    """The type of a Python class, begun to be compiled if it is new.
+    """Return the type of a Python class; begin to compile it if it is new.
 
     Raises:
-        NotScriptable: its source is not there.
-        ProgramError: it is no class for programs, or a part of it is not.
+        NotScriptable: the source is not available. ProgramError: the class, or a part
+        of it, is not supported.
     """
-    known = compiler.program.memo.get(_COMPILED, {}).get(python)
-    if known is not None:
-        found: ScriptClassType = known
-        return found
-    made = _ClassCompiler(compiler, class_members(python), since)
-    made.compile()
-    return made.declared
+    existing = compiler.program.memo.get(_COMPILED, {}).get(python)
+    if existing is not None:
+        result: ScriptClassType = existing
+        return result
+    class_compiler = _ClassCompiler(compiler, class_members(python), since)
+    class_compiler.compile()
+    return class_compiler.declared
 
 
 def compile_class(python: type, program: Program = SHARED_PROGRAM) -> ScriptClassType:
-    """Compile a Python class with all of its methods; gives the type of its objects.
+    """Compile a Python class with all of its methods; return the type of its objects.
 
     Raises:
-        NotScriptable: its source is not there.
-        ProgramError: it is no class for programs, or a part of it is not.
+        NotScriptable: the source is not available. ProgramError: the class, or a part
+        of it, is not supported.
     """
     compiler = Compiler(program)
-    found: ScriptClassType = compiler.run(lambda: class_type(compiler, python))
-    return found
+    result: ScriptClassType = compiler.run(lambda: class_type(compiler, python))
+    return result
 
 
 class ClassSugar(PythonObject):
@@ -432,7 +436,7 @@ class ClassSugar(PythonObject):
         return f"the class `{self.python.__name__}`"
 
     def type(self, e: Emitter) -> ScriptClassType:
-        """The type of its objects, compiled now if it is new."""
+        """Return the type of its objects; begin to compile it if it is new."""
         since = e.since(self.python.__name__)
         try:
             return class_type(e.compiler, self.python, since)
@@ -446,13 +450,13 @@ class ClassSugar(PythonObject):
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         declared = self.type(e)
         node = e.node("prim::CreateObject", (), (declared,))
-        made = ObjectValue(node.output)
+        new_object = ObjectValue(node.output)
         if method_schema(e, declared, "__init__") is not None:
-            given = with_defaults(e, self.python, arguments)
-            call_object_method(e, made, "__init__", given)
+            init_arguments = with_defaults(e, self.python, arguments)
+            call_object_method(e, new_object, "__init__", init_arguments)
         elif arguments.positional or arguments.named:
             e.fail(f"{self.describe()} has no `__init__`, and takes no arguments")
-        return made
+        return new_object
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         declared = self.type(e)
@@ -482,7 +486,7 @@ class _UnboundMethod(Sugared):
 
 
 def _type_of(compiler: Compiler, python: type, scope: TypeScope) -> Type | None:
-    """The type that a class of Python means where annotations name it."""
+    """Return the type that a Python class denotes in annotations, or None."""
     if python is object:
         return AnyType
     if not isinstance(python, type) or not _is_of_programs(python):
@@ -491,17 +495,17 @@ def _type_of(compiler: Compiler, python: type, scope: TypeScope) -> Type | None:
         return interface_type(compiler, python)
     if issubclass(python, enum.Enum | tuple | BaseException):
         return None
-    known = compiler.program.classes.known(python)
-    if known is not None and not isinstance(known, ScriptClassType):
+    existing = compiler.program.classes.known(python)
+    if existing is not None and not isinstance(existing, ScriptClassType):
         return None
     if python in compiler.declaring:
-        # A field of a dataclass is of the class itself, or leads back to it.
-        return known
+        # The field of a dataclass is of the class itself, or refers back to it.
+        return existing
     return class_type(compiler, python)
 
 
 def _is_of_programs(python: type) -> bool:
-    """Whether a class is written in Python, and not in the runtime."""
+    """Return True if a class is written in Python, outside of the runtime."""
     module = python.__module__
     is_own = module.startswith("everyorder.runtime")
     return bool(python.__flags__ & _HEAP) and not is_own
@@ -513,14 +517,14 @@ def _sugar(python: type) -> Sugared | None:
     if is_interface(python):
         return InterfaceSugar(python)
     if issubclass(python, enum.Enum):
-        return _TypedObject(python, lambda _, known: EnumClass(python, known))
+        return _TypedObject(python, lambda _, type_: EnumClass(python, type_))
     if issubclass(python, tuple):
-        return _TypedObject(python, lambda _, known: NamedTupleClass(python, known))
+        return _TypedObject(python, lambda _, type_: NamedTupleClass(python, type_))
     return ClassSugar(python)
 
 
 class _TypedObject(Sugared):
-    """An enum, a class of named tuples, or a member: what it is, its type says."""
+    """An enum, a class of named tuples, or a member: sugar that depends on its type."""
 
     __slots__ = ("make", "python")
 
@@ -534,14 +538,14 @@ class _TypedObject(Sugared):
 
 def _member(python: enum.Enum) -> Sugared:
     return _TypedObject(
-        type(python), lambda e, known: EnumValue(e.constant(python, known))
+        type(python), lambda e, type_: EnumValue(e.constant(python, type_))
     )
 
 
 def install_classes() -> None:
     """Let Python classes be classes of programs."""
-    CLASS_TYPES.append(_type_of)
-    CLASSES.append(_sugar)
+    CLASS_TYPE.set(_type_of)
+    CLASSES.register("classes", _sugar)
     register_sugar(enum.Enum, _member)
 
 

@@ -1,17 +1,18 @@
-"""The compiler: functions that are compiled together, their order, and their undoing.
+"""The compiler: the order of functions that are compiled together, and the rollback.
 
 Rules:
 - a function is compiled once in a program; the functions that it calls are compiled
   with it;
-- a function whose result is annotated may call itself; the result of any other has to
-  be known before it is called, so it is compiled at the first call;
-- where one function cannot be compiled, all that were begun for it are undone;
-- an error shows the chain of calls because of which a function is compiled;
+- a function whose result is annotated may call itself; any other function is compiled
+  at the first call, because the caller needs its result type;
+- if one function cannot be compiled, all functions begun for it are removed;
+- an error shows the chain of calls that caused the compilation of a function;
 - one thread compiles at a time.
 
-A signature gives a `Function` with a graph that is still to be made; those are made one
-after another, until nothing new is called.  The graph of a body is made by
-`runtime.script.emission.statements`, above this chapter, through the hook `BODY`.
+A function with an annotated result becomes a `Function` with a pending graph; pending
+graphs are built one after another, until no new function is called.
+`runtime.script.emission.statements`, a higher layer, builds the graph of a body,
+through the hook `BODY`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
-from everyorder.runtime.base.hooks import BODY
+from everyorder.runtime.base.hooks import BODY, Hook
 from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ProgramError
@@ -40,18 +41,20 @@ from everyorder.runtime.script.ir.program import Function, Program
 from everyorder.runtime.script.passes import CLEANUP, run_passes
 from everyorder.runtime.script.types.annotations import TypeScope
 
-# Calls because of which something is compiled, innermost first.
+# The calls that caused a compilation, innermost first.
 CallChain = tuple[tuple[str, Source, Span], ...]
 NO_TYPES: Mapping[str, Type] = {}
-# What the object of a method is in it, from its value: sugar.
+# Returns the sugar of a method's object for its value.
 OwnerSugar = Callable[[Value], Any]
-# What gives the type of a Python class, asked in order; None: it knows no such class.
-CLASS_TYPES: list[Callable[["Compiler", type, TypeScope], Type | None]] = []
+# Asked by a compiler, answered by the compilation of classes; None: no class of those.
+CLASS_TYPE: Hook[Callable[["Compiler", type, TypeScope], Type | None]] = Hook(
+    "the type of a Python class"
+)
 _LOCK = waited_for()
 
 
 class FunctionBody(NamedTuple):
-    """A definition, what the names in it mean, and its signature."""
+    """A definition, the scope of its names, and its signature."""
 
     definition: SourceDefinition[Any]
     annotations: Annotations
@@ -60,45 +63,42 @@ class FunctionBody(NamedTuple):
 
 
 class Compiler:
-    """Functions and classes that are compiled together."""
+    """A compilation of functions and classes that belong together."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        # The calls because of which something is compiled now.
+        # The calls that caused the current compilation.
         self.since: CallChain = ()
-        # Functions to be called when all graphs are made, and when something fails.
+        # Functions to call when all graphs are built, and after a failure.
         self.final_jobs: list[Callable[[], None]] = []
         self.undo_steps: list[Callable[[], None]] = []
         # Dataclasses whose fields are being read.
         self.declaring: set[type] = set()
         self._jobs: list[Function] = []
-        # Functions that are compiled to learn the type of their result.
+        # Functions that are being compiled to infer the type of their result.
         self._active: dict[Any, None] = {}
 
     def classes(self, python: type, scope: TypeScope) -> Type | None:
-        """The type of a Python class that an annotation names, or None.
+        """Return the type of a Python class that an annotation names, or None.
 
         Raises:
-            ProgramError: it cannot be compiled.
-            AnnotationError: a field of it means no type.
+            ProgramError: the class cannot be compiled. AnnotationError: the annotation
+            of a field is not a type.
         """
-        for each in CLASS_TYPES:
-            found = each(self, python, scope)
-            if found is not None:
-                return found
-        return self.program.classes(python, scope)
+        kind = CLASS_TYPE.get()(self, python, scope)
+        return self.program.classes(python, scope) if kind is None else kind
 
     def known(self, python: Any) -> Function | None:
-        """The function that a Python function was compiled to, if it is still kept."""
+        """Return the compiled function of a Python function if still alive."""
         reference = self.program.compiled.get(python)
         function = None if reference is None else reference()
         if function is None:
             return None
-        kept = self.program.functions.get(function.qualname) is function
-        return function if kept else None
+        is_registered = self.program.functions.get(function.qualname) is function
+        return function if is_registered else None
 
     def is_active(self, key: Any) -> bool:
-        """Whether a function is being compiled to learn the type of its result."""
+        """Return True if a function is being compiled to infer its result type."""
         return key in self._active
 
     def read(
@@ -108,9 +108,9 @@ class Compiler:
         owner: DeclaredType | None = None,
         types: Mapping[str, Type] = NO_TYPES,
     ) -> FunctionBody:
-        """The body of a Python function, or of a method of the objects of `owner`.
+        """Return the body of a Python function, or of a method of `owner`.
 
-        `types` are those of parameters that have no annotation.
+        `types` has the types of parameters without annotation.
         """
         with with_call_chain(since):
             definition = read_function(python)
@@ -126,14 +126,14 @@ class Compiler:
         return Annotations(definition, scope), scope
 
     def signature(self, python: Any, owner: Type | None) -> FunctionSignature:
-        """The signature of a function whose body is not looked at."""
+        """Return the signature of a function whose body is not compiled."""
         annotations, _ = self._annotations(python, read_function(python))
         return read_signature(annotations, python, owner)
 
     def function(
         self, python: Any, since: CallChain = (), types: Mapping[str, Type] = NO_TYPES
     ) -> Function:
-        """The function of a Python function; its graph may be still to be made."""
+        """Return the function of a Python function; its graph may be pending."""
         body = self.read(python, since, types=types)
         return self.add(python, qualified_name(python), body, since, python)
 
@@ -145,7 +145,7 @@ class Compiler:
         since: CallChain,
         python: Any = None,
     ) -> Function:
-        """A function of the program, found by the key from now on."""
+        """Add a function to the program, registered under the key."""
         program = self.program
         name = program.free_name(qualname)
         function = self.begin(key, name, body, since, python)
@@ -169,7 +169,7 @@ class Compiler:
         types: Mapping[str, Type] = NO_TYPES,
         sugar: OwnerSugar | None = None,
     ) -> Function:
-        """The function of a method; its first argument is an object of `owner`."""
+        """Return the function of a method; its object is of type `owner`."""
         body = self.read(python, since, owner, types)
         qualname = f"{owner.declaration.qualname}.{name}"
         return self.begin((python, owner), qualname, body, since, python, sugar)
@@ -183,7 +183,7 @@ class Compiler:
         python: Any = None,
         sugar: OwnerSugar | None = None,
     ) -> Function:
-        """A function, compiled already if what it returns is not written."""
+        """Return a function; it is compiled now if its result is not annotated."""
 
         def make() -> Graph:
             graph = Graph(qualname.rpartition(".")[2])
@@ -206,20 +206,20 @@ class Compiler:
         return function
 
     def finish(self) -> None:
-        """Make the graphs of all functions that were begun."""
+        """Build the graphs of all functions that were begun."""
         while self._jobs or self.final_jobs:
             if self._jobs:
-                self._jobs.pop(0).graph  # noqa: B018  # it is made when asked for
+                self._jobs.pop(0).graph  # noqa: B018  # the access builds it
             else:
                 self.final_jobs.pop(0)()
 
     def undo(self) -> None:
-        """Undo all that was begun."""
+        """Remove all functions and classes that were begun."""
         for undo in reversed(self.undo_steps):
             undo()
 
     def run(self, begin: Callable[[], Any]) -> Any:
-        """Compile something, and all that it calls; all of it or nothing."""
+        """Compile a function or class, and all that it calls; all of it or nothing."""
         with _LOCK:
             try:
                 result = begin()
@@ -232,7 +232,7 @@ class Compiler:
 
 @contextmanager
 def with_call_chain(since: CallChain) -> Iterator[None]:
-    """Lets errors tell because of which calls something is compiled."""
+    """Add the calls that caused the compilation to errors within the context."""
     try:
         yield
     except (ProgramError, AnnotationError) as error:

@@ -1,23 +1,23 @@
-"""The emitter: one function that is being compiled, and what its expressions mean.
+"""The emitter: the state of a function's compilation, and the base class of sugar.
 
     Emitter    one function: its source, its graph, its variables, its exits so far
-    Sugared    what an expression means, and what may be done with it; the base refuses
-               everything, in words
-    Branch     a block that has been emitted, with what its variables are at its end
+    Sugared    the meaning of an expression, and the operations on it; the base class
+               refuses every operation with an error
+    Branch     a block that has been emitted, with its variables at its end
 
 Rules:
-- nothing `Sugared` is a value of a graph until `value` is asked for, and it never
-  changes: what is assigned is another one; an emitter is given to each method, and says
-  at which place of the program it is;
-- a variable is what `names` says; `declared` are the types of those that were written
-  with one;
-- a graph has no jumps: what `return`, `break` and `continue` leave out is put into the
-  blocks of a branch that asks flags (`names["$RETURN"]`, ...); while `exits`, the ways
-  that control has gone by the end of what is emitted, has one way only, there is none;
-- what the variables are behind a branch is said by `runtime.script.emission.branches`.
+- a `Sugared` becomes a value of the graph only by `value`, and is immutable: an
+  assignment binds another object; each method takes the emitter, which has the current
+  place in the program;
+- `names` maps variables to their current sugar; `declared` has the types of annotated
+  variables;
+- a graph has no jumps: statements that `return`, `break` and `continue` skip are put
+  into the blocks of a branch on flags (`names["$RETURN"]`, ...); there is no flag while
+  `exits`, the possible exits at the current end, has only one way;
+- `runtime.script.emission.branches` joins the variables after a branch.
 
-The chapters `expressions`, `statements` and `loops` register what emits each class of
-syntax trees (`emits`).
+The modules `expressions`, `statements` and `loops` register the emission function of
+each class of syntax trees (`emits`).
 """
 
 import ast
@@ -63,7 +63,7 @@ STATEMENTS: dict[type[ast.AST], Callable[["Emitter", Any], None]] = {}
 def emits(
     kind: type[N],
 ) -> Callable[[Callable[["Emitter", N], R]], Callable[["Emitter", N], R]]:
-    """Let a function emit the expressions, or statements, of a class."""
+    """Register a function that emits the expressions, or statements, of a class."""
     table: dict[Any, Any] = STATEMENTS if issubclass(kind, ast.stmt) else EXPRESSIONS
 
     def register(function: Callable[["Emitter", N], R]) -> Callable[["Emitter", N], R]:
@@ -73,14 +73,14 @@ def emits(
     return register
 
 
-# The ways that pass on to what is behind, at once or in the next round of a loop.
+# The exits after which the following code, or the next trip of a loop, runs.
 ONWARD = Exit.NEXT | Exit.BREAK | Exit.CONTINUE
 WAYS = ONWARD | Exit.RETURN
 RESULT = "$result"
 FLAGS: Mapping[Exit, str] = {
     each: f"${each.name}" for each in (Exit.RETURN, Exit.BREAK, Exit.CONTINUE)
 }
-# So many trips that a loop never makes them.
+# The number of trips of a loop without a count; it is never reached.
 ENDLESS = 2**63 - 1
 
 
@@ -93,7 +93,7 @@ class Branch(NamedTuple):
 
     @property
     def goes_on(self) -> bool:
-        """Whether what its variables are is seen by anybody."""
+        """Return True if its variables are used after the branch."""
         return bool(self.exits & ONWARD)
 
 
@@ -103,7 +103,7 @@ class Holder:
     __slots__ = ()
 
     def with_values(self, change: Callable[[Value], Value]) -> Self:
-        """The same of other values; itself if none is another."""
+        """Return a copy with changed values; the object itself if none changes."""
         fields = [name for each in type(self).__mro__ for name in _slots(each)]
         changed = {
             name: new
@@ -112,32 +112,32 @@ class Holder:
         }
         if not changed:
             return self
-        made = copy(self)
+        changed_copy = copy(self)
         for name, new in changed.items():
-            # Some are frozen; this one is new.
-            object.__setattr__(made, name, new)
-        return made
+            # Some classes are frozen; the copy is not shared yet.
+            object.__setattr__(changed_copy, name, new)
+        return changed_copy
 
 
 def _slots(cls: type) -> tuple[str, ...]:
     return tuple(cls.__dict__.get("__slots__", ()))
 
 
-def _changed(held: Any, change: Callable[[Value], Value]) -> Any:
-    if isinstance(held, Value):
-        return change(held)
-    if isinstance(held, Holder):
-        return held.with_values(change)
-    if type(held) in (tuple, list):
-        parts = [_changed(each, change) for each in held]
-        if any(new is not old for new, old in zip(parts, held, strict=True)):
-            return type(held)(parts)
-    return held
+def _changed(content: Any, change: Callable[[Value], Value]) -> Any:
+    if isinstance(content, Value):
+        return change(content)
+    if isinstance(content, Holder):
+        return content.with_values(change)
+    if type(content) in (tuple, list):
+        parts = [_changed(each, change) for each in content]
+        if any(new is not old for new, old in zip(parts, content, strict=True)):
+            return type(content)(parts)
+    return content
 
 
-# Primitives whose result has the type that the program says.
+# Primitives whose result type the program declares.
 _UNTYPED = ("script::item.Tensor", "script::tolist.Tensor")
-# What makes a number of any kind one of a wider one, as Python's numbers become it.
+# The primitive that widens a number of any kind, as Python's numbers do.
 _WIDER: Mapping[Type, str] = {
     FloatType: "script::float.Scalar",
     ComplexType: "script::complex.Scalar",
@@ -145,7 +145,7 @@ _WIDER: Mapping[Type, str] = {
 
 
 class Emitter:
-    """One function that is being compiled."""
+    """The state of the compilation of one function."""
 
     def __init__(self, compiler: Compiler, graph: Graph, body: FunctionBody) -> None:
         definition, annotations, scope, signature = body
@@ -153,7 +153,7 @@ class Emitter:
         self.definition = definition
         self.source = definition.source
         self.annotations = annotations
-        # The object of a name that is no variable; raises LookupError.
+        # Returns the object of a name that is not a variable; raises LookupError.
         self.find = scope.find
         self.graph = graph
         self.returns = signature.returns
@@ -169,7 +169,7 @@ class Emitter:
         self.known_conditions: dict[ast.expr, bool] = {}
         # Lists and dictionaries without elements, whose types are open.
         self.untyped: set[Value] = set()
-        # Facts of the function that chapters remember, by their own names.
+        # Data that other modules store for the function, under their names.
         self.memo: dict[str, Any] = {}
 
     # Nodes
@@ -181,79 +181,81 @@ class Emitter:
         types: Iterable[Type] = (),
         attributes: Mapping[str, Any] | None = None,
     ) -> Node:
-        """A new node at the end of what is emitted, for what is compiled now."""
-        made = Node(kind, inputs, types, attributes, self.place)
+        """Append a new node at the insertion point, at the current place."""
+        new_node = Node(kind, inputs, types, attributes, self.place)
         if self.anchor is not None:
-            return made.insert_before(self.anchor)
-        return self.block.append(made)
+            return new_node.insert_before(self.anchor)
+        return self.block.append(new_node)
 
     def constant(self, value: Any, type: Type | None = None) -> Value:  # noqa: A002  # the field's own word
-        """A constant; of the type of the value if none is given."""
-        wanted = constant_type(value) if type is None else type
-        return self.node("prim::Constant", (), (wanted,), {"value": value}).output
+        """Emit a constant; its type is that of the value unless `type` is passed."""
+        constant_type_ = constant_type(value) if type is None else type
+        return self.node(
+            "prim::Constant", (), (constant_type_,), {"value": value}
+        ).output
 
     def boolean(self, truth: Value | bool) -> Value:
-        """A condition as a value of the graph."""
+        """Return a condition as a value of the graph."""
         return self.constant(truth) if isinstance(truth, bool) else truth
 
     def uninitialized(self, type: Type) -> Value:  # noqa: A002  # the field's own word
-        """A value that is never read."""
+        """Emit a value that is never read."""
         return self.node("prim::Uninitialized", (), (type,)).output
 
     def cast(self, value: Value, type: Type) -> Value:  # noqa: A002  # the field's own word
-        """The same value as one of another type; itself if it is of the type."""
+        """Return the value as one of another type; itself if it has the type."""
         if value.type is type:
             return value
         return self.node("prim::unchecked_cast", (value,), (type,)).output
 
     def operator(self, name: str, *inputs: Value) -> Value:
-        """The one result of a primitive whose schema names its type."""
+        """Emit a primitive with one result whose type follows from its schema."""
         row = row_of(name)
-        assert row is not None, "a primitive is known"
-        assert row.schema is not None, "it has a schema"
+        assert row is not None, "a primitive has a row"
+        assert row.schema is not None, "a primitive has a schema"
         types = [each.fake_type for each in row.schema.returns]
         return self.node(name, inputs, types).output
 
     def raises(self, name: str, message: Value | str) -> None:
-        """Raise an exception of a class, when the program comes here."""
+        """Emit the raising of an exception of a class."""
         words = self.constant(message) if isinstance(message, str) else message
         self.node("prim::RaiseException", (words,), (), {"class": name})
 
     @contextmanager
     def insert_point(self, node: Node) -> Iterator[None]:
-        """Context: nodes are put in front of a node."""
+        """Insert nodes before a node within the context."""
         block, anchor = self.block, self.anchor
-        assert node.block is not None, "the node is somewhere"
+        assert node.block is not None, "the node is in a block"
         self.block, self.anchor = node.block, node
         yield
         self.block, self.anchor = block, anchor
 
     @contextmanager
     def in_block(self, block: Block) -> Iterator[None]:
-        """Context: nodes are put at the end of a block."""
-        kept = self.block, self.anchor
+        """Append nodes to a block within the context."""
+        insertion_point = self.block, self.anchor
         self.block, self.anchor = block, None
         yield
-        self.block, self.anchor = kept
+        self.block, self.anchor = insertion_point
 
     # Syntax trees
 
     @contextmanager
     def place_at(self, node: ast.expr) -> Iterator[None]:
-        """Context: nodes, and errors, have the place of an expression."""
+        """Give nodes and errors the place of an expression within the context."""
         before, self.place = self.place, Place(self.source, self.source.span(node))
         yield
         self.place = before
 
     def expression(self, node: ast.expr) -> "Sugared":
-        """The sugar of an expression."""
+        """Emit an expression and return its sugar."""
         before, self.place = self.place, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node)
         self.place = before
         return result
 
     def value(self, node: ast.expr) -> Value:
-        """The value of an expression."""
+        """Emit an expression and return its value."""
         before, self.place = self.place, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node).value(self)
         self.place = before
@@ -268,27 +270,27 @@ class Emitter:
     # Types
 
     def fitted(self, value: Value, type: Type) -> Value | None:  # noqa: A002  # the field's own word
-        """The value, if it is one of the type; a display may become one."""
+        """Return the value if it fits, else None; a display may take the type."""
         if is_subtype(value.type, type):
             return value
         return value if becomes(value, type, self.untyped) else None
 
     def common(self, values: Sequence[Value]) -> Type | Mismatch:
-        """The least common type; what nothing has said the type of follows the others.
+        """Return the least common type; values with open types follow the others.
 
-        The place in a `Mismatch` is that of the value.
+        The index in a `Mismatch` is that of the value.
         """
         open_ = [each in self.untyped and not each.uses for each in values]
-        said = [n for n, is_open in enumerate(open_) if not is_open]
-        if not said or len(said) == len(values):
+        typed = [n for n, is_open in enumerate(open_) if not is_open]
+        if not typed or len(typed) == len(values):
             return unify(*(each.type for each in values))
-        found = unify(*(values[n].type for n in said))
-        if isinstance(found, Mismatch):
-            return replace(found, index=said[found.index])
+        common = unify(*(values[n].type for n in typed))
+        if isinstance(common, Mismatch):
+            return replace(common, index=typed[common.index])
         for each, is_open in zip(values, open_, strict=True):
-            if is_open and not becomes(each, found, self.untyped):
+            if is_open and not becomes(each, common, self.untyped):
                 return unify(*(one.type for one in values))
-        return found
+        return common
 
     def fit(
         self,
@@ -297,20 +299,20 @@ class Emitter:
         message: str,
         hint: str = "",
     ) -> Value:
-        """The value as one of the type.
+        """Return the value as one of the type.
 
         Raises:
-            IllTyped: it is none; the message has `{}` for the type that it is of.
+            IllTyped: the value does not fit; `message` has `{}` for its type.
         """
-        found = self.fitted(value, type)
-        if found is None and value.node.kind in _UNTYPED:
+        fitted = self.fitted(value, type)
+        if fitted is None and value.node.kind in _UNTYPED:
             return self._asserted(value, type)
-        if found is None:
+        if fitted is None:
             self.fail(message.format(value.type), why_not(value.type, type) or hint)
-        return found
+        return fitted
 
     def _asserted(self, value: Value, type: Type) -> Value:  # noqa: A002  # the field's own word
-        """The result of `item` or `tolist` as a value of the type that is written."""
+        """Return the result of `item` or `tolist` as a value of the declared type."""
         conversion = _WIDER.get(type) if value.type is NumberType else None
         if conversion is not None:
             return self.operator(conversion, value)
@@ -330,7 +332,7 @@ class Emitter:
         hint: str = "",
         others: Iterable[tuple[str, Place | None]] = (),
     ) -> NoReturn:
-        """Refuse what is compiled now.
+        """Refuse the code at the current place.
 
         Raises:
             IllTyped: always.
@@ -344,29 +346,29 @@ class Emitter:
         )
 
     def since(self, name: str) -> CallChain:
-        """Why something is compiled that is called here, by its name."""
+        """Return the chain of calls for a callee at the current place."""
         return ((name, self.place.source, self.place.span), *self.compiler.since)
 
     # Branches
 
     def branch(self, node: Node, emit: Callable[[], None]) -> Branch:
-        """A new block of a node, filled by `emit`."""
+        """Add a block to a node and fill it by `emit`."""
         return self.within(node.add_block(), emit)
 
     def within(self, block: Block, emit: Callable[[], None]) -> Branch:
-        """Let `emit` fill a block, which has variables of its own."""
+        """Fill a block by `emit`, with a separate scope of variables."""
         names, exits = self.names, self.exits
-        kept = self.block, self.anchor
+        insertion_point = self.block, self.anchor
         self.block, self.anchor = block, None
         self.names = {k: v for k, v in names.items() if k[0] != "$"}
         self.exits = Exit.NEXT
         self.depth += 1
         emit()
         self.depth -= 1
-        made = Branch(block, self.names, self.exits)
-        self.block, self.anchor = kept
+        result = Branch(block, self.names, self.exits)
+        self.block, self.anchor = insertion_point
         self.names, self.exits = names, exits
-        return made
+        return result
 
     def if_else(
         self,
@@ -374,7 +376,7 @@ class Emitter:
         first: Callable[[], Value | bool],
         second: Callable[[], Value | bool],
     ) -> Value:
-        """A bool that is one of two, by a condition; only that one is computed."""
+        """Return one of two bools by a condition; only the selected one is computed."""
         node = self.node("prim::If", (test,))
 
         def emit(one: Callable[[], Value | bool]) -> None:
@@ -387,17 +389,17 @@ class Emitter:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a call, by place and by name."""
+    """The arguments of a call, positional and named."""
 
     positional: Sequence["Sugared"] = ()
     named: Mapping[str, "Sugared"] = field(default_factory=dict)
 
     def behind(self, first: "Sugared") -> "Arguments":
-        """The same behind one more: the object of a method."""
+        """Return the arguments with a first one added: the object of a method."""
         return Arguments((first, *self.positional), self.named)
 
     def words(self) -> tuple[str, ...]:
-        """The arguments in words: their types."""
+        """Return descriptions of the arguments: their types."""
         return (
             *(each.words() for each in self.positional),
             *(f"{name}: {each.words()}" for name, each in self.named.items()),
@@ -405,9 +407,9 @@ class Arguments:
 
 
 class Sugared(Holder):
-    """Something that a program names; each method may be refused.
+    """A named object of a program; each method may refuse its operation.
 
-    `hint` says what to do where an operation is refused.
+    `hint` is the hint of errors about refused operations.
     """
 
     __slots__ = ()
@@ -415,79 +417,79 @@ class Sugared(Holder):
     hint = ""
 
     def describe(self) -> str:
-        """Its description, as the beginning of a sentence."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it is")
+        """Return a description that can begin a sentence."""
+        raise NotImplementedError(f"{type(self).__name__} has no description")
 
     def words(self) -> str:
-        """Its words among the arguments of a call."""
+        """Return a description among the arguments of a call."""
         return self.describe()
 
     def resolve(self, e: Emitter) -> "Sugared":
-        """The sugar at the place where it is named; mostly itself."""
+        """Return the sugar at the place where it is named; usually itself."""
         return self
 
     def value(self, e: Emitter) -> Value:
-        """The value of the graph."""
+        """Return the value of the graph."""
         e.fail(
             f"{self.describe()} is no value", "It can be called or looked into only."
         )
 
     def attribute(self, e: Emitter, name: str) -> "Sugared":
-        """`it.name`."""
+        """Emit `it.name`."""
         no_attribute(e, self.describe(), name, ())
 
     def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
-        """`it.name = value`."""
+        """Emit `it.name = value`."""
         e.fail(f"attributes of {self.describe()} cannot be set", self.hint)
 
     def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
-        """`it.name: type = ...`, before it is set; the value fits the type."""
+        """Handle `it.name: type = ...` before it is set; the value fits the type."""
 
     def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
-        """`it(...)`."""
+        """Emit `it(...)`."""
         e.fail(f"{self.describe()} cannot be called", self.hint)
 
     def subscript(self, e: Emitter, index: "Sugared") -> "Sugared":
-        """`it[index]`."""
+        """Emit `it[index]`."""
         e.fail(f"{self.describe()} has no elements", self.hint)
 
-    def select(self, e: Emitter, index: "Sugared", wanted: Type) -> "Sugared":
-        """`it[index]`, where an interface is written that it is of."""
+    def select(self, e: Emitter, index: "Sugared", interface: Type) -> "Sugared":
+        """Emit `it[index]` where an interface is annotated as the type."""
         return self.subscript(e, index)
 
     def set_subscript(self, e: Emitter, index: "Sugared", value: "Sugared") -> None:
-        """`it[index] = value`."""
+        """Emit `it[index] = value`."""
         e.fail(f"elements of {self.describe()} cannot be set")
 
     def delete_subscript(self, e: Emitter, index: "Sugared") -> None:
-        """`del it[index]`."""
+        """Emit `del it[index]`."""
         e.fail(f"elements of {self.describe()} cannot be deleted")
 
     def elements(self, e: Emitter) -> "Sequence[Sugared] | None":
-        """Its elements, if their number is known before the program runs; else None."""
+        """Return its elements if their number is known at compile time, else None."""
         return None
 
     def iterate(self, e: Emitter) -> Any:
-        """The `Iteration` of a loop over it."""
-        e.fail(f"{self.describe()} cannot be gone through", self.hint or ITERABLES)
+        """Return the `Iteration` of a loop over it."""
+        e.fail(f"{self.describe()} is not iterable", self.hint or ITERABLES)
 
     def binary(
         self, e: Emitter, symbol: str, other: "Sugared", reflected: bool
     ) -> "Sugared | None":
-        """`it symbol other`, or `other symbol it`; None: it has no say in that."""
+        """Emit `it symbol other`, or `other symbol it`; None if not supported."""
         return None
 
     def truth(self, e: Emitter) -> Value | bool:
-        """Whether it counts as true; a bool if that is known beforehand."""
+        """Return its truth; a bool if it is known at compile time."""
         e.fail(f"{self.describe()} is neither true nor false", self.hint)
 
     def enter(self, e: Emitter) -> Value:
-        """The manager of a `with`."""
+        """Return the manager of a `with`."""
         return self.value(e)
 
 
 class PythonObject(Sugared):
-    """The sugar of an object of Python."""
+    """The sugar of a Python object."""
 
     __slots__ = ("python",)
 
@@ -502,9 +504,9 @@ ITERABLES = (
 
 
 def no_attribute(
-    e: Emitter, owner: str, name: str, known: Sequence[str], hint: str = ""
+    e: Emitter, owner: str, name: str, candidates: Sequence[str], hint: str = ""
 ) -> NoReturn:
-    """Refuse an attribute.
+    """Refuse an attribute with similar names from the candidates.
 
     Raises:
         UnknownAttribute: always.
@@ -514,13 +516,13 @@ def no_attribute(
         span=e.place.span,
         owner=owner,
         attribute=name,
-        near=nearest(name, tuple(dict.fromkeys(known))),
+        near=nearest(name, tuple(dict.fromkeys(candidates))),
         hint=hint,
     )
 
 
 def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A002  # the field's own word
-    """Give a display that is not used yet a type, if its elements fit."""
+    """Give an unused display a type if its elements fit; return True on success."""
     node = value.node
     display = node.kind in ("prim::ListConstruct", "prim::DictConstruct")
     if value.uses or not display or (not node.inputs and value not in untyped):
@@ -528,12 +530,12 @@ def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A00
     if isinstance(type, OptionalType):
         return becomes(value, type.element, untyped)
     if isinstance(value.type, ListType) and isinstance(type, ListType):
-        wanted = [type.element] * len(node.inputs)
+        element_types = [type.element] * len(node.inputs)
     elif isinstance(value.type, DictType) and isinstance(type, DictType):
-        wanted = [type.key, type.value] * (len(node.inputs) // 2)
+        element_types = [type.key, type.value] * (len(node.inputs) // 2)
     else:
         return False
-    for each, one in zip(node.inputs, wanted, strict=True):
+    for each, one in zip(node.inputs, element_types, strict=True):
         if not is_subtype(each.type, one):
             return False
     value.type = type
@@ -541,20 +543,20 @@ def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A00
     return True
 
 
-def why_not(found: Type, wanted: Type) -> str:
-    """The method because of which something is not of an interface; empty: no such."""
-    if isinstance(wanted, OptionalType):
-        wanted = wanted.element
-    if not isinstance(wanted, InterfaceType) or not isinstance(found, DeclaredType):
+def why_not(actual: Type, expected: Type) -> str:
+    """Return the reason why a type does not fit an interface; empty for other types."""
+    if isinstance(expected, OptionalType):
+        expected = expected.element
+    if not isinstance(expected, InterfaceType) or not isinstance(actual, DeclaredType):
         return ""
-    fault = misfit(found.declaration, wanted.declaration)
-    return "" if fault is None else f"{found} is no {wanted}: {fault}"
+    fault = misfit(actual.declaration, expected.declaration)
+    return "" if fault is None else f"{actual} is no {expected}: {fault}"
 
 
 def constant_type(value: Any) -> Type:
-    """The type of a constant of Python."""
+    """Return the type of a Python constant."""
     if type(value) is tuple:
         return TupleType(tuple(map(constant_type, value)))
-    found = PLAIN_TYPES.get(type(value)) or annotated_type(type(value))
-    assert found is not None, "constants are of types that the language has"
-    return found
+    type_ = PLAIN_TYPES.get(type(value)) or annotated_type(type(value))
+    assert type_ is not None, "every constant has a type"
+    return type_

@@ -3,14 +3,14 @@
 Rules:
 - operands are computed from left to right, each once, as in Python; the middle of a
   chain of comparisons, too;
-- what is behind `and`, `or`, the branches of a choice and the rest of a chain is
-  computed only where Python computes it; where a condition is known before the program
-  runs, the other branch is not compiled;
-- targets are assigned from left to right, each computed when it is assigned; tuples are
-  unpacked, and lists without `*`: of these the length is looked at when the program
-  runs; a starred target is a list.
+- operands of `and`, `or`, the branches of a conditional expression and the rest of a
+  chain are computed only where Python computes them; if a condition is known at compile
+  time, the other branch is not compiled;
+- targets are assigned from left to right, each computed when it is assigned; tuples can
+  be unpacked, and lists without `*`, whose length is checked at run time; a starred
+  target is a list.
 
-Comprehensions stand with the loops that they are (`runtime.script.emission.loops`).
+Comprehensions are in `runtime.script.emission.loops`, as they are loops.
 """
 
 import ast
@@ -94,7 +94,7 @@ COMPARISONS: dict[type[ast.cmpop], str] = {
 
 @emits(ast.Constant)
 def constant(e: Emitter, node: ast.Constant) -> Sugared:
-    """A literal."""
+    """Emit a literal."""
     if node.value is Ellipsis:
         return SugaredEllipsis()
     return SimpleValue(e.constant(node.value))
@@ -102,7 +102,7 @@ def constant(e: Emitter, node: ast.Constant) -> Sugared:
 
 @emits(ast.Name)
 def name(e: Emitter, node: ast.Name) -> Sugared:
-    """A variable, or what the name means around the function."""
+    """Emit a variable, or resolve a name in the scope of the function."""
     text = mangled(node.id, e.definition.owner)
     if node.id in e.scopes.variables or node.id in e.names:
         return variable(e, node)
@@ -119,43 +119,43 @@ def name(e: Emitter, node: ast.Name) -> Sugared:
 
 
 def variable(e: Emitter, node: ast.Name) -> Sugared:
-    """A variable of the function, which has a value at this place."""
+    """Return a variable of the function, which must be assigned at this place."""
     _check_defined(e, node)
-    found = e.names.get(node.id)
-    if found is None:
+    current = e.names.get(node.id)
+    if current is None:
         raise not_defined(node, NOT_YET, e.source)
-    if isinstance(found, TypeConflict):
-        fail_conflict(e, node.id, found)
-    result: Sugared = found
+    if isinstance(current, TypeConflict):
+        fail_conflict(e, node.id, current)
+    result: Sugared = current
     return result
 
 
 def _check_defined(e: Emitter, node: ast.Name) -> None:
-    """Refuse a use that may come before a value.
+    """Refuse a use that may precede the assignment.
 
     Raises:
-        UnknownName: it may.
+        UnknownName: the variable may be unassigned.
     """
-    known = e.memo.get("absences")
-    if known is None:
-        known = e.memo["absences"] = absences(e.definition.tree)
-    if node not in known:
+    unassigned_uses = e.memo.get("absences")
+    if unassigned_uses is None:
+        unassigned_uses = e.memo["absences"] = absences(e.definition.tree)
+    if node not in unassigned_uses:
         return
-    # Conditions that types decide may have left that way out.
-    known = absences(e.definition.tree, lambda test: decided(e, test))
-    if node in known:
-        raise not_defined(node, known[node], e.source)
+    # Conditions that types decide may have excluded that way.
+    unassigned_uses = absences(e.definition.tree, lambda test: decided(e, test))
+    if node in unassigned_uses:
+        raise not_defined(node, unassigned_uses[node], e.source)
 
 
 def decided(e: Emitter, test: ast.expr) -> bool | None:
-    """A condition that is known before the program runs, or None."""
-    known = e.known_conditions.get(test)
-    return literal(test) if known is None else known
+    """Return the truth of a condition that is known at compile time, or None."""
+    truth = e.known_conditions.get(test)
+    return literal(test) if truth is None else truth
 
 
 @emits(ast.Attribute)
 def attribute(e: Emitter, node: ast.Attribute) -> Sugared:
-    """`x.name`."""
+    """Emit `x.name`."""
     owner = e.expression(node.value)
     return owner.attribute(e, mangled(node.attr, e.definition.owner))
 
@@ -165,14 +165,14 @@ def attribute(e: Emitter, node: ast.Attribute) -> Sugared:
 
 @emits(ast.BinOp)
 def bin_op(e: Emitter, node: ast.BinOp) -> Sugared:
-    """`x + y`."""
+    """Emit `x + y`."""
     left, right = e.expression(node.left), e.expression(node.right)
     return binary(e, BINARY[type(node.op)], left, right)
 
 
 @emits(ast.UnaryOp)
 def unary_op(e: Emitter, node: ast.UnaryOp) -> Sugared:
-    """`-x`, `~x`, `not x`."""
+    """Emit `-x`, `~x`, `not x`."""
     if isinstance(node.op, ast.Not):
         return _condition(e, node)
     inner = node.operand
@@ -192,7 +192,7 @@ def _condition(e: Emitter, node: ast.expr) -> Sugared:
 
 @emits(ast.Compare)
 def comparison(e: Emitter, node: ast.Compare) -> Sugared:
-    """`x < y`, or a chain of such."""
+    """Emit `x < y`, or a chain of comparisons."""
     left = e.expression(node.left)
     right = e.expression(node.comparators[0])
     first = compare(e, COMPARISONS[type(node.ops[0])], left, right)
@@ -204,21 +204,21 @@ def comparison(e: Emitter, node: ast.Compare) -> Sugared:
 def _chain(
     e: Emitter, node: ast.Compare, place: int, first: Sugared, left: Sugared
 ) -> Sugared:
-    """`first and left < ...`."""
+    """Emit `first and left < ...`."""
     if place == len(node.ops):
         return first
 
     def rest() -> Sugared:
         right = e.expression(node.comparators[place])
-        found = compare(e, COMPARISONS[type(node.ops[place])], left, right)
-        return _chain(e, node, place + 1, found, right)
+        compared = compare(e, COMPARISONS[type(node.ops[place])], left, right)
+        return _chain(e, node, place + 1, compared, right)
 
     return choice(e, first.truth(e), rest, lambda: first)
 
 
 @emits(ast.BoolOp)
 def bool_op(e: Emitter, node: ast.BoolOp) -> Sugared:
-    """`x and y`, `x or y`: one of the operands."""
+    """Emit `x and y`, `x or y`: the result is one of the operands."""
     return _operands(e, node, node.values)
 
 
@@ -227,27 +227,27 @@ def _operands(e: Emitter, node: ast.BoolOp, rest: Sequence[ast.expr]) -> Sugared
     if len(rest) == 1:
         return first
     if isinstance(first, SimpleValue) and first.type is BoolType:
-        # What the condition says of variables holds in the rest.
-        found = condition(e, rest[0], first)
+        # The refinement of the condition is valid in the rest.
+        test = condition(e, rest[0], first)
     else:
-        found = Condition(first.truth(e))
+        test = Condition(first.truth(e))
     later = list(rest[1:])
 
     def others() -> Sugared:
         return _operands(e, node, later)
 
     if isinstance(node.op, ast.And):
-        return choice(e, found.truth, found.holding(e, True, others), lambda: first)
-    return choice(e, found.truth, lambda: first, found.holding(e, False, others))
+        return choice(e, test.truth, test.holding(e, True, others), lambda: first)
+    return choice(e, test.truth, lambda: first, test.holding(e, False, others))
 
 
 @emits(ast.IfExp)
 def if_exp(e: Emitter, node: ast.IfExp) -> Sugared:
-    """`x if test else y`."""
-    found = condition(e, node.test)
-    first = found.holding(e, True, lambda: e.expression(node.body))
-    second = found.holding(e, False, lambda: e.expression(node.orelse))
-    return choice(e, found.truth, first, second)
+    """Emit `x if test else y`."""
+    test = condition(e, node.test)
+    first = test.holding(e, True, lambda: e.expression(node.body))
+    second = test.holding(e, False, lambda: e.expression(node.orelse))
+    return choice(e, test.truth, first, second)
 
 
 def choice(
@@ -256,7 +256,7 @@ def choice(
     first: Callable[[], Sugared],
     second: Callable[[], Sugared],
 ) -> Sugared:
-    """One of two, by a condition; only that one is computed."""
+    """Emit one of two expressions by a condition; only the selected one is computed."""
     if isinstance(test, bool):
         return first() if test else second()
     node = e.node("prim::If", (test,))
@@ -268,18 +268,18 @@ def choice(
 
         return emit
 
-    made = [e.branch(node, run(first)), e.branch(node, run(second))]
-    found = e.common(results)
-    if isinstance(found, Mismatch):
+    branches = [e.branch(node, run(first)), e.branch(node, run(second))]
+    common = e.common(results)
+    if isinstance(common, Mismatch):
         e.fail(
-            f"the two ways of this give different types: {found.reason}",
+            f"the two ways of this give different types: {common.reason}",
             others=[
                 (f"It is of type {each.type} here", each.node.place) for each in results
             ],
         )
-    for branch, result in zip(made, results, strict=True):
+    for branch, result in zip(branches, results, strict=True):
         branch.block.add_result(result)
-    return sugar_of_value(node.add_output(found))
+    return sugar_of_value(node.add_output(common))
 
 
 # Displays and subscripts
@@ -287,12 +287,12 @@ def choice(
 
 @emits(ast.Tuple)
 def tuple_display(e: Emitter, node: ast.Tuple) -> Sugared:
-    """`(x, *y)`."""
+    """Emit `(x, *y)`."""
     return SugaredTuple(elements_of(e, node.elts))
 
 
 def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
-    """The sugar of expressions, starred ones taken apart."""
+    """Return the sugar of expressions, with starred ones unpacked."""
     result: list[Sugared] = []
     for each in nodes:
         if not isinstance(each, ast.Starred):
@@ -311,7 +311,7 @@ def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
 
 @emits(ast.List)
 def list_(e: Emitter, node: ast.List) -> Sugared:
-    """`[x, y]`; of no elements it is a list of tensors until something says more."""
+    """Emit `[x, y]`; an empty one is a list of tensors until its use."""
     values = [each.value(e) for each in elements_of(e, node.elts)]
     return list_display(e, values, wide=_wide(e, node, ListType, "element"))
 
@@ -322,56 +322,58 @@ def list_display(
     what: str = "elements of this list",
     wide: Type | None = None,
 ) -> SimpleValue:
-    """A list of values."""
+    """Emit a list of values."""
     kind = ListType(_common_type(e, values, what, wide))
     return _display(e, "prim::ListConstruct", values, kind)
 
 
 def for_type(e: Emitter, node: ast.expr, type: Type) -> Sugared:  # noqa: A002  # the field's own word
-    """The sugar of an expression that is written for a type: a display may be as wide.
+    """Emit an expression for a declared type: a display may take that type.
 
-    It may be of another type all the same.
+    The result may still have another type.
     """
     e.memo.setdefault("wanted", {})[node] = unwrap_optional(type)
     return e.expression(node)
 
 
 def _wide(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type | None:
-    """The type of elements for which a display is written, or None."""
-    wanted = e.memo.get("wanted", {}).get(node)
-    found: Type | None = getattr(wanted, part) if isinstance(wanted, kind) else None
-    return found
+    """Return the type of elements that the context declares for a display, or None."""
+    declared = e.memo.get("wanted", {}).get(node)
+    part_type: Type | None = (
+        getattr(declared, part) if isinstance(declared, kind) else None
+    )
+    return part_type
 
 
 def _display(
     e: Emitter, kind: str, values: Sequence[Value], of: ListType | DictType
 ) -> SimpleValue:
-    made = e.node(kind, values, (of,)).output
+    display = e.node(kind, values, (of,)).output
     if not values:
-        e.untyped.add(made)
-    return SimpleValue(made)
+        e.untyped.add(display)
+    return SimpleValue(display)
 
 
 def _common_type(
     e: Emitter, values: Sequence[Value], what: str, wide: Type | None = None
 ) -> Type:
-    """The type of which all values are; `wide` if they have no other in common.
+    """Return the common type of all values; `wide` if they have none and fit it.
 
     Raises:
-        IllTyped: there is none.
+        IllTyped: the types differ.
     """
     if not values:
         return TensorType
-    found = e.common(values)
-    if not isinstance(found, Mismatch):
-        return found
+    common = e.common(values)
+    if not isinstance(common, Mismatch):
+        return common
     if wide is not None and all(is_subtype(each.type, wide) for each in values):
         return wide
     others = [
         (f"It is of type {each.type} here", each.node.place)
-        for each in (values[0], values[found.index])
+        for each in (values[0], values[common.index])
     ]
-    return e.fail(f"the {what} are of different types: {found.reason}", _ANY, others)
+    return e.fail(f"the {what} are of different types: {common.reason}", _ANY, others)
 
 
 _ANY = "Use a tuple, or make the values of one type."
@@ -379,10 +381,10 @@ _ANY = "Use a tuple, or make the values of one type."
 
 @emits(ast.Dict)
 def dict_(e: Emitter, node: ast.Dict) -> Sugared:
-    """`{x: y}`; keys and values are computed in turns."""
+    """Emit `{x: y}`; keys and values are computed alternately."""
     values = []
     for key, value in zip(node.keys, node.values, strict=True):
-        assert key is not None, "`**` is refused before"
+        assert key is not None, "the restrictions refuse `**`"
         values += [e.value(key), e.value(value)]
     return dict_display(e, values, _wide(e, node, DictType, "value"))
 
@@ -390,17 +392,17 @@ def dict_(e: Emitter, node: ast.Dict) -> Sugared:
 def dict_display(
     e: Emitter, values: Sequence[Value], wide: Type | None = None
 ) -> SimpleValue:
-    """A dictionary of keys and values in turns."""
+    """Emit a dictionary of alternating keys and values."""
     kind = DictType(StrType, TensorType)
     if values:
         keys = _common_type(e, values[::2], "keys of this dictionary")
-        held = _common_type(e, values[1::2], "values of this dictionary", wide)
-        kind = DictType(check_key(e, keys), held)
+        value_type = _common_type(e, values[1::2], "values of this dictionary", wide)
+        kind = DictType(check_key(e, keys), value_type)
     return _display(e, "prim::DictConstruct", values, kind)
 
 
 def check_key(e: Emitter, key: Type) -> Type:
-    """Refuse keys that dictionaries do not have."""
+    """Refuse types that cannot be keys of dictionaries."""
     if key not in DICT_KEYS or key is AnyType:
         kinds = "bool, complex, Device, float, int, str and Tensor"
         e.fail(f"a key of a dictionary is of type {key}", f"Keys are of types {kinds}.")
@@ -409,14 +411,14 @@ def check_key(e: Emitter, key: Type) -> Type:
 
 @emits(ast.Subscript)
 def subscript(e: Emitter, node: ast.Subscript) -> Sugared:
-    """`x[y]`."""
+    """Emit `x[y]`."""
     owner = e.expression(node.value)
     return owner.subscript(e, e.expression(node.slice))
 
 
 @emits(ast.Slice)
 def slice_(e: Emitter, node: ast.Slice) -> Sugared:
-    """`x:y:z`."""
+    """Emit `x:y:z`."""
     parts = [
         None if each is None else e.expression(each)
         for each in (node.lower, node.upper, node.step)
@@ -429,35 +431,35 @@ def slice_(e: Emitter, node: ast.Slice) -> Sugared:
 
 @emits(ast.Call)
 def call(e: Emitter, node: ast.Call) -> Sugared:
-    """`f(x, *y, z=w)`."""
+    """Emit `f(x, *y, z=w)`."""
     callee = e.expression(node.func)
     syntax = getattr(callee, "call_syntax", None)
     if syntax is not None:
-        found: Sugared = syntax(e, node)
-        return found
+        result: Sugared = syntax(e, node)
+        return result
     positional = elements_of(e, node.args)
     named = {}
     for each in node.keywords:
-        assert each.arg is not None, "`**` is refused before"
+        assert each.arg is not None, "the restrictions refuse `**`"
         named[each.arg] = e.expression(each.value)
     return callee.call(e, Arguments(positional, named))
 
 
 @emits(ast.JoinedStr)
 def joined(e: Emitter, node: ast.JoinedStr) -> Sugared:
-    """An f-string: its pieces, joined."""
+    """Emit an f-string: its pieces, joined."""
     pieces = []
     for each in node.values:
         if isinstance(each, ast.FormattedValue):
-            given = e.expression(each.value)
-            text = call_rows(e, "an f-string", by_function(format), given)
+            operand = e.expression(each.value)
+            text = call_rows(e, "an f-string", by_function(format), operand)
             pieces.append(text.value(e))
         else:
             pieces.append(e.value(each))
     if not pieces:
         return SimpleValue(e.constant(""))
-    made = e.node("prim::ListConstruct", pieces, (ListType(StrType),)).output
-    return SimpleValue(e.operator("script::join.str", e.constant(""), made))
+    texts = e.node("prim::ListConstruct", pieces, (ListType(StrType),)).output
+    return SimpleValue(e.operator("script::join.str", e.constant(""), texts))
 
 
 # Targets
@@ -479,26 +481,28 @@ def assign(e: Emitter, target: ast.expr, value: Sugared) -> None:
             owner = e.expression(target.value)
             owner.set_subscript(e, e.expression(target.slice), value)
         else:
-            raise AssertionError("a starred target stands in a tuple")
+            raise AssertionError("a starred target is part of a tuple")
 
 
 def _assign_name(e: Emitter, name: str, value: Sugared) -> None:
-    wanted = e.declared.get(name)
-    if wanted is not None:
-        made = value.value(e)
-        message = f"`{name}` is of type {wanted}, and a value of type {{}} is assigned"
-        value = sugar_of_value(e.fit(made, wanted, message, CONVERT))
+    declared = e.declared.get(name)
+    if declared is not None:
+        assigned = value.value(e)
+        message = (
+            f"`{name}` is of type {declared}, and a value of type {{}} is assigned"
+        )
+        value = sugar_of_value(e.fit(assigned, declared, message, CONVERT))
     if isinstance(value, SimpleValue):
-        made = value.node_value
-        if not made.hint:
-            made.hint = name
+        assigned = value.node_value
+        if not assigned.hint:
+            assigned.hint = name
         if type(value) is not SimpleValue and hasattr(value, "original"):
-            value = sugar_of_value(made)
+            value = sugar_of_value(assigned)
     e.names[name] = value
 
 
 def _unpack(e: Emitter, targets: Sequence[ast.expr], value: Sugared) -> None:
-    """`a, *b, c = value`."""
+    """Emit `a, *b, c = value`."""
     starred = [n for n, each in enumerate(targets) if isinstance(each, ast.Starred)]
     items = value.elements(e)
     if items is None:
@@ -510,8 +514,8 @@ def _unpack(e: Emitter, targets: Sequence[ast.expr], value: Sugared) -> None:
         place = starred[0]
         stop = len(items) - (count - 1 - place)
         middle = [each.value(e) for each in items[place:stop]]
-        made = list_display(e, middle, "values of a starred target")
-        parts = [*items[:place], made, *items[stop:]]
+        starred_list = list_display(e, middle, "values of a starred target")
+        parts = [*items[:place], starred_list, *items[stop:]]
     else:
         if len(items) != count:
             _wrong_count(e, str(count), len(items))
@@ -520,14 +524,14 @@ def _unpack(e: Emitter, targets: Sequence[ast.expr], value: Sugared) -> None:
         assign(e, target.value if isinstance(target, ast.Starred) else target, each)
 
 
-def _wrong_count(e: Emitter, wanted: str, count: int) -> None:
-    e.fail(f"a tuple of {count} is unpacked, and there are {wanted} targets")
+def _wrong_count(e: Emitter, expected: str, count: int) -> None:
+    e.fail(f"a tuple of {count} is unpacked, and there are {expected} targets")
 
 
 def _unpacked_list(
     e: Emitter, targets: Sequence[ast.expr], value: Sugared, starred: bool
 ) -> Sequence[Sugared]:
-    """The elements of a list, of which there must be as many as there are targets."""
+    """Return the elements of a list; their number is checked at run time."""
     kind = value.type if isinstance(value, SimpleValue) else None
     if not isinstance(kind, ListType) or starred:
         e.fail(

@@ -1,15 +1,15 @@
-"""Values: what can be done with a value of a graph, by its type.
+"""Values: the operations on values of a graph, by type.
 
-Attributes, methods, subscripts and truth of values; operators are
+This module has attributes, methods, subscripts and truth of values; operators are in
 `runtime.script.emission.operators`.
 
 Rules:
-- a field of a named tuple comes before methods; objects of programs are
-  `runtime.script.emission.objects`;
+- a field of a named tuple has precedence over methods;
+  `runtime.script.emission.objects` handles objects of programs;
 - methods of numbers, texts, lists and dictionaries are primitives, those of tensors
   operators of the runtime;
-- a subscript of a tuple is a constant; that of a tensor becomes views, dimension by
-  dimension, and one `core::index` for those that are tensors.
+- a subscript of a tuple must be a constant; a subscript of a tensor becomes views,
+  dimension by dimension, and one `core::index` for index tensors.
 """
 
 from collections.abc import Sequence
@@ -64,9 +64,9 @@ _MAY_BE_NONE = "It may be None: ask with `is not None` first."
 
 
 def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
-    """`self.name`."""
+    """Emit `self.name`."""
     kind = self_.type
-    known: list[str] = []
+    candidates: list[str] = []
     if isinstance(kind, TupleType) and name in kind.names:
         place = kind.names.index(name)
         types = (kind.elements[place],)
@@ -88,11 +88,11 @@ def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
     elif kind is TensorType:
         if hasattr(Tensor, name):
             hint = "Tensors have it in Python alone: no operator has this name."
-        known += [each for each in dir(Tensor) if not each.startswith("_")]
+        candidates += [each for each in dir(Tensor) if not each.startswith("_")]
     elif isinstance(kind, TupleType):
-        known += kind.names
-    known += methods_of(kind)
-    return no_attribute(e, self_.describe(), name, known, hint)
+        candidates += kind.names
+    candidates += methods_of(kind)
+    return no_attribute(e, self_.describe(), name, candidates, hint)
 
 
 def _plain(kind: object) -> str:
@@ -105,7 +105,7 @@ def _plain(kind: object) -> str:
 
 
 def subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
-    """`self[index]`."""
+    """Emit `self[index]`."""
     kind = self_.type
     if isinstance(kind, TupleType):
         items = self_.elements(e)
@@ -113,31 +113,31 @@ def subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
         part = part_of(e, items, index)
         if part is None:
             e.fail(
-                f"an element of {kind} is picked by what is no constant",
-                "The elements of a tuple are of types of their own: write a number.",
+                f"an element of {kind} is selected by an index that is not a constant",
+                "The elements of a tuple have different types: write a number.",
             )
         return SugaredTuple(part) if isinstance(part, list) else part
     if kind is TensorType:
         return _tensor_part(e, self_, index)
-    symbol, given = _bounds(e, "[]", "[:]", index)
-    return _primitive(e, symbol, kind, (self_, *given))
+    symbol, bounds = _bounds(e, "[]", "[:]", index)
+    return _primitive(e, symbol, kind, (self_, *bounds))
 
 
 def set_subscript(
     e: Emitter, self_: SimpleValue, index: Sugared, value: Sugared
 ) -> None:
-    """`self[index] = value`."""
+    """Emit `self[index] = value`."""
     if self_.type is TensorType:
         _set_tensor_part(e, self_, index, value)
         return
-    symbol, given = _bounds(e, "[]=", "[:]=", index)
-    _primitive(e, symbol, self_.type, (self_, *given, value))
+    symbol, bounds = _bounds(e, "[]=", "[:]=", index)
+    _primitive(e, symbol, self_.type, (self_, *bounds, value))
 
 
 def delete_subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> None:
-    """`del self[index]`."""
-    symbol, given = _bounds(e, "del []", "del [:]", index)
-    _primitive(e, symbol, self_.type, (self_, *given))
+    """Emit `del self[index]`."""
+    symbol, bounds = _bounds(e, "del []", "del [:]", index)
+    _primitive(e, symbol, self_.type, (self_, *bounds))
 
 
 def _bounds(
@@ -150,7 +150,7 @@ def _bounds(
     )
 
 
-# What is done to a part of a value -> in words, and what of a value that has none.
+# Symbol of an operation on a part -> its name, and the error of a value without it.
 _PARTS = {
     "[]": ("a subscript", "has no elements"),
     "[:]": ("a slice", "has no slices"),
@@ -162,7 +162,7 @@ _PARTS = {
 
 
 def _primitive(
-    e: Emitter, symbol: str, kind: Type, given: Sequence[Sugared]
+    e: Emitter, symbol: str, kind: Type, operands: Sequence[Sugared]
 ) -> Sugared:
     words, none = _PARTS[symbol]
     rows = [
@@ -173,7 +173,7 @@ def _primitive(
     if not rows:
         hint = _MAY_BE_NONE if isinstance(kind, OptionalType) else ""
         e.fail(f"a value of type {kind} {none}", hint)
-    return call_rows(e, words, rows, *given)
+    return call_rows(e, words, rows, *operands)
 
 
 def _tensor_part(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
@@ -200,7 +200,7 @@ def _set_tensor_part(
         _core(e, "copy_" if is_tensor else "fill_", view, value)
         return
     if not is_tensor:
-        given = Arguments(
+        fill_arguments = Arguments(
             (
                 SimpleValue(
                     e.node("prim::ListConstruct", (), (ListType(IntType),)).output
@@ -209,25 +209,25 @@ def _set_tensor_part(
             ),
             {name: self_.attribute(e, name) for name in ("dtype", "device")},
         )
-        value = call_forms(e, "`[]=`", forms_of_operator("core::full"), given)
+        value = call_forms(e, "`[]=`", forms_of_operator("core::full"), fill_arguments)
     _core(e, "index_put_", view, SimpleValue(_optional_tensors(e, indices)), value)
 
 
-def _core(e: Emitter, name: str, *given: Sugared) -> SimpleValue:
+def _core(e: Emitter, name: str, *operands: Sugared) -> SimpleValue:
     forms = [
         each for each in forms_of_operator(f"core::{name}") if not each.schema.overload
     ]
-    found = call_forms(e, "a subscript", forms, Arguments(given))
-    assert isinstance(found, SimpleValue), "operators give values"
-    return found
+    result = call_forms(e, "a subscript", forms, Arguments(operands))
+    assert isinstance(result, SimpleValue), "an operator returns a value"
+    return result
 
 
 def _view(
     e: Emitter, self_: SimpleValue, index: Sugared
 ) -> tuple[SimpleValue, list[Value | None]]:
-    """The view that an index takes, and index tensors for its first dimensions.
+    """Return the view that an index selects, and the remaining index tensors.
 
-    Behind `...`, dimensions are counted from the end.
+    After `...`, dimensions are counted from the end.
     """
     parts = index.items if isinstance(index, SugaredTuple) else (index,)
     ellipses = [n for n, each in enumerate(parts) if isinstance(each, SugaredEllipsis)]
@@ -242,16 +242,16 @@ def _view(
     rest = parts[split + 1 :]
     if any(type_of(each) is TensorType for each in rest):
         e.fail(
-            "an index tensor stands behind `...`",
+            "an index tensor follows `...`",
             "Write the dimensions before it as `:`.",
         )
-    # From the end: each step leaves the dimensions behind it as they are.
-    kept = 0
+    # From the end: each step leaves the following dimensions unchanged.
+    kept_dims = 0
     for each in reversed(rest):
-        dim = -1 - kept
+        dim = -1 - kept_dims
         is_dropped = type_of(each) is IntType
         view, _ = _step(e, view, each, dim, [])
-        kept += not is_dropped
+        kept_dims += not is_dropped
     while indices and indices[-1] is None:
         indices.pop()
     return view, indices
@@ -294,11 +294,11 @@ def _step(
 
 
 def truth(e: Emitter, self_: SimpleValue) -> Value | bool:
-    """Whether a value counts as true."""
+    """Return the truth of a value."""
     kind = self_.type
     if kind is BoolType:
-        known, constant = values.constant_of(self_)
-        return constant if known else self_.node_value
+        is_known, constant = values.constant_of(self_)
+        return constant if is_known else self_.node_value
     if kind is NoneType_:
         return False
     if isinstance(kind, TupleType):
@@ -319,7 +319,7 @@ def _optional_truth(e: Emitter, self_: SimpleValue, kind: OptionalType) -> Value
 
 
 def text_of(e: Emitter, message: Sugared) -> Value:
-    """The words of an exception."""
+    """Return the text of an exception's message."""
     if isinstance(message, SimpleValue) and message.type is StrType:
         return message.node_value
     return call_rows(e, "`str`", by_function(str), message).value(e)

@@ -1,14 +1,14 @@
-"""Iteration: how ranges, lists, texts, dictionaries and tensors are gone through.
+"""Iteration over ranges, lists, texts, dictionaries and tensors.
 
-An `Iteration` says how many rounds a loop makes, what each is given, and what happens
-if what is gone through changes meanwhile.
+An `Iteration` defines the number of trips of a loop, the item of each trip, and the
+effect of changes of the iterable during the loop.
 
 Rules:
-- what is gone through is computed once, before the first round;
-- of a known number of elements (a tuple) the rounds are written out one by one;
-- a list is looked at again before each round if the loop may write to it, as in Python;
-  a dictionary that got larger or smaller meanwhile is an error, as in Python;
-- `zip` ends with the shortest.
+- the iterable is computed once, before the first trip;
+- for a known number of elements (a tuple) the loop is unrolled;
+- the length of a list is read again before each trip if the loop may write to it, as in
+  Python; changing the size of a dictionary during the loop is an error, as in Python;
+- `zip` ends with the shortest iterable.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,35 +37,35 @@ from everyorder.runtime.script.primitives import by_function
 
 
 class Iteration(Holder):
-    """The rounds of a loop over something."""
+    """The trips of a loop over an iterable."""
 
     def trips(self, e: Emitter) -> Value:
-        """The number of rounds, as known before the first."""
+        """Return the number of trips, as known before the first."""
         raise NotImplementedError
 
     def item(self, e: Emitter, index: Value) -> Sugared:
-        """The item of a round."""
+        """Return the item of a trip."""
         raise NotImplementedError
 
     def watched(self) -> Sequence[Value]:
-        """The values that change the rounds when they are written to."""
+        """Return the values that change the trips when they are written to."""
         return ()
 
     def has(self, e: Emitter, index: Value) -> Value | None:
-        """Whether there is a round, by what is watched; None: as `trips` said."""
+        """Return a test for another trip, or None if `trips` decides."""
         return None
 
     def check(self, e: Emitter) -> None:
-        """Raise, at the end of a round, if what is watched must not have changed."""
+        """Raise, at the end of a trip, if a watched value has changed illegally."""
 
     def static(self) -> Sequence[Sugared] | None:
-        """The items of all rounds, if their number is known."""
+        """Return the items of all trips if their number is known, else None."""
         return None
 
 
 @dataclass
 class Indexed(Iteration):
-    """A list, a text or a tensor, by its places."""
+    """A list, a text or a tensor, iterated by index."""
 
     container: SimpleValue
     length: Value
@@ -88,7 +88,7 @@ class Indexed(Iteration):
 
 @dataclass
 class SugaredKeys(Iteration):
-    """The keys of a dictionary, as they were."""
+    """The keys of a dictionary, copied before the loop."""
 
     keys: SimpleValue
     length: Value
@@ -123,7 +123,7 @@ class Range(Iteration):
 
     @property
     def bounds(self) -> tuple[SimpleValue, SimpleValue, SimpleValue]:
-        """Its three numbers, as a program would write them."""
+        """Return its three numbers as simple values."""
         return SimpleValue(self.start), SimpleValue(self.stop), SimpleValue(self.step)
 
     def trips(self, e: Emitter) -> Value:
@@ -139,7 +139,7 @@ class Range(Iteration):
 
 @dataclass
 class _Wrapping(Iteration):
-    """An iteration over another one, which may change."""
+    """An iteration over another one, which may be watched."""
 
     inner: Iteration
 
@@ -169,7 +169,7 @@ class Enumerated(_Wrapping):
         return self.inner.has(e, index)
 
     def static(self) -> Sequence[Sugared] | None:
-        """The items of the other, numbered; a number is made where it is used."""
+        """Return the items of the other, numbered; numbers are emitted where used."""
         inner = self.inner.static()
         if inner is None:
             return None
@@ -177,7 +177,7 @@ class Enumerated(_Wrapping):
 
 
 class _Numbered(SugaredTuple):
-    """A number and an element; the number is made where it is used."""
+    """A number and an element; the number is emitted where it is used."""
 
     __slots__ = ("_item", "_place", "_start")
 
@@ -235,15 +235,15 @@ class Zipped(Iteration):
 
     def static(self) -> Sequence[Sugared] | None:
         parts = [each.static() for each in self.parts]
-        known = [each for each in parts if each is not None]
-        if len(known) < len(parts):
+        static_parts = [each for each in parts if each is not None]
+        if len(static_parts) < len(parts):
             return None
-        return [SugaredTuple(each) for each in zip(*known, strict=False)]
+        return [SugaredTuple(each) for each in zip(*static_parts, strict=False)]
 
 
 @dataclass
 class Reversed(_Wrapping):
-    """A list, a text or a range, from its end."""
+    """A list, a text or a range, in reverse."""
 
     count: Value
 
@@ -258,7 +258,7 @@ class Reversed(_Wrapping):
         return self.inner.item(e, self._place(e, index))
 
     def has(self, e: Emitter, index: Value) -> Value | None:
-        """Whether there is one, and the list still has its place."""
+        """Return a test for another trip whose index is still in the list."""
         there = self.inner.has(e, self._place(e, index))
         if there is None:
             return None
@@ -268,7 +268,7 @@ class Reversed(_Wrapping):
 
 @dataclass
 class Static(Iteration):
-    """Elements of a known number."""
+    """A known number of elements."""
 
     items: Sequence[Sugared]
 
@@ -276,15 +276,15 @@ class Static(Iteration):
         return self.items
 
     def trips(self, e: Emitter) -> Value:
-        """It is gone through together with what is not so: refused."""
+        """Refuse to iterate it together with an iterable of unknown length."""
         e.fail(
-            "a tuple is gone through together with something of unknown length",
+            "cannot iterate a tuple together with an iterable of unknown length",
             "Make a list of the tuple.",
         )
 
 
 def repeat(e: Emitter, iteration: Iteration, fill: Callable[[Sugared], None]) -> None:
-    """One round for each item, by a loop that carries nothing."""
+    """Emit a loop without carried values that calls `fill` for each item."""
     loop = e.node("prim::Loop", (iteration.trips(e), e.constant(True)))
     body = loop.add_block()
     index = body.add_parameter(IntType, "index")
@@ -299,28 +299,28 @@ def repeat(e: Emitter, iteration: Iteration, fill: Callable[[Sugared], None]) ->
 def list_of(
     e: Emitter, iteration: Iteration, element: Callable[[Sugared], Value]
 ) -> Value:
-    """A list of what `element` gives of each item."""
-    made = e.node("prim::ListConstruct", (), (ListType(TensorType),)).output
+    """Return a list of the results of `element` for each item."""
+    result = e.node("prim::ListConstruct", (), (ListType(TensorType),)).output
 
     def fill(item: Sugared) -> None:
         value = element(item)
-        made.type = ListType(value.type)
-        e.node("script::append.t", (made, value))
+        result.type = ListType(value.type)
+        e.node("script::append.t", (result, value))
 
     repeat(e, iteration, fill)
-    return made
+    return result
 
 
 def length_of(e: Emitter, container: Sugared) -> Value:
-    """`len(container)`."""
+    """Emit `len(container)`."""
     return call_rows(e, "`len`", by_function(len), container).value(e)
 
 
 def iterate(e: Emitter, container: Sugared) -> Iteration:
-    """The iteration over a value, or a tuple."""
+    """Return the iteration over a value, or a tuple."""
     if isinstance(container, SugaredTuple):
         return Static(container.elements(e) or ())
-    assert isinstance(container, SimpleValue), "others say so themselves"
+    assert isinstance(container, SimpleValue), "other sugar overrides `iterate`"
     kind = container.type
     if isinstance(kind, TupleType):
         return Static(container.elements(e) or ())
@@ -333,7 +333,7 @@ def iterate(e: Emitter, container: Sugared) -> Iteration:
     hint = ITERABLES
     if isinstance(kind, OptionalType):
         hint = "It may be None: ask with `is not None` first."
-    return e.fail(f"{container.describe()} cannot be gone through", hint)
+    return e.fail(f"{container.describe()} is not iterable", hint)
 
 
 values.VALUE_ITERATE = iterate

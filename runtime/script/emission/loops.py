@@ -1,20 +1,19 @@
-"""Loops: `for`, `while`, and the comprehensions, which are loops that fill something.
+"""Loops: `for`, `while`, and comprehensions.
 
-What a loop goes through is an `Iteration` (`runtime.script.emission.iteration`): how
-many trips there are, and what each is given.
+The iterable of a loop is an `Iteration` (`runtime.script.emission.iteration`): the
+number of trips, and the item of each.
 
 Rules:
-- over a known number of elements (a tuple, modules) the rounds are written out, one
-  after another; else there is one `prim::Loop`;
-- a loop carries the variables that it assigns and that were there before, each of one
-  type: the one that it has before the loop, or, where a round leaves it wider, the one
-  that was written;
+- a loop over a known number of elements (a tuple, modules) is unrolled; any other is
+  one `prim::Loop`;
+- a loop carries the variables that it assigns and that exist before it, each with one
+  type: the type before the loop, or, if a trip assigns a wider one, the declared type;
 - `break` and `return` become flags that end the loop (see
-  `runtime.script.emission.statements`); results and flags that a loop gives are
-  uninitialized, or False, before it;
-- a loop over a list that the body may write to asks for the length in each round;
-- the variables of a comprehension are its own: those of the same name around it are
-  what they were behind it; what it goes through is computed before it has variables.
+  `runtime.script.emission.statements`); results and flags of a loop are uninitialized,
+  or False, before it;
+- a loop over a list that the body may write to reads the length in each trip;
+- a comprehension has a separate scope: outer variables of the same name are unchanged
+  after it; its iterable is computed in the outer scope.
 """
 
 import ast
@@ -72,7 +71,7 @@ T = TypeVar("T")
 
 @emits(ast.While)
 def while_(e: Emitter, node: ast.While) -> None:
-    """`while test: body`."""
+    """Emit `while test: body`."""
     if constant(node.test) is False:
         return
     _narrowly(e, carried_names(e, node), partial(_while, e, node))
@@ -101,7 +100,7 @@ def _while(
 
 @emits(ast.For)
 def for_(e: Emitter, node: ast.For) -> None:
-    """`for target in ...: body`."""
+    """Emit `for target in ...: body`."""
     iteration = iteration_of(e, node.iter)
     static = iteration.static()
     if static is not None:
@@ -130,7 +129,7 @@ def _for(
 
 
 def _unrolled(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
-    """A loop over a known number of elements, one after another."""
+    """Emit an unrolled loop over a known number of elements."""
     _rounds(e, node, items)
     if Exit.BREAK in e.exits:
         e.exits = (e.exits & ~Exit.BREAK) | Exit.NEXT
@@ -139,7 +138,7 @@ def _unrolled(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
 
 
 def _rounds(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
-    """Emit the rounds; those behind a round that may break ask its flag."""
+    """Emit the trips; those after a trip that may break test its flag."""
     for place, item in enumerate(items):
         assign(e, node.target, item)
         block(e, node.body)
@@ -156,7 +155,7 @@ def _rounds(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
 
 
 def _settle(e: Emitter) -> None:
-    """Forget flags that only one way is left of."""
+    """Drop flags if only one way is left."""
     ways = e.exits & WAYS
     for way, flag in FLAGS.items():
         if way not in ways or ways is way:
@@ -164,17 +163,17 @@ def _settle(e: Emitter) -> None:
 
 
 def carried_names(e: Emitter, node: ast.For | ast.While) -> list[str]:
-    """The variables that a loop carries: those that it writes and that are there."""
-    found = e.scopes.names(node)
+    """Return the variables that a loop carries: those that exist and that it writes."""
+    loop_names = e.scopes.names(node)
     return [
         name
-        for name in dict.fromkeys([*found.writes, *found.deletes])
+        for name in dict.fromkeys([*loop_names.writes, *loop_names.deletes])
         if name in e.names and not isinstance(e.names[name], TypeConflict)
     ]
 
 
 class _TooNarrow(Exception):
-    """A round ends with a variable of a type that is too wide for the loop."""
+    """A variable has a type at the end of a trip that is too wide for the loop."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -188,8 +187,8 @@ def _narrowly(
 ) -> None:
     """Emit a loop with variables as narrow as they are before it.
 
-    What a round leaves wider, is of the type that was written from the beginning: what
-    was emitted until then is forgotten, and emitted again.
+    A variable that a trip leaves wider takes its declared type from the start: the
+    emitted nodes are removed, and the loop is emitted again.
     """
     narrow = frozenset(
         name
@@ -197,7 +196,7 @@ def _narrowly(
         if name in e.declared and type_of(e.names[name]) is not e.declared[name]
     )
     while narrow:
-        forget = _kept(e)
+        forget = _checkpoint(e)
         try:
             emit(names, narrow)
         except _TooNarrow as found:
@@ -208,8 +207,8 @@ def _narrowly(
     emit(names, narrow)
 
 
-def _kept(e: Emitter) -> Callable[[], None]:
-    """A function that takes back all that is emitted from now on."""
+def _checkpoint(e: Emitter) -> Callable[[], None]:
+    """Return a function that removes all nodes emitted from now on."""
     block, anchor, depth, at, exits = e.block, e.anchor, e.depth, e.place, e.exits
     names, declared, memo = dict(e.names), dict(e.declared), dict(e.memo)
     decided = dict(e.known_conditions)
@@ -230,22 +229,22 @@ def _kept(e: Emitter) -> Callable[[], None]:
 
 
 def _widen(e: Emitter, names: Sequence[str], narrow: frozenset[str]) -> list[str]:
-    """Let variables be of the types that they were written with; those with values."""
-    kept = []
+    """Give variables their declared types; return the names of those with values."""
+    carried = []
     for name in names:
         value = value_or_none(e, e.names[name])
         if isinstance(value, NoValue):
             e.names[name] = value
             continue
-        kept.append(name)
-        wanted = None if name in narrow else e.declared.get(name)
-        if wanted is not None and value.type is not wanted:
-            fitted = e.fitted(value, wanted)
+        carried.append(name)
+        declared = None if name in narrow else e.declared.get(name)
+        if declared is not None and value.type is not declared:
+            fitted = e.fitted(value, declared)
             if fitted is not None:
-                value = e.cast(fitted, wanted)
+                value = e.cast(fitted, declared)
         e.names[name] = sugar_of_value(value)
         e.untyped.discard(value)
-    return kept
+    return carried
 
 
 class _EmittedLoop:
@@ -280,9 +279,9 @@ class _EmittedLoop:
         endless: bool,
         iteration: Iteration | None = None,
     ) -> None:
-        """Emit the body, and what is behind it.
+        """Emit the body, and the code after the loop.
 
-        `proceeds` emits the question whether another round follows, from the index.
+        `proceeds` emits the test for another trip, from the index.
         """
         e = self.e
         before = dict(e.names)
@@ -292,22 +291,22 @@ class _EmittedLoop:
                 e.names[name] = sugar_of_value(value)
             body(self.index)
 
-        made = e.within(self.block, emit)
+        branch = e.within(self.block, emit)
         written = _written(self.block, iteration)
-        leaves = made.exits & (Exit.RETURN | Exit.BREAK)
+        leaves = branch.exits & (Exit.RETURN | Exit.BREAK)
         with e.in_block(self.block):
             names, exits = e.names, e.exits
-            e.names, e.exits = dict(made.names), made.exits
+            e.names, e.exits = dict(branch.names), branch.exits
             if iteration is not None and written:
                 proceeds = self._watched(iteration)
-            going = self._condition(made, leaves, proceeds)
+            going = self._condition(branch, leaves, proceeds)
             e.names, e.exits = names, exits
         self.block.add_result(going)
         if iteration is not None and written:
             self._ask_first(iteration)
-        self._results(made, before)
-        self._fresh(made, before, endless)
-        self._exits(made, endless)
+        self._results(branch, before)
+        self._fresh(branch, before, endless)
+        self._exits(branch, endless)
 
     def _watched(self, iteration: Iteration) -> Callable[[Value], Value | None]:
         e = self.e
@@ -329,17 +328,17 @@ class _EmittedLoop:
 
     def _condition(
         self,
-        made: Branch,
+        branch: Branch,
         leaves: Exit,
         proceeds: Callable[[Value], Value | None] | None,
     ) -> Value:
         e = self.e
-        ways = made.exits & WAYS
+        ways = branch.exits & WAYS
         if not ways & (Exit.NEXT | Exit.CONTINUE):
             return e.constant(False)
         if not leaves:
-            found = None if proceeds is None else proceeds(self.index)
-            return e.constant(True) if found is None else found
+            another = None if proceeds is None else proceeds(self.index)
+            return e.constant(True) if another is None else another
         flags = [
             e.names[FLAGS[way]] for way in (Exit.RETURN, Exit.BREAK) if way in ways
         ]
@@ -348,19 +347,19 @@ class _EmittedLoop:
             return e.operator("script::not_.bool", left)
 
         def ask_next() -> Value | bool:
-            found = proceeds(self.index)
-            return True if found is None else found
+            another = proceeds(self.index)
+            return True if another is None else another
 
         return e.if_else(left, lambda: False, ask_next)
 
-    def _results(self, made: Branch, before: dict[str, object]) -> None:
+    def _results(self, branch: Branch, before: dict[str, object]) -> None:
         e = self.e
         for name, parameter in zip(self.names, self.parameters, strict=True):
-            one = made.names.get(name) if made.goes_on else None
+            one = branch.names.get(name) if branch.goes_on else None
             with e.in_block(self.block):
                 if one is None:
                     result = parameter
-                    if made.goes_on:
+                    if branch.goes_on:
                         result = e.uninitialized(parameter.type)
                 else:
                     result = self._carried(name, one, parameter)
@@ -374,7 +373,7 @@ class _EmittedLoop:
             if name in self.narrow:
                 raise _TooNarrow(name)
             fail_conflict(e, name, one)
-        assert isinstance(one, Sugared), "variables are sugar"
+        assert isinstance(one, Sugared), "a variable holds sugar"
         value = one.value(e)
         fitted = e.fitted(value, parameter.type)
         if fitted is None:
@@ -393,7 +392,7 @@ class _EmittedLoop:
         return fitted
 
     def _extra(self, name: str, type_: Type, value: Value | None, hint: str) -> None:
-        """One value more that the loop gives, which its body does not read."""
+        """Add an output to the loop that its body does not read."""
         e = self.e
         with e.insert_point(self.node):
             start = (
@@ -406,12 +405,12 @@ class _EmittedLoop:
         if name in FLAGS.values():
             e.names[name] = e.names[name].value(e)
 
-    def _fresh(self, made: Branch, before: dict[str, object], endless: bool) -> None:
-        """Give the variables that an endless loop assigns before `break`."""
-        if not endless or not made.goes_on:
+    def _fresh(self, branch: Branch, before: dict[str, object], endless: bool) -> None:
+        """Add outputs for the variables that an endless loop assigns before `break`."""
+        if not endless or not branch.goes_on:
             return
         e = self.e
-        for name, one in made.names.items():
+        for name, one in branch.names.items():
             if name[0] == "$" or name in before or name in self.names:
                 continue
             if isinstance(one, TypeConflict):
@@ -424,17 +423,17 @@ class _EmittedLoop:
                 continue
             self._extra(name, value.type, value, name)
 
-    def _exits(self, made: Branch, endless: bool) -> None:
+    def _exits(self, branch: Branch, endless: bool) -> None:
         e = self.e
-        ways = made.exits & WAYS
+        ways = branch.exits & WAYS
         passes = not endless or Exit.BREAK in ways
-        e.exits = made.exits & Exit.RAISE
+        e.exits = branch.exits & Exit.RAISE
         if passes:
             e.exits |= Exit.NEXT
         if Exit.RETURN not in ways:
             return
         e.exits |= Exit.RETURN
-        result = made.names[RESULT]
+        result = branch.names[RESULT]
         if isinstance(result, TypeConflict):
             e.names[RESULT] = result
         else:
@@ -446,13 +445,13 @@ class _EmittedLoop:
                 flag = (
                     e.constant(True)
                     if ways is Exit.RETURN
-                    else made.names[FLAGS[Exit.RETURN]]
+                    else branch.names[FLAGS[Exit.RETURN]]
                 )
             self._extra(FLAGS[Exit.RETURN], BoolType, flag, "RETURN")
 
 
 def _written(block_: Block, iteration: Iteration | None) -> bool:
-    """Whether a body may write to what the loop goes through."""
+    """Return True if a body may write to the iterable of the loop."""
     if iteration is None:
         return False
     kinds = {each.type for each in iteration.watched()}
@@ -471,15 +470,15 @@ def _written(block_: Block, iteration: Iteration | None) -> bool:
 
 
 def iteration_of(e: Emitter, node: ast.expr) -> Iteration:
-    """The iteration over the value of an expression."""
+    """Return the iteration over the value of an expression."""
     with e.place_at(node):
-        found: Iteration = e.expression(node).iterate(e)
-        return found
+        iteration: Iteration = e.expression(node).iterate(e)
+        return iteration
 
 
 @emits(ast.ListComp)
 def list_comprehension(e: Emitter, node: ast.ListComp) -> Sugared:
-    """`[element for target in ...]`."""
+    """Emit `[element for target in ...]`."""
     iteration = iteration_of(e, node.generators[0].iter)
     static = iteration.static()
     if static is not None:
@@ -498,9 +497,9 @@ def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
 
 @emits(ast.DictComp)
 def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
-    """`{key: value for target in ...}`."""
+    """Emit `{key: value for target in ...}`."""
     iteration = iteration_of(e, node.generators[0].iter)
-    made = e.node("prim::DictConstruct", (), (DictType(StrType, TensorType),)).output
+    result = e.node("prim::DictConstruct", (), (DictType(StrType, TensorType),)).output
     kinds: list[Type] = []
 
     def fill(item: Sugared) -> None:
@@ -508,22 +507,22 @@ def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
         key, value = e.expression(node.key), e.expression(node.value)
         pair = key.value(e), value.value(e)
         if not kinds:
-            made.type = DictType(check_key(e, pair[0].type), pair[1].type)
-            kinds.append(made.type)
-        operands = (SimpleValue(each) for each in (made, *pair))
+            result.type = DictType(check_key(e, pair[0].type), pair[1].type)
+            kinds.append(result.type)
+        operands = (SimpleValue(each) for each in (result, *pair))
         call_rows(e, "a dict comprehension", by_operator("[]="), *operands)
 
     static = iteration.static()
     if static is not None:
-        e.untyped.add(made)
+        e.untyped.add(result)
         _own(e, node, lambda: [*map(fill, static)])
     else:
         _own(e, node, lambda: repeat(e, iteration, fill))
-    return SimpleValue(made)
+    return SimpleValue(result)
 
 
 def _own(e: Emitter, node: ast.ListComp | ast.DictComp, emit: Callable[[], T]) -> T:
-    """Emit with variables of the comprehension's own."""
+    """Emit within the scope of a comprehension."""
     names, declared = dict(e.names), dict(e.declared)
     for name in comprehension_targets(node):
         e.names.pop(name, None)

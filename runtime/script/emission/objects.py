@@ -1,23 +1,21 @@
-"""Objects: what programs do with objects of classes and interfaces, and with enums.
+"""Objects: the operations on objects of classes and interfaces, and on enums.
 
-    ObjectValue       an object: attributes, methods, and the method of each operator
+    ObjectValue       an object: attributes, methods, and the methods of operators
     interface_type    a class that is marked with `interface` as a type
     EnumClass, EnumValue    an enum, and its members
-    NamedTupleClass   a call of it makes a tuple; fields are those of every tuple
+    NamedTupleClass   a class of named tuples; a call creates a tuple
 
 Rules:
-- an operator is a call of the method that Python would call; what Python does where
-  there is none (`==` is `is`, an object counts as true) is done here, too;
-- a property is a call of its getter, or setter; a method is compiled when it is first
-  asked for, if it is not known yet;
-- an interface says the types of everything: its methods have no bodies and an annotated
-  result; what is inherited does not count; objects of it have its methods and nothing
-  else;
-- members of an enum are constants; those of the class are known, so that a loop over it
-  is unrolled.  They are compared by identity, and are true; those of classes that are
-  numbers or texts, too (IntEnum, StrEnum), by their values, and have their operators;
-- fields of a named tuple are given by place, by name, or by defaults that are
-  constants; methods that its class adds are not known.
+- an operator is a call of the method that Python would call; Python's defaults without
+  a method (`==` is `is`, an object is true) apply here, too;
+- a property is a call of its getter, or setter; a method is compiled on first use;
+- an interface annotates all types: its methods have annotated results and no bodies;
+  inherited methods do not count; objects of an interface type have only its methods;
+- members of an enum are constants, and a loop over the class is unrolled. Members are
+  compared by identity, and are true; members that are also numbers or texts (IntEnum,
+  StrEnum) are compared by value, and have the operators of values;
+- fields of a named tuple are passed by position, by name, or have constant defaults;
+  methods that the class adds are not supported.
 """
 
 import ast
@@ -71,9 +69,9 @@ from everyorder.runtime.script.frontend import (
 )
 from everyorder.runtime.script.ir import Value
 
-# In the memo of a declaration: what compiles a method that is asked for, by its name.
+# Memo key of a declaration: the function that compiles a method by its name.
 PENDING = "pending"
-# Likewise: what gives the function of a method that is left to Python, or None.
+# Memo key of a declaration: the function that returns a method left to Python, or None.
 IGNORED_METHODS = "left"
 
 _ARITHMETIC = {
@@ -92,7 +90,7 @@ _ARITHMETIC = {
     ">>": "rshift",
 }
 _UNARY = {"-x": "neg", "+x": "pos", "~x": "invert"}
-# The method of the left side, and that of the right one.
+# The method of the left operand, and that of the right one.
 _COMPARISONS = {
     "==": ("eq", "eq"),
     "!=": ("ne", "ne"),
@@ -104,7 +102,7 @@ _COMPARISONS = {
 
 
 def method_schema(e: Emitter, declared: DeclaredType, name: str) -> Signature | None:
-    """The schema of a method, compiled now if it has to be; None: there is none."""
+    """Return the schema of a method, compiled if needed, or None."""
     complete = declared.declaration.memo.get(PENDING)
     if complete is not None:
         complete(name, e)
@@ -114,24 +112,24 @@ def method_schema(e: Emitter, declared: DeclaredType, name: str) -> Signature | 
 def call_object_method(
     e: Emitter, owner: SimpleValue, name: str, arguments: Arguments
 ) -> Sugared:
-    """Call a method of an object that there is.
+    """Call an existing method of an object.
 
     Raises:
-        IllTyped: it does not take the arguments.
+        IllTyped: the method does not accept the arguments.
     """
     declared = owner.type
     assert isinstance(declared, DeclaredType), "an object is of a declared type"
     schema = method_schema(e, declared, name)
-    assert schema is not None, "it was asked for"
+    assert schema is not None, "the caller has checked that the method exists"
     callee = f"the method `{name}` of {declared}"
     return call_method(e, callee, schema, owner, name, arguments)
 
 
 def attribute_of(e: Emitter, owner: Value, name: str) -> Value:
-    """An attribute that the type of an object has."""
-    assert isinstance(owner.type, DeclaredType), "only such have attributes"
-    wanted = owner.type.declaration.attributes[name]
-    return e.node("prim::GetAttr", (owner,), (wanted,), {"name": name}).output
+    """Return an attribute declared by the type of an object."""
+    assert isinstance(owner.type, DeclaredType), "only declared types have attributes"
+    type_ = owner.type.declaration.attributes[name]
+    return e.node("prim::GetAttr", (owner,), (type_,), {"name": name}).output
 
 
 class SugaredMethod(Sugared):
@@ -157,17 +155,17 @@ class ObjectValue(SimpleValue):
 
     @property
     def declared(self) -> DeclaredType:
-        """Its type."""
-        assert isinstance(self.type, DeclaredType), "registered for such types"
+        """Return its type."""
+        assert isinstance(self.type, DeclaredType), "registered for declared types"
         return self.type
 
     def has(self, e: Emitter, name: str) -> bool:
-        """Whether there is such a method."""
+        """Return True if the method exists."""
         return method_schema(e, self.declared, name) is not None
 
-    def method(self, e: Emitter, name: str, *given: Sugared) -> Sugared:
-        """The result of a method that there is."""
-        return call_object_method(e, self, name, Arguments(given))
+    def method(self, e: Emitter, name: str, *operands: Sugared) -> Sugared:
+        """Return the result of an existing method."""
+        return call_object_method(e, self, name, Arguments(operands))
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         declaration = self.declared.declaration
@@ -202,15 +200,16 @@ class ObjectValue(SimpleValue):
                 hint = "An interface has methods only."
                 e.fail(f"{declared} has no attribute `{name}`", hint)
             no_attribute(e, str(declared), name, [*declaration.attributes], NEW)
-        wanted = declaration.attributes[name]
+        type_of_attribute = declaration.attributes[name]
         message = (
-            f"attribute `{name}` of {declared} is of type {wanted}, and is set to {{}}"
+            f"attribute `{name}` of {declared} is of type {type_of_attribute}, "
+            "and is set to {}"
         )
-        fitted = e.fit(value.value(e), wanted, message)
+        fitted = e.fit(value.value(e), type_of_attribute, message)
         e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """`__call__`; `forward` of an interface, as modules are called so."""
+        """Call `__call__`, or `forward` of an interface, as for modules."""
         if isinstance(self.type, InterfaceType) and self.has(e, "forward"):
             return call_object_method(e, self, "forward", arguments)
         self._needs(e, "__call__", "be called")
@@ -227,10 +226,10 @@ class ObjectValue(SimpleValue):
 
     def iterate(self, e: Emitter) -> Any:
         hint = "Give it a method that returns a list."
-        e.fail(f"an object of {self.declared} cannot be gone through", hint)
+        e.fail(f"an object of {self.declared} is not iterable", hint)
 
     def truth(self, e: Emitter) -> Value | bool:
-        """`__bool__`, or `__len__`; an object that has neither is true."""
+        """Return the truth by `__bool__` or `__len__`; without both it is true."""
         if self.has(e, "__bool__"):
             return self._bool(e, self.method(e, "__bool__"))
         if self.has(e, "__len__"):
@@ -253,8 +252,8 @@ class ObjectValue(SimpleValue):
             if not reflected:
                 return None
             what = "be searched with `in`"
-            found = self._required(e, "__contains__", what, other)
-            return SimpleValue(self._bool(e, found))
+            contained = self._required(e, "__contains__", what, other)
+            return SimpleValue(self._bool(e, contained))
         if symbol in _UNARY:
             return self._required(e, f"__{_UNARY[symbol]}__", f"have `{symbol[:-1]}`")
         if symbol in _COMPARISONS:
@@ -296,14 +295,16 @@ class ObjectValue(SimpleValue):
         self._needs(e, name, f"be compared with `{symbol}`")
         return None
 
-    def _bool(self, e: Emitter, found: Sugared) -> Value:
-        truth = found.truth(e)
+    def _bool(self, e: Emitter, result: Sugared) -> Value:
+        truth = result.truth(e)
         return e.constant(truth, BoolType) if isinstance(truth, bool) else truth
 
-    def _required(self, e: Emitter, name: str, what: str, *given: Sugared) -> Sugared:
-        """The result of a method without which an object cannot do something."""
+    def _required(
+        self, e: Emitter, name: str, what: str, *operands: Sugared
+    ) -> Sugared:
+        """Return the result of a required method; refuse if it is missing."""
         self._needs(e, name, what)
-        return self.method(e, name, *given)
+        return self.method(e, name, *operands)
 
     def _needs(self, e: Emitter, name: str, what: str) -> None:
         if not self.has(e, name):
@@ -315,10 +316,10 @@ NEW = "Attributes are made in `__init__`, or named in the body of the class."
 
 
 def member(e: Emitter, declared: DeclaredType, name: str) -> Sugared:
-    """A constant, or a static method, of the class itself.
+    """Return a constant, or a static method, of the class itself.
 
     Raises:
-        UnknownAttribute: it has nothing of that name.
+        UnknownAttribute: the class does not have the member.
     """
     declaration = declared.declaration
     if name in declaration.constants:
@@ -326,50 +327,57 @@ def member(e: Emitter, declared: DeclaredType, name: str) -> Sugared:
     static = declaration.functions.get(name)
     if static is not None and name not in declaration.methods:
         return sugar_of(static, e)
-    known = [*declaration.attributes, *declaration.constants, *declaration.functions]
-    known = [each.removesuffix(getter("")).removesuffix(setter("")) for each in known]
-    return no_attribute(e, str(declared), name, known)
+    candidates = [
+        *declaration.attributes,
+        *declaration.constants,
+        *declaration.functions,
+    ]
+    candidates = [
+        each.removesuffix(getter("")).removesuffix(setter("")) for each in candidates
+    ]
+    return no_attribute(e, str(declared), name, candidates)
 
 
 # Interfaces
 
 
 def interface_type(compiler: Compiler, python: type) -> InterfaceType:
-    """The type of a class that is marked as an interface.
+    """Return the type of a class that is marked as an interface.
 
     Raises:
-        NotScriptable: its source is not there.
-        MalformedProgram: it has something that interfaces do not have.
-        ProgramError: a method of it cannot be read.
+        NotScriptable: the source is not available. MalformedProgram: the class has a
+        member that is not allowed in interfaces. ProgramError: a method cannot be read.
     """
     classes = compiler.program.classes
-    known = classes.known(python)
-    if known is not None:
-        assert isinstance(known, InterfaceType), "it is marked"
-        return known
-    made = ClassMembers(python, read_class(python))
+    existing = classes.known(python)
+    if existing is not None:
+        assert isinstance(existing, InterfaceType), (
+            "a marked class has an interface type"
+        )
+        return existing
+    members = ClassMembers(python, read_class(python))
     namespace = compiler.program.namespace
     declared = namespace.declare(InterfaceType, qualified_name(python), python)
     classes.put(python, declared)
     compiler.undo_steps.append(lambda: classes.forget(python))
     for name, member in vars(python).items():
         if isinstance(member, FunctionType):
-            _method(compiler, made, declared, name, member)
+            _method(compiler, members, declared, name, member)
         elif not (name.startswith("__") and name.endswith("__")):
             hint = "Give it a method that returns it."
-            place = made.place(name)
-            raise made.fault(f"is an interface, and has `{name}`", hint, place)
+            place = members.place(name)
+            raise members.fault(f"is an interface, and has `{name}`", hint, place)
     for name in vars(python).get("__annotations__", {}):
         hint = "Give it a method that returns it."
         message = f"is an interface, and has the attribute `{name}`"
-        raise made.fault(message, hint, made.place(name))
+        raise members.fault(message, hint, members.place(name))
     declared.declaration.seal()
     return declared
 
 
 def _method(
     compiler: Compiler,
-    made: ClassMembers,
+    members: ClassMembers,
     declared: InterfaceType,
     name: str,
     function: FunctionType,
@@ -378,12 +386,12 @@ def _method(
     tree = definition.tree
     if tree.returns is None and "->" not in definition.source.text:
         message = f"is an interface, and its method `{name}` has no annotated result"
-        raise made.fault(message, "Write `-> None` for none.", made.place(name))
+        raise members.fault(message, "Write `-> None` for none.", members.place(name))
     for each in tree.body:
         words = isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
         if not words and not isinstance(each, ast.Pass):
             message = f"is an interface, and its method `{name}` does something"
-            raise made.fault(message, "Write `pass`.", each)
+            raise members.fault(message, "Write `pass`.", each)
     signature = compiler.signature(function, declared)
     declared.declaration.add_method(name, signature.schema())
 
@@ -398,7 +406,7 @@ class InterfaceSugar(PythonObject):
 
     def call(self, e: Emitter, arguments: Arguments) -> Any:
         hint = "Make an object of a class that has its methods."
-        e.fail(f"{self.describe()} has no objects of its own", hint)
+        e.fail(f"{self.describe()} cannot be instantiated", hint)
 
 
 # Enums
@@ -420,9 +428,9 @@ class EnumClass(Sugared):
         return EnumValue(e.constant(one, self.type))
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        found = self.python.__members__.get(name)
-        if found is not None:
-            return self._member(e, found)
+        member = self.python.__members__.get(name)
+        if member is not None:
+            return self._member(e, member)
         return no_attribute(e, self.describe(), name, [*self.python.__members__])
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -430,14 +438,14 @@ class EnumClass(Sugared):
         e.fail(f"members of {self.describe()} are not found by their values", hint)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        known, name = constant_of(index)
-        if not known or not isinstance(name, str):
+        is_literal, name = constant_of(index)
+        if not is_literal or not isinstance(name, str):
             hint = "Write the name in quotes, or go through the members."
-            e.fail(f"the name of a member of {self.describe()} is no constant", hint)
+            e.fail(f"the name of a member of {self.describe()} is not a constant", hint)
         return self.attribute(e, name)
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
-        """Its members; those that are another one by another name do not count."""
+        """Return its members, without aliases."""
         return [self._member(e, each) for each in self.python]
 
     def iterate(self, e: Emitter) -> Any:
@@ -460,10 +468,10 @@ class EnumValue(SimpleValue):
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         assert isinstance(self.type, EnumType), "registered for such types"
-        known, one = constant_of(self)
-        if known and name in ("name", "value"):
-            wanted = StrType if name == "name" else None
-            return sugar_of_value(e.constant(getattr(one, name), wanted))
+        is_known, one = constant_of(self)
+        if is_known and name in ("name", "value"):
+            type_ = StrType if name == "name" else None
+            return sugar_of_value(e.constant(getattr(one, name), type_))
         attributes = self.type.declaration.attributes
         if name not in attributes:
             no_attribute(e, str(self.type), name, [*attributes])
@@ -518,8 +526,8 @@ class NamedTupleClass(Sugared):
         fields = []
         for field, each in zip(self.type.names, self.type.elements, strict=True):
             default = defaults.get(field, NO_DEFAULT)
-            known = default is NO_DEFAULT or is_constant(default)
-            stored = default if known else NO_DEFAULT
+            has_value = default is NO_DEFAULT or is_constant(default)
+            stored = default if has_value else NO_DEFAULT
             fields.append(Argument(field, each, default=stored))
         name = OperatorName(self.python.__name__)
         schema = Schema(name, tuple(fields), (Argument("", self.type),))
@@ -529,7 +537,7 @@ class NamedTupleClass(Sugared):
 
 
 def install_objects() -> None:
-    """Let values of classes, interfaces and enums be what they are."""
+    """Register the sugar of values of classes, interfaces and enums."""
     register_value(ScriptClassType, ObjectValue)
     register_value(InterfaceType, ObjectValue)
     register_value(EnumType, EnumValue)

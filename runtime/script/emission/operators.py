@@ -1,17 +1,18 @@
-"""Operators: `+`, `<`, `-x`, `in`, and the operators of the runtime by their names.
+"""Operators: `+`, `<`, `-x`, `in`, and operators of the runtime called by name.
 
-An operator of Python is an operator of the runtime, or a primitive, by the types of its
-operands; functions and methods of the runtime are found by their names.
+A Python operator is compiled to an operator of the runtime, or to a primitive, by the
+types of its operands; functions and methods of the runtime are looked up by name.
 
 Rules:
-- an operand that has a say of its own (`Sugared.binary`) is asked first, the left one
-  before the right one, as in Python;
-- where one of two operands is a tensor the operator is the runtime's, else a primitive;
+- an operand that implements the operator (`Sugared.binary`) is tried first, the left
+  one before the right one, as in Python;
+- if one of two operands is a tensor the operator of the runtime is used, else a
+  primitive;
 - functions of `runtime` and methods of tensors are operators of the same name in the
   namespace `core`, with the arguments of its schemas.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -63,7 +64,7 @@ from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
     constant_of,
-    register_special_form,
+    register_special_forms,
     register_sugar,
     sugar_of,
     type_of,
@@ -73,7 +74,7 @@ from everyorder.runtime.script.ir import Value
 from everyorder.runtime.script.primitives import by_operator
 from everyorder.runtime.tensors.tensor import Tensor
 
-# Python's operator -> the operator of namespace `core` for tensors.
+# Python operator -> operator of namespace `core` for tensors.
 TENSOR_OPERATORS = {
     "+": "add",
     "-": "sub",
@@ -95,31 +96,31 @@ TENSOR_OPERATORS = {
     "-x": "neg",
     "~x": "bitwise_not",
 }
-# What is the same with its sides exchanged, and a number goes to the right then.
+# Operators with exchangeable operands; a number is moved to the right.
 COMMUTATIVE = frozenset({"+", "*", "&", "|", "^", "==", "!="})
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType, NumberType)
 
 
 def binary(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
-    """`left symbol right`."""
-    found = left.binary(e, symbol, right, False)
-    if found is None:
-        found = right.binary(e, symbol, left, True)
-    if found is not None:
-        return found
+    """Emit `left symbol right`."""
+    result = left.binary(e, symbol, right, False)
+    if result is None:
+        result = right.binary(e, symbol, left, True)
+    if result is not None:
+        return result
     kinds = type_of(left), type_of(right)
     if TensorType in kinds and symbol in TENSOR_OPERATORS:
         return _tensors(e, symbol, left, right)
     special = _TUPLES.get(symbol)
     if special is not None:
-        made = special(e, symbol, left, right)
-        if made is not None:
-            return made
+        combined = special(e, symbol, left, right)
+        if combined is not None:
+            return combined
     if symbol == "**" and kinds == (IntType, IntType):
-        known, exponent = constant_of(right)
-        if known and exponent < 0:
-            # A fraction, as is seen here; any other power of ints is an int.
+        is_known, exponent = constant_of(right)
+        if is_known and exponent < 0:
+            # A negative exponent results in a fraction; other powers of ints are ints.
             left = SimpleValue(e.operator("script::float.int", left.value(e)))
     rows = [each for each in by_operator(symbol) if len(each.schema.arguments) == 2]
     return call_rows(e, f"`{symbol}`", rows, left, right)
@@ -139,10 +140,10 @@ def _tensors(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
 
 
 def in_place(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
-    """`left symbol= right`, of which the result is assigned."""
-    found = left.binary(e, f"{symbol}=", right, False)
-    if found is not None:
-        return found
+    """Emit `left symbol= right`; the caller assigns the result."""
+    result = left.binary(e, f"{symbol}=", right, False)
+    if result is not None:
+        return result
     if type_of(left) is TensorType and symbol in TENSOR_OPERATORS:
         forms = forms_of_operator(f"core::{TENSOR_OPERATORS[symbol]}_")
         if forms:
@@ -156,10 +157,10 @@ def in_place(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
 
 
 def unary(e: Emitter, symbol: str, operand: Sugared) -> Sugared:
-    """`symbol operand`; of a bool, `-` and `~` are those of an int."""
-    found = operand.binary(e, f"{symbol}x", operand, False)
-    if found is not None:
-        return found
+    """Emit `symbol operand`; `-` and `~` of a bool are those of an int."""
+    result = operand.binary(e, f"{symbol}x", operand, False)
+    if result is not None:
+        return result
     callee = f"`{symbol}` of one"
     if type_of(operand) is not TensorType:
         return call_rows(e, callee, by_operator(f"{symbol}x"), operand)
@@ -170,14 +171,14 @@ def unary(e: Emitter, symbol: str, operand: Sugared) -> Sugared:
 def _concatenated(
     e: Emitter, symbol: str, left: Sugared, right: Sugared
 ) -> Sugared | None:
-    """`+` of two tuples."""
+    """Emit `+` of two tuples."""
     if not (_is_tuple(left) and _is_tuple(right)):
         return None
     return SugaredTuple([*_elements(e, left), *_elements(e, right)])
 
 
 def _compared(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared | None:
-    """`==` and `!=` of two tuples, element by element; of None, by its type."""
+    """Emit `==` and `!=` of two tuples, element by element; of None, by its type."""
     kinds = type_of(left), type_of(right)
     if _is_tuple(left) and _is_tuple(right):
         first, second = _elements(e, left), _elements(e, right)
@@ -199,7 +200,7 @@ def _compared(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared
 
 
 def _all_equal(e: Emitter, symbol: str, pairs: list[tuple[Sugared, Sugared]]) -> Value:
-    """Whether the pairs are equal, or not, as far as has to be asked."""
+    """Return the conjunction of pairwise equality, or its negation."""
     equal = symbol == "=="
     if not pairs:
         return e.constant(equal)
@@ -233,7 +234,7 @@ _TUPLES: dict[str, Callable[[Emitter, str, Sugared, Sugared], Sugared | None]] =
 
 
 def compare(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
-    """A comparison, `in` or `is`."""
+    """Emit a comparison, `in` or `is`."""
     if symbol in ("in", "not in"):
         return _contains(e, symbol, left, right)
     if symbol in ("is", "is not"):
@@ -261,17 +262,17 @@ def _may_be_none(kind: Any) -> bool:
 
 
 def _contains(e: Emitter, symbol: str, item: Sugared, within: Sugared) -> Sugared:
-    found = within.binary(e, "in", item, True)
-    if found is None:
+    contained = within.binary(e, "in", item, True)
+    if contained is None:
         if _is_tuple(within):
-            found = _in_tuple(e, item, within)
+            contained = _in_tuple(e, item, within)
         else:
-            found = call_rows(e, "`in`", by_operator("in"), within, item)
-    return unary(e, "not ", found) if symbol == "not in" else found
+            contained = call_rows(e, "`in`", by_operator("in"), within, item)
+    return unary(e, "not ", contained) if symbol == "not in" else contained
 
 
 def _in_tuple(e: Emitter, item: Sugared, within: Sugared) -> Sugared:
-    """Whether an element is the item, or equal to it."""
+    """Return True in the graph if an element is the item, or equal to it."""
     elements = _elements(e, within)
     value = SimpleValue(item.value(e))
 
@@ -312,13 +313,13 @@ class Operator(Sugared):
 
 
 def operator_of(packet: OperatorPacket) -> Sugared:
-    """All overloads of an operator."""
+    """Return the sugar of all overloads of an operator."""
     name = packet._name.name
     return Operator(name, forms_of_operator(name))
 
 
 def overload_of(handle: OperatorHandle) -> Sugared:
-    """One overload of an operator."""
+    """Return the sugar of one overload of an operator."""
     text = str(handle.schema.name)
     plain = text.partition(".")[0]
     forms = [each for each in forms_of_operator(plain) if each.name == text]
@@ -342,7 +343,7 @@ class RuntimeFunction(Sugared):
 
 
 def _with_self(arguments: Arguments) -> Arguments:
-    """The arguments, with `self` for what torch calls `input`."""
+    """Return the arguments, with `input`, the name in torch, changed to `self`."""
     named = dict(arguments.named)
     if "input" in named:
         named["self"] = named.pop("input")
@@ -359,11 +360,11 @@ class _RuntimeModule(PythonObject):
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         try:
-            found = getattr(self.python, name)
+            member = getattr(self.python, name)
         except AttributeError:
-            known = [each for each in dir(self.python) if not each.startswith("_")]
-            return no_attribute(e, self.describe(), name, known)
-        return sugar_of(found, e)
+            candidates = [each for each in dir(self.python) if not each.startswith("_")]
+            return no_attribute(e, self.describe(), name, candidates)
+        return sugar_of(member, e)
 
 
 class _Names(_RuntimeModule):
@@ -376,7 +377,7 @@ class _Names(_RuntimeModule):
 
 
 class SugaredEnumConstant(Sugared):
-    """A dtype, a layout or a memory format: a number of its kind."""
+    """A dtype, a layout or a memory format, represented by its number."""
 
     __slots__ = ("code", "kind")
 
@@ -395,7 +396,7 @@ class SugaredEnumConstant(Sugared):
 
 
 def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
-    """The method of tensors of the name, or None."""
+    """Return the method of tensors of the name, or None."""
     if name in CONVERSIONS:
         return _Conversion(self_, name, DType.named(CONVERSIONS[name]))
     if name == "to":
@@ -416,7 +417,7 @@ def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
 
 
 class TensorProgram(Sugared):
-    """A method of tensors, or function of `runtime`, that is a program of its own."""
+    """A method of tensors, or function of `runtime`, that is compiled as a program."""
 
     __slots__ = ("name", "self_")
 
@@ -430,8 +431,10 @@ class TensorProgram(Sugared):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         self_ = self.self_
-        given = _with_self(arguments) if self_ is None else arguments.behind(self_)
-        return call_function(e, compiled(e, PROGRAMS[self.name]), given)
+        call_arguments = (
+            _with_self(arguments) if self_ is None else arguments.behind(self_)
+        )
+        return call_function(e, compiled(e, PROGRAMS[self.name]), call_arguments)
 
 
 class _MethodFunction(RuntimeFunction):
@@ -441,18 +444,18 @@ class _MethodFunction(RuntimeFunction):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         named = dict(arguments.named)
-        given = [*arguments.positional]
-        if not given:
+        operands = [*arguments.positional]
+        if not operands:
             first = named.pop("input", None) or named.pop("self", None)
-            given = [] if first is None else [first]
-        if not given:
+            operands = [] if first is None else [first]
+        if not operands:
             e.fail(f"{self.describe()} is given no tensor")
-        method = given[0].attribute(e, self.name)
-        return method.call(e, Arguments(given[1:], named))
+        method = operands[0].attribute(e, self.name)
+        return method.call(e, Arguments(operands[1:], named))
 
 
 class _IsTensor(RuntimeFunction):
-    """`runtime.is_tensor`, which types decide."""
+    """`runtime.is_tensor`, decided by types."""
 
     __slots__ = ()
 
@@ -469,7 +472,7 @@ class _IsTensor(RuntimeFunction):
 
 
 class _Conversion(Sugared):
-    """`x.float()` and the like."""
+    """A dtype conversion such as `x.float()`."""
 
     __slots__ = ("dtype", "name", "self_")
 
@@ -486,8 +489,10 @@ class _Conversion(Sugared):
             **arguments.named,
             "dtype": SugaredEnumConstant(self.dtype, ScalarTypeType),
         }
-        given = Arguments((self.self_, *arguments.positional), named)
-        return call_forms(e, self.describe(), forms_of_operator("core::to"), given)
+        call_arguments = Arguments((self.self_, *arguments.positional), named)
+        return call_forms(
+            e, self.describe(), forms_of_operator("core::to"), call_arguments
+        )
 
 
 class _To(Sugared):
@@ -515,14 +520,16 @@ class _To(Sugared):
                     named[attribute] = each.attribute(e, attribute)
             else:
                 named["device"] = each
-        given = Arguments((self.self_,), named)
-        return call_forms(e, self.describe(), forms_of_operator("core::to"), given)
+        call_arguments = Arguments((self.self_,), named)
+        return call_forms(
+            e, self.describe(), forms_of_operator("core::to"), call_arguments
+        )
 
 
 def install_runtime() -> None:
-    """Let the functions, operators and constants of the runtime mean what they are."""
+    """Register the functions, operators and constants of the runtime."""
     register_sugar(OperatorPacket, operator_of)
-    # These have an attribute of every name, so they are found by their classes.
+    # Their instances accept any attribute name, so they are registered by class.
     register_sugar(Operators, _Names)
     register_sugar(OperatorNamespace, _Names)
     register_sugar(OperatorHandle, overload_of)
@@ -532,15 +539,22 @@ def install_runtime() -> None:
         MemoryFormat, lambda each: SugaredEnumConstant(each, MemoryFormatType)
     )
     register_sugar(ModuleType, _RuntimeModule)
+    register_special_forms(
+        (getattr(functions, name), form) for name, form in _forms_of_functions()
+    )
+
+
+def _forms_of_functions() -> Iterator[tuple[str, Sugared]]:
+    """Yield the names of functions of the runtime, and their forms."""
     for name in ("numel", "is_floating_point", "is_complex"):
-        register_special_form(getattr(functions, name), _MethodFunction(name))
-    register_special_form(functions.is_tensor, _IsTensor("is_tensor"))
+        yield name, _MethodFunction(name)
+    yield "is_tensor", _IsTensor("is_tensor")
     for name in PROGRAMS:
         if name in functions.FUNCTIONS:
-            register_special_form(getattr(functions, name), TensorProgram(name))
+            yield name, TensorProgram(name)
     for name, operator in SAME.items():
         if name in functions.FUNCTIONS:
-            register_special_form(getattr(functions, name), RuntimeFunction(operator))
+            yield name, RuntimeFunction(operator)
     for name in functions.FUNCTIONS:
         if forms_of_operator(f"core::{name}"):
-            register_special_form(getattr(functions, name), RuntimeFunction(name))
+            yield name, RuntimeFunction(name)

@@ -1,18 +1,19 @@
-"""Python classes as programs see them: which are refused, and what each member is.
+"""Python classes in programs: supported classes, and the roles of their members.
 
-    class_members    a class: its source, declared attributes, constants, functions
-    Role             what a function of a class is: method, getter, setter, static
-    made_methods what Python makes for a dataclass, as texts that are compiled
+    class_members        a class: its source, declared attributes, constants, functions
+    Role                 the role of a function: method, getter, setter, static
+    dataclass_methods    the methods generated for a dataclass, as compiled texts
 
 Rules:
-- a class derives from nothing but object; a dataclass is one that has more functions;
-- what is annotated in the body and has no value is an attribute; what has a value and
-  is assigned to no object is a constant; what is neither is an attribute of objects;
-- getters and setters are methods under names of their own, `x__get` and `x__set`;
-- members that Python itself puts there, and texts, are nothing;
-- a method of a dataclass that the class has itself is not made; defaults and factories
-  are filled in where the class is called: `__init__` is given every field; objects are
-  equal, or come before each other, by the first field that counts and differs.
+- a class derives only from object; a dataclass is a class with generated functions;
+- a name that is annotated in the body without a value is an attribute; a name with a
+  value that `__init__` does not assign is a constant; other names are attributes of
+  objects;
+- getters and setters are methods named `x__get` and `x__set`;
+- members that Python adds, such as docstrings, are ignored;
+- a method that the dataclass defines itself is not generated; defaults and factories
+  are filled in where the class is called: `__init__` takes every field; objects are
+  compared by the first field that takes part in comparisons and differs.
 """
 
 import ast
@@ -46,7 +47,7 @@ _OF_PYTHON = frozenset(
         *("__type_params__", "__orig_bases__", "__parameters__"),
     }
 )
-# Functions that dataclasses make; the compiler makes its own.
+# Functions that Python generates for dataclasses; the compiler generates its own.
 OF_DATACLASSES = frozenset(
     {
         *("__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__"),
@@ -72,8 +73,8 @@ class Role(Enum):
 class ClassMembers:
     """The members of a Python class, for the compiler.
 
-    `attributes` are annotations by name, `functions` those of each name and role;
-    `frozen` tells that objects never change.
+    `attributes` are annotations by name, `functions` have their role, `fields` are
+    those of a dataclass.
     """
 
     python: type
@@ -86,7 +87,7 @@ class ClassMembers:
     def fault(
         self, message: str, hint: str = "", node: ast.AST | None = None
     ) -> MalformedProgram:
-        """The error about the class, at a node of it."""
+        """Return the error about the class, at a node of it."""
         source = self.definition.source
         span = place_of(node or self.definition.tree, source)
         return MalformedProgram(
@@ -99,7 +100,7 @@ class ClassMembers:
         )
 
     def place(self, name: str) -> ast.AST:
-        """The statement of the body that gives a name its meaning, or the class."""
+        """Return the statement of the body that binds a name, or the class."""
         for each in self.definition.tree.body:
             if name in _names(each, self.definition.tree.name):
                 return each
@@ -107,99 +108,101 @@ class ClassMembers:
 
 
 def getter(name: str) -> str:
-    """The name of the method that gets a property."""
+    """Return the name of the method that gets a property."""
     return f"{name}__get"
 
 
 def setter(name: str) -> str:
-    """The name of the method that sets a property."""
+    """Return the name of the method that sets a property."""
     return f"{name}__set"
 
 
 def class_members(python: type) -> ClassMembers:
-    """The members of a class.
+    """Return the members of a class.
 
     Raises:
-        NotScriptable: its source is not there.
-        MalformedProgram: it is none for scripts, at the place that says so.
+        NotScriptable: the source is not available. MalformedProgram: the class is not
+        supported; the error has the place.
     """
-    made = ClassMembers(python, read_class(python))
-    _check_bases(made)
-    assigned = {*_assigned(made.definition.tree)}
+    members = ClassMembers(python, read_class(python))
+    _check_bases(members)
+    assigned = {*_assigned(members.definition.tree)}
     if dataclasses.is_dataclass(python):
-        made.fields = dataclasses.fields(python)
-        _check_fields(made)
-    known = {each.name for each in made.fields}
+        members.fields = dataclasses.fields(python)
+        _check_fields(members)
+    field_names = {each.name for each in members.fields}
     annotations = vars(python).get("__annotations__", {})
     for name, annotation in annotations.items():
         if _is_for_init(annotation):
             message = f"has the field `{name}` for `__init__` only"
-            raise made.fault(message, "Make it a field that stays.", made.place(name))
+            raise members.fault(
+                message, "Make it a field that stays.", members.place(name)
+            )
         has_value = name in vars(python) and not _is_slot(python, name)
-        if name in known or _is_class_variable(annotation):
+        if name in field_names or _is_class_variable(annotation):
             continue
         if not has_value or name in assigned:
-            made.attributes[name] = annotation
+            members.attributes[name] = annotation
     for name, member in vars(python).items():
-        if name in _OF_PYTHON or name in known or name in made.attributes:
+        if name in _OF_PYTHON or name in field_names or name in members.attributes:
             continue
-        if made.fields and name in OF_DATACLASSES and not _is_written(made, name):
+        if members.fields and name in OF_DATACLASSES and not _is_written(members, name):
             continue
         is_value = not isinstance(member, _FUNCTIONS)
         if not _is_slot(python, name) and not (is_value and name in assigned):
-            _take(made, name, member)
-    return made
+            _take(members, name, member)
+    return members
 
 
-def _check_bases(made: ClassMembers) -> None:
-    bases = made.python.__bases__
-    tree = made.definition.tree
+def _check_bases(members: ClassMembers) -> None:
+    bases = members.python.__bases__
+    tree = members.definition.tree
     if bases != (object,):
         names = " and ".join(each.__name__ for each in bases)
         place = tree.bases[0] if tree.bases else tree
-        raise made.fault(f"derives from {names}", _ONE_CLASS, place)
-    if type(made.python) is not type:
-        meta = type(made.python).__name__
+        raise members.fault(f"derives from {names}", _ONE_CLASS, place)
+    if type(members.python) is not type:
+        meta = type(members.python).__name__
         message = f"is of the metaclass {meta}, which scripts do not run"
         keyword = next((each.value for each in tree.keywords), tree)
-        raise made.fault(message, "Leave the metaclass out.", keyword)
+        raise members.fault(message, "Leave the metaclass out.", keyword)
 
 
-def _check_fields(made: ClassMembers) -> None:
-    parameters = vars(made.python)["__dataclass_params__"]
+def _check_fields(members: ClassMembers) -> None:
+    parameters = vars(members.python)["__dataclass_params__"]
     if parameters.frozen:
         message = "is frozen, and scripts make objects by setting their attributes"
-        raise made.fault(message, "Leave `frozen=True` out, or use a NamedTuple.")
+        raise members.fault(message, "Leave `frozen=True` out, or use a NamedTuple.")
 
 
-def _take(made: ClassMembers, name: str, member: Any) -> None:
-    """Put a member of the class where it belongs."""
+def _take(members: ClassMembers, name: str, member: Any) -> None:
+    """Add a member of the class to the table of its role."""
     if isinstance(member, FunctionType):
-        made.functions[name] = Role.METHOD, member
+        members.functions[name] = Role.METHOD, member
     elif isinstance(member, property):
         if isinstance(member.fget, FunctionType):
-            made.functions[getter(name)] = Role.GETTER, member.fget
+            members.functions[getter(name)] = Role.GETTER, member.fget
         if isinstance(member.fset, FunctionType):
-            made.functions[setter(name)] = Role.SETTER, member.fset
+            members.functions[setter(name)] = Role.SETTER, member.fset
     elif isinstance(member, staticmethod):
         inner = member.__func__
         if isinstance(inner, FunctionType):
-            made.functions[name] = Role.STATIC, inner
+            members.functions[name] = Role.STATIC, inner
     elif isinstance(member, classmethod):
         message = f"has the class method `{name}`, and classes are no values in scripts"
         hint = "Make it a static method, or a function."
-        raise made.fault(message, hint, made.place(name))
+        raise members.fault(message, hint, members.place(name))
     elif is_constant(member):
-        made.constants[name] = member
+        members.constants[name] = member
     elif not (name.startswith("__") and name.endswith("__")):
         kind = type(member).__name__
-        message = f"has `{name}`, a {kind}, which is no constant of scripts"
+        message = f"has `{name}`, a {kind}, which is not a constant of scripts"
         hint = "Constants are numbers, texts, enum members, None, and tuples of these."
-        raise made.fault(message, hint, made.place(name))
+        raise members.fault(message, hint, members.place(name))
 
 
 def is_constant(value: Any) -> bool:
-    """Whether a value is one that a script can have written in it."""
+    """Return True if a value can be a constant of a script."""
     if isinstance(value, tuple):
         return all(map(is_constant, value))
     return value is None or isinstance(value, _CONSTANTS)
@@ -221,13 +224,13 @@ def _is_slot(python: type, name: str) -> bool:
     return isinstance(vars(python).get(name), MemberDescriptorType)
 
 
-def _is_written(made: ClassMembers, name: str) -> bool:
-    """Whether a method stands in the body: dataclasses make none of that name then."""
-    return made.place(name) is not made.definition.tree
+def _is_written(members: ClassMembers, name: str) -> bool:
+    """Return True if the body defines a method: it is not generated then."""
+    return members.place(name) is not members.definition.tree
 
 
 def _names(node: ast.stmt, owner: str) -> Iterator[str]:
-    """The names to which a statement of a class gives a meaning."""
+    """Yield the names that a statement of a class binds."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield mangled(node.name, owner)
     targets: list[ast.expr] = []
@@ -241,7 +244,7 @@ def _names(node: ast.stmt, owner: str) -> Iterator[str]:
 
 
 def _assigned(tree: ast.ClassDef) -> Iterator[str]:
-    """The attributes that `__init__` assigns to its object."""
+    """Yield the attributes that `__init__` assigns to its object."""
     for method in tree.body:
         if not isinstance(method, ast.FunctionDef) or method.name != "__init__":
             continue
@@ -257,59 +260,59 @@ def _assigned(tree: ast.ClassDef) -> Iterator[str]:
 
 
 _MISSING = dataclasses.MISSING
-# Where Python's own come from.
+# The file name in the code of generated functions.
 _MADE = "<string>"
 _ORDER = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def dataclass_methods(
-    made: ClassMembers, declared: ScriptClassType, known: Any
+    members: ClassMembers, declared: ScriptClassType, existing: Any
 ) -> dict[str, tuple[Role, FunctionType]]:
-    """The methods that a dataclass gets, by their names; none for another class."""
-    python: Any = made.python
+    """Return the generated methods of a dataclass, by name; none for another class."""
+    python: Any = members.python
     if not dataclasses.is_dataclass(python):
         return {}
     parameters = vars(python)["__dataclass_params__"]
-    apart = _apart(each.name for each in made.fields)
+    apart = _apart(each.name for each in members.fields)
     texts = {}
     if parameters.init:
-        texts["__init__"] = "\n".join(_init(python, made, apart))
-    fields = [each.name for each in made.fields if each.compare]
+        texts["__init__"] = "\n".join(_init(python, members, apart))
+    fields = [each.name for each in members.fields if each.compare]
     if parameters.eq:
         texts["__eq__"] = "\n".join(_eq(fields, apart))
     if parameters.order:
         for name, symbol in _ORDER.items():
             texts[f"__{name}__"] = "\n".join(_compared(name, symbol, fields, apart))
     names: dict[str, Any] = {"__name__": python.__module__, f"{apart}owner": declared}
-    for each in made.fields:
+    for each in members.fields:
         names[f"{apart}type_{each.name}"] = declared.declaration.attributes[each.name]
         if each.default_factory is not _MISSING:
             names[f"{apart}new_{each.name}"] = each.default_factory
     return {
-        name: (Role.METHOD, _function(made.python, name, text, names))
+        name: (Role.METHOD, _function(members.python, name, text, names))
         for name, text in texts.items()
-        if name not in known
+        if name not in existing
     }
 
 
 def _function(python: type, name: str, text: str, names: dict[str, Any]) -> Any:
-    """The function that a text defines, with lines to be shown."""
+    """Return the function that a text defines, with source lines for errors."""
     kind = f"{name} of {python.__module__}.{python.__qualname__}"
-    made = generated(kind, (text,), names)
-    made.__qualname__ = f"{python.__qualname__}.{name}"
-    return made
+    function = generated(kind, (text,), names)
+    function.__qualname__ = f"{python.__qualname__}.{name}"
+    return function
 
 
 def _apart(fields: Iterable[str]) -> str:
-    """A prefix that no field has, for names beside the fields."""
+    """Return a prefix that no field has, for generated names."""
     return "_" * (
         1 + max((len(name) - len(name.lstrip("_")) for name in fields), default=0)
     )
 
 
-def _init(python: Any, made: ClassMembers, apart: str) -> Iterator[str]:
-    plain = [each for each in made.fields if each.init and not each.kw_only]
-    by_name = [each for each in made.fields if each.init and each.kw_only]
+def _init(python: Any, members: ClassMembers, apart: str) -> Iterator[str]:
+    plain = [each for each in members.fields if each.init and not each.kw_only]
+    by_name = [each for each in members.fields if each.init and each.kw_only]
     parameters = ["self", *(f"{each.name}: {apart}type_{each.name}" for each in plain)]
     if by_name:
         parameters += [
@@ -318,7 +321,7 @@ def _init(python: Any, made: ClassMembers, apart: str) -> Iterator[str]:
         ]
     yield f"def __init__({', '.join(parameters)}) -> None:"
     yield '    """Set every field."""'
-    for each in made.fields:
+    for each in members.fields:
         if each.init:
             yield f"    self.{each.name} = {each.name}"
         elif each.default_factory is not _MISSING:
@@ -343,7 +346,7 @@ def _compared(name: str, symbol: str, fields: list[str], apart: str) -> Iterator
 
 
 def with_defaults(e: Emitter, python: Any, arguments: Arguments) -> Arguments:
-    """The arguments of `__init__`, with the defaults of a dataclass."""
+    """Return the arguments of `__init__`, with the defaults of a dataclass."""
     init = vars(python).get("__init__")
     code = getattr(init, "__code__", None)
     if not dataclasses.is_dataclass(python) or code is None:
@@ -352,10 +355,10 @@ def with_defaults(e: Emitter, python: Any, arguments: Arguments) -> Arguments:
         return arguments
     fields = [each for each in dataclasses.fields(python) if each.init]
     places = [each.name for each in fields if not each.kw_only]
-    given = {*places[: len(arguments.positional)], *arguments.named}
+    passed = {*places[: len(arguments.positional)], *arguments.named}
     named = dict(arguments.named)
     for each in fields:
-        if each.name in given:
+        if each.name in passed:
             continue
         if each.default is not _MISSING:
             named[each.name] = sugar_of(each.default, e)

@@ -1,18 +1,18 @@
-"""Special forms: functions of Python that mean something else in a program.
+"""Special forms: Python functions with a special meaning in programs.
 
-    SpecialForm    a function that is given what its arguments mean
-    SyntaxForm     one that is given the call as it is written
-    register_forms    lets their objects mean them; gives what takes that back
-    fork, awaitable   put a call into a closure, which runs later
+    SpecialForm    a function that receives the sugar of its arguments
+    SyntaxForm     a function that receives the syntax tree of the call
+    register_forms    registers forms; returns the registrations
+    fork, awaitable   move a call into a closure, which runs later
 
 Rules:
-- a form is found by the identity of its object, whatever it is called in the program;
-- a form takes its arguments as the function of Python does, and says so if it does not;
-- what is known when a program is compiled (`is_scripting()`) is a constant;
-- of a fork the callee and its arguments are what they are now; the call itself is what
-  is in the closure, so that it is matched, and refused, like any other;
-- a future has `wait`, and nothing else; an attribute of an await is one of its value,
-  for which is waited first, but for `wait`, which is the await's own.
+- a form is looked up by the identity of its object, whatever its name in the program;
+- a form accepts the arguments of the Python function, and refuses others;
+- a value that is fixed at compile time (`is_scripting()`) is a constant;
+- the callee and the arguments of a fork are evaluated now; the closure contains only
+  the call, which is matched, and refused, like any other;
+- a future has only `wait`; an attribute of an await other than `wait` is one of its
+  value, and waits for it first.
 """
 
 import ast
@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from everyorder.runtime import futures
+from everyorder.runtime.base.registry import RegistryHandle
 from everyorder.runtime.schema.annotation import register_wrapper
 from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
@@ -31,7 +32,7 @@ from everyorder.runtime.schema.types import (
     FutureType,
     Type,
 )
-from everyorder.runtime.script.emission.branches import INSTANCE_TESTS, instance_test
+from everyorder.runtime.script.emission.branches import instance_test
 from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
@@ -40,9 +41,8 @@ from everyorder.runtime.script.emission.emitter import (
 )
 from everyorder.runtime.script.emission.expressions import for_type
 from everyorder.runtime.script.emission.sugar import (
-    FormRegistration,
     SimpleValue,
-    register_special_form,
+    register_special_forms,
     register_value,
     sugar_of_value,
 )
@@ -50,7 +50,7 @@ from everyorder.runtime.script.ir import Value, program
 
 
 class SpecialForm(Sugared):
-    """A function of Python, `python`, that the compiler takes for its own."""
+    """A Python function, `python`, that the compiler implements itself."""
 
     __slots__ = ("emit", "name", "python")
 
@@ -69,7 +69,7 @@ class SpecialForm(Sugared):
 
 
 class SyntaxForm(SpecialForm):
-    """A form that is given its call as it is written, as types are in it."""
+    """A form that receives the syntax of its call, because it contains types."""
 
     __slots__ = ("call_syntax",)
 
@@ -86,9 +86,9 @@ class SyntaxForm(SpecialForm):
         e.fail(f"{self.describe()} is called by its name only")
 
 
-def register_forms(*forms: SpecialForm) -> list[FormRegistration]:
-    """Let the objects of forms mean them."""
-    return [register_special_form(each.python, each) for each in forms]
+def register_forms(*forms: SpecialForm) -> RegistryHandle:
+    """Let the objects of forms mean them, all or none."""
+    return register_special_forms(((each.python, each) for each in forms), stacklevel=2)
 
 
 # The arguments of forms
@@ -101,10 +101,11 @@ def arguments_of(
     arguments: Arguments,
     required: int | None = None,
 ) -> list[Any]:
-    """The argument for each parameter, None where there is none.
+    """Return the argument for each parameter, None for a missing one.
 
     Raises:
-        IllTyped: it gives too much, or not all of the first `required`, or of all.
+        IllTyped: there are too many arguments, or one of the first `required` (by
+        default all) is missing.
     """
     callee = name if name.startswith("the ") else f"`{name}`"
     hint = f"Its parameters are `({', '.join(parameters)})`." if parameters else ""
@@ -112,45 +113,45 @@ def arguments_of(
     if count > len(parameters):
         takes = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
         e.fail(f"{callee} takes {takes}, and {count} are given", hint)
-    given: dict[str, Any] = dict(zip(parameters, arguments.positional, strict=False))
+    by_name: dict[str, Any] = dict(zip(parameters, arguments.positional, strict=False))
     for key, each in arguments.named.items():
-        if key in given:
+        if key in by_name:
             e.fail(f"{callee} is given `{key}` twice")
         if key not in parameters:
             e.fail(f"{callee} has no argument `{key}`", hint)
-        given[key] = each
+        by_name[key] = each
     least = len(parameters) if required is None else required
     for word in parameters[:least]:
-        if word not in given:
+        if word not in by_name:
             e.fail(f"{callee} is given no `{word}`")
-    return [given.get(word) for word in parameters]
+    return [by_name.get(word) for word in parameters]
 
 
 def positional_of(
     e: Emitter, name: str, arguments: Arguments, *counts: int, named: Sequence[str] = ()
 ) -> Sequence[Sugared]:
-    """The positional arguments, of which there may be so many.
+    """Return the positional arguments; their number must be one of `counts`.
 
     Raises:
-        IllTyped: there are others, or a name that is not among `named`.
+        IllTyped: the number is another one, or a name is not among `named`.
     """
     for each in arguments.named:
         if each not in named:
             e.fail(f"`{name}` has no argument `{each}`")
     count = len(arguments.positional)
     if count not in counts:
-        some = " or ".join(map(str, counts))
-        e.fail(f"`{name}` takes {some} arguments, not {count}")
+        counts_text = " or ".join(map(str, counts))
+        e.fail(f"`{name}` takes {counts_text} arguments, not {count}")
     return arguments.positional
 
 
 def _of_two(e: Emitter, name: str, node: ast.Call) -> tuple[ast.expr, ast.expr]:
-    """The two arguments of a form that takes a type."""
+    """Return the two arguments of a form that takes a type."""
     if len(node.args) != 2 or node.keywords:
-        given = "x, list[int]" if name == "isinstance" else "list[int], x"
+        example = "x, list[int]" if name == "isinstance" else "list[int], x"
         e.fail(
             f"`{name}` takes 2 arguments, not {len(node.args)}",
-            f"Write `{name}({given})`.",
+            f"Write `{name}({example})`.",
         )
     return node.args[0], node.args[1]
 
@@ -160,27 +161,27 @@ def _of_two(e: Emitter, name: str, node: ast.Call) -> tuple[ast.expr, ast.expr]:
 
 def _isinstance(e: Emitter, node: ast.Call) -> Sugared:
     value, kinds = _of_two(e, "isinstance", node)
-    found = instance_test(e, e.expression(value), value, kinds)
-    return SimpleValue(e.boolean(found.truth))
+    test = instance_test(e, e.expression(value), value, kinds)
+    return SimpleValue(e.boolean(test.truth))
 
 
 def _annotated(name: str, narrows: bool, e: Emitter, node: ast.Call) -> Sugared:
-    """`annotate(T, x)`, or `cast(T, x)`, which may be narrower than the value."""
+    """Emit `annotate(T, x)`, or `cast(T, x)`, which may be narrower than the value."""
     written, inner = _of_two(e, name, node)
-    wanted: Type = e.annotations.type(written)
-    value = for_type(e, inner, wanted).value(e)
-    fitted = e.fitted(value, wanted)
-    if fitted is None and not (narrows and is_subtype(wanted, value.type)):
-        e.fail(f"a value of type {value.type} is no {wanted}")
-    return sugar_of_value(e.cast(value, wanted))
+    type_: Type = e.annotations.type(written)
+    value = for_type(e, inner, type_).value(e)
+    fitted = e.fitted(value, type_)
+    if fitted is None and not (narrows and is_subtype(type_, value.type)):
+        e.fail(f"a value of type {value.type} is no {type_}")
+    return sugar_of_value(e.cast(value, type_))
 
 
 def _unchecked_cast(e: Emitter, node: ast.Call) -> Sugared:
     written, inner = _of_two(e, "unchecked_cast", node)
-    wanted, value = e.annotations.type(written), e.value(inner)
-    if not (is_subtype(wanted, value.type) or is_subtype(value.type, wanted)):
-        e.fail(f"no value of type {value.type} is of type {wanted}")
-    return sugar_of_value(e.cast(value, wanted))
+    type_, value = e.annotations.type(written), e.value(inner)
+    if not (is_subtype(type_, value.type) or is_subtype(value.type, type_)):
+        e.fail(f"no value of type {value.type} is of type {type_}")
+    return sugar_of_value(e.cast(value, type_))
 
 
 def _is_scripting(e: Emitter, arguments: Arguments) -> Sugared:
@@ -190,7 +191,7 @@ def _is_scripting(e: Emitter, arguments: Arguments) -> Sugared:
 
 # Forks and awaits
 
-# What only Python's own awaits and futures can be asked.
+# Members of awaits and futures that exist only in Python.
 _OF_PYTHON = ("done", "fn", "args", "kwargs", "type", "is_nowait")
 _WAIT = "Wait for it first: `awaitable_wait(...)`."
 _AWAIT_HINT = "Awaits are waited for by `awaitable_wait`."
@@ -201,13 +202,13 @@ def _closure(kind: str, e: Emitter, arguments: Arguments) -> Sugared:
         hint = f"Write `{kind}(f, x)` for what would be `f(x)`."
         e.fail(f"`{kind}` takes a function, and its arguments", hint)
     callee, *rest = arguments.positional
-    # What is computed for the call is computed now.
-    given = [_now(e, each) for each in rest]
+    # The arguments of the call are computed now.
+    operands = [_now(e, each) for each in rest]
     named = {key: _now(e, each) for key, each in arguments.named.items()}
     closure = e.node("prim::Closure", (), (FunctionType,))
     block = closure.add_block()
     with e.in_block(block):
-        result = callee.call(e, Arguments(given, named)).value(e)
+        result = callee.call(e, Arguments(operands, named)).value(e)
     block.add_result(result)
     wrapper = FutureType if kind == "fork" else AwaitType
     node = e.node(f"prim::{kind}Closure", (closure.output,), (wrapper(result.type),))
@@ -215,7 +216,7 @@ def _closure(kind: str, e: Emitter, arguments: Arguments) -> Sugared:
 
 
 def _now(e: Emitter, sugared: Sugared) -> Sugared:
-    """An argument that is computed before the closure; what is no value, as it is."""
+    """Return an argument computed before the closure; sugar without value unchanged."""
     items = getattr(sugared, "items", None)
     return sugar_of_value(sugared.value(e)) if items is not None else sugared
 
@@ -248,7 +249,7 @@ def _awaitable_nowait(e: Emitter, arguments: Arguments) -> Sugared:
 
 
 def emit_wait(e: Emitter, value: Value) -> Sugared:
-    """The value of a future, or of an await."""
+    """Return the value of a future, or of an await."""
     type_ = value.type
     assert isinstance(type_, FutureType | AwaitType), "only these are waited for"
     kind = "wait" if isinstance(type_, FutureType) else "awaitable_wait"
@@ -256,7 +257,7 @@ def emit_wait(e: Emitter, value: Value) -> Sugared:
 
 
 class Wait(Sugared):
-    """`future.wait`, or that of an await."""
+    """The method `wait` of a future, or of an await."""
 
     __slots__ = ("waits",)
 
@@ -277,7 +278,7 @@ class FutureValue(SimpleValue):
     __slots__ = ()
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """`wait`; everything else is of Python's."""
+        """Return the method `wait`; everything else is refused."""
         if name == "wait":
             return Wait(self)
         hint = "In a script a future can only be waited for: `wait`."
@@ -290,7 +291,7 @@ class AwaitValue(SimpleValue):
     __slots__ = ()
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """`wait`, or an attribute of the value, for which this waits."""
+        """Return the method `wait`, or wait and return an attribute of the value."""
         if name == "wait":
             return Wait(self)
         if name in _OF_PYTHON:
@@ -298,7 +299,7 @@ class AwaitValue(SimpleValue):
             no_attribute(e, str(self.type), name, (), hint)
         return emit_wait(e, self.node_value).attribute(e, name)
 
-    # Nothing else can be done with it, as with what is no value.
+    # No other operation is supported, as for sugar without value.
     hint = _WAIT
     subscript = Sugared.subscript
     iterate = Sugared.iterate
@@ -311,7 +312,7 @@ class AwaitValue(SimpleValue):
 
 
 def install_forms() -> None:
-    """Let the functions of this chapter, futures and awaits mean what they are."""
+    """Register the forms of this module, futures and awaits."""
     register_wrapper(futures.Future, FutureType)
     register_wrapper(futures.Await, AwaitType, AnyType)
     register_value(FutureType, FutureValue)
@@ -332,4 +333,3 @@ def install_forms() -> None:
         SpecialForm("awaitable_wait", _awaitable_wait, later[1]),
         SpecialForm("awaitable_nowait", _awaitable_nowait, later[2]),
     )
-    INSTANCE_TESTS.append(program.is_of_type)

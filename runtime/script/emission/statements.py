@@ -1,18 +1,18 @@
 """Statements: one function for each class of them, blocks of them, and whole bodies.
 
-Loops are `runtime.script.emission.loops`.  A graph has no jumps: statements that
-`return`, `break` and `continue` skip are put into a block of a branch.  `emit_body`
-makes the graph of a function; the compiler calls it by the hook `BODY`.
+Loops are in `runtime.script.emission.loops`. A graph has no jumps: statements that
+`return`, `break` and `continue` skip are put into a block of a branch. `emit_body`
+builds the graph of a function; the compiler calls it through the hook `BODY`.
 
 Rules:
-- what stands behind a branch of which one way ends elsewhere (`if c: return`) is put
-  into the other way, while blocks are not nested deeper than `DEEPEST`: so what the
-  condition says of variables holds there, and no flag is needed;
-- else what stands behind a statement that may have left asks flags;
-- a target is computed once, also where it is read before it is assigned, as in `x[f()]
-  += 1`; the value comes before the targets, and these go from left to right;
-- a variable that is annotated stays of that type: what is assigned later fits it;
-- an exception is its class, by name, and its words.
+- statements after a branch of which one way leaves (`if c: return`) are put into the
+  other way, unless blocks are nested deeper than `DEEPEST`: so the refinement of the
+  condition is valid there, and no flag is needed;
+- otherwise statements after one that may have left test flags;
+- a target is computed once, even if it is read before it is assigned, as in `x[f()] +=
+  1`; the value is computed before the targets, and these from left to right;
+- an annotated variable keeps its type: values assigned later must fit it;
+- an exception is compiled to the name of its class, and its message.
 """
 
 import ast
@@ -71,7 +71,7 @@ def emit_body(
     body: FunctionBody,
     sugar: OwnerSugar | None = None,
 ) -> None:
-    """Emit the whole body of a function; `sugar` makes its object, if it has one."""
+    """Emit the whole body of a function; `sugar` creates that of its object, if any."""
     e = Emitter(compiler, graph, body)
     tree = e.definition.tree
     for argument in body.signature.arguments:
@@ -86,25 +86,28 @@ def emit_body(
         raise too_deep(e.source) from None
     e.place = Place(e.source, place_of(tree, e.source))
     if Exit.RETURN in e.exits & WAYS:
-        found = e.names[RESULT]
-        if isinstance(found, TypeConflict):
+        returned = e.names[RESULT]
+        if isinstance(returned, TypeConflict):
             e.fail(
-                f"the function returns different types: {found.mismatch.reason}",
+                f"the function returns different types: {returned.mismatch.reason}",
                 "Annotate what it returns with a type of all.",
-                [(f"It is of type {one} here", place) for one, place in found.places],
+                [
+                    (f"It is of type {one} here", place)
+                    for one, place in returned.places
+                ],
             )
-        result = found.value(e)
+        result = returned.value(e)
     else:
         result = e.uninitialized(e.returns or NoneType_)
     e.block.add_result(result)
 
 
-# Blocks inside of each other from which on flags are asked in place of deeper ones.
+# The nesting of blocks from which on flags are tested instead of nesting deeper.
 DEEPEST = 30
 
 
 def block(e: Emitter, body: Sequence[ast.stmt]) -> None:
-    """Emit statements one after another, as far as control comes."""
+    """Emit statements one after another, as far as control reaches."""
     for place, each in enumerate(body):
         rest = body[place + 1 :]
         if isinstance(each, ast.If):
@@ -123,7 +126,7 @@ def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
     """Emit statements that run only if control has not left."""
     statements = list(rest)
     while statements:
-        # What may leave ends a group: what is behind it asks again.
+        # A statement that may leave ends a group: the following group tests again.
         count = 1
         for each in statements:
             if isinstance(each, ast.Return) or e.scopes.exits.ways(each) & JUMPS:
@@ -139,23 +142,23 @@ def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
 
 
 def ask(e: Emitter, emit: Callable[[], None]) -> None:
-    """Emit something that runs only if control has not left."""
+    """Emit code that runs only if control has not left."""
     node = e.node("prim::If", (exit_flag(e),))
     left = Branch(node.add_block(), dict(e.names), e.exits & ~Exit.NEXT)
     join(e, node, [left, e.branch(node, emit)])
 
 
 def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
-    """Emit a branch; True if what stands behind it has been emitted, too."""
+    """Emit a branch; return True if the statements after it have been emitted, too."""
     before = e.place
     e.place = e.place._replace(source=e.source, span=e.source.span(node.test))
-    found = condition(e, node.test)
-    if isinstance(found.truth, bool):
-        refine(e, found.positive if found.truth else found.negative)
+    test = condition(e, node.test)
+    if isinstance(test.truth, bool):
+        refine(e, test.positive if test.truth else test.negative)
         e.place = before
-        block(e, [*(node.body if found.truth else node.orelse), *rest])
+        block(e, [*(node.body if test.truth else node.orelse), *rest])
         return True
-    if_ = e.node("prim::If", (found.truth,))
+    if_ = e.node("prim::If", (test.truth,))
 
     def run(body: Sequence[ast.stmt], types: dict[str, Type]) -> Callable[[], None]:
         def emit() -> None:
@@ -164,8 +167,8 @@ def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
 
         return emit
 
-    first = e.branch(if_, run(node.body, dict(found.positive)))
-    second = e.branch(if_, run(node.orelse, dict(found.negative)))
+    first = e.branch(if_, run(node.body, dict(test.positive)))
+    second = e.branch(if_, run(node.orelse, dict(test.negative)))
     e.place = before
     ways = [each for each in (first, second) if Exit.NEXT in each.exits]
     done = False
@@ -177,12 +180,12 @@ def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
         done = True
     join(e, if_, [first, second])
     if not done and len(ways) == 1:
-        _keep_refined(e, found, ways[0] is first)
+        _keep_refined(e, test, ways[0] is first)
     return done
 
 
 def _behind(e: Emitter, way: Branch, rest: Sequence[ast.stmt]) -> Branch:
-    """The branch, with what stands behind it."""
+    """Return the branch, extended by the statements after it."""
 
     def emit() -> None:
         e.names, e.exits = way.names, way.exits
@@ -194,10 +197,10 @@ def _behind(e: Emitter, way: Branch, rest: Sequence[ast.stmt]) -> Branch:
     return e.within(way.block, emit)
 
 
-def _keep_refined(e: Emitter, found: Condition, truth: bool) -> None:
-    """Keep the types that a condition implies behind a branch that has one way out."""
+def _keep_refined(e: Emitter, test: Condition, truth: bool) -> None:
+    """Keep the types that a condition implies after a branch with one way out."""
     if e.exits & WAYS is Exit.NEXT:
-        types = found.positive if truth else found.negative
+        types = test.positive if truth else test.negative
         refine(e, {k: v for k, v in types.items() if k in e.names})
 
 
@@ -206,14 +209,14 @@ def _keep_refined(e: Emitter, found: Condition, truth: bool) -> None:
 
 @emits(ast.Expr)
 def expression(e: Emitter, node: ast.Expr) -> None:
-    """An expression; its value is not used."""
+    """Emit an expression whose value is not used."""
     if not isinstance(node.value, ast.Constant):
         e.expression(node.value)
 
 
 @emits(ast.Pass)
 def nothing(e: Emitter, node: ast.Pass) -> None:
-    """`pass`."""
+    """Emit `pass`."""
 
 
 # Assignments
@@ -221,19 +224,19 @@ def nothing(e: Emitter, node: ast.Pass) -> None:
 
 @emits(ast.Assign)
 def assignment(e: Emitter, node: ast.Assign) -> None:
-    """`x = y = value`."""
-    wanted = e.annotations.assignment(node)
-    if wanted is None:
+    """Emit `x = y = value`."""
+    declared = e.annotations.assignment(node)
+    if declared is None:
         value = e.expression(node.value)
     else:
-        value = for_type(e, node.value, wanted)
-        value = _typed(e, node.value, value, wanted)
+        value = for_type(e, node.value, declared)
+        value = _typed(e, node.value, value, declared)
     if not isinstance(value, SimpleValue) and len(node.targets) > 1:
         # Several targets share one value.
         value = _shared(e, value)
     for target in node.targets:
-        if wanted is not None and isinstance(target, ast.Name):
-            _declare(e, target.id, wanted)
+        if declared is not None and isinstance(target, ast.Name):
+            _declare(e, target.id, declared)
         assign(e, target, value)
 
 
@@ -247,43 +250,43 @@ def _shared(e: Emitter, value: Sugared) -> Sugared:
 
 @emits(ast.AnnAssign)
 def annotated(e: Emitter, node: ast.AnnAssign) -> None:
-    """`x: T = value`."""
-    assert node.value is not None, "a declaration alone is refused before"
-    wanted = e.annotations.assignment(node)
-    assert wanted is not None, "it is annotated"
-    value = _typed(e, node.value, _assigned(e, node.value, wanted), wanted)
+    """Emit `x: T = value`."""
+    assert node.value is not None, "the restrictions refuse a declaration without value"
+    declared = e.annotations.assignment(node)
+    assert declared is not None, "an annotated assignment has a type"
+    value = _typed(e, node.value, _assigned(e, node.value, declared), declared)
     if isinstance(node.target, ast.Name):
-        _declare(e, node.target.id, wanted)
+        _declare(e, node.target.id, declared)
     if isinstance(node.target, ast.Attribute):
         name = mangled(node.target.attr, e.definition.owner)
-        e.expression(node.target.value).declare_attribute(e, name, wanted)
+        e.expression(node.target.value).declare_attribute(e, name, declared)
     assign(e, node.target, value)
 
 
-def _assigned(e: Emitter, node: ast.expr, wanted: Type) -> Sugared:
-    """The value of an assignment; for an interface, one of several modules."""
-    if not isinstance(node, ast.Subscript) or not isinstance(wanted, InterfaceType):
-        return for_type(e, node, wanted)
+def _assigned(e: Emitter, node: ast.expr, type_: Type) -> Sugared:
+    """Emit the value of an assignment; for an interface, one of several modules."""
+    if not isinstance(node, ast.Subscript) or not isinstance(type_, InterfaceType):
+        return for_type(e, node, type_)
     with e.place_at(node):
         owner = e.expression(node.value)
-        return owner.select(e, e.expression(node.slice), wanted)
+        return owner.select(e, e.expression(node.slice), type_)
 
 
-def _declare(e: Emitter, name: str, wanted: Type) -> None:
-    known = e.declared.get(name)
-    if known is not None and known is not wanted:
+def _declare(e: Emitter, name: str, type_: Type) -> None:
+    declared = e.declared.get(name)
+    if declared is not None and declared is not type_:
         e.fail(
-            f"`{name}` is annotated as {known} before, and as {wanted} here",
+            f"`{name}` is annotated as {declared} before, and as {type_} here",
             "A variable has one type: use another name.",
         )
-    e.declared[name] = wanted
+    e.declared[name] = type_
 
 
-def _typed(e: Emitter, node: ast.expr, value: Sugared, wanted: Type) -> Sugared:
-    """The value, which must be of the type that is written."""
-    message = f"a value of type {{}} is assigned to a variable of type {wanted}"
-    fitted = e.fit(value.value(e), wanted, message, CONVERT)
-    if fitted.type is NoneType_ or is_subtype(wanted, fitted.type):
+def _typed(e: Emitter, node: ast.expr, value: Sugared, type_: Type) -> Sugared:
+    """Return the value, which must fit the declared type."""
+    message = f"a value of type {{}} is assigned to a variable of type {type_}"
+    fitted = e.fit(value.value(e), type_, message, CONVERT)
+    if fitted.type is NoneType_ or is_subtype(type_, fitted.type):
         return sugar_of_value(fitted)
     e.untyped.discard(fitted)
     return sugar_of_value(fitted)
@@ -291,7 +294,7 @@ def _typed(e: Emitter, node: ast.expr, value: Sugared, wanted: Type) -> Sugared:
 
 @emits(ast.AugAssign)
 def augmented(e: Emitter, node: ast.AugAssign) -> None:
-    """`x += value`; the target is computed once."""
+    """Emit `x += value`; the target is computed once."""
     symbol = BINARY[type(node.op)]
     target = node.target
     if isinstance(target, ast.Name):
@@ -314,7 +317,7 @@ def augmented(e: Emitter, node: ast.AugAssign) -> None:
 
 @emits(ast.Delete)
 def delete(e: Emitter, node: ast.Delete) -> None:
-    """`del x, xs[0]`."""
+    """Emit `del x, xs[0]`."""
     for target in node.targets:
         with e.place_at(target):
             if isinstance(target, ast.Name):
@@ -330,9 +333,9 @@ def delete(e: Emitter, node: ast.Delete) -> None:
 
 @emits(ast.Return)
 def return_(e: Emitter, node: ast.Return) -> None:
-    """`return value`."""
-    found = SimpleValue(e.constant(None)) if node.value is None else None
-    value = (e.expression(node.value) if node.value else found).value(e)  # type: ignore[union-attr]  # one of both is there
+    """Emit `return value`."""
+    default = SimpleValue(e.constant(None)) if node.value is None else None
+    value = (e.expression(node.value) if node.value else default).value(e)  # type: ignore[union-attr]  # one of both is there
     if e.returns is not None:
         message = (
             f"a value of type {{}} is returned from a function that gives {e.returns}"
@@ -345,25 +348,26 @@ def return_(e: Emitter, node: ast.Return) -> None:
 
 @emits(ast.Break)
 def break_(e: Emitter, node: ast.Break) -> None:
-    """`break`."""
+    """Emit `break`."""
     e.exits = (e.exits & ~Exit.NEXT) | Exit.BREAK
 
 
 @emits(ast.Continue)
 def continue_(e: Emitter, node: ast.Continue) -> None:
-    """`continue`."""
+    """Emit `continue`."""
     e.exits = (e.exits & ~Exit.NEXT) | Exit.CONTINUE
 
 
 @emits(ast.Raise)
 def raise_(e: Emitter, node: ast.Raise) -> None:
-    """`raise Class("words")`."""
-    assert node.exc is not None, "`raise` alone is refused before"
-    found = e.expression(node.exc)
-    raised = getattr(found, "raised", None)
+    """Emit `raise Class("words")`."""
+    assert node.exc is not None, "the restrictions refuse a `raise` without exception"
+    operand = e.expression(node.exc)
+    raised = getattr(operand, "raised", None)
     if raised is None:
         e.fail(
-            f"{found.describe()} is raised", "Raise an exception: a class of Python's."
+            f"{operand.describe()} is raised",
+            "Raise an exception: a class of Python's.",
         )
     name, message = raised(e)
     e.raises(name, message)
@@ -372,10 +376,10 @@ def raise_(e: Emitter, node: ast.Raise) -> None:
 
 @emits(ast.Assert)
 def assert_(e: Emitter, node: ast.Assert) -> None:
-    """`assert test, words`: the words are computed if they are needed."""
-    found = condition(e, node.test)
-    if found.truth is True:
-        refine(e, found.positive)
+    """Emit `assert test, words`: the words are computed only if needed."""
+    test = condition(e, node.test)
+    if test.truth is True:
+        refine(e, test.positive)
         return
 
     def fail() -> None:
@@ -385,18 +389,18 @@ def assert_(e: Emitter, node: ast.Assert) -> None:
         e.raises("builtins.AssertionError", message)
         e.exits = Exit.RAISE
 
-    if found.truth is False:
+    if test.truth is False:
         fail()
         return
-    if_ = e.node("prim::If", (found.truth,))
+    if_ = e.node("prim::If", (test.truth,))
     first = e.branch(if_, lambda: None)
     join(e, if_, [first, e.branch(if_, fail)])
-    refine(e, found.positive)
+    refine(e, test.positive)
 
 
 @emits(ast.With)
 def with_(e: Emitter, node: ast.With) -> None:
-    """`with manager as name: ...`; several are inside of each other."""
+    """Emit `with manager as name: ...`; several managers are nested."""
     _enter(e, node, 0)
 
 
@@ -406,8 +410,8 @@ def _enter(e: Emitter, node: ast.With, place: int) -> None:
         return
     item = node.items[place]
     manager = e.expression(item.context_expr).enter(e)
-    made = e.node("prim::With", (manager,))
-    body = made.add_block()
+    with_node = e.node("prim::With", (manager,))
+    body = with_node.add_block()
     entered = body.add_parameter(_entered(e, manager), "entered")
 
     def emit() -> None:
@@ -415,16 +419,16 @@ def _enter(e: Emitter, node: ast.With, place: int) -> None:
             assign(e, item.optional_vars, sugar_of_value(entered))
         _enter(e, node, place + 1)
 
-    join(e, made, [e.within(body, emit)])
+    join(e, with_node, [e.within(body, emit)])
 
 
 def _entered(e: Emitter, manager: Value) -> Type:
-    """The type of the result of `__enter__`."""
+    """Return the type of the result of `__enter__`."""
     kind = manager.type
     if isinstance(kind, DeclaredType):
         return kind.declaration.methods["__enter__"].returns[0].fake_type
     if kind is not PyObjectType:
-        e.fail(f"a value of type {kind} is no context manager")
+        e.fail(f"a value of type {kind} is not a context manager")
     return PyObjectType
 
 

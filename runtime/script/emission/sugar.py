@@ -1,23 +1,24 @@
-"""Sugared values: values of graphs, tuples of them, and what objects of Python mean.
+"""Sugar: values of graphs, tuples of them, and the registries for Python objects.
 
     SimpleValue      a value of a graph
-    SugaredTuple     several of any kind, which need not be a value
-    register_special_form    an object, by identity -> its own sugar
-    register_sugar           a Python class -> what makes sugar of its objects
-    register_value           a type, or a class of types -> the sugar of its values
+    SugaredTuple     a tuple of sugar of any kind
+    register_special_form    an object, by identity -> its sugar
+    register_sugar           a Python class -> maker of sugar of its objects
+    register_value           a type, or a class of types -> maker of sugar of its values
 
 Rules:
-- what is registered by identity comes before what is registered for a class; of
-  classes, the nearest base counts; of several registrations the newest.
+- a registration by identity has precedence over one for a class; of classes, the
+  nearest base is used; of several registrations the newest.
 
-When a kind of thing becomes known to programs: a subclass of `Sugared`, in the chapter
-that knows the thing, and its registration.
+To support another kind of object in programs: add a subclass of `Sugared`, in the
+module of the object, and register it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.schema.annotation import annotated_type
 from everyorder.runtime.schema.types import (
     TensorType,
@@ -46,7 +47,7 @@ class SimpleValue(Sugared):
 
     @property
     def type(self) -> Type:
-        """The type of the value."""
+        """Return the type of the value."""
         return self.node_value.type
 
     def describe(self) -> str:
@@ -83,9 +84,10 @@ class SimpleValue(Sugared):
         return VALUE_TRUTH(e, self)
 
 
-# What values of types can do is said by chapters above: filled when those are imported.
+# The operations of values are implemented by modules of higher layers, which set these
+# hooks when they are imported.
 def _missing(*_: Any) -> Any:
-    raise AssertionError("the chapters of values are imported with the package")
+    raise AssertionError("the package imports the modules that set the hooks")
 
 
 VALUE_ATTRIBUTES: Callable[[Emitter, SimpleValue, str], Sugared] = _missing
@@ -97,7 +99,7 @@ VALUE_TRUTH: Callable[[Emitter, SimpleValue], Value | bool] = _missing
 
 
 class Refined(SimpleValue):
-    """A variable of which a condition has said more than its type."""
+    """A variable whose type a condition has refined."""
 
     __slots__ = ("original",)
 
@@ -107,7 +109,7 @@ class Refined(SimpleValue):
 
 
 class SugaredTuple(Sugared):
-    """A tuple of which not every element is a value, or one that is not made yet."""
+    """A tuple with elements that are not values, or one that is not emitted yet."""
 
     __slots__ = ("items",)
 
@@ -122,8 +124,8 @@ class SugaredTuple(Sugared):
 
     def value(self, e: Emitter) -> Value:
         values = [each.value(e) for each in self.items]
-        made = TupleType(tuple(each.type for each in values))
-        return e.node("prim::TupleConstruct", values, (made,)).output
+        tuple_type = TupleType(tuple(each.type for each in values))
+        return e.node("prim::TupleConstruct", values, (tuple_type,)).output
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         return SimpleValue(self.value(e)).attribute(e, name)
@@ -140,7 +142,7 @@ class SugaredTuple(Sugared):
         return self.items
 
     def iterate(self, e: Emitter) -> Any:
-        return VALUE_ITERATE(e, self)  # type: ignore[arg-type]  # what is asked has elements
+        return VALUE_ITERATE(e, self)  # type: ignore[arg-type]  # the hook needs only `elements`
 
     def truth(self, e: Emitter) -> Value | bool:
         return bool(self.items)
@@ -148,7 +150,7 @@ class SugaredTuple(Sugared):
 
 @dataclass(frozen=True, slots=True)
 class SugaredSlice(Sugared):
-    """A slice between brackets; parts that are left out are None."""
+    """A slice in a subscript; omitted parts are None."""
 
     start: Sugared | None
     stop: Sugared | None
@@ -159,7 +161,7 @@ class SugaredSlice(Sugared):
 
     @property
     def parts(self) -> tuple[Sugared | None, ...]:
-        """The three parts."""
+        """Return the three parts."""
         return self.start, self.stop, self.step
 
 
@@ -175,22 +177,22 @@ class SugaredEllipsis(Sugared):
 def part_of(
     e: Emitter, items: Sequence[Sugared], index: Sugared
 ) -> Sugared | list[Sugared] | None:
-    """The element, or elements, at an index that is known before the program runs.
+    """Return the element, or elements, at an index that is known at compile time.
 
-    None: it is not known.
+    Returns None if the index is not known.
     """
     if isinstance(index, SugaredSlice):
         bounds: list[Any] = []
         for each in index.parts:
-            known, bound = (True, None) if each is None else constant_of(each)
-            if not known or isinstance(bound, bool):
+            is_known, bound = (True, None) if each is None else constant_of(each)
+            if not is_known or isinstance(bound, bool):
                 return None
             bounds.append(bound)
         if bounds[2] == 0:
             e.fail("the step of a slice is zero")
         return list(items[slice(*bounds)])
-    known, place = constant_of(index)
-    if not known or not isinstance(place, int):
+    is_known, place = constant_of(index)
+    if not is_known or not isinstance(place, int):
         return None
     if not -len(items) <= place < len(items):
         e.fail(f"there is no element {place} in a tuple of {len(items)}")
@@ -198,108 +200,78 @@ def part_of(
 
 
 def constant_of(sugared: Sugared | None) -> tuple[bool, Any]:
-    """Whether it is a constant of Python, and which."""
+    """Return True and the Python constant if it is one, else False and None."""
     value = getattr(sugared, "node_value", None)
     if value is not None and value.node.kind == "prim::Constant":
         attributes = value.node.attributes
         if "value" in attributes:
             return True, attributes["value"]
     if value is not None and value.node.kind == "script::neg.int":
-        known, number = constant_of(SimpleValue(value.node.inputs[0]))
-        return known, -number if known else None
+        is_known, number = constant_of(SimpleValue(value.node.inputs[0]))
+        return is_known, -number if is_known else None
     return False, None
 
 
 def type_of_class(e: Emitter, python: Any) -> Type:
-    """The type of the objects of a Python class.
+    """Return the type of the objects of a Python class.
 
     Raises:
-        IllTyped: they are of none.
+        IllTyped: programs do not support the class.
     """
-    found = annotated_type(python, TypeScope(classes=e.compiler.classes))
-    if found is None:
+    type_ = annotated_type(python, TypeScope(classes=e.compiler.classes))
+    if type_ is None:
         e.fail(f"{python!r} is no type of programs")
-    return found
+    return type_
 
 
 def type_of(sugared: object) -> Type | None:
-    """The type of a value, None of anything else."""
+    """Return the type of a value, or None for other sugar."""
     return sugared.type if isinstance(sugared, SimpleValue) else None
 
 
 # Registrations
 
-# What is registered, oldest first; the newest counts, and each is taken back by itself.
-_FORMS: dict[int, list[Any]] = {}
-_KINDS: dict[Any, list[Any]] = {}
-_VALUES: dict[Any, list[Any]] = {}
+# Id of an object -> the object and its form: objects of programs may define `==`.
+_FORMS: Registry[int, tuple[Any, Sugared]] = Registry(
+    "special forms", describe=lambda _, row: repr(row[0])
+)
+_KINDS: Registry[type, Callable[[Any], Sugared]] = Registry("sugar of classes")
+_VALUES: Registry[Any, Callable[[Value], Sugared]] = Registry("sugar of values")
 
 
-class FormRegistration:
-    """A registration; `close` takes it back."""
-
-    __slots__ = ("_close",)
-
-    def __init__(self, close: Callable[[], None]) -> None:
-        self._close = close
-
-    def close(self) -> None:
-        """Take it back; doing so again is harmless."""
-        self._close()
-
-    remove = close
-
-    def __enter__(self) -> "FormRegistration":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
+def register_special_form(python: Any, form: Sugared) -> RegistryHandle:
+    """Let an object, by identity, mean `form` in programs."""
+    return register_special_forms([(python, form)], stacklevel=2)
 
 
-def register_special_form(python: Any, form: Sugared) -> FormRegistration:
-    """Let an object, by identity, mean `form` in programs; the newest one counts."""
-    return _registered(_FORMS, id(python), (python, form))
+def register_special_forms(
+    forms: Iterable[tuple[Any, Sugared]], *, stacklevel: int = 1
+) -> RegistryHandle:
+    """Let several objects mean forms, with one handle; all of them or none."""
+    rows = {id(python): (python, form) for python, form in forms}
+    return _FORMS.register_all(rows, stacklevel=stacklevel + 1)
 
 
-def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> FormRegistration:
+def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> RegistryHandle:
     """Let objects of a Python class, and of those below it, mean what `make` gives."""
-    return _registered(_KINDS, kind, make)
+    return _KINDS.register(kind, make, stacklevel=2)
 
 
-def register_value(kind: Any, make: Callable[[Value], Sugared]) -> FormRegistration:
+def register_value(kind: Any, make: Callable[[Value], Sugared]) -> RegistryHandle:
     """Let values of a type, or of types of a class, be what `make` gives of them."""
-    return _registered(_VALUES, kind, make)
-
-
-def _registered(table: dict[Any, list[Any]], key: Any, entry: Any) -> FormRegistration:
-    # An object of its own, so that the same may be registered twice.
-    kept = [entry]
-    table.setdefault(key, []).append(kept)
-
-    def close() -> None:
-        entries = [each for each in table.get(key, ()) if each is not kept]
-        if entries:
-            table[key] = entries
-        else:
-            table.pop(key, None)
-
-    return FormRegistration(close)
-
-
-def _newest(table: dict[Any, list[Any]], key: Any) -> Any:
-    entries = table.get(key)
-    return entries[-1][0] if entries else None
+    return _VALUES.register(kind, make, stacklevel=2)
 
 
 def sugar_of_value(value: Value) -> Sugared:
-    """The sugar of a value of a graph."""
+    """Return the sugar of a value of a graph."""
     kind = value.type
-    make = _newest(_VALUES, kind) or _newest(_VALUES, type(kind))
+    rows = _VALUES.rows
+    make = rows.get(kind) or rows.get(type(kind))
     return SimpleValue(value) if make is None else make(value)
 
 
 class UnknownObject(PythonObject):
-    """An object that programs do not know; using it is the error."""
+    """An object that programs do not support; its use is an error."""
 
     __slots__ = ()
 
@@ -308,7 +280,7 @@ class UnknownObject(PythonObject):
         return f"an object of the class {kind.__module__}.{kind.__qualname__}"
 
     def refuse(self, e: Emitter) -> NoReturn:
-        """Say that it means nothing, and what to do."""
+        """Refuse the object with a hint."""
         hint = "Pass what is needed of it as a parameter."
         e.fail(f"{self.describe()} means nothing in a program", hint)
 
@@ -323,7 +295,7 @@ class UnknownObject(PythonObject):
 
 
 def is_constant(python: Any) -> bool:
-    """Whether an object is a constant: a number, a text, None, or a tuple of such."""
+    """Return True for a number, text, None, or a tuple of these."""
     if type(python) is tuple:
         return all(map(is_constant, python))
     if type(python) is int:
@@ -332,26 +304,25 @@ def is_constant(python: Any) -> bool:
 
 
 def special_form(python: Any) -> Sugared | None:
-    """The sugar that is registered for an object, or for its class; or None."""
-    found = _newest(_FORMS, id(python))
-    if found is not None and found[0] is python:
-        form: Sugared = found[1]
-        return form
+    """Return the sugar registered for an object or its class, or None."""
+    row = _FORMS.rows.get(id(python))
+    if row is not None and row[0] is python:
+        return row[1]
+    kinds = _KINDS.rows
     for base in type(python).__mro__:
-        make = _newest(_KINDS, base)
+        make = kinds.get(base)
         if make is not None:
-            sugar: Sugared = make(python)
-            return sugar
+            return make(python)
     return None
 
 
 def sugar_of(python: Any, e: Emitter) -> Sugared:
-    """The sugar of an object of Python, at the place where the emitter is."""
+    """Return the sugar of a Python object, at the current place of the emitter."""
     if isinstance(python, Sugared):
         return python
-    found = special_form(python)
-    if found is not None:
-        return found.resolve(e)
+    form = special_form(python)
+    if form is not None:
+        return form.resolve(e)
     if is_constant(python):
         return SimpleValue(e.constant(python))
     if type(python) is tuple:

@@ -1,15 +1,15 @@
-"""What tensors have in Python alone, as programs: `chunk`, `unbind`, `view_as`, ...
+"""Tensor methods that are compiled as programs: `chunk`, `unbind`, `view_as`, ...
 
 They are compiled where a program calls them, as a method of a tensor or as a function
-of `runtime`; no operator of their name is there.
+of `runtime`; there are no operators of their names.
 
 Rules:
-- each says what `runtime.operators` says of its name, with a list for a tuple, whose
-  length a program does not know;
-- what differs in the words of an error only is not written twice: one sentence is here.
+- each behaves as the function of its name in `runtime.operators`, but returns a list
+  instead of a tuple, whose length is not known at compile time;
+- errors that differ only in their wording have one sentence here.
 """
 
-# In programs `split` gives a list.
+# In programs `split` returns a list.
 # mypy: disable-error-code="return-value"
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> bool:
-    """Whether all elements are close."""
+    """Return True if all elements are close."""
     return bool(self.isclose(other, rtol, atol, equal_nan).all())
 
 
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
-    """At most that many pieces of one size; the last may be smaller."""
+    """Return at most `chunks` pieces of equal size; the last may be smaller."""
     if chunks < 1:
         raise RuntimeError("`chunk` takes 1 and more chunks, not " + str(chunks))
     size = self.size(dim)
@@ -40,22 +40,22 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
 
 
 def cpu(self: Tensor) -> Tensor:
-    """The tensor in host memory."""
+    """Return the tensor in host memory."""
     return self.to("cpu")
 
 
 def cuda(self: Tensor) -> Tensor:
-    """The tensor on the CUDA device."""
+    """Return the tensor on the CUDA device."""
     return self.to("cuda")
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """`expand` to the shape of `other`."""
+    """Return `expand` to the shape of `other`."""
     return self.expand(other.shape)
 
 
 def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """`length` places of a dimension from `start`, as a view."""
+    """Return `length` places of a dimension from `start`, as a view."""
     size = self.size(dim)
     first = start + size if start < 0 else start
     if first < 0 or length < 0 or first + length > size:
@@ -73,22 +73,22 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """`reshape` to the shape of `other`."""
+    """Return `reshape` to the shape of `other`."""
     return self.reshape(other.shape)
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor with the dtype and on the device of `other`."""
+    """Return the tensor with the dtype and on the device of `other`."""
     return self.to(other)
 
 
 def unbind(self: Tensor, dim: int = 0) -> list[Tensor]:
-    """Every place of a dimension as a view."""
+    """Return every place of a dimension as a view."""
     return [self.select(dim, place) for place in range(self.size(dim))]
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """`view` to the shape of `other`."""
+    """Return `view` to the shape of `other`."""
     return self.view(other.shape)
 
 
@@ -100,5 +100,5 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
         *(unbind, view_as),
     )
 }
-# Name -> the operator that has another name.
+# Name -> operator with another name.
 SAME = {"clip": "clamp", "clip_": "clamp_"}

@@ -1,4 +1,4 @@
-"""Running programs: plans, executors, tasks, and the boundary to Python."""
+"""Execution of programs: plans, executors, tasks, and the boundary to Python."""
 
 from everyorder.runtime.base.hooks import ready
 from everyorder.runtime.script.executor.node_kernels import register_step

@@ -1,4 +1,4 @@
-"""The executor of text: a plan as a function of Python's, generated and compiled.
+"""Code generation: compile a plan to a Python function.
 
 Each register is a local variable:
 
@@ -6,7 +6,7 @@ Each register is a local variable:
         _state = _dispatcher.state
         (l4,) = _state.namespaces["core"].bound_kernels[_key]
         try:
-            _fast = ...                    # are the primitives those that we know?
+            _fast = ...                    # True if no primitive is overridden
             if _fast:
                 v3 = v1 + v2
                 ...
@@ -20,17 +20,17 @@ Each register is a local variable:
             raise
 
 Rules:
-- it does what the executor of registers does with the same plan;
-- a primitive whose function is one of Python's own operators is that operator, as long
-  as the kernel that is registered is that function: `_fast` says so, and is asked again
-  in each trip of a loop and behind everything that may run other code;
-- an operator on tensors finds its bound kernel where its bound call does, but its entry
-  once in a run (`bound_kernels` of the namespace, which goes with it); when the state
-  is no longer the one that the run began with, it is called as by the other executor;
-- whatever is out of the ordinary is called by the function of the step;
-- what is nested deeper than Python's own compiler takes has no text.
+- the generated function behaves as the register executor with the same plan;
+- a primitive whose function is a Python operator is generated as that operator, valid
+  as long as the registered kernel is that function: `_fast` tests this, and is computed
+  again in each trip of a loop and after everything that may run other code;
+- an operator on tensors looks up its bound kernel as its bound call does, but its entry
+  only once in a run (in `bound_kernels` of the namespace); if the dispatcher's state
+  has changed since the run began, it is called as by the register executor;
+- every special case is handled by the function of the step;
+- a plan that is nested deeper than Python's compiler allows raises `TooNested`.
 
-Line numbers lead from a traceback to the node.
+The line number in a traceback identifies the node.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,23 +72,23 @@ from everyorder.runtime.script.primitives.operator_calls import (
 )
 from everyorder.runtime.script.primitives.primitive_table import INLINE, overflow_tests
 
-# CPython takes 20 blocks within each other, one of which is around the whole.
+# CPython allows 20 nested blocks; the `try` around the body is one of them.
 DEEPEST = 18
-# An indented line per block, branches included; CPython takes 100.
+# One level of indentation per block, including branches; CPython allows 100.
 INDENTED = 80
 
 Function = Callable[..., Any]
 
 
 class TooNested(Exception):
-    """The blocks of a plan are nested too deeply to be text."""
+    """The blocks of a plan are nested too deeply for generated code."""
 
 
 def text_of(planner: Planner, name: str, failed: Function) -> Function:
-    """The function that runs a plan; `failed(error, node)` hears what was raised.
+    """Return the function that runs a plan; it calls `failed(error, node)` on errors.
 
     Raises:
-        TooNested: there is none.
+        TooNested: the plan is nested too deeply.
     """
     writer = _PlanWriter(planner)
     lines = writer.whole()
@@ -107,12 +107,12 @@ def text_of(planner: Planner, name: str, failed: Function) -> Function:
         "_local": LOCAL,
         "_watch": WATCH,
     }
-    made: Function = generated(f"program {name}", lines, values)
-    return made
+    function: Function = generated(f"program {name}", lines, values)
+    return function
 
 
 class _PlanWriter:
-    """Writes the lines of a plan; `nodes` says whose line each is."""
+    """The writer of the lines of a plan; `nodes` has the node of each line."""
 
     def __init__(self, planner: Planner) -> None:
         self.planner = planner
@@ -121,16 +121,16 @@ class _PlanWriter:
         self.node: Node | None = None
         self.margin = 0
         self.depth = 0
-        # What the text refers to.
+        # The objects that the text refers to, by name.
         self.values: dict[str, Any] = {}
         self.names: dict[int, str] = {}
         self.functions = 0
-        # The operators whose entries are looked up once in a run, by namespaces.
+        # Namespace -> operators whose entries are looked up once in a run.
         self.linked: dict[str, list[tuple[str, BoundCall]]] = {}
         self.inlined: list[BoundCall] = []
-        # Whether `_fast` has to be asked again, and whether other code may have run.
-        self.asked = (True, False)
-        # Within a group of primitives: which way of the two is written.
+        # First: `_fast` must be computed again; second: other code may have run.
+        self.fast_check = (True, False)
+        # Within a group of primitives: the variant that is being written.
         self.way = ""
 
     # Lines
@@ -140,28 +140,28 @@ class _PlanWriter:
         self.nodes.append(self.node)
 
     def value(self, place: int) -> str:
-        """The text of a register: a variable, or a constant."""
+        """Return the text of a register: a variable, or a constant."""
         if place not in self.planner.constants:
             return f"v{place}"
         if place not in self.names:
-            held = self.planner.template[place]
-            if held is None or held is True or held is False:
-                self.names[place] = repr(held)
-            elif held.__class__ is int or held.__class__ is str:
-                self.names[place] = f"({held!r})"
+            constant = self.planner.template[place]
+            if constant is None or constant is True or constant is False:
+                self.names[place] = repr(constant)
+            elif constant.__class__ is int or constant.__class__ is str:
+                self.names[place] = f"({constant!r})"
             else:
                 self.names[place] = f"c{place}"
-                self.values[f"c{place}"] = held
+                self.values[f"c{place}"] = constant
         return self.names[place]
 
     def several(self, places: Sequence[int]) -> str:
         return ", ".join(map(self.value, places))
 
-    def function(self, made: Any, letter: str = "f") -> str:
-        """A name for a function."""
+    def function(self, function: Any, letter: str = "f") -> str:
+        """Return a new name for a function."""
         self.functions += 1
         name = f"{letter}{self.functions}"
-        self.values[name] = made
+        self.values[name] = function
         return name
 
     # The whole
@@ -193,11 +193,11 @@ class _PlanWriter:
         return [*head.lines, *body.lines, *end.lines]
 
     def prelude(self) -> None:
-        """Write the lookups that a run makes once."""
+        """Write the lookups that are made once in a run."""
         if not self.linked and not self.inlined:
             return
         self.put("_state = _dispatcher.state")
-        # An item of a thread's dictionary is had in a third of an attribute's time.
+        # An item of the thread's dictionary costs a third of an attribute access.
         self.put("_thread = _local.__dict__")
         if self.inlined:
             self.values["_known"] = PrimitiveCheck(self.inlined)
@@ -232,19 +232,19 @@ class _PlanWriter:
         self.group(group)
 
     def group(self, steps: Sequence[PlanStep]) -> None:
-        """Steps that run no other code: both ways, by one question."""
+        """Write steps that run no other code: both variants, selected by one test."""
         if not any(map(_has_primitives, steps)):
             for step in steps:
                 self.step(step)
             return
-        is_stale, is_foreign = self.asked
+        is_stale, is_foreign = self.fast_check
         if is_stale:
-            asked = "_fast = _first and _dispatcher.state is _state"
-            asked += " and not _watch.active"
+            test = "_fast = _first and _dispatcher.state is _state"
+            test += " and not _watch.active"
             if is_foreign:
-                asked += " and _thread['view'] is _view"
-            self.put(asked)
-        self.asked = (False, False)
+                test += " and _thread['view'] is _view"
+            self.put(test)
+        self.fast_check = (False, False)
         for word, way in (("if _fast:", "fast"), ("else:", "slow")):
             self.node = steps[0].node
             self.put(word)
@@ -294,11 +294,11 @@ class _PlanWriter:
 
     def branch(self, step: PlanStep) -> None:
         (condition,) = step.inputs
-        before, after = self.asked, (False, False)
+        before, after = self.fast_check, (False, False)
         for word, block in zip(
             (f"if {self.value(condition)}:", "else:"), step.blocks, strict=True
         ):
-            self.node, self.asked = step.node, before
+            self.node, self.fast_check = step.node, before
             self.put(word)
             self.deeper(False)
             at = len(self.lines)
@@ -309,8 +309,8 @@ class _PlanWriter:
             if len(self.lines) == at:
                 self.put("pass")
             self.back(False)
-            after = after[0] or self.asked[0], after[1] or self.asked[1]
-        self.asked = after
+            after = after[0] or self.fast_check[0], after[1] or self.fast_check[1]
+        self.fast_check = after
 
     def loop(self, step: PlanStep) -> None:
         (body,) = step.blocks
@@ -322,14 +322,14 @@ class _PlanWriter:
         self.deeper(False)
         self.put(f"for v{index} in range({self.value(trips)}):")
         self.deeper(True)
-        # Another trip may have run other code, and another thread at any rate.
-        is_foreign = self.asked[1] or not all(map(_is_calm, body.steps))
-        self.asked = (True, is_foreign)
+        # Another trip may have run other code, and another thread may run at any time.
+        is_foreign = self.fast_check[1] or not all(map(_is_calm, body.steps))
+        self.fast_check = (True, is_foreign)
         self.block(body)
         self.node = step.node
         again = self.value(condition)
         if condition in body.parameters:
-            # It may be moved over.
+            # The moves may overwrite it.
             self.put(f"_going = {again}")
             again = "_going"
         self.move(results, parameters)
@@ -340,7 +340,7 @@ class _PlanWriter:
         self.put("pass")
         self.back(True)
         self.back(False)
-        self.asked = (True, is_foreign)
+        self.fast_check = (True, is_foreign)
         self.move(parameters, step.outputs)
         self.free(body.freed_parameters)
 
@@ -349,14 +349,14 @@ class _PlanWriter:
         make = self.function(step.call)
         (entered,) = body.parameters
         self.put(f"with {make}({self.several(step.inputs)}) as v{entered}:")
-        self.asked = (True, True)
+        self.fast_check = (True, True)
         self.deeper(True)
         self.block(body)
         self.node = step.node
         self.move(body.results, step.outputs)
         self.put("pass")
         self.back(True)
-        self.asked = (True, True)
+        self.fast_check = (True, True)
         self.free((*body.freed_results, *body.freed_parameters))
 
     # Calls
@@ -376,83 +376,83 @@ class _PlanWriter:
         else:
             name = self.function(step.call)
             self.put(f"{self.target(step)}{name}({self.several(step.inputs)})")
-        self.asked = (True, True)
+        self.fast_check = (True, True)
 
     def call_function(self, step: PlanStep, function: Any) -> None:
         memo = self.function(function.memo, "m")
         make = self.function(partial(plan_of_function, function), "p")
-        # The object of a method is an argument, the function is none.
+        # The object of a method is an argument, the function is not.
         is_method = step.node.kind == "prim::CallMethod"
-        given = self.several(step.inputs if is_method else step.inputs[1:])
+        arguments = self.several(step.inputs if is_method else step.inputs[1:])
         entry = f'({memo}.get("plan") or {make}()).execute'
-        self.put(f"{self.target(step)}{entry}({given})")
+        self.put(f"{self.target(step)}{entry}({arguments})")
 
     def target(self, step: PlanStep) -> str:
-        """The targets of the results; a sequence of several is unpacked."""
+        """Return the assignment to the results; several are unpacked."""
         names = [f"v{each}" for each in step.outputs]
         return f"{', '.join(names)} = " if names else ""
 
     def plain(self, step: PlanStep) -> str | None:
-        """The line of a node that runs no code of others, or None."""
+        """Return the line of a node that runs no user code, or None."""
         node, target = step.node, self.target(step)
-        given = [self.value(each) for each in step.inputs]
+        operands = [self.value(each) for each in step.inputs]
         match node.kind:
             case "prim::unchecked_cast":
-                return f"{target}{given[0]}"
+                return f"{target}{operands[0]}"
             case "prim::TupleConstruct" if not _has_name(node):
-                return f"{target}({''.join(f'{each}, ' for each in given)})"
+                return f"{target}({''.join(f'{each}, ' for each in operands)})"
             case "prim::TupleIndex":
-                return f"{target}{given[0]}[{node.attributes['index']}]"
-            case "prim::TupleUnpack" if given and len(step.outputs) > 1:
-                return f"{target}{given[0]}"
+                return f"{target}{operands[0]}[{node.attributes['index']}]"
+            case "prim::TupleUnpack" if operands and len(step.outputs) > 1:
+                return f"{target}{operands[0]}"
             case "prim::ListConstruct":
-                return f"{target}[{', '.join(given)}]"
+                return f"{target}[{', '.join(operands)}]"
         return None
 
     def primitive(self, step: PlanStep, bound: BoundCall) -> None:
-        given = [self.value(each) for each in step.inputs]
+        operands = [self.value(each) for each in step.inputs]
         target, trusted = self.target(step), bound.trusted
         if self.way != "fast":
-            self.put(f"{target}{self.function(step.call)}({', '.join(given)})")
-            self.asked = self.asked if self.way else (True, True)
+            self.put(f"{target}{self.function(step.call)}({', '.join(operands)})")
+            self.fast_check = self.fast_check if self.way else (True, True)
             return
         self.inlined.append(bound)
         words = INLINE.get(trusted)
-        if trusted in (is_, is_not) and not all(map(str.isidentifier, given)):
-            # Python warns of a number, or a text, that something is, or is not.
+        if trusted in (is_, is_not) and not all(map(str.isidentifier, operands)):
+            # Python warns about `is` with a literal number or text.
             words = None
         if words is None:
-            words = f"{self.function(trusted, 'r')}({', '.join(given)})"
+            words = f"{self.function(trusted, 'r')}({', '.join(operands)})"
         else:
-            words = words.format(*given)
+            words = words.format(*operands)
         self.put(f"{target}{words}")
         template, constants = self.planner.template, self.planner.constants
-        known = [template[each] if each in constants else None for each in step.inputs]
+        values = [template[each] if each in constants else None for each in step.inputs]
         margin = self.margin
-        for test in overflow_tests(trusted, known):
+        for test in overflow_tests(trusted, values):
             self.put(f"if {test.format(f'v{step.outputs[0]}')}:")
             self.margin += 1
         if self.margin > margin:
-            # It raises; what it says is told by the primitive itself.
-            self.put(f"{target}{self.function(step.call)}({', '.join(given)})")
+            # The primitive itself raises, with its message.
+            self.put(f"{target}{self.function(step.call)}({', '.join(operands)})")
         self.margin = margin
 
     def tensorial(self, step: PlanStep, bound: BoundCall) -> None:
-        given = [self.value(each) for each in step.inputs]
+        operands = [self.value(each) for each in step.inputs]
         target, (output,) = self.target(step), step.outputs
-        otherwise = f"{self.function(step.call)}({', '.join(given)})"
+        otherwise = f"{self.function(step.call)}({', '.join(operands)})"
         views = f"l{len(self.lines)}"
         self.linked.setdefault(bound.reading.namespace, []).append((views, bound))
         tensors = [
             name
-            for name, value in zip(given, step.node.inputs, strict=True)
+            for name, value in zip(operands, step.node.inputs, strict=True)
             if value.type is TensorType
         ]
         bits = bits_of(dict.fromkeys(tensors))
-        seen = presenters_of(bound.reading.schema)
-        shown = [
+        arg_presenters = presenters_of(bound.reading.schema)
+        presented = [
             name if show is None else f"{self.function(show, 's')}({name})"
-            for name, show in zip(given, seen, strict=True)
+            for name, show in zip(operands, arg_presenters, strict=True)
         ]
         returns = self.function(bound.reading.convention.returns, "r")
         self.put("if _dispatcher.state is not _state or _watch.active:")
@@ -463,7 +463,7 @@ class _PlanWriter:
         self.put("    except (_KeyError, _AttributeError):")
         self.put(f"        {target}{otherwise}")
         self.put("    else:")
-        self.put(f"        {target}_kernel({', '.join(shown)})")
+        self.put(f"        {target}_kernel({', '.join(presented)})")
         self.put("        try:")
         self.put(f"            v{output}.key_bits")
         self.put("        except _AttributeError:")
@@ -471,7 +471,7 @@ class _PlanWriter:
 
 
 class _DeferredLines:
-    """Lines that are put elsewhere than behind those that are there."""
+    """Lines that are collected apart from the lines of the writer."""
 
     def __init__(self, writer: _PlanWriter) -> None:
         self.writer = writer
@@ -490,7 +490,7 @@ class _DeferredLines:
         writer.nodes, self.nodes = self.nodes, writer.nodes
 
 
-# Kinds whose steps run no code of others.
+# Kinds whose steps run no user code.
 _QUIET = frozenset(
     {
         *("prim::unchecked_cast", "prim::TupleConstruct", "prim::TupleIndex"),
@@ -500,7 +500,7 @@ _QUIET = frozenset(
 
 
 def _is_calm(step: PlanStep) -> bool:
-    """Whether a step, loops included, runs no code of others."""
+    """Return True if a step, loops included, runs no user code."""
     if step.control is Control.CALL:
         return _is_quiet(step)
     inner = [each for block in step.blocks for each in block.steps]
@@ -508,7 +508,7 @@ def _is_calm(step: PlanStep) -> bool:
 
 
 def _is_quiet(step: PlanStep) -> bool:
-    """Whether a step runs no code of others, and has no loop in it."""
+    """Return True if a step runs no user code, and contains no loop."""
     if step.control is Control.IF:
         return all(_is_quiet(each) for block in step.blocks for each in block.steps)
     if step.control is not Control.CALL:
@@ -517,12 +517,12 @@ def _is_quiet(step: PlanStep) -> bool:
         return step.node.kind in _QUIET
     if not all(_is_plain(each.type) for each in step.node.inputs):
         return False
-    # One whose kernel is another, or has others above it, would hold up its group.
+    # A step whose kernel is overridden would slow down its group.
     return is_known(default_dispatcher().state, step.bound)
 
 
 def _is_plain(type_: Type) -> bool:
-    """Whether operators on values of a type are Python's own, through and through."""
+    """Return True if operators on values of a type run only Python's code."""
     if isinstance(type_, ListType | OptionalType):
         return _is_plain(type_.element)
     if isinstance(type_, DictType):
@@ -542,12 +542,12 @@ def _has_name(node: Node) -> bool:
 
 
 def _is_tensorial(step: PlanStep) -> bool:
-    """Whether an operator takes tensors and gives one, and nothing is unusual."""
-    assert step.bound is not None, "it is an operator"
+    """Return True if an operator takes tensors and returns one, and is ordinary."""
+    assert step.bound is not None, "the step of an operator is bound"
     schema, node = step.bound.reading.schema, step.node
     if step.bound.reading.maker is None or schema.is_varret:
         return False
-    # Namespaces of few operators have no place to remember bound kernels at.
+    # Namespaces with few operators do not cache bound kernels.
     state, namespace = default_dispatcher().state, step.bound.reading.namespace
     if not isinstance(state.namespaces.get(namespace), OperatorMap):
         return False

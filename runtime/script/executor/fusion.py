@@ -1,28 +1,27 @@
-"""Fusion: neighbouring pointwise operators become one node, which runs one kernel.
+"""Fusion: replace neighbouring pointwise operators by one node, which runs one kernel.
 
-    fuse          puts nodes that belong together into a `prim::FusionGroup`
-    FusedGroup    what such a node runs:
+    fuse          moves neighbouring nodes into a `prim::FusionGroup`
+    FusedGroup    the function of such a node:
 
-    inputs ── plain, unwatched, own operators ── dtypes and shapes ──> the fused loop
+    inputs ── plain, unwatched, built-in ops ── dtypes and shapes ──> the fused loop
       └──────────────── anything else ──────────────────────────────> the operators
 
 Rules of groups:
-- the nodes of a group follow one another in a block; between them lies only what does
-  nothing but give a value (constants, and nodes without any effect), which is put in
-  front of the group;
+- the nodes of a group follow one another in a block; nodes between them have no effects
+  (constants, and nodes that only compute a value), and are moved before the group;
 - each has a step (`runtime.script.executor.fused_kernel`) for the dtypes and shapes
-  that are
-  known; the results of all have one shape, of at least `LEAST` elements;
-- nothing is written, nothing moves over what has an effect: what a group gives and
-  raises is what its nodes gave and raised, in their order;
-- dtypes and shapes are hints: what the group is given decides, when it runs.
+  known in advance; all results have one shape, of at least `LEAST` elements;
+- no member writes, and no node moves across an effect: a group computes and raises the
+  same as its nodes, in their order;
+- dtypes and shapes are hints: the actual inputs decide, when the group runs.
 
 Rules of running:
-- the kernel gives what the operators give, bit for bit (of NaN, that it is one);
-  whatever might differ goes to them: a gradient to record, a mode, a subclass, a
-  device, a layout, an operator that is overridden, no memory left;
-- so do inputs that an operator refuses: it raises what it always does;
-- what was decided for dtypes and shapes is remembered, `MOST` of them for a group.
+- the kernel's results equal those of the operators, bit for bit (except the payload of
+  NaN); in all cases that might differ the operators run: a gradient to record, a mode,
+  a subclass, a device, a layout, an operator that is overridden, no memory left;
+- the operators also run for inputs that one of them refuses, so that it raises its own
+  error;
+- the decision for dtypes and shapes is cached, up to `MOST` entries per group.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,13 +36,15 @@ from everyorder.runtime.operators.declare.plan import CPU
 from everyorder.runtime.schema.types import BoolType, FloatType, IntType, TensorType
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
 from everyorder.runtime.script.executor.fused_kernel import (
-    NUMBERS,
     Fact,
     GroupKernel,
-    RuntimeNumber,
     kernel_for,
-    operators,
     rows_of,
+)
+from everyorder.runtime.script.executor.fused_steps import (
+    NUMBERS,
+    RuntimeNumber,
+    operators,
     step_of,
 )
 from everyorder.runtime.script.ir import (
@@ -61,12 +62,12 @@ from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import flat_of
 
 GROUP, CONSTANT = "prim::FusionGroup", "prim::Constant"
-# Below, the call of an operator costs as much as its loop, and a kernel takes a fifth
-# of a second to compile.
+# For fewer elements the call of an operator costs as much as its loop, and a kernel
+# takes a fifth of a second to compile.
 LEAST = 1_000
-# What the compiler makes one vectorised loop of: beyond eight pairs of an array that is
-# written and another it does not ask whether they overlap, and a long body has too many
-# values for the registers.
+# Limits within which the compiler emits one vectorised loop: for more than eight pairs
+# of a written array and another, it does not test whether they overlap, and a long body
+# has too many values for the registers.
 MOST_NODES, MOST_PAIRS = 24, 8
 
 _NUMBER_TYPES: Mapping[Any, type] = {IntType: int, FloatType: float, BoolType: bool}
@@ -75,10 +76,10 @@ _NUMBER_TYPES: Mapping[Any, type] = {IntType: int, FloatType: float, BoolType: b
 def fuse(
     graph: Graph, shapes: Mapping[Value, TensorMeta], *, least: int = LEAST
 ) -> int:
-    """Form groups, where `shapes` says what values are; gives how many there are now.
+    """Form groups of nodes whose tensors are in `shapes`; return the number of groups.
 
-    A value that `shapes` does not have is in no group.  `least` are the elements from
-    which on that is worth it.
+    A value that is not in `shapes` is not part of a group.  `least` is the number of
+    elements from which fusion is worthwhile.
     """
     count = 0
     todo = [graph.block]
@@ -94,50 +95,50 @@ def fuse(
 def _groups(
     block: Block, shapes: Mapping[Value, TensorMeta], least: int
 ) -> list[list[Node]]:
-    """The nodes of each group of the block."""
-    found: list[list[Node]] = []
+    """Return the nodes of each group of the block."""
+    groups: list[list[Node]] = []
     members: list[Node] = []
-    known: dict[Value, Any] = {}
-    made: set[Value] = set()
+    facts: dict[Value, Any] = {}
+    produced: set[Value] = set()
 
     def close() -> None:
         if len(members) > 1:
-            found.append(members.copy())
+            groups.append(members.copy())
         members.clear()
-        made.clear()
+        produced.clear()
 
     for node in block:
-        shape = _shape(node, shapes, known, least)
+        shape = _shape(node, shapes, facts, least)
         if shape is not None:
             first = members[0].output if members else node.output
             if shapes[first].shape != shape or not _has_room([*members, node]):
                 close()
             members.append(node)
-            made.add(node.output)
-        elif not _passes(node, made):
+            produced.add(node.output)
+        elif not _passes(node, produced):
             close()
     close()
-    return found
+    return groups
 
 
 def _shape(
-    node: Node, shapes: Mapping[Value, TensorMeta], known: dict[Value, Any], least: int
+    node: Node, shapes: Mapping[Value, TensorMeta], facts: dict[Value, Any], least: int
 ) -> tuple[int, ...] | None:
-    """The shape of what the node gives, if it can be in a group."""
+    """Return the shape of the node's result if it can be in a group, else None."""
     if node.kind not in operators():
         return None
     for value in node.inputs:
         if value.node.kind == CONSTANT:
             if "value" not in value.node.attributes:
                 return None
-            known[value] = value.node.attributes["value"]
+            facts[value] = value.node.attributes["value"]
         elif value in shapes:
-            known[value] = shapes[value]
+            facts[value] = shapes[value]
         elif value.type in _NUMBER_TYPES:
-            known[value] = RuntimeNumber(_NUMBER_TYPES[value.type])
+            facts[value] = RuntimeNumber(_NUMBER_TYPES[value.type])
         else:
             return None
-    step = step_of(node, known)
+    step = step_of(node, facts)
     if step is None or shapes.get(node.output) != step.facts:
         return None
     shape = step.facts.shape
@@ -160,17 +161,17 @@ def _has_room(members: Sequence[Node]) -> bool:
     return pairs <= MOST_PAIRS
 
 
-def _passes(node: Node, made: set[Value]) -> bool:
-    """Whether a group may lie on both sides of the node, behind it."""
+def _passes(node: Node, produced: set[Value]) -> bool:
+    """Return True if the node can move before a group that began before it."""
     if node.kind == CONSTANT:
         return True
     if node.kind.startswith("core::") or effects_of(node) is not NodeEffect.NONE:
         return False
-    return not node.blocks and not any(each in made for each in node.inputs)
+    return not node.blocks and not any(each in produced for each in node.inputs)
 
 
 def inputs_of(members: Sequence[Node]) -> list[Value]:
-    """The inputs of the nodes, in the order of the first use; no constants."""
+    """Return the inputs of the nodes except constants, in order of first use."""
     own = {each.output for each in members}
     read = [value for node in members for value in node.inputs]
     return [
@@ -181,7 +182,7 @@ def inputs_of(members: Sequence[Node]) -> list[Value]:
 
 
 def outputs_of(members: Sequence[Node]) -> list[Value]:
-    """The outputs of the nodes that others read, in the order of the nodes."""
+    """Return the outputs of the nodes that others read, in the order of the nodes."""
     own = {*members}
     return [
         each.output
@@ -191,7 +192,7 @@ def outputs_of(members: Sequence[Node]) -> list[Value]:
 
 
 def _form(members: Sequence[Node]) -> None:
-    """Put one node in the place of the last of them."""
+    """Replace the members by one node at the place of the last."""
     inputs, outputs = inputs_of(members), outputs_of(members)
     body = Graph()
     values = {each: body.block.add_parameter(each.type, each.hint) for each in inputs}
@@ -214,18 +215,18 @@ def _form(members: Sequence[Node]) -> None:
 
 Function = Callable[..., Any]
 
-# Source: programs see few shapes; a key and what is decided of it take a kilobyte.
+# Programs see few shapes; a key with its decision takes a kilobyte.
 MOST = 64
 _UNKNOWN = object()
 
 
 def _fits(number: int) -> bool:
-    """Whether an integer is one that operators take."""
+    """Return True if operators accept the integer."""
     return INT_FIRST <= number < INT_END
 
 
 class FusedGroup:
-    """Runs the graph of a group: as a kernel where that fits, else by `otherwise`.
+    """The function of a group: runs a fused kernel if possible, else `otherwise`.
 
     `kernels` counts runs of fused kernels.
     """
@@ -239,16 +240,16 @@ class FusedGroup:
         )
         self._memo: dict[Any, GroupKernel | None] = {}
         self._state: Any = None
-        # The keys and the view of the thread that were looked at last.
+        # The keys and the view of the thread that were checked last.
         self._view: Any = None
         self.otherwise = otherwise
         self.kernels = 0
 
     def __call__(self, *inputs: Any) -> Any:
-        """The one result of the group, or a tuple of several."""
+        """Return the one result of the group, or a tuple of several."""
         bits = 0
         key: list[Any] = []
-        given: list[Any] = []
+        arguments: list[Any] = []
         for each in inputs:
             if each.__class__ is Tensor:
                 flat = each._flat
@@ -258,31 +259,31 @@ class FusedGroup:
                     return self.otherwise(*inputs)
                 bits |= each.key_bits
                 key += (each._dtype, each._shape)
-                given.append(flat)
+                arguments.append(flat)
             elif each.__class__ in NUMBERS and (
                 each.__class__ is not int or _fits(each)
             ):
                 key.append(each.__class__)
-                given.append(each)
+                arguments.append(each)
             else:
                 return self.otherwise(*inputs)
         if WATCH.active or not self._is_usual(bits) or self._records(inputs):
             return self.otherwise(*inputs)
-        asked = tuple(key)
-        kernel: Any = self._memo.get(asked, _UNKNOWN)
+        memo_key = tuple(key)
+        kernel: Any = self._memo.get(memo_key, _UNKNOWN)
         if kernel is _UNKNOWN:
-            kernel = self._decide(asked, inputs)
+            kernel = self._decide(memo_key, inputs)
         if kernel is None:
             return self.otherwise(*inputs)
         try:
-            result = kernel.run(given)
+            result = kernel.run(arguments)
         except MemoryError:
             return self.otherwise(*inputs)
         self.kernels += 1
         return result
 
     def _is_usual(self, bits: int) -> bool:
-        """Whether the call would reach the runtime's own kernels."""
+        """Return True if the call would reach the runtime's own kernels."""
         state, view = default_dispatcher().state, LOCAL.view
         if state is not self._state:
             if not all(is_own(kind, state) for kind in self._kinds):
@@ -295,7 +296,7 @@ class FusedGroup:
         return True
 
     def _records(self, inputs: Sequence[Any]) -> bool:
-        """Whether a gradient is to be recorded."""
+        """Return True if a gradient must be recorded."""
         return GRAD.enabled and any(
             each.__class__ is Tensor and each.requires_grad for each in inputs
         )

@@ -1,25 +1,25 @@
-"""Plans: a graph laid out to be run, and the executor of registers, which runs it.
+"""Plans: the layout of a graph for execution, and the register executor.
 
-    ExecutionPlan  a block of its own frame: parameters, steps, results
-    Layout         the steps of a block, and the registers of its parameters and results
-    PlanStep       a function of registers, or one of the four forms of control
-    run_steps      runs the steps: a plan that was not worth its text
-                   (`runtime.script.executor.codegen`), or is nested too deeply for it
+    Planner        lays out a graph as one frame of registers
+    BlockPlan      the steps of a block, and the registers of parameters and results
+    PlanStep       a function of registers, or a form of control
+    run_steps      runs the steps of a plan that has not run often enough for generated
+                   code (`runtime.script.executor.codegen`), or is nested too deeply
 
 Rules:
 - a value has one register in the frame of its plan, blocks of branches and loops
-  included; a constant lies there from the beginning;
-- a value is let go right behind its last use: of a value that a block uses, that is the
-  node with the block in the value's own block; of one without use, its own node.
-  Numbers and texts stay until the frame ends, as they hold nothing;
-- what is carried into a block is moved as if at once: no move sees another's target;
-- a closure is a plan of its own; what it captures are further parameters;
-- a plan changes nothing of its graph, and holds its nodes for backtraces alone.
+  included; the register of a constant holds it from the beginning;
+- a value is released right after its last use: for a value that a nested block uses,
+  this is the node with that block in the value's own block; for an unused value, its
+  own node. Numbers and texts stay until the frame ends, as they hold no memory;
+- values carried into a block are moved in parallel: no move reads another's target;
+- a closure has a separate plan; its captured values are further parameters;
+- a plan does not change its graph, and holds the nodes only for backtraces.
 
-For the executor of registers the steps of a block are tuples, specialised by how many
-values they read and write, in a list that is run by one loop; a block in a block is run
-by a call of the same function.  The step that raised is left in the last register, for
-the backtrace.
+For the register executor the steps of a block are tuples, specialised by the number of
+values that they read and write, in a list that one loop runs; a nested block is run by
+a recursive call. The step that raised is stored in the last register, for the
+backtrace.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ from everyorder.runtime.script.executor.node_kernels import With
 from everyorder.runtime.script.ir import Block, Node, Value
 from everyorder.runtime.script.primitives.operator_calls import BoundCall
 
-# Values of these types hold no memory worth speaking of.
+# Values of these types hold no significant memory.
 LIGHT = frozenset(
     {
         *(NoneType_, BoolType, IntType, FloatType, ComplexType, NumberType),
@@ -66,10 +66,11 @@ class Control(Enum):
 
 @dataclass(slots=True, eq=False)
 class BlockPlan:
-    """A block: its steps, the registers that it is given, and those that it gives.
+    """A block: its steps, and the registers of its parameters and results.
 
-    `freed_results` are the registers of results that are freed when they have been
-    moved, `freed_parameters` those of parameters that are freed after the last run.
+    `freed_results` are the registers of results that are released after the results
+    are moved, `freed_parameters` those of parameters that are released after the last
+    run.
     """
 
     parameters: tuple[int, ...] = ()
@@ -81,10 +82,11 @@ class BlockPlan:
 
 @dataclass(slots=True, eq=False)
 class PlanStep:
-    """A node: what it reads and writes, and what it does.
+    """A node: its function, and the registers that it reads and writes.
 
-    A call gives one value for one output, a sequence for several, anything for none.
-    `freed` are the registers that are let go behind it; `bound` is of an operator.
+    A call returns one value for one output, a sequence for several, anything for none.
+    `freed` are the registers that are released after it; `bound` is the bound call of
+    an operator.
     """
 
     node: Node
@@ -97,23 +99,23 @@ class PlanStep:
     bound: BoundCall | None = None
 
 
-# What gives the function of a node, the values that it takes besides its inputs, and of
-# an operator how it is called.
+# Returns the function of a node, its captured values, and the bound call of an
+# operator.
 StepMaker = Callable[[Node], tuple[Function, Sequence[Value], BoundCall | None]]
 
 
 class Planner:
-    """Lays out a block, with all that is in it, as one frame."""
+    """The layout of a block, with all nested blocks, as one frame."""
 
     def __init__(
         self, block: Block, captured: Sequence[Value], step: StepMaker
     ) -> None:
         self.step = step
-        # What the registers hold at the beginning.
+        # The initial content of the registers.
         self.template: list[Any] = []
         self.types: list[Type] = []
         self._places: dict[Value, int] = {}
-        # Whether functions or methods are called.
+        # True if functions or methods are called.
         self.calls = False
         # The registers of constants.
         self.constants: set[int] = set()
@@ -123,20 +125,20 @@ class Planner:
         self.layout = BlockPlan(tuple(self._places[each] for each in parameters))
         self._block(block, self.layout)
 
-    def _new(self, value: Value, held: Any = None) -> int:
+    def _new(self, value: Value, content: Any = None) -> int:
         place = self._places[value] = len(self.template)
-        self.template.append(held)
+        self.template.append(content)
         self.types.append(value.type)
         return place
 
     def _block(self, block: Block, layout: BlockPlan) -> None:
-        """Lay out the nodes of a block, whose parameters have registers."""
+        """Lay out the nodes of a block whose parameters have registers."""
         last = _last_uses(block)
         for node in block:
             if node.kind == "prim::Constant":
                 attributes = node.attributes
-                held = attributes["value" if "value" in attributes else "function"]
-                self.constants.add(self._new(node.output, held))
+                content = attributes["value" if "value" in attributes else "function"]
+                self.constants.add(self._new(node.output, content))
             elif node.kind == "prim::Uninitialized":
                 self.constants.add(self._new(node.output))
             else:
@@ -196,7 +198,7 @@ def _none() -> None:
 
 
 def _last_uses(block: Block) -> dict[Node, list[Value]]:
-    """The values that go behind each node of the block: parameters, and its own."""
+    """Return the values to release after each node of the block."""
     last: dict[Node, list[Value]] = {}
     own = [*block.parameters]
     for node in block:
@@ -213,25 +215,25 @@ def _last_uses(block: Block) -> dict[Node, list[Value]]:
 
 
 def _within(node: Node, block: Block) -> Node:
-    """The node of the block that a node is, or is in a block of."""
+    """Return the node of the block that a node is, or is nested in."""
     while node.block is not block:
-        assert node.block is not None, "a use is in a graph"
-        assert node.block.owner is not None, "a value is used in blocks around"
+        assert node.block is not None, "a user is in a block"
+        assert node.block.owner is not None, "a user is in the block or nested in it"
         node = node.block.owner
     return node
 
 
-# Forms of steps: calls of 0, 1, 2, 3, or any number of values, that give one; calls
-# that give several; calls that give none; control.
+# Forms of steps: calls of 0, 1, 2, 3, or any number of values with one result; calls
+# with several results; calls without result; control.
 NULLARY, UNARY, BINARY, TERNARY, ANY, SEVERAL, NONE, IF, LOOP, WITH = range(10)
 _BY_COUNT = (NULLARY, UNARY, BINARY, TERNARY)
 
-# form, function, inputs, outputs, registers to let go, the step.
+# Form, function, inputs, outputs, registers to release, the step.
 Compact = tuple[int, Any, Any, Any, tuple[int, ...], Any]
 
 
 class Inner:
-    """The steps of a block, ready to run; its parameters, results, and those freed."""
+    """A block ready to run: steps, parameters, results, and registers to release."""
 
     __slots__ = ("freed_parameters", "freed_results", "parameters", "results", "steps")
 
@@ -262,15 +264,15 @@ def _compact(step: PlanStep) -> Compact:
 
 
 def run_steps(steps: Sequence[Compact], registers: list[Any]) -> int:
-    """Run the steps of a block; gives how many trips loops made.
+    """Run the steps of a block; return the number of trips of its loops.
 
-    An error leaves its step in the last register, unless a step is there.
+    An error stores its step in the last register, unless a nested block has done so.
     """
     trips = 0
     step: Any = None
     try:
         for form, call, inputs, outputs, freed, step in steps:  # noqa: B007  # read below
-            if form == 2:  # BINARY: names of a module cost more
+            if form == 2:  # BINARY: globals are slower
                 one, other = inputs
                 registers[outputs] = call(registers[one], registers[other])
             elif form == 3:  # TERNARY
@@ -303,7 +305,7 @@ def run_steps(steps: Sequence[Compact], registers: list[Any]) -> int:
                 with make(registers[inputs[0]]) as registers[body.parameters[0]]:
                     trips += run_steps(body.steps, registers)
                     _move(registers, body.results, outputs)
-                # What was swallowed is over.
+                # The swallowed error is handled.
                 registers[-1] = None
                 _free(registers, body.freed_results)
                 _free(registers, body.freed_parameters)
@@ -320,7 +322,7 @@ def run_steps(steps: Sequence[Compact], registers: list[Any]) -> int:
 def _loop(
     body: Inner, inputs: Sequence[int], outputs: Sequence[int], registers: list[Any]
 ) -> int:
-    """Run a loop; gives how many trips it made, those of loops within added."""
+    """Run a loop; return the number of trips, including those of nested loops."""
     trips = 0
     index, *carried = body.parameters
     condition, *results = body.results
@@ -340,7 +342,7 @@ def _loop(
 
 
 def _move(registers: list[Any], sources: Sequence[int], targets: Sequence[int]) -> None:
-    """Move values as if at once."""
+    """Move values in parallel."""
     if len(sources) == 1:
         registers[targets[0]] = registers[sources[0]]
         return

@@ -1,23 +1,24 @@
-"""Steps: the function of each node, by its kind.
+"""Kernels of nodes: the function of each kind of node.
 
 One row for each kind that both executors run by calling a function; branches, loops and
-`with` are forms of control, which each executor has its own words for.
+`with` are forms of control, which each executor implements separately.
 
 Rules:
-- a function gives one value for a node of one output, a sequence for several;
-- operators are bound (`runtime.script.primitives.operator_calls`): what runs is what is
-  registered
-  when the step runs; an operator that does not fit the graph any more is refused;
-- an object is looked into without a question, but in programs from elsewhere;
-- functions and methods are looked up when they are first called, as a program may be
-  compiled before all of its methods are, and run by the entry of their plan, which is
-  looked up at each call; a method of a class or module is the one of the type that the
-  program knows, one of an interface that of the object's own type, at each call;
+- a function returns one value for a node of one output, a sequence for several;
+- operators are bound (`runtime.script.primitives.operator_calls`): the kernel
+  registered when the step runs is called; an operator that does not fit the graph any
+  more is refused;
+- attributes of objects are accessed without a type check, except in programs loaded
+  from archives;
+- functions and methods are looked up on the first call, as a program may be compiled
+  before all of its methods are, and run by the entry of their plan, which is looked up
+  at each call; a method of a class or module is resolved by the static type, a method
+  of an interface by the object's type at each call;
 - an object of a class of a program is entered (`with`) by its compiled methods, any
-  other by those of its Python class; `__exit__` is called once, with the class of what
-  was raised, the exception and its traceback, or with three times None, as many as it
-  takes; where it returns something true the exception is swallowed, as in Python; if
-  the block was to give values, there are none, and that is an error.
+  other by the methods of its Python class; `__exit__` is called once, with the class,
+  the exception and the traceback, or with None three times, or with fewer if it takes
+  fewer; a true result swallows the exception, as in Python; if the block has results,
+  swallowing is an error, as they have no values.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +26,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
-from everyorder.runtime.base.hooks import PLAN, add_row
+from everyorder.runtime.base.hooks import PLAN
 from everyorder.runtime.base.locks import load
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.errors.call import OperatorGone
 from everyorder.runtime.errors.script import RunningError
@@ -53,12 +55,12 @@ Entry = Callable[..., Any]
 
 
 def plan_of_function(function: Function) -> Any:
-    """The plan of a function, made now if there is none."""
+    """Return the plan of a function; build it if there is none."""
     return PLAN.get()(function)
 
 
 def entry_of(function: Function) -> Entry:
-    """The entry of a function: it asks for the plan at each call."""
+    """Return the entry of a function, which looks up the plan at each call."""
     memo = function.memo
 
     def run_function(*arguments: Any) -> Any:
@@ -70,10 +72,10 @@ def entry_of(function: Function) -> Entry:
 def method_of(
     owner: Any, declared: DeclaredType | None, name: str
 ) -> tuple[Entry, int]:
-    """The entry of a method of the object's own type, and the number of its arguments.
+    """Return the entry of a method of the object's type, and its number of arguments.
 
     Raises:
-        RunningError: it was not compiled.
+        RunningError: the method was not compiled.
     """
     own = declared_type(owner) if declared is None else declared
     if own is not None:
@@ -85,7 +87,7 @@ def method_of(
 
 
 class With:
-    """The manager of one run of a block, as a context manager of Python's."""
+    """The context manager of one run of a `with` block."""
 
     __slots__ = ("_leave", "_manager", "_needs", "_type")
 
@@ -98,12 +100,12 @@ class With:
 
     @classmethod
     def maker(cls, node: Node) -> Callable[[Any], Self]:
-        """The function that makes it of a manager, for a node."""
+        """Return a function that creates an instance for a manager, for a node."""
         type_, needs = node.inputs[0].type, bool(node.outputs)
         return lambda manager: cls(manager, type_, needs)
 
     def __enter__(self) -> Any:
-        """Enter the manager."""
+        """Enter the manager and return its value."""
         manager, type_ = self._manager, self._type
         if isinstance(type_, DeclaredType):
             owner = None if isinstance(type_, InterfaceType) else type_
@@ -117,7 +119,7 @@ class With:
         return kind.__enter__(manager)
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
-        """Leave the manager; whether the exception is swallowed."""
+        """Leave the manager; return True if the exception is swallowed."""
         swallows = bool(self._leave(kind, error, traceback))
         if swallows and error is not None and self._needs:
             raise RunningError(
@@ -129,33 +131,31 @@ class With:
 
 
 Run = Callable[..., Any]
-# What makes the entry of a graph that a node has, or of a block with what it captures:
-# the node, and the name that backtraces tell.
+# Returns the entry of a nested graph, or of a block with its captured values; takes the
+# node, and the name for backtraces.
 Nested = Callable[[Node, str], tuple[Run, Sequence[Value]]]
 
 
 class StepFunction(NamedTuple):
-    """The function of a node, the values that it takes besides the inputs, and of an
-    operator how it is called.
-    """
+    """The function of a node, its captured values, and an operator's bound call."""
 
     call: Run
     captured: Sequence[Value] = ()
     bound: BoundCall | None = None
 
 
-# How tasks and awaits are called in backtraces.
+# Names of tasks and awaits in backtraces.
 FORKED, AWAITED, CLOSED = "<forked function>", "<awaitable function>", "<closure>"
 
 
 def step_of(node: Node, nested: Nested) -> StepFunction:
-    """The function of a node.
+    """Return the function of a node.
 
     Raises:
-        OperatorGone: the kind is that of an operator that is not defined.
-        OperatorGone: the operator is defined with another schema now.
+        OperatorGone: the operator is not defined, or is now defined with another
+        schema.
     """
-    maker = _MAKERS.get(node.kind)
+    maker = _MAKERS.rows.get(node.kind)
     if maker is not None:
         return StepFunction(maker(node))
     maker_with = _NESTED.get(node.kind)
@@ -168,16 +168,16 @@ def step_of(node: Node, nested: Nested) -> StepFunction:
 
 
 def operator_of(node: Node) -> StepFunction:
-    """The call of the operator of a node; raises as `step_of`."""
+    """Return the call of the operator of a node; raises as `step_of`."""
     row = row_of(node.kind)
     if row is None or row.schema is None:
         raise OperatorGone(operator=node.kind)
-    given = row.infer(node)
+    result_types = row.infer(node)
     outputs = [each.type for each in node.outputs]
     if (
-        isinstance(given, str)
-        or len(given) != len(outputs)
-        or not all(map(is_subtype, given, outputs))
+        isinstance(result_types, str)
+        or len(result_types) != len(outputs)
+        or not all(map(is_subtype, result_types, outputs))
     ):
         inputs = ", ".join(str(each.type) for each in node.inputs)
         results = ", ".join(map(str, outputs))
@@ -190,7 +190,7 @@ def operator_of(node: Node) -> StepFunction:
     dispatcher = default_dispatcher()
     name = row.schema.name
     entry = dispatcher.state.entry(name)
-    assert entry is not None, "it has a row"
+    assert entry is not None, "a row exists only for a defined operator"
     primitive = primitive_table.by_name(node.kind)
     trusted = None if primitive is None else primitive.function
     bound = bound_call(dispatcher, name, entry.definitions[0].reading, trusted)
@@ -230,7 +230,7 @@ def _same(value: Any) -> Any:
 
 
 def _unpacked(node: Node) -> Run:
-    # One output takes a value, several a sequence.
+    # One output receives a value, several receive a sequence.
     return _first if len(node.outputs) == 1 else _same
 
 
@@ -242,12 +242,12 @@ def _list_unpack(node: Node) -> Run:
     count = len(node.outputs)
 
     def unpack(values: list[Any]) -> Any:
-        found = len(values)
-        # In Python's own words.
-        if found < count:
-            text = f"not enough values to unpack (expected {count}, got {found})"
+        length = len(values)
+        # The message is Python's.
+        if length < count:
+            text = f"not enough values to unpack (expected {count}, got {length})"
             raise ValueError(text)
-        if found > count:
+        if length > count:
             raise ValueError(f"too many values to unpack (expected {count})")
         return values[0] if count == 1 else tuple(values)
 
@@ -285,7 +285,7 @@ def _get(node: Node) -> Run:
     name, look = node.attributes["name"], _look(node)
     if look is not None:
         return lambda owner: getattr(look(owner), name)
-    # It takes a dot for a second name.
+    # `attrgetter` would treat a dot as nested access.
     return (lambda owner: getattr(owner, name)) if "." in name else attrgetter(name)
 
 
@@ -297,7 +297,7 @@ def _set(node: Node) -> Run:
 
 
 def _look(node: Node) -> Run | None:
-    """A function that checks the type of an object; None if objects are trusted."""
+    """Return a function that checks the type of an object, or None if trusted."""
     declared: Any = node.inputs[0].type
     if not declared.declaration.namespace.is_foreign:
         return None
@@ -313,7 +313,7 @@ _FOREIGN = "A program of an archive"
 
 
 def _call(node: Node) -> Run:
-    """The function is the first input, which is given as all others are."""
+    """Call the function in the first input, which is passed like all others."""
     entry: Run | None = None
     function = node.inputs[0].node.attributes["function"]
 
@@ -352,13 +352,13 @@ def _call_interface(node: Node) -> Run:
 
 def _python(node: Node) -> Run:
     called, name = node.attributes["object"], node.attributes["name"]
-    wanted = [each.type for each in node.outputs]
+    result_types = [each.type for each in node.outputs]
     what = f"`{name}`"
-    if not wanted:
+    if not result_types:
         return lambda *values: (called(*values), None)[1]
-    if len(wanted) == 1:
-        return lambda *values: check_value(called(*values), wanted[0], what)
-    whole = TupleType(tuple(wanted))
+    if len(result_types) == 1:
+        return lambda *values: check_value(called(*values), result_types[0], what)
+    whole = TupleType(tuple(result_types))
     return lambda *values: check_value(called(*values), whole, what)
 
 
@@ -371,7 +371,7 @@ def _wait(node: Node) -> Run:
     element = type_.element
 
     def wait(future: Any) -> Any:
-        # Its method is called, whatever a program took for a future.
+        # A cast may pass any object as a future, and its method is called below.
         if not isinstance(future, Future):
             check_value(future, type_, "A program")
         try:
@@ -403,7 +403,7 @@ def _await(node: Node) -> Run:
 
 
 class AwaitBody:
-    """The function of an await of a program: it runs a graph of its own."""
+    """The function of an await of a program: runs a nested graph."""
 
     __slots__ = ("_entry",)
 
@@ -432,7 +432,7 @@ def _closure(node: Node, nested: Nested) -> StepFunction:
 
 def _fused(node: Node, nested: Nested) -> StepFunction:
     entry, _ = nested(node, FUSED)
-    # It needs the compiler of kernels, which few programs do.
+    # Loaded lazily: it imports the compiler of kernels, which few programs need.
     fusion = load("everyorder.runtime.script.executor.fusion")
     return StepFunction(fusion.FusedGroup(node.attributes["graph"], entry))
 
@@ -453,7 +453,7 @@ def _warns(node: Node) -> Run:
     return lambda *values: warn(str(values[0]) if values else "", node)
 
 
-_MAKERS: dict[str, Callable[[Node], Run]] = {
+_ROWS: dict[str, Callable[[Node], Run]] = {
     "prim::TupleConstruct": _tuple,
     "prim::TupleUnpack": _unpacked,
     "prim::TupleIndex": _index,
@@ -478,6 +478,9 @@ _MAKERS: dict[str, Callable[[Node], Run]] = {
     "prim::unchecked_cast": lambda _: _same,
     "prim::isinstance": _instance,
 }
+_MAKERS: Registry[str, Callable[[Node], Run]] = Registry(
+    "steps of programs", _ROWS, order=str
+)
 _NESTED: dict[str, Callable[[Node, Nested], StepFunction]] = {
     "prim::Closure": _closure,
     "prim::fork": _fork,
@@ -486,10 +489,10 @@ _NESTED: dict[str, Callable[[Node, Nested], StepFunction]] = {
 }
 
 
-def register_step(kind: str, maker: Callable[[Node], Run]) -> Callable[[], None]:
+def register_step(kind: str, maker: Callable[[Node], Run]) -> RegistryHandle:
     """Let `maker` say what nodes of a kind of a plug-in do.
 
-    What comes back takes it out again; plans that were made before keep what they have.
+    Plans that were made before the handle is closed keep what they have.
     """
     assert kind not in _NESTED, f"{kind} does something already"
-    return add_row(_MAKERS, kind, maker, "does something")
+    return _MAKERS.register(kind, maker, stacklevel=2)

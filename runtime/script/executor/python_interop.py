@@ -1,45 +1,45 @@
 """The boundary of programs to Python: values, exceptions with backtraces, and warnings.
 
-    test_of, check_value    whether a value that runs is of a type
-    taker, binder_of        what an argument of a call from Python becomes
-    exception, Frame, add_frame, script_frames, note    what programs raise
-    Run, warn               warnings, collected in a call from Python
+    test_of, check_value    type tests of values at run time
+    taker, binder_of        conversion of arguments of a call from Python
+    exception, Frame, add_frame, script_frames, note    exceptions of programs
+    ProgramRun, warn        warnings, collected in a call from Python
 
 Rules of types:
-- `isinstance` agrees with Python where Python can tell: True is an int; a list is of
-  type `List[int]` if all of its elements are, so an empty one is of every type of list;
+- `isinstance` agrees with Python where Python can decide: True is an int; a list is of
+  type `List[int]` if all of its elements are ints, so an empty one is of every list
+  type;
 - at the boundary numbers widen as everywhere (`runtime.schema.values`); lists and
-  dictionaries are the caller's own, so that the caller sees what a program writes to
-  them: where an element would have to be converted, they are refused; a sequence that
-  is no list becomes one;
-- an object of a program is of the type that `declared_type` says;
-- the value of a future, or of an await, that Python made is checked when a program has
-  waited for it.
+  dictionaries are passed uncopied, so that the caller sees the program's writes: if an
+  element would have to be converted, they are refused; another sequence is converted to
+  a list;
+- an object of a program is of the type returned by `declared_type`;
+- the value of a future, or of an await, that Python created is checked after a program
+  has waited for it.
 
 Rules of exceptions:
-- a program raises the class that it names, which is that of Python's; it is found by
-  its path among what loaded modules, and classes in them, have already: no attribute is
-  computed, and nothing imported, because a program says so; a path that names no class
-  of exceptions, or one that does not take one text, raises `RunningError` with the name
-  and the message.
+- a program raises the Python class that it names; the class is looked up by its path in
+  loaded modules, and in classes of them: a program cannot trigger an import, or compute
+  an attribute; if the path does not name an exception class, or its constructor does
+  not accept one text, `RunningError` is raised with the name and the message.
 
 Rules of backtraces:
 - an exception that leaves a program is the very object that was raised within, with a
-  note that shows the frames, outermost first, and `script_frames` gives them as data;
-- each frame puts itself on the exception as it passes, so that nothing is paid while
-  nothing is raised;
-- what a forked task raised is raised in every thread that waits: the frames of the task
-  stay, and those of the thread that waited last stand above them;
-- an exception that cannot carry attributes goes without frames.
+  note that shows the frames, outermost first, and `script_frames` returns them as data;
+- each frame adds itself to the exception as it passes, so that there is no cost without
+  an exception;
+- the exception of a forked task is raised in every thread that waits: the frames of the
+  task stay, preceded by those of the thread that waited last;
+- an exception that cannot hold attributes has no frames.
 
 Rules of warnings:
-- a call from Python begins a run; what programs warn of within it is collected, in
-  order, and raised at its end, with the place in the program as its place;
+- a call from Python begins a run; the warnings of programs within it are collected, in
+  order, and raised at its end, located at the place in the program;
 - a node that warns does so once in a run, however often it is run;
-- a filter may turn a warning into an error, which takes the place of the result; where
-  an error is on its way already, it stays, and all warnings are raised as warnings;
-- calls within a run belong to it, and so do its forked tasks; what they warn of when
-  it is over is raised at once.
+- a filter may turn a warning into an error, which replaces the result; if the run
+  raises an error, that error stays, and all warnings are raised as warnings;
+- calls within a run belong to it, and so do its forked tasks; their warnings after its
+  end are raised at once.
 """
 
 import builtins
@@ -54,7 +54,7 @@ from functools import lru_cache
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.errors.source import Source
 from everyorder.runtime.futures import Await, Future
@@ -116,14 +116,14 @@ _PLAIN |= {
     FunctionType: lambda value: isinstance(value, Function) or callable(value),
 }
 # A type, or a class of types, of plug-ins -> what makes the test of one.
-_PLUG_IN_TESTS: dict[Any, Callable[[Any], Test]] = {}
+_PLUG_IN_TESTS: Registry[Any, Callable[[Any], Test]] = Registry("tests of types")
 # Enough for all programs of a process; what is forgotten is made again.
 _KEPT = 1024
 
 
 @lru_cache(maxsize=_KEPT)
 def test_of(type: Type) -> Test:  # noqa: A002  # the field's own word
-    """The function that says whether a value is of a type."""
+    """Return the function that tests values for a type."""
     plain = _PLAIN.get(type)
     if plain is not None:
         return plain
@@ -156,26 +156,24 @@ def test_of(type: Type) -> Test:  # noqa: A002  # the field's own word
 
 
 def _plug_in_test(type_: Type) -> Callable[[Any], Test] | None:
-    return _PLUG_IN_TESTS.get(type_) or _PLUG_IN_TESTS.get(type_.__class__)
+    rows = _PLUG_IN_TESTS.rows
+    return rows.get(type_) or rows.get(type_.__class__)
 
 
-def register_test(of: Any, make: Callable[[Any], Test]) -> Callable[[], None]:
-    """Let `make` give the test of a type, or of each type of a class, of a plug-in.
-
-    What comes back takes it out again.
-    """
-    take_out = add_row(_PLUG_IN_TESTS, of, make, "has a test")
+def register_test(of: Any, make: Callable[[Any], Test]) -> RegistryHandle:
+    """Let `make` give the test of a type, or of each type of a class, of a plug-in."""
+    row = _PLUG_IN_TESTS.register(of, make, stacklevel=2)
 
     def forget() -> None:
         test_of.cache_clear()
         taker.cache_clear()
 
     def remove() -> None:
-        take_out()
+        row.close()
         forget()
 
     forget()
-    return remove
+    return RegistryHandle(remove)
 
 
 def _tuple_test(type_: TupleType) -> Test:
@@ -192,29 +190,29 @@ def _tuple_test(type_: TupleType) -> Test:
     return is_tuple
 
 
-def _is_declared(value: Any, wanted: DeclaredType) -> bool:
-    if isinstance(wanted, EnumType):
-        return isinstance(value, Enum) and wanted.declaration.python is value.__class__
+def _is_declared(value: Any, type_: DeclaredType) -> bool:
+    if isinstance(type_, EnumType):
+        return isinstance(value, Enum) and type_.declaration.python is value.__class__
     # Another program may have declared the class, too.
-    is_class = isinstance(wanted, ScriptClassType)
-    if is_class and wanted.declaration.python is value.__class__:
+    is_class = isinstance(type_, ScriptClassType)
+    if is_class and type_.declaration.python is value.__class__:
         return True
     own = declared_type(value)
-    return own is not None and is_subtype(own, wanted)
+    return own is not None and is_subtype(own, type_)
 
 
-def check_value(value: Any, wanted: Type, what: str) -> Any:
-    """The value, if it is of the type.
+def check_value(value: Any, type_: Type, origin: str) -> Any:
+    """Return the value if it is of the type.
 
     Raises:
-        RunningError: it is not; `what` gave it.
+        RunningError: it is not; `origin` names the origin of the value in the error.
     """
-    if test_of(wanted)(value):
+    if test_of(type_)(value):
         return value
     raise RunningError(
         code="NotOfType",
-        what=what,
-        expected=str(wanted),
+        what=origin,
+        expected=str(type_),
         found=describe_value(value),
         value=shortened(value),
     )
@@ -222,7 +220,7 @@ def check_value(value: Any, wanted: Type, what: str) -> Any:
 
 @lru_cache(maxsize=_KEPT)
 def taker(type: Type) -> Converter:  # noqa: A002  # the field's own word
-    """The converter of arguments of a type; `MISMATCH` where one does not fit."""
+    """Return the converter of arguments of a type; it returns `MISMATCH` for others."""
     if isinstance(type, OptionalType):
         inner = taker(type.element)
         return lambda value: None if value is None else inner(value)
@@ -252,12 +250,12 @@ def _tuple_taker(type_: TupleType) -> Converter:
             return MISMATCH
         if names and getattr(value, "_fields", None) != names:
             return MISMATCH
-        taken = [turn(each) for turn, each in zip(inner, value, strict=True)]
-        if any(each is MISMATCH for each in taken):
+        converted = [turn(each) for turn, each in zip(inner, value, strict=True)]
+        if any(each is MISMATCH for each in converted):
             return MISMATCH
-        if all(one is other for one, other in zip(taken, value, strict=True)):
+        if all(one is other for one, other in zip(converted, value, strict=True)):
             return value if isinstance(value, tuple) else tuple(value)
-        return value.__class__._make(taken) if names else tuple(taken)  # type: ignore[union-attr]  # it has the fields
+        return value.__class__._make(converted) if names else tuple(converted)  # type: ignore[union-attr]  # it has the fields
 
     return take
 
@@ -291,7 +289,7 @@ def _dict_taker(type_: DictType) -> Converter:
 
 
 def binder_of(schema: Schema) -> Binder:
-    """The function that binds a call from Python to a function of a program."""
+    """Return the function that binds a call from Python to a function of a program."""
     takers = []
     for each in schema.arguments:
         turn = taker(each.type)
@@ -303,11 +301,11 @@ def binder_of(schema: Schema) -> Binder:
 
 
 def exception(kind: str, message: str) -> BaseException:
-    """The exception of a class, by its path, with a message."""
-    found = _class(kind)
-    if found is not None:
+    """Return an exception of a class, by its path, with a message."""
+    class_ = _class(kind)
+    if class_ is not None:
         try:
-            error = found(message)
+            error = class_(message)
         except Exception:
             error = None
         if isinstance(error, Exception):
@@ -316,31 +314,31 @@ def exception(kind: str, message: str) -> BaseException:
 
 
 def _class(path: str) -> Any:
-    """The class of exceptions that a path names, or None."""
+    """Return the exception class that a path names, or None."""
     module, _, name = path.rpartition(".")
-    found: Any = None
+    target: Any = None
     if not module:
-        found = getattr(builtins, name, None)
-    # The class may lie within other classes.
+        target = getattr(builtins, name, None)
+    # The class may be nested in other classes.
     within: list[str] = [name]
-    while module and found is None:
+    while module and target is None:
         loaded = sys.modules.get(module)
         if loaded is not None:
-            found = loaded
+            target = loaded
             for each in within:
-                # As it lies there: modules that load when asked are not asked.
-                fits = isinstance(found, type | ModuleType)
-                found = vars(found).get(each) if fits else None
+                # From `vars`, so that lazily loading modules are not triggered.
+                fits = isinstance(target, type | ModuleType)
+                target = vars(target).get(each) if fits else None
             break
         module, _, outer = module.rpartition(".")
         within.insert(0, outer)
-    fits = isinstance(found, type) and issubclass(found, Exception)
-    return found if fits else None
+    fits = isinstance(target, type) and issubclass(target, Exception)
+    return target if fits else None
 
 
-# What the note begins with.
+# The first line of the note.
 HEAD = "Traceback of the program (most recent call last):"
-# Of more frames than twice as many, those in the middle are counted only.
+# Of more than twice as many frames, those in the middle are only counted.
 SHOWN = 8
 
 # The name of a group of operators, until its function is known.
@@ -351,20 +349,20 @@ _FRAMES, _BASE, _NOTE = "_script_frames", "_script_base", "_script_note"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A call of the program: the function, and where in it the program was."""
+    """A call in the program: the function, and the current place in it."""
 
     function: str
     place: Place | None
 
     def render(self) -> str:
-        """File, line and function, and the lines of the source that are meant."""
+        """Return file, line and function, and the source lines of the place."""
         if self.place is None:
             return f"  in {self.function}"
         source, (start, end) = self.place
         first, last = source.place(start)[0], source.place(max(start, end - 1))[0]
         head = f'  File "{source.file or "<text>"}", line {first}, in {self.function}'
         rows = source.text.split("\n")[first - source.line : last - source.line + 1]
-        # Of a graph that was read from text, the source may not be there.
+        # The source of a graph that was parsed from text may be missing.
         if not "".join(rows).strip():
             return head
         lines = Source("\n".join(rows), source.file, first)
@@ -374,7 +372,7 @@ class Frame:
 
 
 def add_frame(error: BaseException, function: str, place: Place | None) -> None:
-    """An exception passes a frame on its way out."""
+    """Add a frame to an exception on its way out."""
     attributes = getattr(error, "__dict__", None)
     if attributes is None:
         return
@@ -382,34 +380,34 @@ def add_frame(error: BaseException, function: str, place: Place | None) -> None:
     if frames is None:
         frames = attributes[_FRAMES] = []
     elif frames and frames[-1].function == FUSED:
-        # A group is a part of the function that it was formed in.
+        # A group is a part of the function that contains it.
         frames[-1] = Frame(function, frames[-1].place)
         return
     frames.append(Frame(function, place))
 
 
 def script_frames(error: BaseException) -> tuple[Frame, ...]:
-    """The frames of the program that an exception passed, outermost first."""
+    """Return the frames of the program that an exception passed, outermost first."""
     frames: Sequence[Frame] = getattr(error, _FRAMES, ())
     return tuple(reversed(frames))
 
 
 def keep_frames(error: BaseException) -> None:
-    """Keep the frames of a task that failed: `restore_frames` begins with them."""
+    """Store the frames of a task that failed: `restore_frames` starts with them."""
     with suppress(AttributeError):
         vars(error)[_BASE] = tuple(vars(error).get(_FRAMES, ()))
     note(error)
 
 
 def restore_frames(error: BaseException) -> None:
-    """Reset the frames of an exception to those of its task, to raise it anew."""
+    """Reset the frames of an exception to those of its task, to raise it again."""
     base = getattr(error, _BASE, None)
     if base is not None:
         vars(error)[_FRAMES] = [*base]
 
 
 def note(error: BaseException) -> None:
-    """Let the note of an exception tell the frames that it passed so far."""
+    """Update the note of an exception with the frames that it has passed."""
     frames = script_frames(error)
     if not frames:
         return
@@ -447,34 +445,35 @@ RUN = _CurrentRun()
 
 
 class ProgramRun:
-    """A call from Python; `warned` has what it warned of, by the nodes, in order.
+    """A call from Python; `warned` has its warnings by node, in order.
 
-    Tasks of the run may go on when it is over, and what they warn of is raised at once.
-    A message is taken out of its list to be raised, so two threads raise it once.
+    Tasks of the run may continue after its end; their warnings are then raised at once.
+    A message is removed from its list before it is raised, so two threads raise it
+    once.
     """
 
-    # Most runs end without a warning: the dictionary is made by the first.
+    # Most runs end without a warning: the first warning creates the dictionary.
     warned: Mapping[Node, list[str]] = MappingProxyType({})
     is_over = False
 
     def finish(self, is_failing: bool) -> None:
-        """Raise what was collected; `is_failing`: an error is on its way.
+        """Raise the collected warnings; `is_failing` if the run raises an error.
 
         Raises:
-            Warning: a filter turned a warning into an error, and none is on its way.
+            Warning: a filter turned a warning into an error, and `is_failing` is False.
         """
         self.is_over = True
         for node in list(self.warned):
             try:
                 self._raise_warning(node)
             except Warning:
-                # The error that is on its way is what the caller has to see.
+                # The error that the run raises has priority.
                 if not is_failing:
                     raise
 
     def warn(self, message: str, node: Node) -> None:
-        """Collect a warning, unless the node has warned."""
-        # Two tasks may be the first: each step is one that both see alike.
+        """Collect a warning, unless the node has warned before."""
+        # Two tasks may warn first at the same time: each step is atomic.
         warned: dict[Node, list[str]] = vars(self).setdefault("warned", {})
         mine = [message]
         if warned.setdefault(node, mine) is mine and self.is_over:
@@ -489,7 +488,7 @@ class ProgramRun:
 
 
 def warn(message: str, node: Node) -> None:
-    """A program warns, at a node."""
+    """Issue a warning of a program, at a node."""
     run = RUN.run
     if run is None:
         _raise(message, node)

@@ -1,18 +1,17 @@
-"""Running: from a function of a program to its value.
+"""Run functions of programs.
 
-    plan_of(graph)              the plan of a graph; the caller keeps it
-    run(function, arguments)    the value, of arguments that are of their types
-    call(function, args, ...)   the value of a call from Python: bound, converted
+    plan_of(graph)              returns a new plan of a graph
+    run(function, arguments)    runs with arguments of the declared types
+    call(function, args, ...)   calls from Python: binds and converts the arguments
 
 Rules:
-- a plan is made of a copy of the graph, optimized if the options say so, when it is run
-  for the first time; the function keeps it (`memo["plan"]`), one for each choice of
-  options;
+- a plan is built from a copy of the graph, optimized if the options say so, on the
+  first run; the function stores it (`memo["plan"]`), until the options change;
 - a call that does not fit the schema is refused before anything runs, by the errors of
-  calls (`runtime.errors.call`); lists and dictionaries are the caller's own;
-- nothing is locked: an interrupted run leaves all as it was.  Two threads that run a
-  function for the first time may both plan it, and either plan will do;
-- no room for another call is `RunningError`, which names the function.
+  calls (`runtime.errors.call`); lists and dictionaries are passed uncopied;
+- there are no locks: an interrupted run leaves no inconsistent state. Two threads that
+  run a function for the first time may both plan it, and either plan is valid;
+- recursion that is too deep raises `RunningError`, which names the function.
 """
 
 import sys
@@ -45,11 +44,11 @@ Entry = Callable[..., Any]
 
 
 class ExecutionPlan:
-    """Runs a block: `execute` takes its arguments, and returns its results.
+    """The executable form of a block: `execute` takes arguments and returns results.
 
-    Of several results a tuple, of none None.  `heat` counts runs and trips of loops.
-    A plan of a graph whose operators may be fused looks at the tensors that it is
-    given, in so many runs as the options say, and is laid out anew then.
+    Several results are a tuple, no results are None. `heat` counts runs and trips of
+    loops. A plan of a graph whose operators may be fused runs on registers for
+    `fuse_after` runs, and is then laid out again for the shapes of the arguments.
     """
 
     __slots__ = ("execute", "frame", "graph", "heat", "limit", "name", "options")
@@ -67,21 +66,22 @@ class ExecutionPlan:
         self.heat = 0
         after = self.options.text_after
         self.limit = sys.maxsize if after is None else after
-        # The graph, as long as its operators may be fused.
+        # The graph, as long as its operators may still be fused.
         self.graph = graph
         self.lay_out(block, captured)
 
     def lay_out(self, block: Block, captured: Sequence[Value] = ()) -> None:
-        """Lay the block out, and run that from now on."""
+        """Lay the block out, and run the new layout from now on."""
         planner = Planner(block, captured, lambda node: step_of(node, _nested))
-        # The last register is that of the step that raised.
+        # The last register holds the step that raised.
         template = [*planner.template, None]
         # Set at once: another thread may be about to run it.
         self.frame = planner, template, Inner(planner.layout)
         self.execute: Entry = self.run_registers
         if planner.calls and self.options.text_after is not None:
-            # As text a call is one call of Python's, and else three or more: how deep
-            # a recursion gets does not depend on how often it ran.
+            # In generated code a call takes one Python call, in the register executor
+            # three or more. Compile at once, so that the depth of recursion does not
+            # depend on earlier runs.
             self.limit, self.graph = 0, None
         if self.graph is not None:
             self.execute = self.run_looking
@@ -89,17 +89,17 @@ class ExecutionPlan:
             self.warm_up()
 
     def warm_up(self) -> None:
-        """Run it as text from now on, if it has one."""
+        """Run generated code from now on, if possible."""
         self.limit = sys.maxsize
-        # It has none if it is nested too deeply.
+        # A plan that is nested too deeply stays on registers.
         with suppress(TooNested):
             self.execute = text_of(self.frame[0], self.name, self.failed)
 
     def failed(self, error: Exception, node: Node | None) -> None:
-        """An exception passes, which a node raised.
+        """Add the frame of a node to an exception that it raised.
 
         Raises:
-            RunningError: in its place, if there was no room for another call.
+            RunningError: instead of a `RecursionError`.
         """
         place = None if node is None else node.place
         if isinstance(error, RecursionError) and not isinstance(error, RunningError):
@@ -109,22 +109,22 @@ class ExecutionPlan:
         add_frame(error, self.name, place)
 
     def run_looking(self, *arguments: Any) -> Any:
-        """Run it on registers, or fuse it by the tensors among the arguments."""
+        """Run on registers, or fuse for the tensors among the arguments."""
         graph = self.graph
         if self.heat >= self.options.fuse_after and graph is not None:
             self.graph = None
-            # Others may be running the graph that there is.
+            # Other threads may be running the current graph.
             fused = copy_graph(graph)
             self.lay_out(fused.block if _fuse(fused, arguments) else graph.block)
             return self.execute(*arguments)
         return self.run_registers(*arguments)
 
     def run_registers(self, *arguments: Any) -> Any:
-        """Run it on registers."""
+        """Run on registers."""
         _, template, body = self.frame
         registers = template.copy()
         registers[: len(arguments)] = arguments
-        # An argument that is let go is nobody's.
+        # A reference here would keep released arguments alive.
         del arguments
         try:
             self.heat += 1 + run_steps(body.steps, registers)
@@ -141,34 +141,34 @@ class ExecutionPlan:
 
 
 def _fuse(graph: Graph, arguments: Sequence[Any]) -> int:
-    """Form groups of operators for tensors such as the arguments; gives how many."""
+    """Form groups of operators for tensors like the arguments; return their number."""
     shapes = shapes_for(graph, arguments)
     formed: int = load("everyorder.runtime.script.executor.fusion").fuse(graph, shapes)
     return formed
 
 
 def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
-    """The entry of the graph of a node, or of its block with what that captures."""
+    """Return the entry of a nested graph, or of a block with its captured values."""
     graph = node.attributes.get("graph")
     block = graph.block if isinstance(graph, Graph) else node.blocks[0]
-    taken = () if isinstance(graph, Graph) else captured(block)
+    captured_values = () if isinstance(graph, Graph) else captured(block)
     plan: ExecutionPlan | None = None
 
     def run_nested(*values: Any) -> Any:
         nonlocal plan
         if plan is None:
-            plan = ExecutionPlan(block, taken, name, EXECUTOR.options)
+            plan = ExecutionPlan(block, captured_values, name, EXECUTOR.options)
         return plan.execute(*values)
 
-    return run_nested, taken
+    return run_nested, captured_values
 
 
 def plan_of(graph: Graph, name: str = "") -> ExecutionPlan:
-    """The plan of a copy of a graph, optimized if the options say so.
+    """Return the plan of a copy of a graph, optimized if the options say so.
 
     Raises:
-        OperatorGone: it has an operator that is not defined.
-        OperatorGone: one of its operators has another schema now.
+        OperatorGone: an operator of the graph is not defined, or has another schema
+        now.
     """
     options = EXECUTOR.options
     if options.optimize:
@@ -177,8 +177,8 @@ def plan_of(graph: Graph, name: str = "") -> ExecutionPlan:
     fuses = options.fuse and any(
         each.type is TensorType for each in graph.block.parameters
     )
-    kept = graph if fuses else None
-    return ExecutionPlan(graph.block, (), name or graph.name, options, kept)
+    fusible = graph if fuses else None
+    return ExecutionPlan(graph.block, (), name or graph.name, options, fusible)
 
 
 def _plan(function: Function) -> ExecutionPlan:
@@ -192,10 +192,10 @@ PLAN.set(_plan)
 
 
 def run(function: Function, arguments: Sequence[Any]) -> Any:
-    """The value of a function, all of its arguments given and of their types.
+    """Run a function with all arguments of the declared types and return its value.
 
     Raises:
-        Exception: what the program raises, with its frames on it.
+        Exception: the program's exception, with its frames.
     """
     return _plan(function).execute(*arguments)
 
@@ -203,12 +203,12 @@ def run(function: Function, arguments: Sequence[Any]) -> Any:
 def call(
     function: Function, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = {}
 ) -> Any:
-    """The value of a call from Python.
+    """Call a function from Python and return its value.
 
     Raises:
-        CallError: the call does not fit the schema.
-        Exception: what the program raises, with a note of its frames.
-        Warning: a filter turned a warning of the program into an error.
+        CallError: the call does not fit the schema. Exception: the program's exception,
+        with a note of its frames. Warning: a filter turned a warning of the program
+        into an error.
     """
     observer = trace_observer()
     if observer is not None:
@@ -217,7 +217,7 @@ def call(
     boundary = memo.get("boundary")
     if boundary is None:
         boundary = memo["boundary"] = _boundary(function)
-    bind, shown = boundary
+    bind, present = boundary
     arguments = bind(args, kwargs)
     outer, mine = RUN.run, None
     try:
@@ -229,7 +229,7 @@ def call(
         value = plan.execute(*arguments)
         RUN.run = outer
     except BaseException as error:
-        # However it was interrupted, the thread is in no run of this call any more.
+        # However the run was interrupted, the thread has left it.
         RUN.run = outer
         if isinstance(error, Exception):
             note(error)
@@ -240,12 +240,12 @@ def call(
         mine.is_over = True
         if mine.warned:
             mine.finish(False)
-    return value if shown is None else shown(value)
+    return value if present is None else present(value)
 
 
 def _boundary(function: Function) -> tuple[Any, Any]:
-    """The binder of arguments, and the presenter of the result."""
+    """Return the binder of arguments, and the presenter of the result."""
     schema = function.schema
     types = [each.type for each in schema.returns]
-    shown = presenter(types[0]) if len(types) == 1 and types[0] in CODED else None
-    return binder_of(schema), shown
+    present = presenter(types[0]) if len(types) == 1 and types[0] in CODED else None
+    return binder_of(schema), present

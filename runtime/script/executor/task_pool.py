@@ -1,38 +1,39 @@
-"""The executor's options, and its pool: forked tasks, and the threads that run them.
+"""The executor's options, and the pool of threads that run forked tasks.
 
-Rules of options, which say how programs are run, for the whole process:
-- options are a frozen value, replaced as a whole; a plan remembers the value that it
-  was made with, and is made anew for another one;
-- whatever is chosen, results are the same.
+Rules of options, which control the execution of programs in the whole process:
+- options are a frozen value, replaced as a whole; a plan stores the value that it was
+  built for, and is rebuilt for another one;
+- options do not change results.
 
-A task lies in a queue until a thread claims it: one of the pool, or the first that
-waits for it and finds that it has not begun.  So a fork that is waited for soon costs
-no change of threads.
+A task is queued until a thread claims it: a thread of the pool, or the first thread
+that waits for the task before it has begun. So a fork that is waited for soon costs no
+switch of threads.
 
 Rules of tasks:
-- a task is claimed once, by one step that cannot be cut in two; the thread that claims
-  it completes its future, whatever happens;
-- a thread that waits for a task that another one runs sleeps; that one waits for tasks
-  that it forked or was given, and so on: a circle would be one of the program's own,
-  however deeply forks are nested and however few the threads are;
-- a thread that has found nothing to do looks again a few times before it sleeps, so
-  that a program that forks and waits in turns wakes nobody; a task that finds no thread
-  that looks wakes one that sleeps, or starts one, at most as many as the options say;
-- threads end when there was nothing to do for a while; they are daemons: a process does
-  not wait for tasks that no thread waits for;
+- a task is claimed once, by an atomic step; the thread that claims it completes its
+  future in every case;
+- a thread that waits for a running task sleeps; the running thread waits only for tasks
+  that it forked or received, and so on: a deadlock is possible only if the program
+  itself has a cycle, however deeply forks are nested and however few the threads are;
+- a thread without a task polls a few times before it sleeps, so that a program that
+  forks and waits in turns need not wake threads; if no thread is polling, a new task
+  wakes a sleeping thread, or starts one, up to the limit of the options;
+- threads end after some idle time; they are daemons: a process does not wait for tasks
+  that no thread waits for;
 - no lock is held while a task runs; in a forked child there are no threads, and a task
   that had not begun runs there when it is waited for.
 
-Rules of what is carried:
+Rules of the carried state:
 - a task runs in the state of the thread that forked it, as of that moment: the keys
-  that are included and excluded, whether it records, inference, autocast, the modes
-  that dispatch to Python, the run that collects warnings, the variables of its context;
-- the thread that runs it has its own state back afterwards, whatever happened;
-- inference holds as long as what was carried does: the thread that forked may leave it.
+  that are included and excluded, grad mode, inference mode, autocast, the modes that
+  dispatch to Python, the run that collects warnings, the context variables;
+- the thread that runs it restores its own state afterwards, in every case;
+- inference mode lasts as long as the carried state: the thread that forked may leave
+  it.
 
 Each part of that state is a `threading.local`, whose `__dict__` is one object for each
-thread; a thread remembers those of all parts, so that a copy of its state is a copy of
-a few small dictionaries, and a task that runs where it was forked finds it there.
+thread; a thread holds those of all parts, so that a copy of its state is a copy of a
+few small dictionaries, and a task that runs on the forking thread need not restore it.
 """
 
 import os
@@ -55,23 +56,23 @@ from everyorder.runtime.script.executor.python_interop import RUN, keep_frames
 from everyorder.runtime.tensors.keys import INFERRING, Presence, inference
 from everyorder.runtime.tensors.keys import STATE as HANDLING
 
-# From so many runs on, the generated text has paid for its compiling, of any size:
-# 112 to 169 runs, or 195 to 266 trips of loops; measured.  Who waits that long pays for
-# both at most twice what the better of the two costs.
+# The number of runs after which generated code has paid for its compilation, for
+# programs of any size: 112 to 169 runs, or 195 to 266 trips of loops; measured. Waiting
+# this long costs at most twice as much as the better of the two executors.
 RUNS = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
-    """The ways in which programs are run.
+    """The options for the execution of programs.
 
-    `optimize`: whether passes change the copy that runs.  `text_after`: after how many
-    runs, trips of loops counted, the program is turned into text of Python's; None for
-    never.  `fuse`: whether chains of operators become one kernel, `fuse_after` how many
-    runs are looked at before.  `threads`: how many threads run what is forked at most.
+    `optimize`: run the passes on the copy that is executed.  `text_after`: the number
+    of runs, including trips of loops, after which the program is compiled to Python
+    code; None for never.  `fuse`: fuse chains of operators into one kernel, after
+    `fuse_after` runs.  `threads`: the maximum number of threads for forked tasks.
 
     Raises:
-        WrongOption: a value is none that the option takes.
+        WrongOption: a value is invalid for its option.
     """
 
     optimize: bool = True
@@ -88,17 +89,20 @@ class ExecutorOptions:
         if self.text_after is not None:
             self._check("text_after", int, 0, "a number of runs, or None for never")
 
-    def _check(self, option: str, kind: type, least: int, wanted: str) -> None:
+    def _check(self, option: str, kind: type, least: int, expected: str) -> None:
         value: Any = getattr(self, option)
         fits = value.__class__ is kind
         if not fits or value < least:
             raise WrongOption(
-                code="ExecutorRefused", option=option, found=repr(value), wanted=wanted
+                code="ExecutorRefused",
+                option=option,
+                found=repr(value),
+                wanted=expected,
             )
 
 
 class _Executor:
-    """The options that hold now."""
+    """The current options."""
 
     __slots__ = ("options",)
 
@@ -110,29 +114,28 @@ EXECUTOR = _Executor()
 
 
 def executor_options() -> ExecutorOptions:
-    """The options that hold now."""
+    """Return the current options."""
     return EXECUTOR.options
 
 
 def set_executor(
     options: ExecutorOptions | None = None, **changes: object
 ) -> ExecutorOptions:
-    """Choose options, or change some of them; gives those that held before.
+    """Replace the options, or change some of them; return the previous options.
 
-    Raises:
-        WrongOption: a value is none that the option takes, or there is no such
-            option.
+    Raises: WrongOption: a value is invalid for its option, or the option does not
+    exist.
     """
     before = EXECUTOR.options
     try:
         chosen = replace(options or before, **changes)  # type: ignore[arg-type]  # checked by the class itself
     except TypeError:
-        known = [each.name for each in fields(ExecutorOptions)]
-        wrong = next(name for name in changes if name not in known)
-        *most, last = known
-        wanted = f"{', '.join(most)} and {last}"
+        names = [each.name for each in fields(ExecutorOptions)]
+        wrong = next(name for name in changes if name not in names)
+        *most, last = names
+        expected = f"{', '.join(most)} and {last}"
         raise WrongOption(
-            code="ExecutorRefused", option=wrong, found="", wanted=wanted
+            code="ExecutorRefused", option=wrong, found="", wanted=expected
         ) from None
     if chosen != before:
         EXECUTOR.options = chosen
@@ -141,7 +144,7 @@ def set_executor(
 
 @contextmanager
 def executor(**changes: object) -> Iterator[ExecutorOptions]:
-    """Change options for a while; raises as `set_executor`."""
+    """Change options within a `with` block; raises as `set_executor`."""
     before = set_executor(None, **changes)
     try:
         yield EXECUTOR.options
@@ -153,7 +156,7 @@ Dicts = list[dict[str, Any]]
 
 
 class _ThreadParts(threading.local):
-    """The dictionaries of one thread; `own` is what of them is no other thread's."""
+    """The dictionaries of one thread; other threads must not share `own`."""
 
     def __init__(self) -> None:
         parts = (LOCAL, GRAD, AUTOCAST, HANDLING, inference, RUN)
@@ -162,12 +165,12 @@ class _ThreadParts(threading.local):
 
 
 _PARTS = _ThreadParts()
-# The places among them of modes, and of inference.
+# The indexes of the modes, and of inference mode, among the parts.
 _MODES, _INFERENCE = 3, 4
 
 
 class ThreadState:
-    """The state of the thread that makes it."""
+    """The state of the thread that creates it."""
 
     __slots__ = ("_dicts", "_presence", "context", "copies")
 
@@ -176,16 +179,16 @@ class ThreadState:
         self.copies: Dicts = [each.copy() for each in dicts]
         active = dicts[_INFERENCE].get("active")
         self._presence = Presence(INFERRING) if active else None
-        # What areas above keep for a thread, in variables of its context.
+        # Context variables hold the thread state of higher layers.
         self.context = copy_context()
 
     def is_current(self) -> bool:
-        """Whether the state of this thread is this very one, in the same thread."""
+        """Return True if this thread has this very state, and created it."""
         dicts = _PARTS.dicts
         return dicts is self._dicts and dicts == self.copies
 
     def restore(self) -> None:
-        """Let this thread have the state."""
+        """Give this thread the state."""
         for mine, copy in zip(_PARTS.dicts, self.copies, strict=True):
             if mine != copy:
                 for name in [*mine]:
@@ -195,10 +198,10 @@ class ThreadState:
         _PARTS.dicts[_MODES]["thread"] = _PARTS.own
 
 
-# Seconds that a thread sleeps for a task before it ends.
+# Seconds that a thread sleeps before it ends.
 IDLE_SECONDS = 5.0
-# How often a thread looks for a task before it sleeps, and the seconds in between: who
-# forks and waits in turns does so a thousand times as often.
+# The number of polls before a thread sleeps, and the seconds between them. Programs
+# that fork and wait in turns do so a thousand times as often.
 POLLS, POLL_SECONDS = 20, 0.0005
 
 
@@ -214,25 +217,24 @@ class ForkFuture(Future[Any]):
         self._function: Callable[..., Any] | None = function
         self._arguments = arguments
         self._state: ThreadState | None = ThreadState()
-        # The thread that claimed it: the first to set this.
+        # The thread that set "owner" first has claimed the task.
         self._claims: dict[str, object] = {}
 
     def wait(self, timeout: float | None = None) -> Any:
-        """As of any future; without a timeout a task that has not begun runs here."""
+        """Wait for the result; without a timeout an unclaimed task runs here."""
         if timeout is None and not self._claims:
             self.run()
         return super().wait(timeout)
 
     def is_claimed(self) -> bool:
-        """Whether a thread runs it, or has run it."""
+        """Return True if a thread runs the task, or has run it."""
         return bool(self._claims)
 
     def run(self) -> None:
         """Run the task here, unless a thread has claimed it.
 
-        Raises:
-            BaseException: no `Exception`: what interrupted the task.  Its future is
-                complete with that, too.
+        Raises: BaseException: the interruption of the task, if it is not an
+        `Exception`. The future is completed with it, too.
         """
         me = object()
         before: ThreadState | None = None
@@ -264,17 +266,17 @@ class ForkFuture(Future[Any]):
                     raise
 
     def _failed(self, error: BaseException) -> bool:
-        """Complete the future with an error; whether that is all there is to do."""
+        """Complete the future with an error; return False if it must be raised."""
         self.set_error_if_needed(error)
         return isinstance(error, Exception)
 
     def _drop(self) -> None:
-        """Keep neither the function nor its arguments."""
+        """Release the function and its arguments."""
         self._function, self._arguments, self._state = None, (), None
 
 
 class TaskPool:
-    """Tasks, and the threads that take them."""
+    """The queue of tasks, and the threads that run them."""
 
     __slots__ = ("_bell", "_looking", "_sleeping", "_tasks", "_threads")
 
@@ -283,17 +285,17 @@ class TaskPool:
 
     def _renew(self) -> None:
         self._tasks: deque[ForkFuture] = deque()
-        # Wakes a thread that sleeps.
+        # Wakes a sleeping thread.
         self._bell: SimpleQueue[None] = SimpleQueue()
-        # One element for each thread that does so: counted by steps of one.
+        # One element for each polling, or sleeping, thread: append and pop are atomic.
         self._looking: list[None] = []
         self._sleeping: list[None] = []
         self._threads: set[threading.Thread] = set()
 
     def fork(self, function: Callable[..., Any], *arguments: Any) -> ForkFuture:
-        """The future of `function(*arguments)`, which runs some time, somewhere."""
+        """Return the future of `function(*arguments)`, which runs on some thread."""
         task = ForkFuture(function, arguments)
-        # First of all: a thread that goes to sleep looks once more behind that.
+        # Append before testing: a thread that goes to sleep checks the queue once more.
         self._tasks.append(task)
         if not self._looking:
             self._wake()
@@ -301,7 +303,7 @@ class TaskPool:
 
     @property
     def size(self) -> int:
-        """The number of threads."""
+        """Return the number of threads."""
         return len(self._threads)
 
     def _wake(self) -> None:
@@ -320,11 +322,11 @@ class TaskPool:
         try:
             thread.start()
         except RuntimeError:
-            # There is no thread to be had: the waiting thread runs the task.
+            # No thread can be started: the waiting thread runs the task.
             self._threads.discard(thread)
 
     def _work(self) -> None:
-        """The loop of a thread of the pool."""
+        """Run the loop of a thread of the pool."""
         threads = self._threads
         try:
             while self._look() or self._sleep():
@@ -333,8 +335,8 @@ class TaskPool:
             threads.discard(threading.current_thread())
 
     def _look(self) -> bool:
-        """Run tasks as long as there are any; whether there was one."""
-        tasks, found = self._tasks, False
+        """Run all queued tasks; return True if there was one."""
+        tasks, has_run = self._tasks, False
         self._looking.append(None)
         for _ in range(POLLS):
             while True:
@@ -345,24 +347,24 @@ class TaskPool:
                 if task.is_claimed():
                     continue
                 self._looking.pop()
-                # Others may be there, and this may take long.
+                # There may be more tasks, and this one may take long.
                 if tasks and not self._looking:
                     self._wake()
                 _run(task)
                 del task
-                found = True
+                has_run = True
                 self._looking.append(None)
-            if found:
+            if has_run:
                 break
             sleep(POLL_SECONDS)
         self._looking.pop()
-        return found
+        return has_run
 
     def _sleep(self) -> bool:
-        """Sleep until there is a task; False if there was none for long."""
+        """Sleep until there is a task; return False after a timeout."""
         self._sleeping.append(None)
         if self._tasks:
-            # It came before anybody could see that this thread sleeps.
+            # The task was queued before this thread was visible as sleeping.
             with suppress(IndexError):
                 self._sleeping.pop()
                 return True
@@ -372,20 +374,20 @@ class TaskPool:
             with suppress(IndexError):
                 self._sleeping.pop()
                 return False
-            # Another thread is about to ring.
+            # Another thread has removed the entry and is about to ring.
             self._bell.get()
         return True
 
 
 def _run(task: ForkFuture) -> None:
-    """Run a task on a thread of the pool, which no task ends."""
-    # The waiting thread raises what the task raised.
+    """Run a task on a thread of the pool; no error ends the thread."""
+    # The waiting thread raises the error.
     with suppress(BaseException):
         task.run()
 
 
 fork_pool = TaskPool()
 
-# Some systems have no fork.
+# Not all systems have `fork`.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=fork_pool._renew)

@@ -1,4 +1,4 @@
-"""The frontend of the compiler: programs as checked syntax trees, and facts of them."""
+"""The frontend of the compiler: checked syntax trees of programs and their analyses."""
 
 from everyorder.runtime.base.hooks import ready
 from everyorder.runtime.script.frontend.language import (

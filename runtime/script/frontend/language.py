@@ -1,28 +1,29 @@
 """The language: one row for each class of Python's syntax trees, accepted or refused.
 
     CONSTRUCTS, INNER     the rows; forms that are refused: `restrictions`
-    check, check_depth    look whether a program has nothing that is refused
-    reference, sections   the page that people read (`docs/language.md`), printed from
+    check, check_depth    refuse a program with constructs that are not supported
+    reference, sections   the reference manual (`docs/language.md`), printed from
                           the same tables; plug-ins add theirs by `register_section`
 
 Rules:
-- a class that stands only inside of a refused construct is in `INNER`;
-- a class that is in no table is refused: Python's next version may have it;
+- a class that occurs only inside of a refused construct is in `INNER`;
+- a class that no table lists is refused: Python's next version may add it;
 - the first refused construct, in the order of the text, is reported;
-- annotations, decorators and defaults are not checked: they were evaluated when the
-  function was defined, and are not compiled;
+- annotations, decorators and defaults are not checked: Python evaluated them when the
+  function was defined, and they are not compiled;
 - programs are nested no deeper than `DEEPEST`, so that walks of them may recurse, and
-  loops no deeper than Python's own;
-- nothing here recurses: a tree of any depth is refused by name.
+  loops no deeper than Python allows;
+- the check does not recurse: a tree of any depth is refused with a proper error.
 
-When a construct becomes accepted: its row here, what it means in the emission, and
+To accept a construct: change its row here, implement it in the emission, and run
 `python -m everyorder.runtime.script.frontend MODULE ... > docs/language.md`.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.script import NotSupported
 from everyorder.runtime.errors.source import Source, Span
 from everyorder.runtime.script.frontend.restrictions import (
@@ -31,7 +32,7 @@ from everyorder.runtime.script.frontend.restrictions import (
     Restriction,
 )
 
-# Rows of one reason.
+# Reasons that several rows share.
 _HIDDEN = "it hides control flow that a graph does not have"
 _LATE = "its elements would be computed later, when what they use may have changed"
 _IMPORT = "names are looked up once, when the program is compiled"
@@ -242,7 +243,7 @@ CONSTRUCTS: dict[str, tuple[Construct, ...]] = {
     ),
 }
 
-# Classes of syntax trees that stand only inside of a construct which is refused.
+# Classes of syntax trees that occur only inside of a refused construct.
 INNER: dict[str, str] = {
     "ExceptHandler": "Try",
     "alias": "Import",
@@ -260,13 +261,13 @@ INNER: dict[str, str] = {
     "Await": "AsyncFunctionDef",
 }
 
-# Statements and expressions inside of each other: at four frames a level, walks stay
-# within the thousand frames that Python gives, with some for the callers.
+# Nesting of statements and expressions: at four frames a level, walks stay within the
+# thousand frames of Python's default, with some left for the callers.
 DEEPEST = 150
-# Loops and `with` blocks inside of each other; source: CPython's CO_MAXBLOCKS.
+# Nesting of loops and `with` blocks; source: CPython's CO_MAXBLOCKS.
 DEEPEST_BLOCKS = 20
 _BLOCKS = (ast.For, ast.While, ast.With)
-# Parts of nodes that are not compiled, and classes that only say how a name is used.
+# Parts of nodes that are not compiled, and classes that only mark the use of a name.
 _ASIDE = frozenset({"annotation", "returns", "decorator_list", "defaults"})
 _ASIDE_NODES = (ast.expr_context, ast.type_ignore)
 
@@ -280,7 +281,7 @@ _FORMS: dict[str, tuple[Restriction, ...]] = {
 
 
 def construct_of(node: ast.AST) -> Construct:
-    """The row for a node; a class that has none is refused by its own name."""
+    """Return the row for a node; a class without a row is refused by its name."""
     name = type(node).__name__
     row = _ROWS.get(INNER.get(name, name))
     if row is not None:
@@ -290,13 +291,14 @@ def construct_of(node: ast.AST) -> Construct:
 
 
 def check(tree: ast.AST, source: Source, *, is_saved: bool = False) -> None:
-    """Look whether a function, a class or a text has nothing that is refused.
+    """Refuse a function, a class or a text that has an unsupported construct.
 
-    How deep it is has been looked at when it was read.  `is_saved`: the compiler has
-    written the text (see `restrictions`).
+    The depth was checked when the source was read. `is_saved` is True if the compiler
+    has written the text (see `restrictions`).
 
     Raises:
-        NotSupported: it has; the first in the text is told.
+        NotSupported: the program has an unsupported construct; the error shows the
+        first in the text.
     """
     for node, around in _walk(tree):
         row = construct_of(node)
@@ -310,7 +312,7 @@ def check(tree: ast.AST, source: Source, *, is_saved: bool = False) -> None:
 
 
 def refusal(row: Construct, source: Source, span: Span) -> NotSupported:
-    """The error that tells of a refused construct at a place."""
+    """Return the error for a refused construct at a place."""
     return NotSupported(
         source=source,
         span=span,
@@ -321,7 +323,7 @@ def refusal(row: Construct, source: Source, span: Span) -> NotSupported:
 
 
 def check_depth(tree: ast.AST, source: Source) -> None:
-    """Look whether a program is nested so that it can be walked.
+    """Refuse a program that is nested too deeply for recursive walks.
 
     Raises:
         NotSupported: it is nested too deeply.
@@ -338,7 +340,7 @@ def check_depth(tree: ast.AST, source: Source) -> None:
 
 
 def too_deep(source: Source) -> NotSupported:
-    """The error about a text that Python's parser cannot read, so deep is it."""
+    """Return the error for a text that is nested too deeply for Python's parser."""
     return refusal(_TOO_DEEP, source, (0, 0))
 
 
@@ -352,9 +354,9 @@ _TOO_DEEP = Construct(
 
 
 def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
-    """The nodes in the order of the text, each with those around it.
+    """Yield the nodes in the order of the text, each with its enclosing nodes.
 
-    The list is the same one for all.
+    The list of enclosing nodes is one object that changes during the iteration.
     """
     around: list[ast.AST] = []
     stack = [_parts(tree)]
@@ -372,7 +374,7 @@ def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes in a node that are compiled."""
+    """Yield the compiled child nodes of a node."""
     for field, value in ast.iter_fields(node):
         if field in _ASIDE:
             continue
@@ -382,9 +384,9 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def place_of(node: ast.AST, source: Source, around: Sequence[ast.AST] = ()) -> Span:
-    """The place of a node, or of the innermost around it that has one.
+    """Return the place of a node, or of the innermost enclosing node that has one.
 
-    Of a statement with others inside it, that is the first line.
+    For a statement with nested statements, that is the first line.
     """
     for each in (node, *reversed(around)):
         if isinstance(each, ast.stmt | ast.expr | ast.arg | ast.keyword):
@@ -397,14 +399,14 @@ def place_of(node: ast.AST, source: Source, around: Sequence[ast.AST] = ()) -> S
 
 
 def reference() -> str:
-    """The reference of the language, as markdown."""
+    """Return the reference of the language, as markdown."""
     lines = [
         "# The language of programs",
         "",
         "Programs are functions, classes and modules of Python. This page is printed",
         "from the tables by which they are checked:",
-        "`python -m everyorder.runtime.script.frontend [MODULE ...]`;",
-        "what the modules add to programs when they are imported stands at the end.",
+        "`python -m tests.tools.language [MODULE ...]`; what the modules add to",
+        "programs when they are imported stands at the end.",
         "What an accepted construct means is what it means in Python; where the types",
         "of values do not allow that, the program is refused with the place.",
         "",
@@ -433,32 +435,26 @@ def reference() -> str:
 
 
 class Section(NamedTuple):
-    """The page of a plug-in: tables, each a head and rows."""
+    """A section of a plug-in: tables, each with a head and rows."""
 
     title: str
     words: str
     tables: Sequence[tuple[tuple[str, ...], Sequence[tuple[str, ...]]]]
 
 
-# Of plug-ins, in the order in which they came.
-_SECTIONS: list[Section] = []
+# Sections of plug-ins by their titles.
+_SECTIONS: Registry[str, Section] = Registry("sections", order=str)
 
 
-def register_section(section: Section) -> Callable[[], None]:
-    """Let the reference have a section; what comes back takes it out again."""
-    _SECTIONS.append(section)
-
-    def remove() -> None:
-        if section in _SECTIONS:
-            _SECTIONS.remove(section)
-
-    return remove
+def register_section(section: Section) -> RegistryHandle:
+    """Let the reference have a section of a plug-in."""
+    return _SECTIONS.register(section.title, section, stacklevel=2)
 
 
 def sections() -> str:
-    """The sections of plug-ins, as markdown; they stand behind the reference."""
+    """Return the sections of plug-ins, as markdown; they follow the reference."""
     lines: list[str] = []
-    for title, words, tables in sorted(_SECTIONS):
+    for title, words, tables in _SECTIONS.rows.values():
         lines += ["", f"## {title}", "", words]
         for head, rows in tables:
             lines += ["", *_table(head, [*rows])]
@@ -466,7 +462,7 @@ def sections() -> str:
 
 
 def _code(row: Construct) -> str:
-    """The example; blanks at the beginning of a line stay."""
+    """Return the example as markdown that keeps the indentation of lines."""
     lines = []
     for line in row.example.split("\n"):
         margin = len(line) - len(line.lstrip())
@@ -474,7 +470,7 @@ def _code(row: Construct) -> str:
     return "<br>".join(lines)
 
 
-# A blank that a page does not leave out.
+# A blank that markdown does not drop.
 _BLANK = "\u00a0"
 
 

@@ -5,15 +5,15 @@
     RESTRICTIONS    all of them; `runtime.script.frontend.language` checks programs
 
 Rules:
-- a construct without a reason is accepted; one with a reason has a hint, too: what to
-  write instead;
+- a construct without a reason is accepted; one with a reason also has a hint, which
+  says what to write instead;
 - `example` is a program that has the construct: the body of a function, or whole
   functions and classes (`program`);
-- a finder is given a node and those around it, outermost first, and gives the node to
-  be marked, or None;
-- where several restrictions of one class find something, the first is reported;
-- a text that was saved may have functions without parameters inside of functions: forks
-  and awaits are written so.
+- a finder takes a node and its enclosing nodes, outermost first, and returns the node
+  to mark, or None;
+- if several restrictions of one class match, the first is reported;
+- a saved text may have functions without parameters inside of functions: forks and
+  awaits are saved in this form.
 """
 
 import ast
@@ -24,13 +24,13 @@ from typing import Any
 
 from everyorder.runtime.schema.values import INT_END
 
-# How names begin that the compiler makes up.
+# The prefix of names that the compiler generates.
 RESERVED = "__jit"
 
 Around = Sequence[ast.AST]
 Finder = Callable[[Any, Around], ast.AST | None]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-# Statements that the body of a class may have.
+# Statements that are allowed in the body of a class.
 _IN_CLASS = (*FUNCTIONS, ast.Assign, ast.AnnAssign, ast.Pass, ast.ClassDef)
 
 
@@ -46,12 +46,12 @@ class Construct:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether a program may have it."""
+        """Return True if a program may have it."""
         return not self.reason
 
     @property
     def program(self) -> str:
-        """The example as functions and classes."""
+        """Return the example as functions and classes."""
         if self.example.startswith(("def ", "class ", "async def ", "@")):
             return f"{self.example}\n"
         return f"def f(x, xs, d):\n{indent(self.example, '    ')}\n"
@@ -61,7 +61,7 @@ class Construct:
 class Restriction:
     """A form of an accepted construct that is refused.
 
-    `is_saved`: a text that was saved may have it.
+    `is_saved` is True if a saved text may have the form.
     """
 
     construct: Construct
@@ -106,11 +106,11 @@ def _decorator_in_text(
 
 
 def _first_but(
-    body: Iterable[ast.stmt], allowed: tuple[type[ast.AST], ...]
+    body: Iterable[ast.stmt], accepted: tuple[type[ast.AST], ...]
 ) -> ast.AST | None:
     for each in body:
         words = isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
-        if not words and not isinstance(each, allowed):
+        if not words and not isinstance(each, accepted):
             return each
     return None
 
@@ -166,7 +166,7 @@ def _ellipsis(node: ast.Constant, around: Around) -> ast.AST | None:
 
 
 def _is_index(node: ast.AST, around: Around) -> bool:
-    """Whether a node is what is between the brackets of a subscript, or one of it."""
+    """Return True if a node is the index of a subscript, or an element of it."""
     outer = around[-1]
     if isinstance(outer, ast.Tuple):
         node, outer = outer, around[-2]

@@ -1,37 +1,38 @@
 """Scopes: variables of a function, its exits, and uses that may come before a value.
 
-    Exits     for each statement: whether it may end behind itself, or by `return`,
-              `break`, `continue` or `raise`
-    Names     the variables that a part reads, assigns, and takes away by `del`, each
-              with its first place
-    Absence   how a variable comes to have no value where it is used: Python finds out
-              when it runs; a graph has to know before
-    mangled   what Python makes of a private name in a class
+    Exits         for each statement: the ways in which it may end: normally, or by
+                  `return`, `break`, `continue` or `raise`
+    ScopeNames    the variables that a part reads, assigns, and deletes, each with its
+                  first place
+    Absence       the reason why a variable may be unassigned where it is used: Python
+                  detects it at run time; a graph must know before
+    mangled       Python's mangling of a private name in a class
 
 Rules of exits:
-- what is said is what may happen, whatever the values are; of conditions only the
-  constants True and False, and what `taken` decides, are looked at;
-- any call may raise: `RAISE` is about `raise` and `assert` alone;
-- `with` lets exceptions pass, whatever `__exit__` returns;
-- a loop takes `break` and `continue` of its body to itself.
+- the result is every exit that is possible for some values; only conditions that are
+  constant True or False, or that `branch_of` decides, exclude exits;
+- any call may raise: `RAISE` stands only for `raise` and `assert`;
+- `with` propagates exceptions, whatever `__exit__` returns;
+- `break` and `continue` in the body of a loop are not exits of the loop.
 
 Rules of names:
-- everything is in the order of the text, in dictionaries: never in sets;
-- the variables of a comprehension are its own, and those of a function in a function;
-- a name that is declared `global` or `nonlocal` is no variable of the function;
-- annotations, decorators and defaults of functions read nothing.
+- all results are in the order of the text: dictionaries, never sets;
+- variables of a comprehension, or of a nested function, are not variables of the
+  function;
+- a name that is declared `global` or `nonlocal` is not a variable of the function;
+- names in annotations, decorators and defaults of functions are not reads.
 
 Rules of absence:
-- told is the last cause on the way to the use: the branch without an assignment, the
-  loop that may not run, the `del`;
-- what is no variable of the function is not looked at here: it is looked up where the
-  function was written.
+- the reported cause is the last one on the way to the use: the branch without an
+  assignment, the loop that may not run, the `del`;
+- names that are not variables of the function are ignored here: they are looked up in
+  the scope of the function.
 
-Blocks are as deep as `runtime.script.frontend.language` allows at most: all recurse.
-For absences, a state has an `Absence` for each variable that may have no value; it goes
-forward through the statements, which change it, and what meets is joined.  A loop is
-gone through until nothing changes, at most once more for each variable that it deletes;
-what is behind it is remembered for each state that comes to it.
+`runtime.script.frontend.language` limits the nesting of blocks, so the walks recurse.
+Absences are a forward data-flow analysis: a state has an `Absence` for each variable
+that may be unassigned; statements change it, and states are joined where control flow
+meets. A loop is repeated until nothing changes, at most once for each variable that it
+deletes; its result is cached for each state before it.
 """
 
 import ast
@@ -44,7 +45,7 @@ from everyorder.runtime.errors.script import UnknownName
 from everyorder.runtime.errors.source import Source
 from everyorder.runtime.script.frontend.language import place_of
 
-# Whether the body of a condition is what runs: yes, no, or only the values tell.
+# Returns True if the body of a condition runs, False if not, None if values decide.
 Taken = Callable[[ast.expr], bool | None]
 
 
@@ -59,10 +60,10 @@ class Exit(Flag):
     RAISE = auto()
 
 
-# The ways that skip what stands behind, and need a flag.
+# The exits that skip the following statements, and need a flag.
 JUMPS = Exit.RETURN | Exit.BREAK | Exit.CONTINUE
 _LOOP = Exit.BREAK | Exit.CONTINUE
-# Statements that control leaves in one way only.
+# Statements that have exactly one exit.
 _EXITS: Mapping[type[ast.stmt], Exit] = {
     ast.Return: Exit.RETURN,
     ast.Raise: Exit.RAISE,
@@ -72,7 +73,7 @@ _EXITS: Mapping[type[ast.stmt], Exit] = {
 
 
 def constant(test: ast.expr) -> bool | None:
-    """The truth of a condition that is a constant, or `not` of one; else None."""
+    """Return the truth of a constant condition, or of `not` of one; else None."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = constant(test.operand)
         return None if inner is None else not inner
@@ -80,30 +81,30 @@ def constant(test: ast.expr) -> bool | None:
 
 
 class Exits:
-    """The exits of all statements of some, by the statement."""
+    """The exits of statements, by statement."""
 
     __slots__ = ("_taken", "_ways")
 
-    def __init__(self, body: Sequence[ast.stmt], taken: Taken = constant) -> None:
-        self._taken = taken
+    def __init__(self, body: Sequence[ast.stmt], branch_of: Taken = constant) -> None:
+        self._taken = branch_of
         self._ways: dict[ast.stmt, Exit] = {}
         self._block(body)
 
     def ways(self, statement: ast.stmt) -> Exit:
-        """The ways in which control may leave a statement.
+        """Return the ways in which control may leave a statement.
 
         Raises:
-            KeyError: it is none of those that were looked at.
+            KeyError: the statement is not part of the analysed body.
         """
         return self._ways[statement]
 
     def _block(self, body: Sequence[ast.stmt]) -> Exit:
-        found = Exit.NEXT
+        exits = Exit.NEXT
         for each in body:
             one = self._ways[each] = self._statement(each)
-            if Exit.NEXT in found:
-                found = (found & ~Exit.NEXT) | one
-        return found
+            if Exit.NEXT in exits:
+                exits = (exits & ~Exit.NEXT) | one
+        return exits
 
     def _statement(self, node: ast.stmt) -> Exit:
         if isinstance(node, ast.Assert):
@@ -126,7 +127,7 @@ class Exits:
 
     def _if(self, node: ast.If) -> Exit:
         holds = self._taken(node.test)
-        # Both are looked at, since what is in them is asked for, too.
+        # Analyse both branches, since their statements may be queried, too.
         first, second = self._block(node.body), self._block(node.orelse)
         if holds is None:
             return first | second
@@ -158,14 +159,14 @@ class ScopeNames:
 
 
 def mangled(name: str, owner: str) -> str:
-    """The name that Python makes of `name` in the body of a class, or `name`."""
+    """Return the name that Python makes of `name` in the body of a class, or `name`."""
     stripped = owner.lstrip("_")
     private = name.startswith("__") and not name.endswith("__") and "." not in name
     return f"_{stripped}{name}" if private and stripped else name
 
 
 def parameters(node: Function) -> Iterator[ast.arg]:
-    """The parameters of a function in their order."""
+    """Yield the parameters of a function in their order."""
     every = node.args
     yield from every.posonlyargs
     yield from every.args
@@ -177,44 +178,44 @@ def parameters(node: Function) -> Iterator[ast.arg]:
 
 
 def names(*parts: ast.AST) -> ScopeNames:
-    """The names that parts of a program read, write and delete, in their order."""
-    found = ScopeNames()
+    """Return the names that parts of a program read, write and delete, in order."""
+    result = ScopeNames()
     for part in parts:
-        _collect(part, found)
-    return found
+        _collect(part, result)
+    return result
 
 
 def declared_outside(node: Function) -> Places:
-    """The names that a function declares `global` or `nonlocal`."""
-    found: Places = {}
+    """Return the names that a function declares `global` or `nonlocal`."""
+    places: Places = {}
     stack: list[ast.AST] = [*reversed(node.body)]
     while stack:
         each = stack.pop()
         if isinstance(each, ast.Global | ast.Nonlocal):
             for name in each.names:
-                found.setdefault(name, each)
+                places.setdefault(name, each)
         elif isinstance(each, ast.stmt) and not isinstance(
             each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         ):
             stack += reversed([*ast.iter_child_nodes(each)])
-    return found
+    return places
 
 
 class Scopes:
     """The exits and names of a function, and of each statement in it.
 
-    `variables` are all that the function assigns, parameters first, with the first
+    `variables` are all variables of the function, parameters first, with the first
     place of each.
     """
 
     __slots__ = ("_names", "exits", "variables")
 
-    def __init__(self, function: Function, taken: Taken = constant) -> None:
-        self.exits = Exits(function.body, taken)
+    def __init__(self, function: Function, branch_of: Taken = constant) -> None:
+        self.exits = Exits(function.body, branch_of)
         self.variables: Places = {each.arg: each for each in parameters(function)}
         self._names: dict[ast.stmt, ScopeNames] = {}
         body, outside = names(*function.body), declared_outside(function)
-        # In Python `del` alone makes a variable, too.
+        # In Python `del` also creates a local variable.
         for name, place in sorted(
             [*body.writes.items(), *body.deletes.items()], key=_position
         ):
@@ -222,11 +223,11 @@ class Scopes:
                 self.variables.setdefault(name, place)
 
     def names(self, statement: ast.stmt) -> ScopeNames:
-        """The names of a statement, with all that is in it."""
-        known = self._names.get(statement)
-        if known is None:
-            known = self._names[statement] = names(statement)
-        return known
+        """Return the names of a statement, including nested ones."""
+        statement_names = self._names.get(statement)
+        if statement_names is None:
+            statement_names = self._names[statement] = names(statement)
+        return statement_names
 
 
 def _position(item: tuple[str, ast.AST]) -> tuple[int, int]:
@@ -234,43 +235,43 @@ def _position(item: tuple[str, ast.AST]) -> tuple[int, int]:
     return place.lineno, place.col_offset
 
 
-def _collect(node: ast.AST, found: ScopeNames) -> None:
-    """Add what a node and those in it read, write and delete."""
+def _collect(node: ast.AST, into: ScopeNames) -> None:
+    """Add the names that a node and its children read, write and delete."""
     if isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Del):
-            found.deletes.setdefault(node.id, node)
+            into.deletes.setdefault(node.id, node)
         elif isinstance(node.ctx, ast.Store):
-            found.writes.setdefault(node.id, node)
+            into.writes.setdefault(node.id, node)
         else:
-            found.reads.setdefault(node.id, node)
+            into.reads.setdefault(node.id, node)
         return
     if isinstance(node, Comprehension):
-        _comprehension(node, found)
+        _comprehension(node, into)
         return
     if isinstance(node, Function):
-        found.writes.setdefault(node.name, node)
-        _function(node, found)
+        into.writes.setdefault(node.name, node)
+        _function(node, into)
         return
     if isinstance(node, ast.ClassDef):
-        found.writes.setdefault(node.name, node)
+        into.writes.setdefault(node.name, node)
         return
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        found.reads.setdefault(node.target.id, node.target)
+        into.reads.setdefault(node.target.id, node.target)
     for name, value in ast.iter_fields(node):
         if name in _ASIDE:
             continue
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, ast.AST):
-                _collect(each, found)
+                _collect(each, into)
 
 
 def comprehension_targets(node: Comprehension) -> Places:
-    """The variables of a comprehension."""
+    """Return the variables of a comprehension."""
     return names(*(each.target for each in node.generators)).writes
 
 
-def _comprehension(node: Comprehension, found: ScopeNames) -> None:
-    """Add what a comprehension reads of others."""
+def _comprehension(node: Comprehension, into: ScopeNames) -> None:
+    """Add the outer variables that a comprehension reads."""
     own = comprehension_targets(node)
     first = node.generators[0].iter
     for name, value in ast.iter_fields(node):
@@ -279,42 +280,43 @@ def _comprehension(node: Comprehension, found: ScopeNames) -> None:
                 [each] if name != "generators" else [*ast.iter_child_nodes(each)]
             ):
                 if part is first:
-                    # Python computes it before the comprehension has variables.
-                    _collect(part, found)
+                    # Python evaluates the first iterable outside of the comprehension's
+                    # scope.
+                    _collect(part, into)
                 else:
                     inner = ScopeNames()
                     _collect(part, inner)
-                    _include_free(inner, own, found)
+                    _include_free(inner, own, into)
 
 
 def _include_free(
-    inner: ScopeNames, own: Mapping[str, ast.AST], found: ScopeNames
+    inner: ScopeNames, own: Mapping[str, ast.AST], into: ScopeNames
 ) -> None:
-    """Add what a part with variables of its own reads of others."""
+    """Add the outer variables that a part with a nested scope reads."""
     for name, place in inner.reads.items():
         if name not in own:
-            found.reads.setdefault(name, place)
+            into.reads.setdefault(name, place)
 
 
-def _function(node: Function, found: ScopeNames) -> None:
-    """Add what a function in a function reads of the one around it."""
+def _function(node: Function, into: ScopeNames) -> None:
+    """Add the outer variables that a nested function reads."""
     inner = ScopeNames()
     for each in node.body:
         _collect(each, inner)
     own: Places = {each.arg: each for each in parameters(node)}
     outside = declared_outside(node)
     own.update({name: at for name, at in inner.writes.items() if name not in outside})
-    _include_free(inner, own, found)
+    _include_free(inner, own, into)
 
 
 class Absence(NamedTuple):
-    """The way on which a variable has no value, and the statement that is the cause."""
+    """The path on which a variable is unassigned, and the statement that causes it."""
 
     way: str
     cause: ast.stmt | None
 
 
-# The variables that may have no value.
+# The variables that may be unassigned.
 State = dict[str, Absence]
 
 NOT_YET = Absence("before it is used", None)
@@ -324,18 +326,22 @@ _BREAK = "where `break` leaves the loop"
 _DELETED = "behind `del`"
 
 
-def absences(function: Function, taken: Taken = constant) -> Mapping[ast.Name, Absence]:
-    """The uses of variables of a function that may have no value there, in order."""
-    walk = _Pass(Scopes(function, taken), taken)
-    given = {each.arg for each in parameters(function)}
-    start = {name: NOT_YET for name in walk.scopes.variables if name not in given}
+def absences(
+    function: Function, branch_of: Taken = constant
+) -> Mapping[ast.Name, Absence]:
+    """Return the uses of variables of a function that may be unassigned, in order."""
+    walk = _Pass(Scopes(function, branch_of), branch_of)
+    parameter_names = {each.arg for each in parameters(function)}
+    start = {
+        name: NOT_YET for name in walk.scopes.variables if name not in parameter_names
+    }
     walk.block(function.body, start)
     places = sorted(walk.absences, key=lambda each: (each.lineno, each.col_offset))
     return {each: walk.absences[each] for each in places}
 
 
 def not_defined(use: ast.Name, absence: Absence, source: Source) -> UnknownName:
-    """The error about a use of a variable without a value."""
+    """Return the error about a use of an unassigned variable."""
     cause = absence.cause
     return UnknownName(
         code="NotDefined",
@@ -356,21 +362,21 @@ class _LoopScopes(NamedTuple):
 
 
 class _Pass:
-    """One way forward through a function."""
+    """One forward walk through a function."""
 
     __slots__ = ("_behind", "_loops", "_taken", "absences", "scopes")
 
-    def __init__(self, scopes: Scopes, taken: Taken) -> None:
+    def __init__(self, scopes: Scopes, branch_of: Taken) -> None:
         self.scopes = scopes
         self.absences: dict[ast.Name, Absence] = {}
-        self._taken = taken
+        self._taken = branch_of
         self._loops: list[_LoopScopes] = []
         self._behind: dict[tuple[object, ...], State | None] = {}
 
     def block(self, body: Sequence[ast.stmt], state: State | None) -> State | None:
-        """The state behind statements, None if control does not come there.
+        """Return the state after statements, None if control does not reach their end.
 
-        The state that is given is changed.
+        The state argument is modified.
         """
         for each in body:
             if state is None:
@@ -407,7 +413,7 @@ class _Pass:
             for target in node.targets:
                 self._assign(target, state)
             return state
-        # What is read is read before anything is assigned.
+        # Reads happen before assignments.
         for each in ast.iter_child_nodes(node):
             if not isinstance(node, ast.AnnAssign) or each is not node.annotation:
                 self._read(each, state)
@@ -420,7 +426,7 @@ class _Pass:
         return _assigned(state, names(node).writes)
 
     def _assign(self, target: ast.expr, state: State) -> None:
-        """Assign from left to right: `a, a[0] = b` asks for the new `a`."""
+        """Assign from left to right: `a, a[0] = b` uses the new `a`."""
         if isinstance(target, ast.Tuple | ast.List):
             for each in target.elts:
                 self._assign(each, state)
@@ -463,7 +469,7 @@ class _Pass:
         head: ast.expr,
         enters: bool | None,
     ) -> State | None:
-        """The state behind a loop; `head` is read, or assigned, before each time."""
+        """Return the state after a loop; each trip first reads or assigns `head`."""
         key = node, tuple(before.items())
         if key not in self._behind:
             self._behind[key] = self._through(node, before, head, enters)
@@ -498,7 +504,7 @@ class _Pass:
     def _left(
         self, cause: ast.stmt, loop: ast.For | ast.While, state: State, way: str
     ) -> State:
-        """The state where a loop is left: what it assigns has a cause of its own."""
+        """Return the state at an exit of a loop: variables it assigns have `cause`."""
         writes = self.scopes.names(loop).writes
         return {
             name: Absence(way, cause) if one is NOT_YET and name in writes else one
@@ -523,7 +529,7 @@ class _Pass:
     def _read(
         self, node: ast.AST, state: State, own: Mapping[str, ast.AST] | None = None
     ) -> None:
-        """Tell the reads of variables without a value, but for those of `own`."""
+        """Record the reads of unassigned variables, except those in `own`."""
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load) and node.id not in (own or ()):
                 self._use(node, state)
@@ -558,20 +564,20 @@ class _Pass:
 
 
 def _cause(name: str, one: Absence, before: State, way: str, node: ast.If) -> Absence:
-    """The absence of a variable without a value in one branch.
+    """Return the absence of a variable that is unassigned after one branch.
 
-    That is the branch, unless something in it is the cause.
+    The cause is the branch, unless a statement in it is.
     """
     return one if before.get(name) is not one else Absence(way, node)
 
 
 def _either(first: State, second: State | None) -> State:
-    """The variables that may have no value on one of two ways."""
+    """Return the variables that may be unassigned on either of two ways."""
     return first if second is None else {**second, **first}
 
 
 def _assigned(state: State, writes: Mapping[str, ast.AST]) -> State:
-    """The state, in which what is assigned has values from now on."""
+    """Return the state after an assignment to `writes`."""
     for name in writes:
         state.pop(name, None)
     return state

@@ -1,23 +1,23 @@
 """Signatures: the parameters, types and defaults of a definition, as a schema has them.
 
-    Annotations       the types that parameters and variables are given
+    Annotations       the declared types of parameters and variables
     read_signature    the arguments of the schema
 
 Rules of annotations (how one is read is in `runtime.script.types.annotations`):
-- names are looked up as Python did when the function was defined: among what its own
-  annotations mean, what the caller of the compiler sees (`names`), the variables around
-  it that it uses, its module, Python; in a union, what its annotations mean is asked
-  where none of the others may be meant;
+- names are looked up as Python did when the function was defined: in the evaluated
+  annotations, the names visible to the caller of the compiler (`names`), the closure,
+  the module, the builtins; within a union, the evaluated annotations are used only if
+  no other scope has a matching name;
 - a parameter without a type is a Tensor; a result or a variable without one has the
-  type of its value; the object of a method has the type that is given;
-- an assignment is typed by an annotation or by a comment behind it, not by both;
-- a comment that says a type and stands where nothing is typed is an error.
+  type of its value; the object of a method has the type of its class;
+- an assignment is typed by an annotation or by a comment after it, not by both;
+- a type comment at any other place is an error.
 
 Rules of defaults:
-- they are the objects that Python has computed; in a text they are constants, and
-  tuples and lists of such;
+- they are the objects that Python has evaluated; in a text they are constants, or
+  tuples and lists of constants;
 - a default fits the type as a value that is passed: an int is a float, nothing else
-  converts; lists are stored as tuples, and each call gets a fresh one.
+  converts; lists are stored as tuples, and each call receives a new list.
 """
 
 import ast
@@ -59,10 +59,10 @@ from everyorder.runtime.script.types.annotations import (
     TypeScope,
 )
 
-# What `get_origin` says of both ways to write a union.
+# The origins that `get_origin` returns for the two spellings of a union.
 _UNIONS = (Union, PythonUnion)
 _NO_NAMES: Mapping[str, Any] = {}
-_MISPLACED = "Such comments stand behind assignments, and below or behind parameters."
+_MISPLACED = "Such comments follow assignments, or are below or after parameters."
 
 
 def scope_of(
@@ -71,27 +71,27 @@ def scope_of(
     classes: Classes,
     names: Mapping[str, Any] = _NO_NAMES,
 ) -> TypeScope:
-    """The scope of the annotations of a Python function.
+    """Return the scope of the annotations of a Python function.
 
-    `classes` gives the type of a class that is not registered, `names` are those of
-    the place where the function is compiled.
+    `classes` returns the type of a class that is not registered; `names` are the names
+    visible where the function is compiled.
     """
     function = getattr(function, "__func__", function)
     meanings = [*_meanings(function, definition.tree)]
     sure = {each.name: each.meaning for each in meanings if not each.around}
-    known = TypeScope.of(function, classes).within(
+    scope = TypeScope.of(function, classes).within(
         {**names, **closure_of(function), **sure}
     )
     guesses = {
         each.name: each.meaning
         for each in meanings
-        if each.around and not _is_known(each, known)
+        if each.around and not _is_known(each, scope)
     }
-    return known.within(guesses)
+    return scope.within(guesses)
 
 
 def scope_of_class(python: type, classes: Classes) -> TypeScope:
-    """The scope of a class: its methods, itself, and its module."""
+    """Return the scope of a class: its methods' closures, itself, and its module."""
     around: dict[str, Any] = {}
     for each in vars(python).values():
         method: Any = each.fget if isinstance(each, property) else each
@@ -103,15 +103,15 @@ def scope_of_class(python: type, classes: Classes) -> TypeScope:
 
 
 def closure_of(function: Any) -> dict[str, Any]:
-    """The variables around a function that it uses and that have a value."""
+    """Return the assigned closure variables of a function."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    found = {}
+    variables = {}
     for name, cell in cells:
         try:
-            found[name] = cell.cell_contents
-        except ValueError:  # it has none yet
+            variables[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
             continue
-    return found
+    return variables
 
 
 class Annotations:
@@ -124,26 +124,27 @@ class Annotations:
         self._reader = AnnotationReader(scope, definition.source)
 
     def signature(self) -> FunctionTypes:
-        """The types of a function; of parameters without one Tensor, but for `self`.
+        """Return the types of a function; unannotated parameters are Tensors.
 
-        Whether the first parameter is the object of a method is not known here: it has
-        None if nothing is written.
+        The first parameter may be the object of a method, so without annotation its
+        type is None.
 
         Raises:
-            AnnotationError: something that is written means no type, or types nothing.
+            AnnotationError: an annotation is not a type, or a type comment is
+            misplaced.
         """
         node = self.definition.tree
         self._check_comments(node)
         written = self._reader.signature(node)
         types = [*written.arguments.items()]
-        known = {name: one or TensorType for name, one in types[1:]}
-        return FunctionTypes({**dict(types[:1]), **known}, written.returns)
+        others = {name: one or TensorType for name, one in types[1:]}
+        return FunctionTypes({**dict(types[:1]), **others}, written.returns)
 
     def assignment(self, node: ast.Assign | ast.AnnAssign) -> Type | None:
-        """The type of what an assignment assigns, or None.
+        """Return the declared type of an assignment's target, or None.
 
         Raises:
-            AnnotationError: what is written means no type, or there are two.
+            AnnotationError: the annotation is not a type, or there are two.
         """
         comment = self._reader.assignment(node)
         if not isinstance(node, ast.AnnAssign):
@@ -155,15 +156,15 @@ class Annotations:
         return self._reader.type(node.annotation)
 
     def type(self, node: ast.expr) -> Type:
-        """The type that an expression means, as in `isinstance(x, list[int])`.
+        """Return the type that an expression denotes, as in `isinstance(x, list[int])`.
 
         Raises:
-            AnnotationError: it means none.
+            AnnotationError: the expression is not a type.
         """
         return self._reader.type(node)
 
     def _check_comments(self, node: Function) -> None:
-        """Look whether every comment that says a type stands where something is typed.
+        """Refuse type comments at places where nothing is typed.
 
         Raises as `signature`.
         """
@@ -176,7 +177,7 @@ class Annotations:
                 typed.add(each.end_lineno or each.lineno)
             elif isinstance(each, Function):
                 typed.update(range(each.lineno, each.body[0].lineno))
-        # A text has other functions, too, which look for themselves.
+        # A text contains other functions, too, which check their own comments.
         own = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         for line, span in comments.items():
             if line in own and line not in typed:
@@ -187,8 +188,8 @@ class Annotations:
 class _Meaning(NamedTuple):
     """The meaning of a name in an annotation.
 
-    `around` are the members of the union in which it stands.  There it is a guess: a
-    union does not tell the members of its members from its own, and drops doubles.
+    `around` are the members of the enclosing union. In a union the meaning is a guess:
+    Python flattens nested unions and drops duplicates.
     """
 
     name: str
@@ -197,12 +198,12 @@ class _Meaning(NamedTuple):
 
 
 def _is_known(guess: _Meaning, scope: TypeScope) -> bool:
-    """Whether the name has another meaning that the union has members of, too."""
+    """Return True if the scope has another meaning for the name that fits the union."""
     try:
-        found = scope.find(guess.name)
+        meaning = scope.find(guess.name)
     except LookupError:
         return False
-    members = get_args(found) if get_origin(found) in _UNIONS else (found,)
+    members = get_args(meaning) if get_origin(meaning) in _UNIONS else (meaning,)
     return all(
         (isinstance(each, type) or get_origin(each) is not None)
         and each in guess.around
@@ -211,21 +212,21 @@ def _is_known(guess: _Meaning, scope: TypeScope) -> bool:
 
 
 def _meanings(function: Any, node: Function) -> Iterator[_Meaning]:
-    """The names in the annotations of a function that Python has evaluated."""
-    known = function.__annotations__
+    """Yield the names in the annotations of a function that Python has evaluated."""
+    evaluated = function.__annotations__
     arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     written = [(each.arg, each.annotation) for each in arguments]
     for name, annotation in (*written, ("return", node.returns)):
-        if annotation is not None and name in known:
-            yield from _names_in(annotation, known[name], ())
+        if annotation is not None and name in evaluated:
+            yield from _names_in(annotation, evaluated[name], ())
 
 
 def _names_in(
     node: ast.expr, meaning: Any, around: tuple[Any, ...]
 ) -> Iterator[_Meaning]:
-    """The names of an expression, and what they mean if it means `meaning`."""
+    """Yield the names of an expression with their meanings if it means `meaning`."""
     if isinstance(meaning, str):
-        # It was in quotes, or has not been evaluated.
+        # The annotation was in quotes, or is not evaluated.
         return
     if isinstance(node, ast.Name):
         yield _Meaning(node.id, meaning, around)
@@ -246,30 +247,30 @@ def _names_in(
     if origin in _UNIONS:
         around = around or meanings
         if len(parts) == 1 and meanings[-1] is NoneType:
-            # It is an Optional.
+            # The expression is an Optional.
             meanings = meanings[:-1]
     elif getattr(origin, "__name__", "").lower() != generic.lower():
-        # An alias may put its parameters anywhere.
+        # An alias may reorder its parameters.
         return
     if origin is not None and len(parts) == len(meanings):
         for part, each in zip(parts, meanings, strict=True):
             yield from _names_in(part, each, around)
 
 
-# What to do about a default that no schema has.
+# The hint for a default that no schema can hold.
 _DICT_HINT = "Use None, and make the dictionary inside."
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """The arguments of a function, and its result if that is written."""
+    """The arguments of a function, and its result if it is annotated."""
 
     name: str
     arguments: tuple[Argument, ...]
     returns: Type | None
 
     def typed(self, types: Mapping[str, Type]) -> "FunctionSignature":
-        """The same with other types of some parameters, by their names."""
+        """Return the signature with other types of some parameters, by their names."""
         arguments = [
             Argument(
                 each.name,
@@ -282,12 +283,12 @@ class FunctionSignature:
         return FunctionSignature(self.name, tuple(arguments), self.returns)
 
     def schema(self, returns: Type | None = None) -> Schema:
-        """The schema of the function, which gives `returns` if nothing is written.
+        """Return the schema; `returns` is the result type if none is annotated.
 
-        An assertion fails if the type of the result is not known from either.
+        An assertion fails if neither gives the type of the result.
         """
         result = self.returns or returns
-        assert result is not None, "the result of a function is written, or inferred"
+        assert result is not None, "the type of a result is annotated, or inferred"
         return Schema(OperatorName(self.name), self.arguments, (Argument("", result),))
 
 
@@ -296,15 +297,14 @@ def read_signature(
     function: Any = None,
     owner: Type | None = None,
 ) -> FunctionSignature:
-    """The signature of the definition that has the annotations.
+    """Return the signature of the definition that has the annotations.
 
-    `function` is the Python function, if there is one; `owner` the type of the object
-    whose method it is.
+    `function` is the Python function, if there is one; `owner` is the type of the
+    object if it is a method.
 
-    Raises:
-        AnnotationError: an annotation means no type.
-        MalformedProgram: a default does not fit, or is nothing that a schema has; a
-            method has no parameter for its object.
+    Raises: AnnotationError: an annotation is not a type. MalformedProgram: a default
+    does not fit its type, or no schema can hold it; a method is missing the parameter
+    for its object.
     """
     definition = annotations.definition
     node: Function = definition.tree
@@ -326,7 +326,7 @@ def read_signature(
         type = written.arguments[each.arg]  # noqa: A001  # the field's own word
         if type is None:
             type = owner if owner is not None and index == 0 else TensorType  # noqa: A001  # as above
-        assert type is not None, "one of three has said it"
+        assert type is not None, "one of the three gives a type"
         arguments.append(
             Argument(
                 each.arg,
@@ -356,7 +356,7 @@ class _Defaults:
             self._values = _evaluated(function)
 
     def default(self, parameter: ast.arg, type: Type) -> Any:  # noqa: A002  # the field's own word
-        """The default of a parameter as a schema stores it."""
+        """Return the default of a parameter as a schema stores it."""
         name = parameter.arg
         if self._values is not None:
             if name not in self._values:
@@ -389,12 +389,12 @@ class _Defaults:
                 source=self._source,
                 span=self._source.span(node),
                 parameter=name,
-                message="has a default that is no constant",
+                message="has a default that is not a constant",
                 hint="Nothing of a text is run: write the value.",
             ) from None
 
     def _fault(self, parameter: ast.arg, message: str, hint: str) -> MalformedProgram:
-        # A function may have been given other defaults than are written.
+        # The defaults of a function may have been replaced after its definition.
         node: ast.AST = self._nodes.get(parameter.arg, parameter)
         return MalformedProgram(
             code="UnfitParameter",
@@ -407,17 +407,17 @@ class _Defaults:
 
 
 def _evaluated(function: Any) -> Mapping[str, Any]:
-    """The defaults of a Python function by the names of its parameters."""
+    """Return the defaults of a Python function by the names of its parameters."""
     code = function.__code__
     values = function.__defaults__ or ()
     positional = code.co_varnames[: code.co_argcount]
-    # Code that sets `__defaults__` may give more: the last ones count.
+    # Code that sets `__defaults__` may provide too many: the last ones count.
     last = dict(zip(reversed(positional), reversed(values), strict=False))
     return {**last, **(function.__kwdefaults__ or {})}
 
 
 def _has_form(value: Any, depth: int = 0) -> bool:
-    """Whether a schema has a form for a default; one without an end has none."""
+    """Return True if a schema can hold a default; a recursive value is not possible."""
     if depth > DEEPEST:
         return False
     if isinstance(value, list | tuple):
@@ -426,13 +426,13 @@ def _has_form(value: Any, depth: int = 0) -> bool:
 
 
 def _stored(value: Any, type: Type) -> Any:  # noqa: A002  # the field's own word
-    """A default in the form of the schema, or `MISMATCH`."""
+    """Return a default in the form of the schema, or `MISMATCH`."""
     if isinstance(type, OptionalType):
         return None if value is None else _stored(value, type.element)
     if isinstance(type, UnionType):
         stored = [_stored(value, each) for each in type.members]
         fitting = [each for each in stored if each is not MISMATCH]
-        # What fits as it is is not converted.
+        # A member of the value's class is preferred, as it is not converted.
         fitting.sort(key=lambda each: each.__class__ is not value.__class__)
         return fitting[0] if fitting else MISMATCH
     if isinstance(type, ListType):
@@ -442,13 +442,13 @@ def _stored(value: Any, type: Type) -> Any:  # noqa: A002  # the field's own wor
         fits = isinstance(value, tuple) and len(value) == len(type.elements)
         return _all_stored(value, type.elements) if fits else MISMATCH
     if type in _ALONE or value is None or isinstance(value, bool) or is_tensor(value):
-        # A number is no bool, nor is a bool a number; None is no undefined tensor.
-        alone = _ALONE.get(type, lambda each: type is AnyType)
-        return value if alone(value) else MISMATCH
+        # A number is not a bool, nor a bool a number; None is not an undefined tensor.
+        accepts = _ALONE.get(type, lambda each: type is AnyType)
+        return value if accepts(value) else MISMATCH
     return converter(type)(value)
 
 
-# Types that nothing else converts to.
+# Types without conversions from other types.
 _ALONE: dict[Type, Callable[[Any], bool]] = {
     TensorType: is_tensor,
     BoolType: lambda value: isinstance(value, bool),
@@ -461,12 +461,12 @@ def _all_stored(values: Any, types: tuple[Type, ...]) -> Any:
     return MISMATCH if any(each is MISMATCH for each in stored) else stored
 
 
-# Constants by whose types a parameter may be meant.
+# Classes of constants that suggest the intended type of a parameter.
 _KINDS = ((bool, BoolType), (int, IntType), (float, FloatType), (str, StrType))
 
 
 def _hint(name: str, value: Any, type_: Type) -> str:
-    """The hint: a default that fits."""
+    """Return the hint with a default that fits."""
     for kind, of in _KINDS:
         if type(value) is kind:
             if of is type_:

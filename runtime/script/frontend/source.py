@@ -1,20 +1,20 @@
-"""Programs as they are written: the source and the syntax tree of what is compiled.
+"""Sources of programs: find the text and the syntax tree of a definition.
 
-    Definition       a function, class or text: its source and its tree
-    read_function, read_class, read_text    find it, with every line as it stands there
+    SourceDefinition                        a function, class or text: source and tree
+    read_function, read_class, read_text    find it, with its lines unchanged
 
-The file of a function is parsed once, and the function is the definition that begins in
-the line where its code says so; a class is the one of its qualified name, in the lines
-where its methods are.  Nothing is dedented, so that what is in quotes stays as it is,
-and spans are those of the file.
+The file of a function is parsed once. A function is found by the first line of its code
+object, a class by its qualified name and the lines of its methods. The text is not
+dedented, so that string literals stay as they are, and spans are those of the file.
 
 Rules:
-- what is compiled is the object itself: of a function that a decorator replaced that
-  is the replacement;
-- lines come from `linecache`, where tools put what is in no file (cells, doctests);
+- the compiled object is the object itself: if a decorator replaced a function, the
+  replacement is compiled;
+- lines are read from `linecache`, where tools register sources without a file (cells,
+  doctests);
 - the trees of a file are shared, and must not be changed;
-- what cannot be read raises `NotScriptable`, a text that is no program
-  `MalformedProgram`; a `RecursionError` never comes out.
+- an unavailable source raises `NotScriptable`, a text that is not a program
+  `MalformedProgram`; a `RecursionError` never escapes.
 """
 
 import ast
@@ -37,7 +37,7 @@ from everyorder.runtime.script.frontend.language import (
 
 N = TypeVar("N", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Parsed files that are kept: compiling a module reads some files again and again.
+# The number of cached parsed files: compiling a module reads some files repeatedly.
 KEPT = 16
 
 
@@ -45,7 +45,7 @@ KEPT = 16
 class SourceDefinition(Generic[N]):
     """A function, a class or a text: its source, and the tree in it.
 
-    `owner` is the class whose body a function stands in, or empty.
+    `owner` is the class whose body contains the function, or empty.
     """
 
     source: Source
@@ -54,17 +54,17 @@ class SourceDefinition(Generic[N]):
 
 
 def read_function(function: Any) -> SourceDefinition[Function]:
-    """The definition of a Python function or method.
+    """Return the definition of a Python function or method.
 
     Raises:
-        NotScriptable: it is no function of Python, or its source is not there.
-        NotSupported: it is a lambda, or nested too deeply.
+        NotScriptable: `function` is not a Python function, or its source is not
+        available. NotSupported: `function` is a lambda, or nested too deeply.
     """
     if isinstance(function, MethodType):
         function = function.__func__
     if not isinstance(function, FunctionType):
         kind = f"an object of type {type(function).__name__}"
-        reason = "it is no function that is written in Python"
+        reason = "it is not a function written in Python"
         raise NotScriptable(code="NoSource", found=kind, reason=reason, hint=_WRITTEN)
     code = function.__code__
     name = f"the function `{function.__qualname__}`"
@@ -78,7 +78,7 @@ def read_function(function: Any) -> SourceDefinition[Function]:
 
 
 def read_class(python: type) -> SourceDefinition[ast.ClassDef]:
-    """The definition of a Python class; raises as `read_function`."""
+    """Return the definition of a Python class; raises as `read_function`."""
     name = f"the class `{python.__qualname__}`"
     codes = [each.__code__ for each in _methods(python)]
     module = sys.modules.get(python.__module__)
@@ -107,11 +107,11 @@ def read_class(python: type) -> SourceDefinition[ast.ClassDef]:
 
 
 def read_text(text: str, file: str = "", line: int = 1) -> SourceDefinition[ast.Module]:
-    """The functions and classes of a text, which begins in a line of a file.
+    """Return the functions and classes of a text, which begins in a line of a file.
 
     Raises:
-        MalformedProgram: it is no program of Python.
-        NotSupported: it is nested too deeply.
+        MalformedProgram: the text is not a Python program. NotSupported: the text is
+        nested too deeply.
     """
     source = Source(text.replace("\r\n", "\n").replace("\r", "\n"), file, line)
     try:
@@ -123,7 +123,8 @@ def read_text(text: str, file: str = "", line: int = 1) -> SourceDefinition[ast.
     ast.increment_lineno(tree, line - 1)
     definition = _checked(SourceDefinition(source, tree))
     try:
-        # What Python says only when it compiles, as of `break` outside of a loop.
+        # Some errors are raised only by Python's compiler, as for `break` outside of a
+        # loop.
         compile(tree, file or "<text>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise _malformed(source, error, line) from None
@@ -132,7 +133,7 @@ def read_text(text: str, file: str = "", line: int = 1) -> SourceDefinition[ast.
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A function in a file, and the class in whose body it stands."""
+    """A function in a file, and the class whose body contains it."""
 
     tree: Function
     owner: str
@@ -156,7 +157,7 @@ class _File:
                 self.functions[_first_line(node)] = _Found(node, owner)
 
     def part(self, node: Function | ast.ClassDef) -> Source:
-        """The lines of a definition, with its decorators."""
+        """Return the lines of a definition, with its decorators."""
         first, last = _first_line(node), node.end_lineno
         text = "".join(self.lines[first - 1 : last])
         return Source(text.removesuffix("\n"), self.path, first)
@@ -166,7 +167,7 @@ def _parsed(text: str, path: str) -> ast.Module:
     try:
         return ast.parse(text, path)
     except SyntaxError:
-        # A warning that is made an error was none when the file was compiled.
+        # A warning that is turned into an error was only a warning at compile time.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text, path)
@@ -181,10 +182,10 @@ def _file(name: str, path: str, names: dict[str, Any]) -> _File:
     if not lines:
         reason = f"there are no lines of {path}"
         raise NotScriptable(code="NoSource", found=name, reason=reason, hint=_FILE)
-    kept = _FILES.get(path)
-    # The same list, not an equal one: another was read anew.
-    if kept is not None and kept.lines is lines:
-        return kept
+    cached = _FILES.get(path)
+    # Compared by identity: linecache replaces the list when it reads the file again.
+    if cached is not None and cached.lines is lines:
+        return cached
     try:
         file = _File(path, lines)
     except (SyntaxError, ValueError):
@@ -201,16 +202,16 @@ def _file(name: str, path: str, names: dict[str, Any]) -> _File:
 def _definitions(
     tree: ast.Module,
 ) -> Iterator[tuple[Function | ast.ClassDef, str, str]]:
-    """The functions and classes of a file.
+    """Yield the functions and classes of a file.
 
-    Each has what stands before it in its qualified name, and the class it is in.
+    Each comes with the prefix of its qualified name, and the enclosing class.
     """
     stack: list[tuple[ast.AST, str, str]] = [(tree, "", "")]
     while stack:
         node, prefix, owner = stack.pop()
         if isinstance(node, Function):
             yield node, prefix, owner
-            # The names in a function are mangled by the class around it, too.
+            # The enclosing class also mangles names in nested functions.
             prefix = f"{prefix}{node.name}.<locals>."
         elif isinstance(node, ast.ClassDef):
             yield node, prefix, owner
@@ -218,19 +219,19 @@ def _definitions(
         inner = [
             (each, prefix, owner)
             for each in ast.iter_child_nodes(node)
-            # Only these have statements in them.
+            # Only these contain statements.
             if isinstance(each, ast.stmt | ast.excepthandler | ast.match_case)
         ]
         stack += reversed(inner)
 
 
 def _first_line(node: Function | ast.ClassDef) -> int:
-    """The line of the first decorator, or of the definition."""
+    """Return the line of the first decorator, or of the definition."""
     return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 
 
 def _is_of(node: Function, code: CodeType) -> bool:
-    """Whether code may be that of a function: its name, parameters and lines fit."""
+    """Return True if the name, parameters and lines of code and function agree."""
     every = node.args
     positional = len(every.posonlyargs) + len(every.args)
     lines = [line for _, _, line in code.co_lines() if line is not None]
@@ -243,7 +244,7 @@ def _is_of(node: Function, code: CodeType) -> bool:
 
 
 def _methods(python: type) -> list[FunctionType]:
-    """The functions that are written in the body of a class."""
+    """Return the functions that are written in the body of a class."""
     inside = f"{python.__qualname__}."
     return [
         each
@@ -251,16 +252,16 @@ def _methods(python: type) -> list[FunctionType]:
         if isinstance(each, FunctionType)
         and each.__qualname__.startswith(inside)
         and each.__module__ == python.__module__
-        # Those of dataclasses and the like are in no file.
+        # Generated methods, as those of dataclasses, are not in a file.
         and not each.__code__.co_filename.startswith("<string>")
     ]
 
 
 def _undecorated(member: Any) -> Any:
-    """The function below decorators that have `__wrapped__`."""
-    seen: set[int] = set()
-    while id(member) not in seen:
-        seen.add(id(member))
+    """Return the function below decorators that set `__wrapped__`."""
+    visited: set[int] = set()
+    while id(member) not in visited:
+        visited.add(id(member))
         if isinstance(member, property):
             member = member.fget
         elif isinstance(member, staticmethod | classmethod):
@@ -278,7 +279,7 @@ def _has_all(node: ast.ClassDef, codes: list[CodeType]) -> bool:
 def _refuse_lambda(file: _File, code: CodeType, name: str) -> NoReturn:
     """Raise that a lambda is not supported, with its place.
 
-    Of several in a line it is the one of whose result the code knows the place.
+    Of several in a line, it is the one that contains the positions of the code object.
     """
     line, places = code.co_firstlineno, {*code.co_positions()}
     every = [
@@ -294,7 +295,7 @@ def _refuse_lambda(file: _File, code: CodeType, name: str) -> NoReturn:
 
 
 def _position(node: ast.expr) -> tuple[int, int | None, int, int | None]:
-    """The place of an expression as codes have it."""
+    """Return the position of an expression as code objects store it."""
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
@@ -306,9 +307,9 @@ def _checked(definition: SourceDefinition[N]) -> SourceDefinition[N]:
 def _malformed(
     source: Source, error: SyntaxError | ValueError, first: int
 ) -> MalformedProgram:
-    """The error of Python's parser about a text, at its place.
+    """Return the error of Python's parser about a text, at its place.
 
-    `first` is the number that it gives to the first line.
+    `first` is the number of the first line in the parser's counting.
     """
     if not isinstance(error, SyntaxError) or error.lineno is None:
         return MalformedProgram(source=source, span=(0, 0), message=str(error))
@@ -326,10 +327,10 @@ def _malformed(
 def _changed(name: str, path: str) -> NoReturn:
     reason = f"{path} does not have it; it may have changed since it was run"
     raise NotScriptable(
-        code="NoSource", found=name, reason=reason, hint="Run the file anew."
+        code="NoSource", found=name, reason=reason, hint="Run the file again."
     )
 
 
-# What can be done about it.
+# Hints of errors.
 _WRITTEN = "Give a function that is written with `def`."
 _FILE = "Write it in a file or a notebook, or compile its text."

@@ -1,4 +1,4 @@
-"""Graphs of programs: what they are made of, their text, and what must hold of them."""
+"""Program graphs: their data structures, their text form and their invariants."""
 
 from everyorder.runtime.script.ir.checker import check
 from everyorder.runtime.script.ir.graph import (

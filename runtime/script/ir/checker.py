@@ -1,20 +1,19 @@
-"""The checker: what must hold of every graph, looked at again from its parts.
+"""The graph checker: verify the laws of a graph from its parts alone.
 
-Nothing is believed of the graph: links are followed in both directions,
-types and effects are inferred again and compared.
+The checker trusts nothing that the graph stores: it follows links in both directions
+and infers types and effects again.
 
-    LINKS   laws of links; where one is broken, the others are not asked
+    LINKS   laws of links; if one is broken, the other laws are not checked
     LAWS    laws of scopes, forms, types and effects
 
 Rules:
-- a law is a function of a `GraphWalk`, its name is the law, the first line of its
-  docstring
-  the law as a sentence; it gives the faults that it finds, and repairs nothing;
-- a graph that keeps the laws prints as text that reads back to the same graph;
-- any graph can be checked, also one whose links are broken: nothing here runs for ever,
-  or as deep as blocks are nested.
+- a law is a function of a `GraphWalk`: its name is the name of the law, and the first
+  line of its docstring states the law; it yields the violations and repairs nothing;
+- a graph that keeps all laws prints as text that parses back to the same graph;
+- any graph can be checked, even if its links are broken: no walk is endless, and no
+  recursion is as deep as the nesting of blocks.
 
-`check` runs between passes, in the tests after each.
+`check` runs between passes, in the tests after each pass.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,12 +55,12 @@ from everyorder.runtime.script.ir.node_kinds import (
 from everyorder.runtime.script.ir.printer import printed
 from everyorder.runtime.script.ir.type_rules import parts_of
 
-# How deeply types are nested; source: what the parser of types reads.
+# The deepest nesting of types that the type parser reads.
 DEEPEST_TYPE = 64
 
 
 class BrokenGraphLaw(NamedTuple):
-    """Where a law is broken, and how; of `value`, if the words are about one."""
+    """A violation of a law at a node; `value` is set if `words` describe a value."""
 
     node: Node
     words: str
@@ -69,26 +68,27 @@ class BrokenGraphLaw(NamedTuple):
 
 
 class Visit(Enum):
-    """One step on the way through a graph."""
+    """One step of a walk through a graph."""
 
     ENTER = auto()
     NODE = auto()
     # The results of a block.
     LEAVE = auto()
-    # The blocks of a node are done: its outputs exist.
+    # All blocks of the node are visited: its outputs are defined from here on.
     DONE = auto()
 
 
 class GraphWalk:
-    """The way through a graph and all graphs within: every block and node once.
+    """A walk that visits each block and node of a graph and all nested graphs once.
 
-    Each of `ways` is that of one graph, its blocks with their depths, and its nodes.
-    What is met a second time, or too deep, is not entered again; laws of links tell.
+    `ways` has one list of steps per graph; `blocks` pairs each block with its depth. A
+    block that was visited before, or is nested too deeply, is not entered; the laws of
+    links report it.
     """
 
     def __init__(self, graph: Graph, rows: Rows) -> None:
         self.graph = graph
-        # The row of a kind, asked for once.
+        # Each kind is looked up once.
         self.rows: Rows = cache(rows)
         self.nodes: list[Node] = []
         self.blocks: list[tuple[Block, int]] = []
@@ -99,7 +99,7 @@ class GraphWalk:
             self.ways.append(self._way(each))
 
     def row(self, node: Node) -> NodeKind | None:
-        """The row of the node's kind."""
+        """Return the row of the node's kind, or None for an unknown kind."""
         return self.rows(node.kind)
 
     def _way(self, graph: Graph) -> list[tuple[Visit, Node]]:
@@ -137,10 +137,10 @@ Law = Callable[[GraphWalk], Iterator[BrokenGraphLaw]]
 
 
 def check(graph: Graph, stage: str = "", rows: Rows = row_of) -> None:
-    """Make sure that a graph keeps all laws; `stage` says after what.
+    """Raise if a graph breaks a law; `stage` names the step that produced the graph.
 
     Raises:
-        BrokenGraph: it does not; has the faults, and the text with them.
+        BrokenGraph: a law is broken; the error has the violations and the text.
     """
     broken = faults(graph, rows)
     if not broken:
@@ -152,7 +152,7 @@ def check(graph: Graph, stage: str = "", rows: Rows = row_of) -> None:
         words = fault.words
         if fault.value is not None:
             words = f"{text.names.get(fault.value, 'a value of no graph')} {words}"
-        # A node that is in no line is reported at the last one.
+        # A node that was not printed is reported at the last line.
         line = lines.get(id(fault.node), len(text.lines))
         reported.append(GraphFault(law, line, words))
     raise BrokenGraph(
@@ -161,20 +161,20 @@ def check(graph: Graph, stage: str = "", rows: Rows = row_of) -> None:
 
 
 def faults(graph: Graph, rows: Rows = row_of) -> list[tuple[str, BrokenGraphLaw]]:
-    """The laws that a graph breaks, by name, and where; empty for a sound graph."""
+    """Return the violated laws by name and the violations; empty for a sound graph."""
     walk = GraphWalk(graph, rows)
-    found = [(law.__name__, fault) for law in LINKS for fault in law(walk)]
-    if not found:
-        found = [(law.__name__, fault) for law in LAWS for fault in law(walk)]
-    return found
+    violations = [(law.__name__, fault) for law in LINKS for fault in law(walk)]
+    if not violations:
+        violations = [(law.__name__, fault) for law in LAWS for fault in law(walk)]
+    return violations
 
 
 # Links
 
 
 def blocks_are_rings(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """The nodes of a block are linked in both directions, from entry to exit."""
-    seen: set[int] = set()
+    """Check that the nodes of a block are linked in both directions, entry to exit."""
+    visited: set[int] = set()
     for block, _ in walk.blocks:
         if block.entry.kind != PARAM or block.exit.kind != RETURN:
             yield BrokenGraphLaw(block.entry, "the block has no ends")
@@ -184,7 +184,7 @@ def blocks_are_rings(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
             )
         node = block.entry
         while node is not block.exit:
-            seen.add(id(node))
+            visited.add(id(node))
             following = node.next
             if following is None:
                 yield BrokenGraphLaw(node, "nothing is behind it")
@@ -194,7 +194,7 @@ def blocks_are_rings(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
             if following.block is not block:
                 words = "it says that it is in another block, or in none"
                 yield BrokenGraphLaw(following, words)
-            if id(following) in seen:
+            if id(following) in visited:
                 yield BrokenGraphLaw(following, "it is in a block a second time")
                 break
             node = following
@@ -205,7 +205,7 @@ def blocks_are_rings(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def ends_are_ends(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """Parameters and results are at the ends of blocks, and nowhere else."""
+    """Check that parameters and results are at the ends of blocks, and only there."""
     for node in walk.nodes:
         if node.kind in (PARAM, RETURN):
             yield BrokenGraphLaw(node, f"a {node.kind} is within a block")
@@ -222,9 +222,9 @@ def ends_are_ends(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def blocks_have_owners(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """A block belongs to the one node that has it, the outermost one to none."""
+    """Check that each block has one owner node, and the outermost block has none."""
     outermost = {id(graph.block) for graph in walk.graphs}
-    seen = set(outermost)
+    visited = set(outermost)
     for graph in walk.graphs:
         if graph.block.owner is not None:
             yield BrokenGraphLaw(graph.block.entry, "the block of a graph has an owner")
@@ -232,32 +232,32 @@ def blocks_have_owners(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
         for block in node.blocks:
             if block.owner is not node:
                 yield BrokenGraphLaw(node, "a block of it has another owner")
-            if id(block) in seen:
+            if id(block) in visited:
                 yield BrokenGraphLaw(node, "a block of it belongs to two")
-            seen.add(id(block))
+            visited.add(id(block))
 
 
 def blocks_are_not_too_deep(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """Blocks are nested as deeply as a text can say."""
+    """Check that blocks are nested no deeper than the parser accepts."""
     for block, depth in walk.blocks:
-        # Those deeper still are within it.
+        # Deeper blocks are inside this one: report the violation once.
         if depth == DEEPEST + 1:
             yield BrokenGraphLaw(block.entry, f"blocks may be nested {DEEPEST} deep")
 
 
 def graphs_have_one_node(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """A graph that is an attribute is that of one node."""
-    seen = {id(walk.graph)}
+    """Check that a graph that is an attribute belongs to exactly one node."""
+    visited = {id(walk.graph)}
     for node in walk.nodes:
         for value in node.attributes.values():
             if isinstance(value, Graph):
-                if id(value) in seen:
+                if id(value) in visited:
                     yield BrokenGraphLaw(node, "its graph is another one's, too")
-                seen.add(id(value))
+                visited.add(id(value))
 
 
 def outputs_know_their_nodes(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """An output says which node it is of, and at which place."""
+    """Check that each output names its node and its index."""
     for node in _all_nodes(walk):
         for place, value in enumerate(node.outputs):
             if value.node is not node or value.index != place:
@@ -267,10 +267,10 @@ def outputs_know_their_nodes(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def uses_have_two_ends(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """A value knows its uses, and each is an input of a node of the graph."""
+    """Check that the uses of values and the inputs of nodes agree."""
     nodes = _all_nodes(walk)
     inside = {id(node) for node in nodes}
-    known: dict[tuple[int, int], Value] = {}
+    uses: dict[tuple[int, int], Value] = {}
     for node in nodes:
         for value in node.outputs:
             for user, place in value.uses:
@@ -282,18 +282,18 @@ def uses_have_two_ends(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
                 elif not (0 <= place < len(inputs) and inputs[place] is value):
                     words = f"is not input {place} of a {user.kind}, as it says"
                     yield BrokenGraphLaw(node, words, value)
-                elif (id(user), place) in known:
+                elif (id(user), place) in uses:
                     words = f"is input {place} of a {user.kind}, and says so twice"
                     yield BrokenGraphLaw(node, words, value)
                 else:
-                    known[id(user), place] = value
+                    uses[id(user), place] = value
     for node in nodes:
         for place, value in enumerate(node.inputs):
             if id(value.node) not in inside:
                 yield BrokenGraphLaw(
                     node, "is an output of no node of the graph", value
                 )
-            elif (id(node), place) not in known:
+            elif (id(node), place) not in uses:
                 words = f"does not know that it is input {place}"
                 yield BrokenGraphLaw(node, words, value)
 
@@ -307,7 +307,7 @@ def _all_nodes(walk: GraphWalk) -> list[Node]:
 
 
 def values_are_defined_before_use(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """A value is used behind its node, in its block or in blocks of nodes there."""
+    """Check that a value is used after its node, in the same or a nested block."""
     for way in walk.ways:
         visible: set[int] = set()
         scopes: list[list[int]] = []
@@ -319,9 +319,9 @@ def values_are_defined_before_use(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
                     if id(value) not in visible:
                         yield BrokenGraphLaw(node, "is not defined here", value)
             if step is Visit.ENTER or step is Visit.DONE:
-                made = [id(value) for value in node.outputs]
-                visible.update(made)
-                scopes[-1] += made
+                defined = [id(value) for value in node.outputs]
+                visible.update(defined)
+                scopes[-1] += defined
             elif step is Visit.LEAVE:
                 visible.difference_update(scopes.pop())
 
@@ -330,7 +330,7 @@ def values_are_defined_before_use(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def kinds_are_known(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """A kind has a row: it is in the table, or an operator with a schema."""
+    """Check that each kind has a row: in the table, or as an operator with a schema."""
     for node in walk.nodes:
         if walk.row(node) is None:
             yield BrokenGraphLaw(
@@ -339,7 +339,7 @@ def kinds_are_known(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def counts_agree(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """Inputs, outputs and blocks are as many as the row of the kind says."""
+    """Check that inputs, outputs and blocks are as many as the row of the kind says."""
     for node in walk.nodes:
         row = walk.row(node)
         if row is not None:
@@ -357,7 +357,7 @@ def _miscounts(node: Node, row: NodeKind) -> Iterator[str]:
 
 
 def attributes_agree(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """A node has the attributes of its row, each in its form, and no others."""
+    """Check that a node has exactly the attributes of its row, each in its form."""
     for node in walk.nodes:
         row = walk.row(node)
         if row is not None:
@@ -394,7 +394,7 @@ def _is_types(value: Any) -> bool:
     )
 
 
-# Form -> whether an attribute is of it; values are looked at by the rule of types.
+# Form -> test of an attribute; the type rules test values of the form VALUE.
 _FORMS: dict[AttributeForm, Callable[[Any], bool]] = {
     AttributeForm.VALUE: lambda value: True,
     AttributeForm.FUNCTION: _is_function,
@@ -410,7 +410,7 @@ _FORMS: dict[AttributeForm, Callable[[Any], bool]] = {
 
 
 def types_are_inferred(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """Outputs have the types that follow from inputs, blocks and attributes."""
+    """Check that outputs have the types inferred from inputs, blocks and attributes."""
     for node in walk.nodes:
         row = walk.row(node)
         if row is None or any(_miscounts(node, row)) or any(_misformed(node, row)):
@@ -429,20 +429,20 @@ def types_are_inferred(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
 
 
 def types_can_be_written(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """The type of a value has no variable in it, and reads back as it is written."""
-    known: dict[Type, str | None] = {}
+    """Check that the type of a value is closed and parses back from its text."""
+    faults: dict[Type, str | None] = {}
     for node in _all_nodes(walk):
         for value in node.outputs:
             type_ = value.type
-            if type_ not in known:
-                known[type_] = _type_fault(type_)
-            words = known[type_]
+            if type_ not in faults:
+                faults[type_] = _type_fault(type_)
+            words = faults[type_]
             if words is not None:
                 yield BrokenGraphLaw(node, words, value)
 
 
 def _type_fault(outer: Type) -> str | None:
-    """Why no text of a graph can hold the type, or None."""
+    """Return the reason why the text of a graph cannot hold the type, or None."""
     todo = [(outer, 1)]
     while todo:
         each, depth = todo.pop()
@@ -460,12 +460,12 @@ def _type_fault(outer: Type) -> str | None:
 
 # Effects
 
-# What a kind whose graph is compiled as one may do.
+# The effects that the nodes of a fused graph may have.
 _COMPUTES = NodeEffect.RUNS | NodeEffect.READS | NodeEffect.FRESH
 
 
 def fused_graphs_only_compute(walk: GraphWalk) -> Iterator[BrokenGraphLaw]:
-    """A fused graph has no effects: it can be computed in any order, or not at all."""
+    """Check that a fused graph is pure: it may run in any order, or never."""
     for node in walk.nodes:
         if node.kind != "prim::FusionGroup" or not _is_graph(node):
             continue

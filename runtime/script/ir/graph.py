@@ -1,28 +1,28 @@
-"""Graphs: what a program is compiled to, and copies of them.
+"""Graphs, the compiled form of a program, and functions that copy them.
 
     Graph    a name and its outermost block
     Block    parameters, nodes in order, results
-    Node     a kind, inputs, outputs, blocks of its own, attributes, a place in a source
+    Node     a kind, inputs, outputs, nested blocks, attributes, a place in a source
     Value    a type, the node that it is an output of, and its uses
 
 A block begins with a node of kind `prim::Param`, whose outputs are the parameters, and
 ends with one of kind `prim::Return`, whose inputs are the results.  So every value is
-an output of a node, and every use is a place among the inputs of one: nothing else
-refers to a value.  The nodes of a block are a ring that the two close.
+an output of a node, and every use is an input position of a node: nothing else refers
+to a value. The nodes of a block are a linked list from the first to the last of these.
 
 Rules:
-- a value is used in its own block behind its node, and in the blocks of nodes there;
-- control is structured: `prim::If` and `prim::Loop` are the only branches, and have
-  blocks; nothing jumps;
-- a graph is changed by the methods here alone, which keep both ends of every link; the
-  meaning of a change is not checked (see `runtime.script.ir.checker`);
-- names are hints for readers: two values may have the same, and the printer numbers
-  them;
-- nothing here is shared by threads while it is changed;
-- in a copy `values` says which value stands for which; what it makes is added to that,
-  and a value that is not there stands for itself; constants, types, places and
-  functions are shared, blocks, and graphs that are attributes, are copied; the copy of
-  a sound graph is sound, and prints as the same text.
+- a value is used in its own block after its node, and in blocks nested there;
+- control is structured: `prim::If` and `prim::Loop` are the only branches, and hold
+  blocks; there are no jumps;
+- only the methods of this module change a graph; they update both ends of every link;
+  they do not check the meaning of a change (see `runtime.script.ir.checker`);
+- names are hints for readers: two values may have the same name, and the printer
+  numbers them;
+- threads do not share a graph while it is changed;
+- in the functions that copy, `values` maps original values to their replacements; each
+  copied value is added to it, and a value without an entry is used as it is; constants,
+  types, places and functions are shared, blocks, and graphs that are attributes, are
+  copied; the copy of a sound graph is sound, and prints as the same text.
 
 Source of the form: SSA with block arguments in place of phi nodes, and nested regions
 in place of jumps, as in MLIR (Lattner et al., 2021).
@@ -45,14 +45,14 @@ PARAM, RETURN = "prim::Param", "prim::Return"
 
 
 class Place(NamedTuple):
-    """Where in a source something is written."""
+    """A position in a source."""
 
     source: Source
     span: Span
 
 
-# The node, and the place among its inputs, at which a value is used.  Plain pairs: a
-# class of its own would be a third of what a node costs.
+# The node, and the index of the input, at which a value is used. Plain pairs: a class
+# would add a third to the cost of a node.
 Use = tuple["Node", int]
 
 
@@ -72,16 +72,16 @@ class Value:
         self.index = index
         self.type = type
         self.hint = hint
-        # In the order in which the uses came; most values have one or two.
+        # In the order in which the uses were added; most values have one or two.
         self.uses: list[Use] = []
 
     @property
     def is_parameter(self) -> bool:
-        """Whether it is a parameter of a block."""
+        """Return True if the value is a parameter of a block."""
         return self.node.kind == PARAM
 
     def replace_by(self, other: "Value") -> None:
-        """Let everything that uses this value use `other` in its place."""
+        """Replace this value by `other` in all its uses."""
         if other is self:
             return
         for node, index in self.uses:
@@ -90,8 +90,8 @@ class Value:
         self.uses = []
 
     def forget(self, use: Use) -> None:
-        """Take a use away; the node does so itself, in its methods."""
-        # Graphs are mostly taken down from their ends.
+        """Remove a use; only the methods of `Node` call this."""
+        # Graphs are mostly destroyed from their ends.
         if self.uses and self.uses[-1] == use:
             self.uses.pop()
         else:
@@ -102,7 +102,7 @@ class Value:
 
 
 class Node:
-    """One step of a block; belongs to none until it is put into one."""
+    """One step of a block; in no block until it is inserted."""
 
     __slots__ = (
         "_inputs",
@@ -132,98 +132,98 @@ class Node:
         self.previous: Node | None = None
         self.next: Node | None = None
         self._outputs = [Value(self, at, each) for at, each in enumerate(types)]
-        self._inputs = kept = [*inputs]
-        for at, value in enumerate(kept):
+        self._inputs = stored = [*inputs]
+        for at, value in enumerate(stored):
             value.uses.append((self, at))
 
     @property
     def inputs(self) -> Sequence[Value]:
-        """The values that the node reads; changed by the methods alone."""
+        """Return the values that the node reads; only the methods change them."""
         return self._inputs
 
     @property
     def outputs(self) -> Sequence[Value]:
-        """The values that the node computes; changed by the methods alone."""
+        """Return the values that the node computes; only the methods change them."""
         return self._outputs
 
     @property
     def output(self) -> Value:
-        """The only output; an assertion fails if there are more, or none."""
+        """Return the only output; an assertion fails unless there is exactly one."""
         (one,) = self._outputs
         return one
 
     def add_input(self, value: Value) -> None:
-        """Give the node one value more."""
+        """Append an input."""
         value.uses.append((self, len(self._inputs)))
         self._inputs.append(value)
 
     def set_input(self, index: int, value: Value) -> None:
-        """Give the node another value at a place."""
+        """Replace the input at an index."""
         self._inputs[index].forget((self, index))
         self._inputs[index] = value
         value.uses.append((self, index))
 
     def remove_input(self, index: int) -> None:
-        """Take a value away; those behind it move up."""
-        kept = [*self._inputs[:index], *self._inputs[index + 1 :]]
-        self.set_inputs(kept)
+        """Remove an input; later inputs move up."""
+        remaining = [*self._inputs[:index], *self._inputs[index + 1 :]]
+        self.set_inputs(remaining)
 
     def set_inputs(self, values: Iterable[Value]) -> None:
-        """Give the node these values and no others."""
-        kept = list(values)
+        """Replace all inputs."""
+        new_inputs = list(values)
         for index, value in enumerate(self._inputs):
             value.forget((self, index))
         self._inputs = []
-        for value in kept:
+        for value in new_inputs:
             self.add_input(value)
 
     def add_output(self, type: Type, hint: str = "") -> Value:  # noqa: A002  # the field's own word
-        """Let the node compute one value more."""
+        """Append an output."""
         value = Value(self, len(self._outputs), type, hint)
         self._outputs.append(value)
         return value
 
     def remove_output(self, index: int) -> None:
-        """Take an output away; an assertion fails if it is used."""
-        assert not self._outputs[index].uses, "a value that is used stays"
+        """Remove an output; an assertion fails if it is used."""
+        assert not self._outputs[index].uses, "a used output cannot be removed"
         del self._outputs[index]
         for at, value in enumerate(self._outputs):
             value.index = at
 
     def add_block(self) -> "Block":
-        """A new block of the node's own, behind those that it has."""
+        """Append a new block to the node and return it."""
         block = Block(self)
         self.blocks.append(block)
         return block
 
     def insert_before(self, other: "Node") -> "Node":
-        """Put the node, which is in no block, in front of `other`; gives the node."""
-        assert self.block is None, "a node is in one block"
-        assert other.previous is not None, "nothing is put in front of the parameters"
+        """Insert the node, which is in no block, before `other`; return the node."""
+        assert self.block is None, "a node is in at most one block"
+        assert other.previous is not None, "a block starts with its parameters"
         previous = other.previous
         self.block, self.previous, self.next = other.block, previous, other
         previous.next = other.previous = self
         return self
 
     def insert_after(self, other: "Node") -> "Node":
-        """Put the node, which is in no block, behind `other`; gives the node."""
-        assert other.next is not None, "nothing is put behind the results"
+        """Insert the node, which is in no block, after `other`; return the node."""
+        assert other.next is not None, "a block ends with its results"
         return self.insert_before(other.next)
 
     def unlink(self) -> "Node":
-        """Take the node out of its block, as it is, to be put elsewhere."""
-        assert self.kind not in (PARAM, RETURN), "these stay with their block"
+        """Remove the node from its block, unchanged, to insert it elsewhere."""
+        assert self.kind not in (PARAM, RETURN), "a block keeps its ends"
         previous, following = self.previous, self.next
-        assert previous is not None, "a node that is taken out is in a block"
-        assert following is not None, "a node that is taken out is in a block"
+        assert previous is not None, "only a node of a block can be removed"
+        assert following is not None, "only a node of a block can be removed"
         previous.next, following.previous = following, previous
         self.block = self.previous = self.next = None
         return self
 
     def destroy(self) -> None:
-        """Take the node out for good; an assertion fails if an output is used.
+        """Remove the node and its blocks for good.
 
-        Its blocks are destroyed with it.
+        An assertion fails if an output is used.
         """
         self._unused()
         nodes = [self, *self.nodes_within()]
@@ -238,19 +238,19 @@ class Node:
 
     def _unused(self) -> None:
         for value in self._outputs:
-            assert not value.uses, "a value that is used stays"
+            assert not value.uses, "a used value cannot be destroyed"
 
     def is_within(self, block: "Block") -> bool:
-        """Whether it is in a block, or in a block of a node there."""
+        """Return True if the node is in a block or in a block nested there."""
         around = self.block
         while around is not None and around is not block:
             around = None if around.owner is None else around.owner.block
         return around is block
 
     def nodes_within(self) -> Iterator["Node"]:
-        """The nodes of its blocks, and those of their blocks, in the order of the text.
+        """Yield the nodes of all nested blocks in the order of the text.
 
-        The node that was given last may be destroyed, with its blocks.
+        The caller may destroy the node yielded last, with its blocks.
         """
         return walk(self.blocks)
 
@@ -271,37 +271,37 @@ class Block:
 
     @property
     def parameters(self) -> Sequence[Value]:
-        """The values that the block is given; more by `entry.add_output`."""
+        """Return the parameters of the block; `entry.add_output` appends one."""
         return self.entry.outputs
 
     @property
     def results(self) -> Sequence[Value]:
-        """The values that the block gives; more by `exit.add_input`."""
+        """Return the results of the block; `exit.add_input` appends one."""
         return self.exit.inputs
 
     def add_parameter(self, type: Type, hint: str = "") -> Value:  # noqa: A002  # the field's own word
-        """One parameter more."""
+        """Append a parameter."""
         return self.entry.add_output(type, hint)
 
     def add_result(self, value: Value) -> None:
-        """One result more."""
+        """Append a result."""
         self.exit.add_input(value)
 
     def append(self, node: Node) -> Node:
-        """Put a node, which is in no block, at the end; gives the node."""
+        """Insert a node, which is in no block, at the end; return the node."""
         return node.insert_before(self.exit)
 
     def __iter__(self) -> Iterator[Node]:
-        """The nodes in order; the one that was given last may be taken out."""
+        """Yield the nodes in order; the caller may remove the node yielded last."""
         node = self.entry.next
         while node is not None and node is not self.exit:
             following = node.next
             yield node
-            # What was put behind it meanwhile is seen, too.
+            # Nodes that were inserted after it in the meantime are yielded, too.
             node = following if node.block is not self else node.next
 
     def __reversed__(self) -> Iterator[Node]:
-        """The nodes from the last one on; the one that was given may be taken out."""
+        """Yield the nodes in reverse; the caller may remove the node yielded last."""
         node = self.exit.previous
         while node is not None and node is not self.entry:
             previous = node.previous
@@ -309,14 +309,14 @@ class Block:
             node = previous if node.block is not self else node.previous
 
     def clear(self) -> None:
-        """Destroy all that is in the block, from its end; the parameters stay."""
+        """Destroy all nodes of the block, from its end; the parameters stay."""
         self.exit.set_inputs(())
         for node in reversed(self):
             node.destroy()
 
 
 class Graph:
-    """A program of one block, with a name; `block.results` is what it gives."""
+    """A program of one block, with a name; it returns `block.results`."""
 
     __slots__ = ("block", "name")
 
@@ -325,9 +325,9 @@ class Graph:
         self.block = Block()
 
     def nodes(self) -> Iterator[Node]:
-        """All nodes, also those of blocks, in the order of the text.
+        """Yield all nodes, including those of nested blocks, in the order of the text.
 
-        The node that was given last may be destroyed, with its blocks.
+        The caller may destroy the node yielded last, with its blocks.
         """
         return walk((self.block,))
 
@@ -337,9 +337,9 @@ def walk(
     nodes_of: Callable[[Block], Iterator[Node]] = iter,
     skipped: str = "",
 ) -> Iterator[Node]:
-    """The nodes of blocks, each before those of its own blocks, without recursion.
+    """Yield the nodes of blocks, each before those of its blocks, without recursion.
 
-    `nodes_of` gives the nodes of one block; blocks of a node of the kind `skipped` are
+    `nodes_of` yields the nodes of one block; blocks of a node of the kind `skipped` are
     not entered.
     """
     todo = [nodes_of(each) for each in reversed(blocks)]
@@ -353,12 +353,12 @@ def walk(
             todo.pop()
 
 
-# A generator that gives the generators to be run before it goes on.
+# A generator that yields the generators to run before it continues.
 Nested = Iterator["Nested"]
 
 
 def run_nested(outermost: Nested) -> None:
-    """Run a generator and those that it gives, however deeply, without recursion."""
+    """Run a generator and all generators that it yields, without recursion."""
     running = [outermost]
     while running:
         inner = next(running[-1], None)
@@ -368,25 +368,25 @@ def run_nested(outermost: Nested) -> None:
             running.append(inner)
 
 
-# What stands for a value in the copy.
+# Original value -> its replacement in the copy.
 Values = MutableMapping[Value, Value]
 _Pairs = list[tuple[Block, Block]]
 
 
 def copy_graph(graph: Graph, values: Values | None = None) -> Graph:
-    """A graph of its own, that is like `graph`."""
+    """Return a copy of `graph`."""
     copied = Graph(graph.name)
     copy_block(graph.block, copied.block, {} if values is None else values)
     return copied
 
 
 def copy_block(block: Block, into: Block, values: Values) -> None:
-    """Let `into`, which is empty, have what `block` has, parameters and results too."""
+    """Copy the nodes, parameters and results of `block` into the empty block `into`."""
     _copy([(block, into)], values)
 
 
 def copy_node(node: Node, values: Values) -> Node:
-    """A node like `node`, in no block, of what stands for its inputs."""
+    """Return a copy of `node`, in no block, whose inputs are replaced by `values`."""
     todo: _Pairs = []
     copied = _node(node, values, todo)
     _copy(todo, values)
@@ -394,9 +394,9 @@ def copy_node(node: Node, values: Values) -> Node:
 
 
 def copy_nodes(block: Block, before: Node, values: Values) -> list[Value]:
-    """Put copies of the nodes of `block` before a node; gives what it would give.
+    """Insert copies of the nodes of `block` before a node; return the copied results.
 
-    `values` says what stands for the parameters.
+    `values` maps the parameters to their replacements.
     """
     todo: _Pairs = []
     for node in block:
@@ -406,7 +406,7 @@ def copy_nodes(block: Block, before: Node, values: Values) -> list[Value]:
 
 
 def _copy(todo: _Pairs, values: Values) -> None:
-    # It grows while it is read.
+    # The list grows during the iteration.
     for block, into in todo:
         for value in block.parameters:
             values[value] = into.add_parameter(value.type, value.hint)
@@ -417,20 +417,20 @@ def _copy(todo: _Pairs, values: Values) -> None:
 
 
 def _node(node: Node, values: Values, todo: _Pairs) -> Node:
-    made = Node(
+    copied_node = Node(
         node.kind,
         [values.get(each, each) for each in node.inputs],
         [each.type for each in node.outputs],
         node.attributes,
         node.place,
     )
-    for value, copied in zip(node.outputs, made.outputs, strict=True):
+    for value, copied in zip(node.outputs, copied_node.outputs, strict=True):
         copied.hint = value.hint
         values[value] = copied
     for block in node.blocks:
-        todo.append((block, made.add_block()))
+        todo.append((block, copied_node.add_block()))
     for name, value in node.attributes.items():
         if isinstance(value, Graph):
-            inner = made.attributes[name] = Graph(value.name)
+            inner = copied_node.attributes[name] = Graph(value.name)
             todo.append((value.block, inner.block))
-    return made
+    return copied_node

@@ -1,24 +1,24 @@
-"""Kinds of nodes: one table of what each kind takes, gives, and does besides.
+"""Kinds of nodes: one table of the inputs, outputs and effects of each kind.
 
-The checker, alias analysis, passes, printer, parser and plans read this table and
-nothing else.
+The checker, alias analysis, passes, printer, parser and plans learn about a kind only
+from this table.
 
-    Kind        a row: counts, attributes, type rule, effects, what is shared
-    KINDS       the rows by name, `prim::...`
-    register_kind    how plug-ins add a kind of their own
-    known_kind  the row of a kind that is no operator
-    row_of      the row of any kind: of the table, or of an operator of the dispatcher
+    NodeKind         a row: counts, attributes, type rule, effects, shared memory
+    KINDS            the rows by name, `prim::...`
+    register_kind    adds a row for a plug-in
+    known_kind       the row of a name, except operators
+    row_of           the row of a name: of the table, or of an operator
 
 Rules:
 - a kind is `prim::Name`, or the full name of an operator with its overload
-  (`core::add.Tensor`); what is known of an operator are its schema and its tags;
-- what nothing is known of does everything: `UNKNOWN`;
-- effects and what is shared are two matters: `effects` says what else happens when the
-  node runs, `sharing` what its outputs may be, or hold;
+  (`core::add.Tensor`); an operator is described by its schema and its tags;
+- a kind without a row is assumed to have every effect: `UNKNOWN`;
+- `effects` and `sharing` are independent: `effects` are the side effects of the node,
+  `sharing` is the memory that its outputs may be, or hold;
 - an operator may raise, unless its definition has the tag `total`, or it is one of
-  namespace `core`: an unused operator on tensors is taken out, though it might have
+  namespace `core`: an unused operator on tensors is removed, though it might have
   raised (a deviation from Python);
-- the row of an operator is kept on its definition's reading, and so is never stale.
+- the row of an operator is cached on the spec of its definition, and so is never stale.
 
 Type rules are functions of `runtime.script.ir.type_rules`; each takes a
 node of which counts and attributes agree with the row.
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import Any, NamedTuple
 
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import provide
 from everyorder.runtime.dispatch.registration_record import OperatorSpec
@@ -39,72 +39,72 @@ from everyorder.runtime.schema.types import AwaitType, FutureType
 from everyorder.runtime.script.ir import type_rules as rules
 from everyorder.runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node
 
-# Blocks are nested no deeper; source: some hundred are what interpreters of such
-# programs stand, and Python itself refuses twenty loops.
+# The deepest nesting of blocks. An interpreter of such programs supports some hundred
+# levels, and Python itself rejects twenty nested loops.
 DEEPEST = 200
-# The namespace whose operators are taken out when unused.
+# The namespace whose unused operators are removed.
 CORE = "core"
 
 
 class NodeEffect(Flag):
-    """The effects of a node, besides that its outputs are computed."""
+    """The effects of a node apart from computing its outputs."""
 
     NONE = 0
-    # It is seen from outside: its order among others of this effect stays.
+    # Visible from outside: the order of all nodes with this effect is preserved.
     IO = auto()
-    # It looks into memory that others may have written to.
+    # Reads memory that other nodes may have written to.
     READS = auto()
-    # It makes memory that may be written to: two such nodes are not one.
+    # Allocates memory that may be written to: two such nodes are never merged.
     FRESH = auto()
-    # It may raise, by its values.
+    # May raise, depending on its inputs.
     MAY_RAISE = auto()
-    # It may give something else the next time.
+    # May return a different result each time.
     NONDETERMINISTIC = auto()
-    # Its blocks, or its graph, run: their effects are its own.
+    # Runs its blocks or its graph: their effects are effects of the node.
     RUNS = auto()
-    # It runs code of which nothing is known: reads, writes, raises, prints.
+    # Runs unknown code: it may read, write, raise and print.
     UNKNOWN = auto()
 
 
 class Sharing(Enum):
     """The memory that outputs may be, or hold."""
 
-    # No memory of anybody else's.
+    # Memory that no input shares.
     NOTHING = auto()
     # New memory that holds the inputs.
     HOLDS = auto()
-    # What the first input holds.
+    # The parts of the first input.
     PARTS = auto()
     # The input itself.
     SAME = auto()
-    # What the blocks give; parameters of blocks are what is given to the node.
+    # The results of the blocks; parameters of blocks share the inputs of the node.
     BLOCKS = auto()
-    # Nothing is given, and the first input holds the others afterwards.
+    # There are no outputs; afterwards the first input holds the other inputs.
     STORES = auto()
-    # What the annotations of the schema say.
+    # As the alias annotations of the schema say.
     SCHEMA = auto()
-    # Anything; the inputs may be held elsewhere afterwards, too.
+    # Anything; afterwards other objects may hold the inputs, too.
     ANYTHING = auto()
 
 
 class AttributeForm(Enum):
     """The form of an attribute: its values, and how they are written."""
 
-    # A constant, as `runtime.script.ir.type_rules.fits` says.
+    # A constant accepted by `runtime.script.ir.type_rules.fits`.
     VALUE = auto()
     # A function of a program: has `qualname`, `schema` and `graph`.
     FUNCTION = auto()
     TEXT = auto()
     INDEX = auto()
     TYPES = auto()
-    # A graph, written behind the one that names it.
+    # A graph, written after the graph that names it.
     GRAPH = auto()
-    # Any Python object, in the table that goes with the text.
+    # Any Python object, stored in the table that accompanies the text.
     OBJECT = auto()
 
 
 class NodeAttribute(NamedTuple):
-    """An attribute of a kind."""
+    """An attribute of the nodes of a kind."""
 
     name: str
     form: AttributeForm
@@ -112,13 +112,13 @@ class NodeAttribute(NamedTuple):
 
 
 class Count(NamedTuple):
-    """At least, and at most; None: any number."""
+    """The least and the greatest number; `most` is None if unbounded."""
 
     least: int
     most: int | None
 
     def takes(self, number: int) -> bool:
-        """Whether there may be so many."""
+        """Return True if the number is in the range."""
         return self.least <= number and (self.most is None or number <= self.most)
 
     def __str__(self) -> str:
@@ -135,10 +135,10 @@ SOME = Count(1, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeKind:
-    """A row: all that is known of the nodes of a kind.
+    """A row of the table: the description of a kind of nodes.
 
-    `infer` gives the types of the outputs, or a fault; `writes` are the places of the
-    inputs that are written to; `schema` is that of an operator.
+    `infer` returns the types of the outputs, or a fault; `writes` has the indexes of
+    the inputs that are written to; `schema` is the schema of an operator.
     """
 
     name: str
@@ -154,7 +154,7 @@ class NodeKind:
 
     @property
     def graph(self) -> str | None:
-        """The name of the attribute that is a graph, or None."""
+        """Return the name of the attribute that is a graph, or None."""
         for attribute in self.attributes:
             if attribute.form is AttributeForm.GRAPH:
                 return attribute.name
@@ -197,7 +197,7 @@ _ROWS = (
           effects=NodeEffect.FRESH, sharing=Sharing.HOLDS),
     _kind("ListUnpack", ONE, ANY, rules.list_unpack,
           effects=NodeEffect.READS | NodeEffect.MAY_RAISE, sharing=Sharing.PARTS),
-    # A key of type Any may have no hash.
+    # A key of type Any may be unhashable.
     _kind("DictConstruct", ANY, ONE, rules.dict_construct,
           effects=NodeEffect.FRESH | NodeEffect.MAY_RAISE, sharing=Sharing.HOLDS),
 
@@ -217,7 +217,7 @@ _ROWS = (
     _kind("forkClosure", ONE, ONE, rules.from_closure(FutureType), **_CALL),
     _kind("awaitableClosure", ONE, ONE, rules.from_closure(AwaitType),
           effects=NodeEffect.FRESH, sharing=Sharing.ANYTHING),
-    # What a fork raises, the future keeps.
+    # The future holds an exception that the fork raises.
     _kind("fork", ANY, ONE, rules.from_graph(FutureType), attributes=_GRAPH,
           effects=NodeEffect.FRESH | NodeEffect.RUNS, sharing=Sharing.ANYTHING),
     _kind("awaitable", ANY, ONE, rules.from_graph(AwaitType), attributes=_GRAPH,
@@ -246,34 +246,35 @@ _ROWS = (
 KINDS: Mapping[str, NodeKind] = {each.name: each for each in _ROWS}
 
 # Rows of plug-ins by their names.
-_PLUG_IN_KINDS: dict[str, NodeKind] = {}
+_PLUG_IN_KINDS: Registry[str, NodeKind] = Registry("kinds of nodes", order=str)
 
-# What gives the row of a kind, or None if there is no such kind.
+# Returns the row of a kind, or None for an unknown kind.
 Rows = Callable[[str], NodeKind | None]
 
 
-def register_kind(row: NodeKind) -> Callable[[], None]:
-    """Let nodes be of a kind of a plug-in; what comes back takes it out again."""
-    assert known_kind(row.name) is None, f"{row.name} is a kind already"
+def register_kind(row: NodeKind) -> RegistryHandle:
+    """Let nodes be of a kind of a plug-in."""
+    assert row.name not in KINDS, f"{row.name} is a kind already"
     assert row.name.startswith("prim::"), "other namespaces are those of operators"
-    return add_row(_PLUG_IN_KINDS, row.name, row)
+    return _PLUG_IN_KINDS.register(row.name, row, stacklevel=2)
 
 
 def known_kind(name: str) -> NodeKind | None:
-    """The row of a kind that is no operator: of the table, or of a plug-in."""
-    return KINDS.get(name) or _PLUG_IN_KINDS.get(name)
+    """Return the row of a kind that is not an operator."""
+    return KINDS.get(name) or _PLUG_IN_KINDS.rows.get(name)
 
 
 def kind_names() -> tuple[str, ...]:
-    """The names of all kinds that are no operators."""
-    return (*KINDS, *_PLUG_IN_KINDS)
+    """Return the names of all kinds that are not operators."""
+    return (*KINDS, *_PLUG_IN_KINDS.rows)
 
 
 def row_of(name: str, dispatcher: Dispatcher | None = None) -> NodeKind | None:
-    """The row of a kind, None if there is none.
+    """Return the row of a kind, or None for an unknown kind.
 
-    An operator is the one that is registered now, in the default dispatcher if none is
-    given; what provides its namespace is loaded.  One without a schema has no row.
+    An operator is looked up as registered now, in the default dispatcher unless another
+    is passed; the library that provides its namespace is loaded. An operator without a
+    schema has no row.
     """
     row = known_kind(name)
     if row is not None:
@@ -281,22 +282,22 @@ def row_of(name: str, dispatcher: Dispatcher | None = None) -> NodeKind | None:
     namespace, scope, _ = name.partition("::")
     if not scope or namespace == "prim":
         return None
-    asked = default_dispatcher() if dispatcher is None else dispatcher
-    entry = asked.state.find(namespace, name)
+    registry = default_dispatcher() if dispatcher is None else dispatcher
+    entry = registry.state.find(namespace, name)
     if entry is None and dispatcher is None:
         provide(OperatorName(name))
-        entry = asked.state.find(namespace, name)
+        entry = registry.state.find(namespace, name)
     if entry is None or entry.definition is None:
         return None
     reading = entry.definition.reading
-    made: NodeKind | None = reading.memo.get("kind")
-    if made is None:
-        made = reading.memo["kind"] = _operator(reading)
-    return made
+    row_in_memo: NodeKind | None = reading.memo.get("kind")
+    if row_in_memo is None:
+        row_in_memo = reading.memo["kind"] = _operator(reading)
+    return row_in_memo
 
 
 def _operator(reading: OperatorSpec) -> NodeKind:
-    """The row of an operator, from its schema and tags."""
+    """Return the row of an operator, derived from its schema and tags."""
     schema, tags = reading.schema, reading.tags
     arguments, returns = len(schema.arguments), len(schema.returns)
     effects = NodeEffect.NONE if tags_are_total(reading) else NodeEffect.MAY_RAISE
@@ -325,21 +326,21 @@ def _operator(reading: OperatorSpec) -> NodeKind:
 
 
 def tags_are_total(reading: OperatorSpec) -> bool:
-    """Whether no call of the operator counts as one that may raise."""
+    """Return True if calls of the operator count as calls that cannot raise."""
     return reading.namespace == CORE or TOTAL in reading.tags
 
 
 def bodies(node: Node, row: NodeKind) -> Sequence[Block]:
-    """The blocks of the node, and that of its graph."""
+    """Return the blocks of the node and the block of its graph."""
     graph = None if row.graph is None else node.attributes.get(row.graph)
     return [*node.blocks, graph.block] if isinstance(graph, Graph) else node.blocks
 
 
 def effects_of(node: Node, rows: Rows = row_of) -> NodeEffect:
-    """The effects of a node, with those of the blocks that run with it.
+    """Return the effects of a node, including those of the blocks that run with it.
 
-    `FRESH` and `READS` within blocks count, `RUNS` is what led there, and the ends of
-    blocks do nothing.  A kind that has no row does everything.
+    `FRESH` and `READS` of nodes within blocks count. The ends of blocks have no
+    effects. A kind without a row has every effect.
     """
     effects = NodeEffect.NONE
     todo = [node]
@@ -357,7 +358,7 @@ def effects_of(node: Node, rows: Rows = row_of) -> NodeEffect:
 
 
 def writes_of(node: Node, rows: Rows = row_of) -> Iterator[tuple[Node, int]]:
-    """The nodes and places of inputs that are written to when the node runs."""
+    """Yield the nodes and input indexes that are written to when the node runs."""
     todo = [node]
     while todo:
         each = todo.pop()
@@ -371,5 +372,5 @@ def writes_of(node: Node, rows: Rows = row_of) -> Iterator[tuple[Node, int]]:
                 todo += block
 
 
-assert PARAM in KINDS, "the ends of blocks are kinds"
-assert RETURN in KINDS, "the ends of blocks are kinds"
+assert PARAM in KINDS, "parameters of blocks have a kind"
+assert RETURN in KINDS, "results of blocks have a kind"

@@ -1,6 +1,6 @@
-"""Text to graphs: what the printer writes is read back as the same graph.
+"""The parser of graphs: reads the printer's text back to the same graph.
 
-Each method is one line of the grammar:
+Each method parses one line of the grammar:
 
     text      := 'graph' graph ('with' kind '=' 'graph' graph)*
     graph     := [path | string] parameters ':' line* 'return' values
@@ -9,14 +9,14 @@ Each method is one line of the grammar:
     parameters, outputs := value ':' type (',' ...)*
 
 Rules:
-- total: every text gives a graph or one `SchemaSyntaxError`;
-- a name means what was written last in the blocks around it; one that is visible
-  already is not given again;
-- counts and types are not looked at: that is the checker's;
-- blocks are nested `DEEPEST` deep, and constants `DEEPEST_CONSTANT`; nothing here calls
-  itself for a block;
-- a comment `file:line:column` behind a node is its place: in the text of `sources` by
-  that file, else in a source that has no text but blanks.
+- total: every text results in a graph or one `SchemaSyntaxError`;
+- a name refers to the visible definition in the enclosing blocks; a visible name cannot
+  be defined again;
+- counts and types are not verified: the checker does that;
+- blocks are nested `DEEPEST` deep, and constants `DEEPEST_CONSTANT`; blocks are parsed
+  without recursion;
+- a comment `file:line:column` after a node is its place: in the source that `sources`
+  has for the file, else in a source of blanks.
 """
 
 import re
@@ -54,15 +54,15 @@ from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT
 
 _BLOCK = re.compile(r"block([0-9]{1,9})")
 _REFERENCE = re.compile(r"(.+)_[0-9]{1,9}")
-# No line that people look at is longer, and no file has more of them.
+# Longer lines, and files of more lines, do not occur.
 _PLACE = re.compile(r"(.*\S):([0-9]{1,9}):([0-9]{1,5})")
 _PARTS = {"True": True, "False": False, "None": None}
-# The decimal digits of the greatest integer.
+# The decimal digits of the greatest 64-bit integer.
 _DIGITS = 19
 
 
 def _written() -> tuple[str, ...]:
-    """The kinds that a text may name, without their namespace."""
+    """Return the kinds that a text may name, without their namespace."""
     names = (each for each in kind_names() if each not in (PARAM, RETURN))
     return tuple(each.removeprefix("prim::") for each in names)
 
@@ -75,13 +75,13 @@ def parse_graph(
     functions: Mapping[str, Any] | None = None,
     sources: Mapping[str, Source] | None = None,
 ) -> Graph:
-    """The graph that `text` writes.
+    """Return the graph that `text` describes.
 
-    Types of a program are those of `namespace`; `objects` and `functions` are what the
-    text only names (see `runtime.script.ir.printer.Printed`).
+    Types of a program are looked up in `namespace`; `objects` and `functions` are those
+    that the text refers to (see `runtime.script.ir.printer.Printed`).
 
     Raises:
-        SchemaSyntaxError: `text` is not a graph, or names what is not there.
+        SchemaSyntaxError: `text` is not a graph, or refers to an undefined name.
     """
     try:
         reader = _GraphParser(text, namespace, objects, functions or {}, sources or {})
@@ -92,19 +92,19 @@ def parse_graph(
 
 
 class _Frame:
-    """A block that is being read, and the names that end with it."""
+    """A block that is being parsed, and the names whose scope it is."""
 
     __slots__ = ("block", "names", "pending")
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.names: list[str] = []
-        # Outputs of the last node: its own blocks do not see them.
+        # Outputs of the last node: not visible in its nested blocks.
         self.pending: dict[str, Value] = {}
 
 
 class _GraphParser:
-    """One run over one text."""
+    """One parse of one text."""
 
     def __init__(
         self,
@@ -122,10 +122,10 @@ class _GraphParser:
         self.sources = sources
         self.names: dict[str, Value] = {}
         self.frames: list[_Frame] = []
-        # Graphs that were named and are still to come, and those that came.
+        # Graphs that were named but not parsed yet, and the parsed ones.
         self.awaited: dict[str, tuple[Node, str, Token]] = {}
         self.read: set[str] = set()
-        # Length -> the text of sources that are not there.
+        # Length -> the blank text of sources that are not available.
         self.blanks: dict[int, str] = {}
 
     # The text, its graphs and blocks
@@ -156,13 +156,13 @@ class _GraphParser:
         if cursor.kind != "name" or cursor.token.text != "graph":
             cursor.misplaced("the word `graph`")
         cursor.take()
-        made = Graph(self.graph_name())
+        result = Graph(self.graph_name())
         self.names = {}
         self.frames = []
-        self.open(made.block)
+        self.open(result.block)
         while self.frames:
             self.line()
-        return made
+        return result
 
     def graph_name(self) -> str:
         cursor = self.cursor
@@ -192,7 +192,7 @@ class _GraphParser:
         cursor.end_line()
 
     def line(self) -> None:
-        """One line of the innermost block, or its end, or the begin of a deeper one."""
+        """Parse a line of the innermost block, its end, or the start of a new block."""
         cursor, frame = self.cursor, self.frames[-1]
         kind = cursor.kind
         if kind == "name" and cursor.following == "(":
@@ -231,7 +231,7 @@ class _GraphParser:
         self.open(node.add_block())
 
     def close(self, frame: _Frame) -> None:
-        """The results of a block; what it defined is no longer visible."""
+        """Parse the results of a block and end the scope of its names."""
         frame.block.exit.set_inputs(self.values())
         self.cursor.end_line()
         for name in frame.names:
@@ -274,7 +274,7 @@ class _GraphParser:
         return token, self.type(), hint
 
     def type(self) -> Type:
-        """A type, without annotations."""
+        """Parse a type without annotations."""
         start = self.cursor.token
         read, alias = self.types.type()
         if alias is not None:
@@ -368,8 +368,14 @@ class _GraphParser:
     ) -> NoReturn:
         if name in node.attributes:
             self.cursor.fail(f"`{name}` is given twice", token)
-        known = () if row is None else tuple(each.name for each in row.attributes)
-        hint = f"It has {' and '.join(known)}." if known else "It has none."
+        attribute_names = (
+            () if row is None else tuple(each.name for each in row.attributes)
+        )
+        hint = (
+            f"It has {' and '.join(attribute_names)}."
+            if attribute_names
+            else "It has none."
+        )
         message = f"{node.kind} has no attribute `{name}`"
         self.cursor.fail(message, token, hint)
 
@@ -383,7 +389,7 @@ class _GraphParser:
             return None
         source = self.sources.get(file)
         if source is None:
-            # Of few lengths: many places share a text.
+            # Rounded to few lengths, so that many places share a text.
             size = 1 << (column - 1).bit_length()
             blanks = self.blanks.setdefault(size, " " * size)
             source = Source(blanks, "" if file == "<text>" else file, line)
@@ -408,7 +414,8 @@ class _GraphParser:
             name = self.cursor.string(token)
             if name not in self.functions:
                 near = nearest(name, tuple(self.functions))
-                # Paths have much in common: the second best is hardly ever meant.
+                # Names of functions share long prefixes: the second best is a poor
+                # guess.
                 hint = f"There is {near[0]}." if near else ""
                 cursor.fail("no function of this name is given", token, hint)
             return self.functions[name]
@@ -470,7 +477,7 @@ class _GraphParser:
         return tuple(values)
 
     def number(self) -> int | float:
-        """number := ['-'] (digits | 'inf' | 'nan')."""
+        """Parse number := ['-'] (digits | 'inf' | 'nan')."""
         cursor = self.cursor
         negative = cursor.accept("-")
         if negative and cursor.kind == "name" and cursor.token.text == "inf":
@@ -481,7 +488,7 @@ class _GraphParser:
             return self.integer(token, negative)
         if token.text.endswith("j"):
             hint = "Write complex(real, imaginary)."
-            cursor.fail("this is no real number", token, hint)
+            cursor.fail("this is not a real number", token, hint)
         value = float(token.text)
         if value == float("inf"):
             hint = "A float reaches to about 1.8e308; write inf for what is above."
@@ -491,7 +498,7 @@ class _GraphParser:
     def integer(self, token: Token, negative: bool) -> int:
         digits = token.text.lstrip("0") or "0"
         if not digits.isdecimal():
-            self.cursor.fail("this is no whole number", token)
+            self.cursor.fail("this is not a whole number", token)
         value = int(digits) if len(digits) <= _DIGITS else INT_END + 1
         value = -value if negative else value
         if not INT_FIRST <= value < INT_END:
@@ -500,7 +507,7 @@ class _GraphParser:
         return value
 
     def real(self) -> float:
-        """A float among the parts of a complex number."""
+        """Parse a float that is a part of a complex number."""
         cursor = self.cursor
         start = cursor.token
         if cursor.kind == "name" and start.text in ("inf", "nan"):
@@ -508,7 +515,7 @@ class _GraphParser:
             return float(start.text)
         value = self.number()
         if value.__class__ is int:
-            cursor.fail("this part is no float", start, "Write 1.0, not 1.")
+            cursor.fail("this part is not a float", start, "Write 1.0, not 1.")
         return value
 
     def complex(self) -> complex:
@@ -531,13 +538,13 @@ class _GraphParser:
         try:
             return Device.parse(text)
         except UnknownDevice as error:
-            return cursor.fail(f"{text!r} is no device", token, str(error))
+            return cursor.fail(f"{text!r} is not a device", token, str(error))
 
     def object(self, start: Token) -> Any:
         """object := 'object' '(' number ')'."""
         cursor = self.cursor
         if start.text != "object":
-            cursor.fail(f"`{start.text}` is no object", start, "Write object(0).")
+            cursor.fail(f"`{start.text}` is not an object", start, "Write object(0).")
         cursor.expect("(", "`(` and the number of the object")
         token = cursor.expect("number", "the number of an object")
         number = self.integer(token, negative=False)
@@ -556,7 +563,7 @@ class _GraphParser:
         path, name = ".".join(parts[:-1]), parts[-1]
         declared = self.namespace.find(path)
         if not isinstance(declared, EnumType):
-            message = f"`{'.'.join(parts)}` is no constant"
+            message = f"`{'.'.join(parts)}` is not a constant"
             cursor.fail(message, start, upto=cursor.last)
         python: Any = declared.declaration.python
         if python is None:

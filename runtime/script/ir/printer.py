@@ -1,4 +1,4 @@
-"""Graphs as text: equal graphs have equal texts, and the text reads back.
+"""The printer of graphs: equal graphs have equal texts, and the text parses back.
 
     graph __torch__.f(%x.1 : Tensor, %n.1 : int):
       %2 : int = prim::Constant[value=1]()  # file.py:3:4
@@ -12,14 +12,16 @@
       ...
 
 Rules:
-- a value is numbered when it is written first: with a hint `y` as `%y.1`, `%y.2`,
-  without one by how many values came before it; each graph counts for itself;
-- graphs that are attributes stand behind the graph that names them, in the order in
-  which they are named, and nodes are called by their numbers;
-- attributes stand in the order of the table of kinds;
-- what no text can hold (tensors, Python functions, named tuples) is `object(n)`, the
-  n-th in a table that goes with the text; functions of programs go by their names;
-- every graph is written, also one that is broken: the checker shows it.
+- a value is numbered where it is printed first: with a hint `y` as `%y.1`, `%y.2`,
+  without a hint by the count of values printed before; the count starts again in each
+  graph;
+- graphs that are attributes are printed after the graph that names them, in the order
+  in which they are named, and the kinds of their nodes are numbered;
+- attributes are printed in the order of the table of kinds;
+- objects without a text form (tensors, Python functions, named tuples) are printed as
+  `object(n)`, the n-th entry of a table that accompanies the text; functions of
+  programs are printed by name;
+- every graph can be printed, even a broken one: the checker's error shows it.
 """
 
 import re
@@ -44,18 +46,18 @@ from everyorder.runtime.script.ir.graph import (
 from everyorder.runtime.script.ir.node_kinds import AttributeForm, known_kind
 from everyorder.runtime.script.ir.type_rules import DEEPEST_CONSTANT, parts_of
 
-# Names of graphs that stand without quotes.
+# Names of graphs that need no quotes.
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-# What a hint may not consist of.
+# Characters that a hint may not contain.
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.]")
 _INDENT = "  "
 
 
 class Printed(NamedTuple):
-    """A text, and what it does not hold.
+    """The text of a graph, with the objects that it only refers to.
 
-    `nodes` has the node of each line, of the first and last line of a block its ends;
-    `names` has how each value is called.
+    `nodes` has the node of each line; the first and last line of a block belong to the
+    ends of the block. `names` maps each value to its name.
     """
 
     lines: tuple[str, ...]
@@ -66,26 +68,26 @@ class Printed(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The whole text, every line closed."""
+        """Return the whole text; every line ends with a newline."""
         return "".join(f"{line}\n" for line in self.lines)
 
 
 def graph_text(graph: Graph, *, places: bool = True) -> str:
-    """The text of a graph, with the places of nodes or without them."""
+    """Return the text of a graph, with or without the places of nodes."""
     return printed(graph, places=places).text
 
 
 def printed(graph: Graph, *, places: bool = True) -> Printed:
-    """The text of a graph, and the objects and functions that it names."""
+    """Return the text of a graph with the objects and functions that it refers to."""
     return _Printer(places).whole(graph)
 
 
-# A graph prints as its text; the module of graphs imports no printer.
+# Assigned here so that the module of graphs does not import the printer.
 Graph.__str__ = graph_text  # type: ignore[method-assign, assignment]  # as said
 
 
 class _Printer:
-    """One run over one graph, and over those that it names."""
+    """One run over one graph and the graphs that it names."""
 
     def __init__(self, places: bool) -> None:
         self.places = places
@@ -94,19 +96,19 @@ class _Printer:
         self.names: dict[Value, str] = {}
         self.objects: list[Any] = []
         self.functions: dict[str, Any] = {}
-        # Identity -> the name of a graph, the number of an object.
+        # Identity -> name of a graph; identity -> number of an object.
         self.graph_names: dict[int, str] = {}
         self.numbers: dict[int, int] = {}
         self.graph_counts: dict[str, int] = {}
         self.graphs: list[Graph] = []
-        # What was written already: a broken ring would never end.
+        # Blocks that were printed: a broken ring would never end.
         self.seen: set[int] = set()
         self.count = 0
         self.hints: dict[str, int] = {}
 
     def whole(self, graph: Graph) -> Printed:
         self.graph("graph", graph)
-        # Each may name more.
+        # Each graph may name further graphs.
         for inner in self.graphs:
             self.graph(f"with {self.graph_names[id(inner)]} = graph", inner)
         return Printed(
@@ -121,8 +123,8 @@ class _Printer:
         self.count, self.hints = 0, {}
         name = graph.name
         if name:
-            shown = name if _PATH.fullmatch(name) else default_text(name)
-            opening = f"{opening} {shown}"
+            path = name if _PATH.fullmatch(name) else default_text(name)
+            opening = f"{opening} {path}"
         run_nested(self.block(opening, graph.block, ""))
 
     def block(self, opening: str, block: Block, indent: str) -> Nested:
@@ -147,8 +149,8 @@ class _Printer:
         self.nodes.append(node)
 
     def node(self, node: Node) -> str:
-        """outputs '=' kind [attributes] '(' inputs ')' ['#' place]."""
-        # Inputs first: of a sound graph they have names already.
+        """Return outputs '=' kind [attributes] '(' inputs ')' ['#' place]."""
+        # Inputs first: in a sound graph they have names already.
         inputs = self.values(node.inputs)
         kind, attributes = self.kind(node)
         outputs = ", ".join(map(self.typed, node.outputs))
@@ -166,24 +168,24 @@ class _Printer:
         return ", ".join(map(self.name, values))
 
     def name(self, value: Value) -> str:
-        known = self.names.get(value)
-        if known is not None:
-            return known
+        assigned = self.names.get(value)
+        if assigned is not None:
+            return assigned
         hint = ".".join(filter(None, _FOREIGN.sub("_", value.hint).split(".")))
         if hint:
             number = self.hints[hint] = self.hints.get(hint, 0) + 1
-            made = f"%{hint}.{number}"
+            name = f"%{hint}.{number}"
         else:
-            made = f"%{self.count}"
+            name = f"%{self.count}"
         self.count += 1
-        self.names[value] = made
-        return made
+        self.names[value] = name
+        return name
 
     def kind(self, node: Node) -> tuple[str, str]:
-        """The kind, and attributes := ['[' name '=' form (',' name '=' form)* ']']."""
+        """Return kind, attributes := ['[' name '=' form (',' name '=' form)* ']']."""
         kind, left = node.kind, dict(node.attributes)
         row = known_kind(kind)
-        shown: list[str] = []
+        fields: list[str] = []
         for name, form, _ in () if row is None else row.attributes:
             if name not in left:
                 continue
@@ -191,18 +193,18 @@ class _Printer:
             if form is AttributeForm.GRAPH and isinstance(value, Graph):
                 kind = self.graph_name(kind, value)
             else:
-                shown.append(f"{name}={self.form(form, value, node)}")
-        # What does not belong there is shown all the same.
-        shown += [f"{name}={self.object(left[name])}" for name in sorted(left)]
-        return kind, f"[{', '.join(shown)}]" if shown else ""
+                fields.append(f"{name}={self.form(form, value, node)}")
+        # Attributes that do not belong to the kind are printed all the same.
+        fields += [f"{name}={self.object(left[name])}" for name in sorted(left)]
+        return kind, f"[{', '.join(fields)}]" if fields else ""
 
     def graph_name(self, kind: str, graph: Graph) -> str:
-        known = self.graph_names.get(id(graph))
-        if known is None:
+        name = self.graph_names.get(id(graph))
+        if name is None:
             number = self.graph_counts[kind] = self.graph_counts.get(kind, -1) + 1
-            known = self.graph_names[id(graph)] = f"{kind}_{number}"
+            name = self.graph_names[id(graph)] = f"{kind}_{number}"
             self.graphs.append(graph)
-        return known
+        return name
 
     def form(self, form: AttributeForm, value: Any, node: Node) -> str:
         """form := string | number | '[' types ']' | value | object."""
@@ -259,7 +261,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 
 
 def place_text(place: Place) -> str:
-    """File, line and column, as errors write them."""
+    """Return file, line and column as errors write them."""
     line, column = place.source.place(place.span[0])
     file = printable(place.source.file).strip() or "<text>"
     return f"{file}:{line}:{column}"
@@ -270,15 +272,15 @@ def _is_types(value: Any) -> bool:
 
 
 def _enums(outer: Type | None) -> dict[type, str]:
-    """The enums that a constant of the type may have members of, and their names."""
-    found: dict[type, str] = {}
+    """Return the names of enums in the type of a constant, by Python class."""
+    enums: dict[type, str] = {}
     todo = [] if outer is None else [outer]
     while todo:
         each = todo.pop()
         if isinstance(each, EnumType):
             python = each.declaration.python
             if python is not None:
-                found[python] = each.declaration.qualname
+                enums[python] = each.declaration.qualname
         elif isinstance(each, OptionalType | UnionType | TupleType):
             todo += parts_of(each)
-    return found
+    return enums

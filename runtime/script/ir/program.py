@@ -1,49 +1,51 @@
-"""Programs: functions and types that belong together, and what Python says of them.
+"""Programs: functions and types that belong together, and their Python classes.
 
-    Function         a name, a schema, a graph, and what others keep with them
+    Function         a name, a schema, a graph, and a memo for derived data
     Program          functions by their names, a namespace of types, Python classes
-    declared_type    the declared type of an object that runs
-    inferred_type    the type that a value has, by looking at it
+    declared_type    the declared type of a Python object
+    inferred_type    the type of a value, inferred from the value
     annotate, is_of_type, unchecked_cast, is_scripting, fork, wait    in expressions
     ignore, unused, export                                            on functions
     interface, Attribute                                              in classes
 
 Rules of functions:
 - the schema is known before the graph, so that functions can call themselves and each
-  other; a graph that is still to be made is made when it is first asked for; whoever
-  compiles is alone, so the graph of a function that is being compiled is never asked
-  for;
-- the graph is what was compiled and cleaned up, and is not changed afterwards: who
-  optimizes takes a copy;
-- `memo` has what other chapters compute of the graph to run, print or fuse it, by their
-  names.
+  other; a pending graph is built on first access; only one thread compiles at a time,
+  so the graph of a function that is being compiled is never accessed;
+- the graph is compiled and cleaned up, and not changed afterwards: optimizations work
+  on a copy;
+- `memo` holds data that other modules derive from the graph to run, print or fuse it,
+  by the names of the modules.
 
 Rules of programs:
 - the name of a function is unique in its program, by the smallest free number, as the
-  names of types are; these are owned by the namespace (`runtime.schema.declared`),
-  and methods lie with the declaration of their class: `declaration.functions`;
+  names of types are; these are owned by the namespace (`runtime.schema.declared`), and
+  methods are stored in the declaration of their class: `declaration.functions`;
 - functions and types live as long as their program, unless they are discarded; but the
   functions of `SHARED_PROGRAM`, the default, live as long as something refers to them
-  (the Python function that `jit.script` was given, a graph that calls them), and their
-  names are free again then; its types live as long as the process;
-- `compiled` is for the compiler: the function that a function of Python became; it
-  keeps nothing alive.  Other facts of a program, or of a declaration, lie in its
-  `memo`: in a table with weak keys a value that leads to its key would keep both.
+  (the Python function that was passed to `jit.script`, a graph that calls them), and
+  their names are free again then; its types live as long as the process;
+- `compiled` is for the compiler: it maps a Python function to its compiled function and
+  keeps neither alive. Other data about a program, or a declaration, is stored in its
+  `memo`: in a table with weak keys, a value that refers to its key would keep both
+  alive.
 
 Rules of types of values:
-- an object of a class of a program is an object of the Python class that was declared;
-  what is read from an archive gets a Python class of its own; a module carries its
-  type, as others of the same class may have another; no class is kept alive by that;
+- an object of a class of a program is an object of the declared Python class; a class
+  that is read from an archive gets a new Python class; a module carries its type,
+  because modules of one class may have different types; none of this keeps a class
+  alive;
 - a list, and the keys and values of a dictionary, have the one type into which all of
-  them fit; one without elements does not say its type; a class that can be declared (a
-  named tuple, an enum, a dataclass) is; a future is of the type of its value;
-- what is no value of programs has no type, and the reason says which part it was.
+  them fit; the type of an empty container is not inferred; a class that can be declared
+  (a named tuple, an enum, a dataclass) is declared; the type of a future follows from
+  its value;
+- an object that is not a value of programs has no type, and the reason names the part.
 
-Rules of marks, which are functions that mean something else in a script, by identity:
-- without the compiler a marked function is itself, `annotate` gives its value, and
-  `fork` runs at once, on this thread;
+Rules of marks, functions that have another meaning in a script, recognized by identity:
+- outside of a script a marked function is unchanged, `annotate` returns its value, and
+  `fork` runs at once, on the calling thread;
 - a mark is an attribute of the function; one function has one mark, the last;
-- what a class is marked as is not inherited.
+- the mark of a class is not inherited.
 """
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
@@ -62,7 +64,7 @@ from typing import (
 )
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
-from everyorder.runtime.base.hooks import add_row
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.future import FutureMisuse, describe_type
 from everyorder.runtime.errors.script import NotScriptable
 from everyorder.runtime.futures import Future
@@ -100,8 +102,8 @@ class Function:
     """A function of a program.
 
     `qualname` is its full name, `__torch__.package.name` or that of a class and a
-    method; the graph takes the arguments of the schema in order, and gives what the
-    schema says.  `python` is the Python function that it was made of, or None.
+    method; the parameters and results of the graph are the arguments and returns of the
+    schema.  `python` is the Python function that it was compiled from, or None.
     """
 
     __slots__ = ("__weakref__", "_graph", "memo", "python", "qualname", "schema")
@@ -121,19 +123,22 @@ class Function:
 
     @property
     def name(self) -> str:
-        """The last part of the full name."""
+        """Return the last part of the full name."""
         return self.qualname.rpartition(".")[2]
 
     @property
     def graph(self) -> Graph:
-        """The graph; made now, if it was not.  Raises what compiling raises."""
+        """Return the graph; build it on first access.
+
+        Raises whatever compiling raises.
+        """
         if not isinstance(self._graph, Graph):
             self._graph = self._graph()
         return self._graph
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the graph has been made."""
+        """Return True if the graph has been built."""
         return isinstance(self._graph, Graph)
 
     def __repr__(self) -> str:
@@ -167,11 +172,11 @@ class Program:
 
     @property
     def functions(self) -> Mapping[str, Function]:
-        """The functions by their full names, in the order in which they came."""
+        """Return the functions by their full names, in the order of registration."""
         return MappingProxyType(self._functions)
 
     def free_name(self, qualname: str) -> str:
-        """The name, with a number in it if it is taken."""
+        """Return the name, with a number in it if the plain name is in use."""
         plain = unmangled(qualname)
         path, _, name = plain.rpartition(".")
         free, number = plain, 0
@@ -180,12 +185,12 @@ class Program:
         return free
 
     def add(self, function: Function) -> None:
-        """Keep a function; an assertion fails if its name is taken."""
-        kept = self._functions.setdefault(function.qualname, function)
-        assert kept is function, "a name is asked for, and given once"
+        """Store a function; an assertion fails if its name is in use."""
+        registered = self._functions.setdefault(function.qualname, function)
+        assert registered is function, "a free name is used once"
 
     def discard(self, function: Function) -> None:
-        """Give the name of a function back; doing so again is harmless."""
+        """Release the name of a function; repeated calls are ignored."""
         if self._functions.get(function.qualname) is function:
             del self._functions[function.qualname]
 
@@ -200,19 +205,19 @@ _TYPES: WeakKeyDictionary[type, DeclaredType] = WeakKeyDictionary()
 
 
 def declare_objects(python: type, declared: DeclaredType) -> None:
-    """Let the objects of a Python class be of a declared type."""
+    """Associate the objects of a Python class with a declared type."""
     _TYPES[python] = declared
 
 
 def declared_type(value: Any) -> DeclaredType | None:
-    """The declared type of a value, or None."""
+    """Return the declared type of a value, or None."""
     carried = getattr(value, TYPE_ATTRIBUTE, None)
     if isinstance(carried, DeclaredType):
         return carried
     return _TYPES.get(type(value))
 
 
-# Containers within containers; source: what the schema reads of types.
+# The deepest nesting of containers; schemas read types no deeper.
 _DEEPEST = 100
 
 _PLAIN: Mapping[type, Type] = {
@@ -225,37 +230,35 @@ _PLAIN: Mapping[type, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class NotInferred:
-    """No type was found, for a reason: a sentence without a full stop."""
+    """No type was inferred; `reason` is a sentence without a full stop."""
 
     reason: str
 
 
-# What gives the type of a value of a class of a plug-in, in a program.
+# Infers the type of a value of a plug-in's class in a program.
 Infer = Callable[[Any, Program], Type | NotInferred]
 # Class -> what asks its objects; those of classes below are asked, too.
-_PLUG_IN_TYPES: dict[type, Infer] = {}
+_PLUG_IN_TYPES: Registry[type, Infer] = Registry("inferred types")
 
 
-def register_inference(python: type, infer: Infer) -> Callable[[], None]:
-    """Let objects of a class of a plug-in be of the type that `infer` gives.
-
-    What comes back takes it out again.
-    """
-    return add_row(_PLUG_IN_TYPES, python, infer, "has a type")
+def register_inference(python: type, infer: Infer) -> RegistryHandle:
+    """Let objects of a class of a plug-in be of the type that `infer` gives."""
+    return _PLUG_IN_TYPES.register(python, infer, stacklevel=2)
 
 
 def inferred_type(
     value: Any, program: Program = SHARED_PROGRAM, depth: int = 0
 ) -> Type | NotInferred:
-    """The type of a value, or why it has none."""
+    """Return the type of a value, or the reason why it has none."""
     plain = _PLAIN.get(type(value))
     if plain is not None:
         return plain
     if is_tensor(value):
         return TensorType
-    for base in type(value).__mro__ if _PLUG_IN_TYPES else ():
-        if base in _PLUG_IN_TYPES:
-            return _PLUG_IN_TYPES[base](value, program)
+    rows = _PLUG_IN_TYPES.rows
+    for base in type(value).__mro__ if rows else ():
+        if base in rows:
+            return rows[base](value, program)
     if depth > _DEEPEST:
         return NotInferred(f"its containers are nested more than {_DEEPEST} deep")
     declared = declared_type(value)
@@ -272,10 +275,12 @@ def inferred_type(
             return NotInferred("a future without a value does not say of which type")
         inner = inferred_type(value.value(), program, depth + 1)
         return inner if isinstance(inner, NotInferred) else FutureType(inner)
-    found = program.classes(type(value), TypeScope({}, classes=program.classes))
-    if found is not None:
-        return found
-    return NotInferred(f"{describe_value(value)} is no value of a program")
+    declared_by_class = program.classes(
+        type(value), TypeScope({}, classes=program.classes)
+    )
+    if declared_by_class is not None:
+        return declared_by_class
+    return NotInferred(f"{describe_value(value)} is not a value of a program")
 
 
 def _tuple(value: Any, program: Program, depth: int) -> Type | NotInferred:
@@ -285,18 +290,18 @@ def _tuple(value: Any, program: Program, depth: int) -> Type | NotInferred:
             return named
     elements: list[Type] = []
     for place, each in enumerate(value):
-        found = inferred_type(each, program, depth + 1)
-        if isinstance(found, NotInferred):
-            return NotInferred(f"element {place} of a tuple: {found.reason}")
-        elements.append(found)
+        element = inferred_type(each, program, depth + 1)
+        if isinstance(element, NotInferred):
+            return NotInferred(f"element {place} of a tuple: {element.reason}")
+        elements.append(element)
     return TupleType(tuple(elements))
 
 
 def _list(value: list[Any], program: Program, depth: int) -> Type | NotInferred:
     if not value:
         return NotInferred("an empty list does not say of what")
-    found = _one(value, "a list", "element", program, depth)
-    return found if isinstance(found, NotInferred) else ListType(found)
+    element = _one(value, "a list", "element", program, depth)
+    return element if isinstance(element, NotInferred) else ListType(element)
 
 
 def _dict(value: dict[Any, Any], program: Program, depth: int) -> Type | NotInferred:
@@ -314,13 +319,13 @@ def _dict(value: dict[Any, Any], program: Program, depth: int) -> Type | NotInfe
 def _one(
     values: Iterable[Any], of: str, word: str, program: Program, depth: int
 ) -> Type | NotInferred:
-    """The one type into which all values fit."""
+    """Return the one type into which all values fit."""
     types: dict[Type, None] = {}
     for place, each in enumerate(values):
-        found = inferred_type(each, program, depth + 1)
-        if isinstance(found, NotInferred):
-            return NotInferred(f"{word} {place} of {of}: {found.reason}")
-        types[found] = None
+        inferred = inferred_type(each, program, depth + 1)
+        if isinstance(inferred, NotInferred):
+            return NotInferred(f"{word} {place} of {of}: {inferred.reason}")
+        types[inferred] = None
     one = unify(*types)
     if isinstance(one, Mismatch):
         several = " and ".join(sorted(map(str, types)))
@@ -342,36 +347,36 @@ MARK_ATTRIBUTE, INTERFACE_ATTRIBUTE = "__script_mark__", "__script_interface__"
 class Mark(Enum):
     """The treatment of a function or method by the compiler."""
 
-    # Compile it, though `forward` does not call it.
+    # Compile the method, though `forward` does not call it.
     EXPORT = "export"
-    # Call it as Python does.
+    # Call the function as Python does.
     IGNORE = "ignore"
-    # Raise where it is called.
+    # Raise where the function is called.
     UNUSED = "unused"
 
 
 class Attribute(NamedTuple):
-    """A value of a module with the type that its attribute has in scripts."""
+    """A value of a module with the type of its attribute in scripts."""
 
     value: Any
     type: Any
 
 
 def mark_of(function: Any) -> Mark | None:
-    """The mark of a function, a method or the getter of a property, or None."""
+    """Return the mark of a function, a method or the getter of a property, or None."""
     if isinstance(function, property):
         function = function.fget
     elif isinstance(function, staticmethod | classmethod):
         function = function.__func__
-    found = getattr(function, MARK_ATTRIBUTE, None)
-    return found if isinstance(found, Mark) else None
+    mark = getattr(function, MARK_ATTRIBUTE, None)
+    return mark if isinstance(mark, Mark) else None
 
 
 def export(fn: F) -> F:
-    """Compile a method of a module, though nothing that is compiled calls it.
+    """Compile a method of a module, even if no compiled code calls it.
 
     Raises:
-        NotScriptable: it is no function.
+        NotScriptable: `fn` is not a function.
     """
     return _marked("export", fn, Mark.EXPORT)
 
@@ -386,7 +391,7 @@ def ignore(drop: Any = False) -> Any:
     `@ignore`, or `@ignore(drop=True)`, which is `@unused`.
 
     Raises:
-        NotScriptable: it is no function.
+        NotScriptable: `drop` is neither a function nor a bool.
     """
     if isinstance(drop, bool):
         return unused if drop else ignore
@@ -397,7 +402,7 @@ def unused(fn: F) -> F:
     """Do not compile a function; a script that calls it raises there.
 
     Raises:
-        NotScriptable: it is no function.
+        NotScriptable: `fn` is not a function.
     """
     return _marked("unused", fn, Mark.UNUSED)
 
@@ -417,66 +422,66 @@ def _marked(word: str, fn: F, mark: Mark) -> F:
         try:
             setattr(each, MARK_ATTRIBUTE, mark)
         except (AttributeError, TypeError):
-            wanted = "a function that is written in Python"
+            expected = "a function that is written in Python"
             raise NotScriptable(
-                code="MarkMisuse", call=word, found=describe_type(fn), wanted=wanted
+                code="MarkMisuse", call=word, found=describe_type(fn), wanted=expected
             ) from None
     return fn
 
 
-# What an interface may derive from; modules put their class here.
-INTERFACE_BASES: list[type] = [object]
+# The classes that an interface may derive from.
+INTERFACE_BASES: Registry[type, None] = Registry("bases of interfaces", {object: None})
 
 
 def interface(cls: C) -> C:
-    """Let a class stand for all classes and modules that have its methods.
+    """Declare a class as an interface of classes and modules with its methods.
 
     Raises:
-        NotScriptable: it is no class, or derives from another.
+        NotScriptable: `cls` is not a class, or derives from another class.
     """
     unknown: Any = cls
     if not isinstance(unknown, type):
-        found = describe_type(cls)
+        description = describe_type(cls)
         raise NotScriptable(
-            code="MarkMisuse", call="interface", found=found, wanted="a class"
+            code="MarkMisuse", call="interface", found=description, wanted="a class"
         )
-    if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES:
-        found = f"{cls.__name__}, which derives from {cls.__bases__[0].__name__}"
-        wanted = "a class of its own, with all of the methods"
+    if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES.rows:
+        description = f"{cls.__name__}, which derives from {cls.__bases__[0].__name__}"
+        expected = "a class without bases, with all of the methods"
         raise NotScriptable(
-            code="MarkMisuse", call="interface", found=found, wanted=wanted
+            code="MarkMisuse", call="interface", found=description, wanted=expected
         )
     setattr(cls, INTERFACE_ATTRIBUTE, True)
     return cls
 
 
 def is_interface(cls: Any) -> bool:
-    """Whether a class was declared by `interface`, itself and no base of it."""
+    """Return True if `interface` declared the class itself; its bases do not count."""
     return isinstance(cls, type) and INTERFACE_ATTRIBUTE in vars(cls)
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """The value; in a script it is taken for one of the type."""
+    """Return the value; in a script it has the type."""
     return the_value
 
 
 def unchecked_cast(the_type: Any, the_value: Any) -> Any:
-    """The value; a script that was saved takes it for one of the type."""
+    """Return the value; a script that was saved casts it to the type."""
     return the_value
 
 
 def is_scripting() -> bool:
-    """False; in a script True, known when it is compiled."""
+    """Return False; in a script True, a constant at compile time."""
     return False
 
 
 def is_of_type(obj: Any, target_type: Any) -> bool:
-    """Whether an object is of a type, by all that it holds: `list[int]`, say.
+    """Return True if an object, with its elements, is of a type like `list[int]`.
 
-    `target_type` may be a tuple of types; a class is asked as Python does.
+    `target_type` may be a tuple of types; a class is tested by Python's `isinstance`.
 
     Raises:
-        NotScriptable: it means no type.
+        NotScriptable: `target_type` is not a type.
     """
     if isinstance(target_type, tuple):
         return any(is_of_type(obj, each) for each in target_type)
@@ -487,16 +492,16 @@ def is_of_type(obj: Any, target_type: Any) -> bool:
         return any(is_of_type(obj, each) for each in parts)
     kind: Any = target_type if origin is None else origin
     if not isinstance(kind, type):
-        wanted = "an object, and a type or a tuple of types"
-        found = f"{shortened(target_type)} as type"
+        expected = "an object, and a type or a tuple of types"
+        description = f"{shortened(target_type)} as type"
         raise NotScriptable(
-            code="MarkMisuse", call="isinstance", found=found, wanted=wanted
+            code="MarkMisuse", call="isinstance", found=description, wanted=expected
         )
     return isinstance(obj, kind) and _holds(obj, kind, parts)
 
 
 def _holds(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
-    """Whether what a container holds is of the types; others hold what they say."""
+    """Return True if the parts of a container are of the types."""
     if not parts:
         return True
     if kind is tuple:
@@ -513,10 +518,10 @@ def _holds(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
 
 
 def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-    """A future of what `func(*args, **kwargs)` returns, which runs at once.
+    """Call `func(*args, **kwargs)` at once and return a future of its result.
 
-    A trace keeps both.  In a script it runs beside what forks it, and what it raises is
-    the future's.
+    A trace records the call and the future. In a script `func` runs concurrently with
+    its caller, and the future holds an exception that it raises.
 
     Raises:
         FutureMisuse: `func` cannot be called.
@@ -524,8 +529,8 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
     """
     unknown: Any = func
     if not callable(unknown):
-        found, wanted = describe_type(func), "a callable, then its arguments"
-        raise FutureMisuse(call="fork", found=found, wanted=wanted)
+        description, expected = describe_type(func), "a callable, then its arguments"
+        raise FutureMisuse(call="fork", found=description, wanted=expected)
     observer = trace_observer()
     if observer is not None:
         traced: Future[T] = observer.fork(func, args, kwargs)
@@ -536,14 +541,17 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
 
 
 def wait(future: Future[T]) -> T:
-    """The value of a future, as `future.wait()`.
+    """Return the value of a future, as `future.wait()` does.
 
     Raises:
-        FutureMisuse: it is no future.
-        BaseException: the error that the future was completed with.
+        FutureMisuse: `future` is not a future. BaseException: the error that the future
+        was completed with.
     """
     unknown: Any = future
     if not isinstance(unknown, Future):
-        found, wanted = describe_type(future), "what `fork` gave, or another future"
-        raise FutureMisuse(call="wait", found=found, wanted=wanted)
+        description, expected = (
+            describe_type(future),
+            "the result of `fork`, or another future",
+        )
+        raise FutureMisuse(call="wait", found=description, wanted=expected)
     return future.wait()

@@ -1,14 +1,14 @@
-"""Type rules: what a node computes, from what it is given.
+"""Type rules: infer the output types of a node from its inputs.
 
 For each kind of `runtime.script.ir.node_kinds` there is a function of the node, which
-gives the types of its outputs, or says in words why there are none.
+returns the types of its outputs, or the fault as a text.
 
 Rules:
 - a rule reads the node, its blocks and its attributes, and changes nothing;
-- the row of the kind is kept already when a rule is asked: inputs and blocks are as
-  many, and attributes are of the forms, that it names;
-- where an output is free to be wider than what is put into it (a list, a branch), the
-  rule takes the node's word for its type, and looks whether all fits in;
+- the caller has verified the row of the kind: the numbers of inputs and blocks, and the
+  forms of attributes, agree with it;
+- where an output may be wider than its parts (a list, a branch), the rule uses the type
+  that the node declares, and checks that all parts fit;
 - values are compared as `is_subtype` does: a code is an int, and nothing is converted.
 """
 
@@ -58,18 +58,18 @@ from everyorder.runtime.schema.types import (
 from everyorder.runtime.schema.values import INT_END, INT_FIRST, is_tensor
 from everyorder.runtime.script.ir.graph import Block, Graph, Node, Value
 
-# The kinds whose nodes a rule looks for among the inputs.
+# Kinds that the rules look for among the inputs.
 CONSTANT, CLOSURE = "prim::Constant", "prim::Closure"
-# The types of the outputs, or the fault in words.
+# The types of the outputs, or the fault as a text.
 Outcome = tuple[Type, ...] | str
 Rule = Callable[[Node], Outcome]
 
-# How deeply tuples are nested in a constant; types are not nested deeper either.
+# The deepest nesting of tuples in a constant; types are not nested deeper either.
 DEEPEST_CONSTANT = 64
 
 
 def parts_of(type_: Type) -> tuple[Type, ...]:
-    """The types that a type is made of; none of what is declared by a name."""
+    """Return the types that a type consists of; declared types have none."""
     if isinstance(type_, DictType):
         return type_.key, type_.value
     if isinstance(type_, UnionType):
@@ -81,34 +81,34 @@ def parts_of(type_: Type) -> tuple[Type, ...]:
 
 
 def types_of(values: Iterable[Value]) -> tuple[Type, ...]:
-    """The types of values."""
+    """Return the types of values."""
     return tuple([each.type for each in values])
 
 
 def own(node: Node) -> Outcome:
-    """The outputs are what the node says."""
+    """Return the output types that the node declares."""
     return types_of(node.outputs)
 
 
 def nothing(node: Node) -> Outcome:
-    """No output."""
+    """Return no types: the node is without outputs."""
     return ()
 
 
 def _own_type(node: Node) -> Type:
-    """The type of the first output, or `Any` where there is none to ask."""
+    """Return the declared type of the first output, or `Any` without outputs."""
     return node.outputs[0].type if node.outputs else AnyType
 
 
 def _misfits(
-    given: Sequence[Value], wanted: Sequence[Type], what: str, into: str
+    values: Sequence[Value], types: Sequence[Type], noun: str, into: str
 ) -> str | None:
-    """Why the values do not fit, one each, into values of these types."""
-    if len(given) != len(wanted):
-        return f"there are {len(given)} {what}s for {len(wanted)} {into}s"
-    for place, (value, type_) in enumerate(zip(given, wanted, strict=True)):
+    """Return the reason why the values do not fit the types one by one, or None."""
+    if len(values) != len(types):
+        return f"there are {len(values)} {noun}s for {len(types)} {into}s"
+    for place, (value, type_) in enumerate(zip(values, types, strict=True)):
         if not is_subtype(value.type, type_):
-            return f"{what} {place}, {value.type}, does not fit {into} {place}, {type_}"
+            return f"{noun} {place}, {value.type}, does not fit {into} {place}, {type_}"
     return None
 
 
@@ -116,19 +116,19 @@ def _misfits(
 
 
 def constant(node: Node) -> Outcome:
-    """The type of the value, or of the function."""
-    wanted, attributes = _own_type(node), node.attributes
+    """Return the type of the value, or of the function."""
+    declared, attributes = _own_type(node), node.attributes
     if ("value" in attributes) == ("function" in attributes):
         return "a constant has a `value` or a `function`"
     if "function" in attributes:
         return (FunctionType,)
-    if not fits(attributes["value"], wanted):
-        return f"the value is no constant of type {wanted}"
-    return (wanted,)
+    if not fits(attributes["value"], declared):
+        return f"the value is not a constant of type {declared}"
+    return (declared,)
 
 
 def fits(value: Any, type: Type, depth: int = 0) -> bool:  # noqa: A002  # the field's own word
-    """Whether `value` is a constant of the type: nothing is converted."""
+    """Return True if `value` is a constant of the type; nothing is converted."""
     if depth > DEEPEST_CONSTANT:
         return False
     if isinstance(type, OptionalType):
@@ -163,7 +163,7 @@ def _is(kind: type) -> Callable[[Any], bool]:
     return lambda value: value.__class__ is kind
 
 
-# Class -> the type of its values as constants; by the class itself: a bool is no int.
+# Class -> type of its values as constants; compared by identity: a bool is not an int.
 PLAIN_TYPES: Mapping[type, Type] = {
     type(None): NoneType_,
     bool: BoolType,
@@ -173,7 +173,7 @@ PLAIN_TYPES: Mapping[type, Type] = {
     str: StrType,
     Device: DeviceType,
 }
-# Type -> whether a value is a constant of it.
+# Type -> test of a value as a constant of the type.
 _CONSTANTS: dict[Type, Callable[[Any], bool]] = {
     **{type_: _is(kind) for kind, type_ in PLAIN_TYPES.items()},
     **dict.fromkeys((IntType, *CODED), _is_int),
@@ -192,20 +192,20 @@ def _is_condition(value: Value) -> str | None:
 
 
 def branches(node: Node) -> Outcome:
-    """The types of the outputs; the results of both blocks fit into them."""
+    """Return the declared types of the outputs; the results of both blocks must fit."""
     fault = _is_condition(node.inputs[0])
-    wanted = types_of(node.outputs)
+    declared = types_of(node.outputs)
     for place, block in enumerate(node.blocks):
         if block.parameters:
             fault = fault or f"block {place} of a branch has no parameters"
-        misfit = _misfits(block.results, wanted, "result", "output")
+        misfit = _misfits(block.results, declared, "result", "output")
         if misfit is not None:
             fault = fault or f"block {place}: {misfit}"
-    return wanted if fault is None else fault
+    return declared if fault is None else fault
 
 
 def loop(node: Node) -> Outcome:
-    """The types of the parameters; the carried values and results fit into them."""
+    """Return the types of the parameters; carried values and results must fit them."""
     trips, condition, *carried = node.inputs
     (body,) = node.blocks
     fault = None
@@ -218,17 +218,17 @@ def loop(node: Node) -> Outcome:
         fault = fault or "the first result of the block is the condition"
     if fault is not None:
         return fault
-    wanted = types_of(body.parameters[1:])
+    declared = types_of(body.parameters[1:])
     fault = (
-        _misfits(carried, wanted, "carried value", "parameter")
+        _misfits(carried, declared, "carried value", "parameter")
         or _is_condition(body.results[0])
-        or _misfits(body.results[1:], wanted, "carried result", "parameter")
+        or _misfits(body.results[1:], declared, "carried result", "parameter")
     )
-    return wanted if fault is None else fault
+    return declared if fault is None else fault
 
 
 def with_block(node: Node) -> Outcome:
-    """The types of the outputs; the block takes the entered value, its results fit."""
+    """Return the declared types; the results of the block must fit them."""
     (manager,) = node.inputs
     (body,) = node.blocks
     if len(body.parameters) != 1:
@@ -237,106 +237,110 @@ def with_block(node: Node) -> Outcome:
         methods = manager.type.declaration.methods
         for name in ("__enter__", "__exit__"):
             if name not in methods:
-                return f"{manager.type} is no context manager: it has no `{name}`"
-        entered = _given(methods["__enter__"])
+                return f"{manager.type} is not a context manager: it has no `{name}`"
+        entered = _call_result(methods["__enter__"])
         if not is_subtype(entered, body.parameters[0].type):
             parameter = body.parameters[0].type
             return f"{entered} is entered, the parameter is of type {parameter}"
-    wanted = types_of(node.outputs)
-    return _misfits(body.results, wanted, "result", "output") or wanted
+    declared = types_of(node.outputs)
+    return _misfits(body.results, declared, "result", "output") or declared
 
 
 # Tuples, lists, dictionaries
 
 
 def tuple_construct(node: Node) -> Outcome:
-    """A tuple of the inputs, with the names that the output says."""
-    wanted = _own_type(node)
-    if not isinstance(wanted, TupleType):
-        return f"a tuple is made, and the output is of type {wanted}"
-    return _misfits(node.inputs, wanted.elements, "input", "element") or (wanted,)
+    """Return the declared tuple type; the inputs must fit its elements."""
+    declared = _own_type(node)
+    if not isinstance(declared, TupleType):
+        return f"a tuple is made, and the output is of type {declared}"
+    return _misfits(node.inputs, declared.elements, "input", "element") or (declared,)
 
 
 def tuple_unpack(node: Node) -> Outcome:
-    """The elements of a tuple."""
-    (given,) = types_of(node.inputs)
-    return given.elements if isinstance(given, TupleType) else f"{given} is no tuple"
+    """Return the types of the elements of a tuple."""
+    (operand,) = types_of(node.inputs)
+    return (
+        operand.elements
+        if isinstance(operand, TupleType)
+        else f"{operand} is not a tuple"
+    )
 
 
 def tuple_index(node: Node) -> Outcome:
-    """One element of a tuple."""
-    (given,), index = types_of(node.inputs), node.attributes["index"]
-    if not isinstance(given, TupleType):
-        return f"{given} is no tuple"
-    if not 0 <= index < len(given.elements):
-        return f"{given} has no element {index}"
-    return (given.elements[index],)
+    """Return the type of one element of a tuple."""
+    (operand,), index = types_of(node.inputs), node.attributes["index"]
+    if not isinstance(operand, TupleType):
+        return f"{operand} is not a tuple"
+    if not 0 <= index < len(operand.elements):
+        return f"{operand} has no element {index}"
+    return (operand.elements[index],)
 
 
 def list_construct(node: Node) -> Outcome:
-    """A list of the inputs; what it may hold, the output says."""
-    wanted = _own_type(node)
-    if not isinstance(wanted, ListType):
-        return f"a list is made, and the output is of type {wanted}"
-    elements = [wanted.element] * len(node.inputs)
-    return _misfits(node.inputs, elements, "input", "element") or (wanted,)
+    """Return the declared list type; the inputs must fit its elements."""
+    declared = _own_type(node)
+    if not isinstance(declared, ListType):
+        return f"a list is made, and the output is of type {declared}"
+    elements = [declared.element] * len(node.inputs)
+    return _misfits(node.inputs, elements, "input", "element") or (declared,)
 
 
 def list_unpack(node: Node) -> Outcome:
-    """So many elements of a list as there are outputs."""
-    (given,) = types_of(node.inputs)
-    if not isinstance(given, ListType):
-        return f"{given} is no list"
-    return (given.element,) * len(node.outputs)
+    """Return one element type of a list for each output."""
+    (operand,) = types_of(node.inputs)
+    if not isinstance(operand, ListType):
+        return f"{operand} is not a list"
+    return (operand.element,) * len(node.outputs)
 
 
 def dict_construct(node: Node) -> Outcome:
-    """A dictionary of keys and values in turns; what it may hold, the output says."""
-    wanted = _own_type(node)
-    if not isinstance(wanted, DictType):
-        return f"a dictionary is made, and the output is of type {wanted}"
+    """Return the declared dictionary type; keys and values alternate in the inputs."""
+    declared = _own_type(node)
+    if not isinstance(declared, DictType):
+        return f"a dictionary is made, and the output is of type {declared}"
     if len(node.inputs) % 2:
         return "the last key has no value"
-    pairs = [wanted.key, wanted.value] * (len(node.inputs) // 2)
-    return _misfits(node.inputs, pairs, "input", "element") or (wanted,)
+    pairs = [declared.key, declared.value] * (len(node.inputs) // 2)
+    return _misfits(node.inputs, pairs, "input", "element") or (declared,)
 
 
 # Objects
 
 
 def create_object(node: Node) -> Outcome:
-    """An object of a class, without attributes."""
-    wanted = _own_type(node)
-    if not isinstance(wanted, ScriptClassType):
-        return f"{wanted} is no class of a program"
-    return (wanted,)
+    """Return the type of an object of a class, without attributes."""
+    declared = _own_type(node)
+    if not isinstance(declared, ScriptClassType):
+        return f"{declared} is not a class of a program"
+    return (declared,)
 
 
 def _attribute(owner: Type, name: str) -> Type | str:
     if isinstance(owner, ScriptClassType | ModuleType | EnumType):
-        found = owner.declaration.attributes.get(name)
-        if found is not None:
-            return found
+        attribute = owner.declaration.attributes.get(name)
+        if attribute is not None:
+            return attribute
     return f"{owner} has no attribute `{name}`"
 
 
 def get_attribute(node: Node) -> Outcome:
-    """The type of the attribute, by the class."""
-    found = _attribute(node.inputs[0].type, node.attributes["name"])
-    return found if isinstance(found, str) else (found,)
+    """Return the type of the attribute as its class declares it."""
+    attribute = _attribute(node.inputs[0].type, node.attributes["name"])
+    return attribute if isinstance(attribute, str) else (attribute,)
 
 
 def set_attribute(node: Node) -> Outcome:
-    """Nothing; the value fits into the attribute."""
+    """Return no types; the value must fit the attribute."""
     owner, value = types_of(node.inputs)
     name = node.attributes["name"]
-    found = _attribute(owner, name)
-    if isinstance(found, str):
-        return found
+    attribute = _attribute(owner, name)
+    if isinstance(attribute, str):
+        return attribute
     if isinstance(owner, EnumType):
         return f"attributes of {owner}, an enum, cannot be set"
-    if not is_subtype(value, found):
-        return f"attribute `{name}` is of type {found}, the value of type {value}"
+    if not is_subtype(value, attribute):
+        return f"attribute `{name}` is of type {attribute}, the value of type {value}"
     return ()
 
 
@@ -344,9 +348,9 @@ def set_attribute(node: Node) -> Outcome:
 
 
 def call(schema: Schema, actuals: Sequence[Type], outputs: int = 0) -> Outcome:
-    """The types of a call; `outputs` is their number, if the schema leaves it open.
+    """Return the types of a call; `outputs` is their number for a vararg return.
 
-    Every argument is given, in the order of the schema.
+    `actuals` has a type for every argument, in the order of the schema.
     """
     formals = tuple([each.fake_type for each in schema.arguments])
     count = len(formals)
@@ -366,7 +370,7 @@ def call(schema: Schema, actuals: Sequence[Type], outputs: int = 0) -> Outcome:
 
 
 def operator(schema: Schema, numbers: bool) -> Rule:
-    """The rule of an operator; with `numbers`, a number may stand for a tensor."""
+    """Return the rule of an operator; `numbers` accepts numbers as tensors."""
 
     def types_of_call(node: Node) -> Outcome:
         return call(schema, types_of(node.inputs), len(node.outputs))
@@ -384,26 +388,26 @@ def operator(schema: Schema, numbers: bool) -> Rule:
 
 
 def called(node: Node) -> Any | None:
-    """The function that `prim::CallFunction` calls, or None if a graph hides it."""
+    """Return the function that a node calls, or None if it is not a constant."""
     source = node.inputs[0].node
     return source.attributes.get("function") if source.kind == CONSTANT else None
 
 
 def call_function(node: Node) -> Outcome:
-    """The types that the function, a constant, returns."""
+    """Return the types that the called function, a constant, returns."""
     schema = getattr(called(node), "schema", None)
     if not isinstance(schema, Schema):
-        return "the function that is called is no constant"
+        return "the function that is called is not a constant"
     return call(schema, types_of(node.inputs)[1:], len(node.outputs))
 
 
 def call_method(node: Node) -> Outcome:
-    """The types that the method of the class, or module, returns."""
+    """Return the types that the method of the class, or module, returns."""
     return _call_method(node, (ScriptClassType, ModuleType))
 
 
 def call_interface(node: Node) -> Outcome:
-    """The types that the method of the interface returns."""
+    """Return the types that the method of the interface returns."""
     return _call_method(node, (InterfaceType,))
 
 
@@ -417,20 +421,24 @@ def _call_method(node: Node, kinds: tuple[type, ...]) -> Outcome:
     return call(schema, types_of(node.inputs), len(node.outputs))
 
 
-def _given(schema: Signature) -> Type:
-    """The one type of the result of a call."""
+def _call_result(schema: Signature) -> Type:
+    """Return the type of the result of a call."""
     return _together([each.fake_type for each in schema.returns])
 
 
 def _together(types: Sequence[Type]) -> Type:
     if not types:
         return NoneType_
-    given = tuple(map(fake, types))
-    return given[0] if len(given) == 1 else TupleType(given)
+    types_of_results = tuple(map(fake, types))
+    return (
+        types_of_results[0]
+        if len(types_of_results) == 1
+        else TupleType(types_of_results)
+    )
 
 
 def result_type(block: Block) -> Type:
-    """The type of the result of a block: of several, a tuple; of none, None."""
+    """Return the type of a block's result: a tuple for several, None for none."""
     return _together(types_of(block.results))
 
 
@@ -438,14 +446,14 @@ def result_type(block: Block) -> Type:
 
 
 def closure(node: Node) -> Outcome:
-    """A function without parameters."""
+    """Return the type of a function without parameters."""
     if node.blocks[0].parameters:
         return "the block of a closure has no parameters"
     return (FunctionType,)
 
 
 def from_closure(wrapper: type[FutureType | AwaitType]) -> Rule:
-    """A future, or an await, of what a closure gives."""
+    """Return the rule of a future, or an await, of the result of a closure."""
 
     def types_of_closure(node: Node) -> Outcome:
         source = node.inputs[0].node
@@ -457,7 +465,7 @@ def from_closure(wrapper: type[FutureType | AwaitType]) -> Rule:
 
 
 def from_graph(wrapper: type[FutureType | AwaitType]) -> Rule:
-    """A future, or an await, of what a graph gives that is given the inputs."""
+    """Return the rule of a future, or an await, of the result of a graph."""
 
     def types_of_graph(node: Node) -> Outcome:
         block = _body(node)
@@ -473,49 +481,49 @@ def _body(node: Node) -> Block:
 
 
 def fused(node: Node) -> Outcome:
-    """The types of the results of a graph that takes the inputs."""
+    """Return the types of a graph's results; the inputs must fit its parameters."""
     block = _body(node)
     fault = _misfits(node.inputs, types_of(block.parameters), "input", "parameter")
     return fault or types_of(block.results)
 
 
 def waited(wrapper: type[FutureType | AwaitType]) -> Rule:
-    """The type of the value of a future, or of an await."""
+    """Return the rule of the value of a future, or of an await."""
 
     def element(node: Node) -> Outcome:
-        (given,) = types_of(node.inputs)
-        if not isinstance(given, wrapper):
-            return f"{given} is not waited for in this way"
-        return (given.element,)
+        (operand,) = types_of(node.inputs)
+        if not isinstance(operand, wrapper):
+            return f"{operand} is not waited for in this way"
+        return (operand.element,)
 
     return element
 
 
 def nowait(node: Node) -> Outcome:
-    """An await of the input, or of a type that it fits into."""
-    (given,), wanted = types_of(node.inputs), _own_type(node)
-    if not isinstance(wanted, AwaitType) or not is_subtype(given, wanted.element):
-        return f"an await of {given} is made, and the output is of type {wanted}"
-    return (wanted,)
+    """Return the declared await type; the input must fit its value."""
+    (operand,), declared = types_of(node.inputs), _own_type(node)
+    if not isinstance(declared, AwaitType) or not is_subtype(operand, declared.element):
+        return f"an await of {operand} is made, and the output is of type {declared}"
+    return (declared,)
 
 
 # Others
 
 
 def raises(node: Node) -> Outcome:
-    """Nothing; the message is a text."""
+    """Return no types; the message must be a str."""
     (message,) = types_of(node.inputs)
     return () if message is StrType else f"the message is of type {message}"
 
 
 def cast(node: Node) -> Outcome:
-    """The same value as one of another type, of which either may be the wider one."""
-    (given,), wanted = types_of(node.inputs), _own_type(node)
-    if not (is_subtype(wanted, given) or is_subtype(given, wanted)):
-        return f"no {given} is a {wanted}"
-    return (wanted,)
+    """Return the declared type; it or the input's type must be the wider one."""
+    (operand,), declared = types_of(node.inputs), _own_type(node)
+    if not (is_subtype(declared, operand) or is_subtype(operand, declared)):
+        return f"no {operand} is a {declared}"
+    return (declared,)
 
 
 def truth(node: Node) -> Outcome:
-    """A bool."""
+    """Return the type bool."""
     return (BoolType,)

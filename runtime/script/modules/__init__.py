@@ -1,4 +1,4 @@
-"""Modules in scripts: their types, what compiles them, and what runs."""
+"""Modules in scripts: their types, their compilation and their execution."""
 
 from everyorder.runtime.script.modules import module_sugar as _sugar  # noqa: F401  # lets programs know modules
 from everyorder.runtime.script.modules import script_module as _class  # noqa: F401  # and their classes

@@ -1,19 +1,20 @@
-"""Building: from a module of Python to the compiled one, method by method.
+"""Compile a Python module, method by method.
 
 Rules of modules:
-- all modules within are compiled, those within first; shared ones stay shared;
-- of each, `forward` is compiled if its class has one, and what `@export` marks; other
-  methods are, where a program first calls them, once for each type;
-- parameters and buffers are those of the Python module; of its other attributes the
-  compiled module has its own values: lists and dictionaries are copied;
-- nothing is left of a module that cannot be compiled.
+- all submodules are compiled, the innermost first; shared ones stay shared;
+- `forward` is compiled if the class defines it, and so are methods marked by `@export`;
+  other methods are compiled when a program first calls them, once for each type;
+- parameters and buffers are those of the Python module; other attributes are
+  independent: lists and dictionaries are copied;
+- if a module cannot be compiled, all its registrations are removed.
 
 Rules of methods:
-- a method is known to the type from when its schema is, so that methods can call each
-  other; if anything that is compiled together fails, all of it is taken back;
-- the getter and the setter of a property are methods; hooks are methods by the names of
+- a method is added to the type as soon as its schema is known, so that methods can call
+  each other; if one of the methods compiled together fails, all of them are removed;
+- the getter and the setter of a property are methods; hooks are methods named after
   their functions;
-- a chain takes what its first module does, and gives what its last one does.
+- a `Sequential` takes the arguments of its first module, and returns the result of its
+  last one.
 """
 
 import ast
@@ -59,12 +60,12 @@ from everyorder.runtime.script.modules.module_shape import (
 from everyorder.runtime.script.modules.script_module import ScriptModule
 from everyorder.runtime.script.types.annotations import TypeScope
 
-# The names of the module `typing` that texts may have.
+# The names of the module `typing` that texts may use.
 _TYPES = ("Any", "Dict", "Final", "List", "NamedTuple", "Optional", "Tuple", "Union")
 
 
 class PendingMethods:
-    """Methods that are compiled now, to be taken back if anything fails."""
+    """The methods that are being compiled, removed if one of them fails."""
 
     __slots__ = ("methods",)
 
@@ -92,15 +93,15 @@ def method_of(
     since: CallChain = (),
     types: Mapping[str, Type] = NO_TYPES,
 ) -> Function:
-    """The method of a name, begun now if it was not.
+    """Return the method of a name; begin to compile it if it is new.
 
     Raises:
-        ProgramError: it cannot be compiled.
+        ProgramError: the method cannot be compiled.
     """
-    found: Any = inspect.getattr_static(shape.python, name)
-    if found is vars(Sequential)["forward"]:
-        found, types = _through, {"input": _taken(shape), **types}
-    return begin_method(shape, name, found, compiler, since, types)
+    member: Any = inspect.getattr_static(shape.python, name)
+    if member is vars(Sequential)["forward"]:
+        member, types = _through, {"input": _chain_argument_type(shape), **types}
+    return begin_method(shape, name, member, compiler, since, types)
 
 
 def _through(self, input):  # type: ignore[no-untyped-def]  # noqa: A002  # compiled
@@ -110,8 +111,8 @@ def _through(self, input):  # type: ignore[no-untyped-def]  # noqa: A002  # comp
     return value
 
 
-def _taken(shape: ModuleShape) -> Type:
-    """The type of the argument of a chain: that of its first module."""
+def _chain_argument_type(shape: ModuleShape) -> Type:
+    """Return the type of the argument of a chain: that of its first module."""
     first = next(iter(shape.type.declaration.attributes.values()))
     forward = None
     if isinstance(first, ModuleType | InterfaceType):
@@ -129,11 +130,11 @@ def begin_method(
     since: CallChain = (),
     types: Mapping[str, Type] = NO_TYPES,
 ) -> Function:
-    """A Python function as the method of a name."""
+    """Return the method of a name that is compiled from a Python function."""
     declaration = shape.type.declaration
-    known: Function | None = declaration.functions.get(name)
-    if known is None:
-        # They are found by name alone; those of another module are others.
+    method: Function | None = declaration.functions.get(name)
+    if method is None:
+        # Overloads are found by name only; functions of another module are unrelated.
         overloads: list[Any] = [*get_overloads(python)]
         if any(each.__globals__ is python.__globals__ for each in overloads):
             raise NotScriptable(
@@ -141,17 +142,17 @@ def begin_method(
                 reason="it has overloads",
                 hint="Write one method, with a union or `Any` as type.",
             )
-        known = compiler.method(python, shape.type, name, since, types)
-        declaration.add_method(name, known.schema)
-        declaration.functions[name] = known
+        method = compiler.method(python, shape.type, name, since, types)
+        declaration.add_method(name, method.schema)
+        declaration.functions[name] = method
         PENDING.methods.append((declaration, name))
-    return known
+    return method
 
 
 def property_method(shape: ModuleShape, name: str, accessor: str, e: Emitter) -> str:
-    """The name of the method that gets, or sets, a property; begun now."""
-    found = inspect.getattr_static(shape.python, name)
-    python = found.fget if accessor == "get" else found.fset
+    """Return the name of the getter or setter of a property; begin to compile it."""
+    prop = inspect.getattr_static(shape.python, name)
+    python = prop.fget if accessor == "get" else prop.fset
     if python is None:
         e.fail(f"the property `{name}` of {shape.python.__name__} has no {accessor}ter")
     method = (getter if accessor == "get" else setter)(name)
@@ -162,20 +163,20 @@ def property_method(shape: ModuleShape, name: str, accessor: str, e: Emitter) ->
 def hook_methods(
     shape: ModuleShape, compiler: Compiler
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the methods before and behind a call; begun now.
+    """Return the names of the methods before and after a call; begin to compile them.
 
     Raises:
-        NotScriptable: two of them, or a method, have one name.
+        NotScriptable: two hooks, or a hook and a method, have the same name.
     """
-    taken: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for hook in (*shape.before, *shape.behind):
         name = getattr(hook, "__name__", "")
-        other = taken.setdefault(name, hook)
+        other = by_name.setdefault(name, hook)
         own = inspect.getattr_static(shape.python, name, hook)
         if not inspect.isfunction(hook) or other is not hook or own is not hook:
             raise NotScriptable(
                 found=f"the hook `{name}` of `{shape.python.__name__}`",
-                reason="a hook is a function of a name of its own",
+                reason="a hook is a function with a unique name",
             )
         begin_method(shape, name, hook, compiler)
     before = tuple(each.__name__ for each in shape.before)
@@ -183,21 +184,22 @@ def hook_methods(
 
 
 def check_interface(
-    shape: ModuleShape, wanted: InterfaceType, name: str, compiler: Compiler
+    shape: ModuleShape, interface: InterfaceType, name: str, compiler: Compiler
 ) -> None:
-    """Compile the methods that an interface has; `name` is the attribute's.
+    """Compile the methods of an interface that the attribute `name` requires.
 
     Raises:
-        NotScriptable: the module does not have them, or has others of their names.
+        NotScriptable: the module does not have them, or has methods of the same names
+        with other schemas.
     """
-    for method in wanted.declaration.methods:
+    for method in interface.declaration.methods:
         if inspect.isfunction(inspect.getattr_static(shape.python, method, None)):
             method_of(shape, method, compiler)
-    fault = misfit(shape.type.declaration, wanted.declaration)
+    fault = misfit(shape.type.declaration, interface.declaration)
     if fault is not None:
         raise NotScriptable(
             found=f"the module `{name}` of class `{shape.python.__name__}`",
-            reason=f"it is no {wanted}: {fault}",
+            reason=f"it is no {interface}: {fault}",
         )
 
 
@@ -208,25 +210,26 @@ _NONE: Examples = {}
 def compile_module(
     module: Module, program: Program = SHARED_PROGRAM, examples: Examples = _NONE
 ) -> ScriptModule:
-    """The compiled module.
+    """Return the compiled module.
 
     Raises:
-        NotScriptable: it holds itself, or its hooks or overloads are none for programs.
-        ProgramError: a method cannot be compiled; says where and why.
+        NotScriptable: the module contains itself, or its hooks or overloads are not
+        supported. ProgramError: a method cannot be compiled; the error shows the place
+        and the reason.
     """
     compiler = Compiler(program)
     modules = _ModuleCompiler(module, compiler, examples)
     try:
         with PENDING:
-            made: ScriptModule = compiler.run(lambda: modules.compile(module))
+            compiled: ScriptModule = compiler.run(lambda: modules.compile(module))
     except BaseException:
         modules.shaping.undo()
         raise
-    return made
+    return compiled
 
 
 class _ModuleCompiler:
-    """One module and those within it."""
+    """The compilation of one module and its submodules."""
 
     __slots__ = (
         *("_compiler", "_examples", "_is_own", "_made", "_outermost"),
@@ -257,59 +260,59 @@ class _ModuleCompiler:
     def compile(self, module: Module) -> ScriptModule:
         if isinstance(module, ScriptModule):
             return module
-        known = self._made.get(id(module))
-        if known is not None:
-            return known[1]
+        compiled = self._made.get(id(module))
+        if compiled is not None:
+            return compiled[1]
         shape, facts = self.shaping.shape(module)
         values = dict(facts.values)
         for name, each in facts.submodules.items():
             values[name] = self.compile(each)
-            wanted = facts.attributes[name]
+            declared = facts.attributes[name]
             own = self.shaping.type_of(each)
             of = shape_of(own)
-            if isinstance(wanted, InterfaceType) and of is not None:
-                check_interface(of, wanted, name, self._compiler)
+            if isinstance(declared, InterfaceType) and of is not None:
+                check_interface(of, declared, name, self._compiler)
         hooks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         if not self._is_own:
             examples = self._examples if module is self._outermost else _NONE
             _compile(shape, self._compiler, examples)
             hooks = hook_methods(shape, self._compiler)
-        made = ScriptModule(shape.type, values, facts.roles, hooks)
-        self._made[id(module)] = module, made
-        return made
+        result = ScriptModule(shape.type, values, facts.roles, hooks)
+        self._made[id(module)] = module, result
+        return result
 
 
 def uncompiled_module(
     module: Module, program: Program = SHARED_PROGRAM
 ) -> ScriptModule:
-    """A module of types of its own, which have no methods so far.
+    """Return a module with new types, still without methods.
 
     Raises:
-        NotScriptable: it holds itself.
+        NotScriptable: the module contains itself.
     """
     modules = _ModuleCompiler(module, Compiler(program), _NONE, is_own=True)
     return modules.compile(module)
 
 
 def _compile(shape: ModuleShape, compiler: Compiler, examples: Examples) -> None:
-    """Compile what a type has without being asked."""
+    """Compile the methods that are compiled without being called."""
     python = shape.python
     for name in dir(python):
-        found: Any = inspect.getattr_static(python, name)
-        is_forward = name == "forward" and found is not Module.forward
-        mark = mark_of(found)
-        if inspect.isfunction(found) and (
+        member: Any = inspect.getattr_static(python, name)
+        is_forward = name == "forward" and member is not Module.forward
+        mark = mark_of(member)
+        if inspect.isfunction(member) and (
             (is_forward and mark is None) or mark is Mark.EXPORT
         ):
             method_of(shape, name, compiler, types=examples.get(name, {}))
 
 
 def define(of: ModuleType, text: str, names: Mapping[str, Any]) -> None:
-    """Add the methods of a text, which knows `names`, to a type; all of them or none.
+    """Add all methods of a text to a type, or none; `names` is their scope.
 
     Raises:
-        ProgramError: the text cannot be compiled; says where and why.
-        SchemaError: the type has one of the names.
+        ProgramError: the text cannot be compiled; the error shows the place and the
+        reason. SchemaError: the type already has one of the names.
     """
     shape = shape_of(of)
     compiler = Compiler(SHARED_PROGRAM if shape is None else shape.program)
@@ -338,18 +341,18 @@ def _define(
         definition, annotations, scope, read_signature(annotations, None, of)
     )
     qualname = f"{declaration.qualname}.{name}"
-    made = compiler.begin((ast.unparse(definition.tree), of), qualname, body)
-    declaration.add_method(name, made.schema)
-    declaration.functions[name] = made
+    method = compiler.begin((ast.unparse(definition.tree), of), qualname, body)
+    declaration.add_method(name, method.schema)
+    declaration.functions[name] = method
     PENDING.methods.append((declaration, name))
 
 
 def text_names() -> dict[str, Any]:
-    """What a text may name besides what Python has: the runtime, `math`, types."""
-    # It is there, as this is a part of it; nothing here imports what is above.
+    """Return the names for texts: the runtime, `math`, and types."""
+    # The package is loaded already; importing it by name would be an upward import.
     runtime: Any = sys.modules["everyorder.runtime"]
-    known = {name: getattr(typing, name) for name in _TYPES}
-    return {**known, "runtime": runtime, "torch": runtime, "math": math}
+    types = {name: getattr(typing, name) for name in _TYPES}
+    return {**types, "runtime": runtime, "torch": runtime, "math": math}
 
 
 def define_methods(module: ScriptModule, text: str) -> None:

@@ -1,26 +1,26 @@
-"""Freezing of modules: attributes that nobody sets become constants of the graphs.
+"""Freezing of modules: attributes that no method sets become constants of the graphs.
 
 Rules of modules:
 - a module that is being trained is not frozen;
-- `forward`, the hooks of the module, and what is named as preserved, stay; other
-  methods go, as do the attributes that nothing asks for any more;
-- an attribute that one of the methods may set stays one, by whichever way it is
-  reached; a tensor that becomes a constant has no history;
-- the constants are named as they were reached, `self.layers.0.weight`;
-- the module that is frozen stays as it was; what stays an attribute is the same object
-  in both, as are tensors.
+- `forward`, the hooks of the module, and preserved members stay; other methods are
+  removed, and so are attributes that the remaining methods do not use;
+- an attribute that one of the methods may set stays an attribute, on every path to it;
+  a tensor that becomes a constant is detached from autograd;
+- the constants are named after their paths, `self.layers.0.weight`;
+- the original module does not change; remaining attributes and tensors are the same
+  objects in both modules.
 
 Rules of graphs:
-- an attribute is known by its way from the first parameter: `self.block.0.weight` is
-  `("block", "0", "weight")`;
-- an object that is handed to unknown code, or is reached by a way that is not known
-  (a branch gives it), may have all attributes below it set;
-- a tensor that becomes a constant is the same tensor: what is written to it is seen, as
-  no pass computes with tensors early;
-- only what a constant can be is put in place: a list, which can be written to, stays
-  with its object, and so do objects;
-- graphs of forks and awaits within are frozen with their graph; calls are inlined
-  before, and dead code goes afterwards.
+- an attribute is identified by its path from the first parameter: `self.block.0.weight`
+  is `("block", "0", "weight")`;
+- for an object that is passed to unknown code, or is reached on an unknown path (as the
+  result of a branch), all attributes below it may be set;
+- a tensor that becomes a constant is the same object: later writes to it are visible,
+  as no pass computes with tensors early;
+- only values that a constant can hold are replaced: a list, which can be written to,
+  stays an attribute, and so do objects;
+- nested graphs of forks and awaits are frozen with their graph; calls are inlined
+  before, and dead code is removed afterwards.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ from everyorder.runtime.tensors import Tensor
 
 # Graphs
 
-# The names of attributes from the first parameter on.
+# Names of attributes, starting at the first parameter.
 Way = tuple[str, ...]
 GET, SET = "prim::GetAttr", "prim::SetAttr"
 _OBJECTS = (ModuleType, ScriptClassType, InterfaceType)
@@ -67,24 +67,24 @@ class _Stays:
         return "STAYS"
 
 
-# An attribute that does not become a constant.
+# Returned for an attribute that does not become a constant.
 STAYS: Any = _Stays()
 
 
 class Settable(NamedTuple):
-    """Attributes that a graph may set, and objects of which it may set any."""
+    """The attributes that a graph may set, and objects with any attribute set."""
 
     attributes: frozenset[Way]
     objects: frozenset[Way]
 
     def has(self, way: Way) -> bool:
-        """Whether the graph may set the attribute at the end of a way."""
+        """Return True if the graph may set the attribute at the end of a path."""
         heads = [way[:count] for count in range(len(way))]
         return way in self.attributes or not self.objects.isdisjoint(heads)
 
 
 def settable(graph: Graph, rows: Rows = row_of) -> Settable:
-    """The attributes that a graph may set, of its first parameter."""
+    """Return the attributes of the first parameter that a graph may set."""
     attributes: set[Way] = set()
     objects: set[Way] = set()
     for node, ways in _walk(graph):
@@ -94,7 +94,7 @@ def settable(graph: Graph, rows: Rows = row_of) -> Settable:
                 attributes.add((*way, node.attributes["name"]))
             elif isinstance(node.inputs[0].type, ModuleType):
                 objects.add(())
-            # What is stored somewhere is reached by another way.
+            # The stored object can be reached on another path.
             objects.update(_ways(node.inputs[1:], ways))
         elif node.kind != GET and _hands_on(node, rows):
             objects.update(_ways(node.inputs, ways))
@@ -105,9 +105,9 @@ def settable(graph: Graph, rows: Rows = row_of) -> Settable:
 
 
 def freeze_attributes(graph: Graph, value_of: Callable[[Way], Any]) -> int:
-    """Put constants in place of attributes; gives how many reads went.
+    """Replace attributes by constants; return the number of replaced reads.
 
-    `value_of` is asked for each attribute that is read and is no object: it gives the
+    `value_of` is called for each attribute that is read, except objects; it returns the
     value, or `STAYS`.
     """
     count = 0
@@ -119,15 +119,17 @@ def freeze_attributes(graph: Graph, value_of: Callable[[Way], Any]) -> int:
         value = value_of(full)
         if value is STAYS or not fits(value, node.output.type):
             continue
-        made = constant_before(node, value, node.output.type, ".".join(("self", *full)))
-        node.output.replace_by(made)
+        constant = constant_before(
+            node, value, node.output.type, ".".join(("self", *full))
+        )
+        node.output.replace_by(constant)
         node.destroy()
         count += 1
     return count
 
 
 def _walk(graph: Graph) -> Iterator[tuple[Node, Mapping[Value, Way]]]:
-    """All nodes, of graphs within too, and the ways that are known there."""
+    """Yield all nodes, including those of nested graphs, with the known paths."""
     todo: list[tuple[Graph, dict[Value, Way]]] = [
         (graph, {graph.block.parameters[0]: ()})
     ]
@@ -138,23 +140,23 @@ def _walk(graph: Graph) -> Iterator[tuple[Node, Mapping[Value, Way]]]:
                 ways[node.output] = (*owner, node.attributes["name"])
             inner = node.attributes.get("graph")
             if isinstance(inner, Graph):
-                given = zip(inner.block.parameters, node.inputs, strict=True)
-                known = {own: ways[value] for own, value in given if value in ways}
-                todo.append((inner, known))
+                pairs = zip(inner.block.parameters, node.inputs, strict=True)
+                inner_ways = {own: ways[value] for own, value in pairs if value in ways}
+                todo.append((inner, inner_ways))
             yield node, ways
 
 
 def _hands_on(node: Node, rows: Rows) -> bool:
-    """Whether what a node is given may be set there, or reached by another way."""
+    """Return True if a node may set attributes of its inputs, or pass them on."""
     if "graph" in node.attributes:
-        # The graph is looked at itself.
+        # The walk visits the graph itself.
         return False
     row = rows(node.kind)
     return row is None or NodeEffect.UNKNOWN in row.effects or bool(node.outputs)
 
 
 def _ways(values: Any, ways: Mapping[Value, Way]) -> Iterator[Way]:
-    """The ways to the objects among values."""
+    """Yield the paths to the objects among values."""
     for value in values:
         is_object = isinstance(value.type, _OBJECTS) or value.type is AnyType
         if is_object and value in ways:
@@ -165,11 +167,11 @@ def _ways(values: Any, ways: Mapping[Value, Way]) -> Iterator[Way]:
 
 
 def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
-    """A module that computes the same, whose attributes are constants of its graphs.
+    """Return an equivalent module whose attributes are constants of its graphs.
 
     Raises:
-        NotScriptable: it is being trained.
-        ModuleError: it has no attribute, or method, that is to be preserved.
+        NotScriptable: the module is in training mode. ModuleError: an attribute or
+        method of `preserved` does not exist.
     """
     declaration = module.__script_type__.declaration
     if module.training:
@@ -178,19 +180,19 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
             reason="a module is not frozen while it is trained",
             hint="Call its `eval()` first.",
         )
-    known = [*declaration.attributes, *declaration.methods, *declaration.constants]
+    members = [*declaration.attributes, *declaration.methods, *declaration.constants]
     for name in preserved:
-        if name not in known:
+        if name not in members:
             raise ModuleError(
                 code="NoSuchMember",
                 module=module.original_name,
                 wanted="attribute or method",
                 path=name,
-                near=nearest(name, known),
+                near=nearest(name, members),
             )
     before, behind = module._script_hooks
-    asked = ("forward", *before, *behind, *preserved)
-    methods = [name for name in declaration.methods if name in asked]
+    roots = ("forward", *before, *behind, *preserved)
+    methods = [name for name in declaration.methods if name in roots]
     graphs = {name: _inlined(declaration.functions[name].graph) for name in methods}
     values = _AttributeValues(
         module, preserved, [settable(each) for each in graphs.values()]
@@ -202,44 +204,47 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
 
 
 def _inlined(graph: Graph) -> Graph:
-    made = copy_graph(graph)
-    inline_calls(made)
-    run_passes(made, CLEANUP)
-    return made
+    result = copy_graph(graph)
+    inline_calls(result)
+    run_passes(result, CLEANUP)
+    return result
 
 
 class _AttributeValues:
-    """The values of attributes by their ways; called by the pass."""
+    """The values of attributes by their paths; the pass calls it."""
 
     __slots__ = ("_module", "_objects", "_preserved", "_set")
 
     def __init__(
-        self, module: ScriptModule, preserved: Sequence[str], known: Sequence[Settable]
+        self,
+        module: ScriptModule,
+        preserved: Sequence[str],
+        settables: Sequence[Settable],
     ) -> None:
         self._module = module
         self._preserved = preserved
-        # An object may be reached by several ways, so the objects themselves count.
+        # Identified by object: an object may be reached on several paths.
         self._set = {
             (id(self._object_at(way[:-1])), way[-1])
-            for each in known
+            for each in settables
             for way in each.attributes
         }
         self._objects = {
             id(each)
-            for one in known
+            for one in settables
             for way in one.objects
             for each in self._objects_below(way)
         }
 
     def _object_at(self, way: Sequence[str]) -> Any:
-        found: Any = self._module
+        target: Any = self._module
         for name in way:
-            found = getattr(found, name)
-        return found
+            target = getattr(target, name)
+        return target
 
     def _objects_below(self, way: Sequence[str]) -> Iterator[Any]:
-        found = self._object_at(way)
-        yield from found.modules() if isinstance(found, ScriptModule) else (found,)
+        target = self._object_at(way)
+        yield from target.modules() if isinstance(target, ScriptModule) else (target,)
 
     def __call__(self, way: Sequence[str]) -> Any:
         owner = self._object_at(way[:-1])
@@ -253,17 +258,17 @@ class _AttributeValues:
 def _module(
     module: ScriptModule, graphs: dict[str, Graph], preserved: Sequence[str]
 ) -> ScriptModule:
-    """A module with these methods, and with the attributes that they ask for."""
+    """Return a module with these methods and the attributes that they use."""
     old = module.__script_type__
     namespace = old.declaration.namespace
-    made = namespace.declare(ModuleType, old.declaration.qualname)
+    frozen_type = namespace.declare(ModuleType, old.declaration.qualname)
     used = {*preserved, "training"}
     for graph in graphs.values():
         used |= _used(graph, old)
     roles = {}
     for name, of in old.declaration.attributes.items():
         if name in used:
-            made.declaration.add_attribute(name, of)
+            frozen_type.declaration.add_attribute(name, of)
         for role, table in (
             ("parameter", module._parameters),
             ("buffer", module._buffers),
@@ -271,22 +276,24 @@ def _module(
             if name in table:
                 roles[name] = role
     for name, value in old.declaration.constants.items():
-        made.declaration.add_constant(name, value)
+        frozen_type.declaration.add_constant(name, value)
     for name, graph in graphs.items():
         was = old.declaration.functions[name]
-        graph.block.parameters[0].type = made
-        first = Argument(was.schema.arguments[0].name, made)
+        graph.block.parameters[0].type = frozen_type
+        first = Argument(was.schema.arguments[0].name, frozen_type)
         rest = was.schema.arguments[1:]
         schema = Schema(OperatorName(name), (first, *rest), was.schema.returns)
-        function = Function(f"{made.declaration.qualname}.{name}", schema, graph)
-        made.declaration.add_method(name, schema)
-        made.declaration.functions[name] = function
-    values = {name: getattr(module, name) for name in made.declaration.attributes}
-    return ScriptModule(made, values, roles, module._script_hooks)
+        function = Function(f"{frozen_type.declaration.qualname}.{name}", schema, graph)
+        frozen_type.declaration.add_method(name, schema)
+        frozen_type.declaration.functions[name] = function
+    values = {
+        name: getattr(module, name) for name in frozen_type.declaration.attributes
+    }
+    return ScriptModule(frozen_type, values, roles, module._script_hooks)
 
 
 def _used(graph: Graph, of: ModuleType) -> set[str]:
-    """The attributes of the object that a graph asks for; all, if it is handed on."""
+    """Return the attributes of the object that a graph uses; all if it is passed on."""
     names = set()
     todo = [graph.block.parameters[0]]
     for value in todo:

@@ -1,22 +1,22 @@
-"""Shapes: what a script knows of a module, and which modules have the same type.
+"""Shapes of modules: the members that scripts see, and the types that modules share.
 
 Each attribute of a module is one of these in a script:
 
     attribute     a parameter, a buffer, or a value: part of the module's type, read and
                   written where the program runs
-    submodule     a module within, of a module type of its own, or of an interface
-    constant      a value that is known when the program is compiled: named in
+    submodule     a nested module, of its module type, or of an interface
+    constant      a value that is fixed when the program is compiled: named in
                   `__constants__`, or annotated as `Final`
-    function      what can be called, and is compiled where it is called
-    failure       what is none of these; its reason is reported where a program uses it
+    function      a callable, compiled where a program calls it
+    failure       any other value; the reason is reported where a program uses it
 
 Rules:
-- a type is what the class annotates, what a `jit.Attribute` says, or what the value
-  shows, in this order; a value that does not fit what was written is a failure;
+- the type is taken from the annotation of the class, from a `jit.Attribute`, or from
+  the value, in this order; a value that does not fit the declared type is a failure;
 - two modules have the same type if their class, the types of their attributes, their
   constants, functions, submodules, hooks and failures are the same;
-- names in `__jit_ignored_attributes__` are nothing in a script;
-- nothing is compiled here.
+- names in `__jit_ignored_attributes__` do not exist in a script;
+- this module does not compile anything.
 """
 
 import inspect
@@ -43,7 +43,7 @@ from everyorder.runtime.script.ir.program import (
 from everyorder.runtime.script.modules.script_module import RESERVED, ScriptModule
 from everyorder.runtime.script.types.annotations import Classes, TypeScope
 
-# What every module has for itself.
+# The attributes that every module has.
 _OWN = frozenset(vars(Module())) - {"training"}
 # Constants, by their classes; tuples and lists of them are constants too.
 _CONSTANTS = (bool, int, float, complex, str, type(None), Enum)
@@ -64,10 +64,10 @@ class ModuleMembers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModuleShape:
-    """The type of modules, and what compiling needs to know of them besides.
+    """The type of modules, and the other data that compiling needs.
 
-    `roles` says which attributes are a "parameter" or a "buffer", `submodules` which
-    are modules; `before` and `behind` are the hooks of calls.
+    `roles` marks attributes as "parameter" or "buffer", `submodules` names the modules;
+    `before` and `behind` are the hooks before and after calls.
     """
 
     python: type[Module]
@@ -82,7 +82,7 @@ class ModuleShape:
     program: Program
 
 
-# In the memo of a program: class -> key -> shape; modules of one type find it here.
+# In the memo of a program: class -> key -> shape; modules of one type share it.
 _KNOWN = "shapes"
 _Shapes = dict[type, dict[Any, ModuleShape]]
 # In the memo of a declaration: its shape.
@@ -90,24 +90,24 @@ _SHAPE = "shape"
 
 
 def shape_of(of: ModuleType) -> ModuleShape | None:
-    """The shape of a module type; None if it was made of no Python class."""
-    found: ModuleShape | None = of.declaration.memo.get(_SHAPE)
-    return found
+    """Return the shape of a module type; None without a Python class."""
+    shape: ModuleShape | None = of.declaration.memo.get(_SHAPE)
+    return shape
 
 
 def discard(python: type, program: Program) -> None:
-    """Forget the types of a class of modules, and give their names back."""
+    """Remove the types of a class of modules, and release their names."""
     for shape in program.memo.get(_KNOWN, {}).pop(python, {}).values():
         shape.type.declaration.memo.pop(_SHAPE, None)
         program.namespace.discard(shape.type)
 
 
 class Shaping:
-    """The shapes of one module and of those within it, each looked at once.
+    """The shapes of one module and its submodules, each computed once.
 
-    `classes` gives the types of Python classes that annotations name.  With `is_own`
-    the types are those of this module alone, and no other module shares them.
-    `variant` is what else tells the type of the outermost module from others.
+    `classes` returns the types of Python classes that annotations name. With `is_own`
+    the types are created for this module, and no other module shares them. `variant` is
+    an additional part of the key of the outermost module's type.
     """
 
     __slots__ = (
@@ -132,21 +132,21 @@ class Shaping:
         self._new: list[tuple[Any, ModuleShape]] = []
 
     def undo(self) -> None:
-        """Forget the types that were made here; they have no objects."""
+        """Remove the types that were created here; they do not have objects yet."""
         for key, shape in self._new:
             self._program.memo[_KNOWN][shape.python].pop(key, None)
             shape.type.declaration.memo.pop(_SHAPE, None)
             self._program.namespace.discard(shape.type)
 
     def shape(self, module: Module) -> tuple[ModuleShape, ModuleMembers]:
-        """The shape of a module, and what its attributes are.
+        """Return the shape of a module, and its members.
 
         Raises:
-            NotScriptable: it holds itself.
+            NotScriptable: the module contains itself.
         """
-        made = self._made.get(id(module))
-        if made is not None:
-            return made
+        result = self._made.get(id(module))
+        if result is not None:
+            return result
         if any(each is module for each in self._begun):
             raise NotScriptable(
                 found=f"a `{type(module).__name__}`",
@@ -157,15 +157,15 @@ class Shaping:
             facts = _ModuleReader(module, self._program, self._classes).facts()
             typed = {name: self.type_of(one) for name, one in facts.submodules.items()}
             tensors = {name: facts.attributes[name] for name in facts.roles}
-            # In this order: what is written in a class comes before the type found.
+            # In this order: the types of a class's annotations take precedence.
             facts.attributes = {**tensors, **typed, **facts.attributes}
-            made = self._made[id(module)] = self._shared(module, facts), facts
+            result = self._made[id(module)] = self._shared(module, facts), facts
         finally:
             self._begun.pop()
-        return made
+        return result
 
     def type_of(self, module: Module) -> ModuleType:
-        """The type of a module, compiled or not; raises as `shape`."""
+        """Return the type of a module, compiled or not; raises as `shape`."""
         if isinstance(module, ScriptModule):
             return module.__script_type__
         return self.shape(module)[0].type
@@ -186,24 +186,24 @@ class Shaping:
         if self._is_own:
             return self._shape(python, facts, before, behind)
         shapes: _Shapes = self._program.memo.setdefault(_KNOWN, {})
-        known = shapes.setdefault(python, {})
-        if key not in known:
-            known[key] = self._shape(python, facts, before, behind)
-            self._new.append((key, known[key]))
-        return known[key]
+        shapes_of_class = shapes.setdefault(python, {})
+        if key not in shapes_of_class:
+            shapes_of_class[key] = self._shape(python, facts, before, behind)
+            self._new.append((key, shapes_of_class[key]))
+        return shapes_of_class[key]
 
     def _shape(
         self, python: type[Module], facts: ModuleMembers, before: Any, behind: Any
     ) -> ModuleShape:
         name = qualified_name(python)
-        made = self._program.namespace.declare(ModuleType, name, python)
+        type_ = self._program.namespace.declare(ModuleType, name, python)
         for attribute, each in facts.attributes.items():
-            made.declaration.add_attribute(attribute, each)
+            type_.declaration.add_attribute(attribute, each)
         for constant, value in facts.constants.items():
-            made.declaration.add_constant(constant, value)
+            type_.declaration.add_constant(constant, value)
         shape = ModuleShape(
             python=python,
-            type=made,
+            type=type_,
             roles=facts.roles,
             submodules=tuple(facts.submodules),
             constants=facts.constants,
@@ -214,19 +214,19 @@ class Shaping:
             program=self._program,
         )
         if not self._is_own:
-            made.declaration.memo[_SHAPE] = shape
+            type_.declaration.memo[_SHAPE] = shape
         return shape
 
 
 def _frozen(constant: Any) -> Any:
-    """A constant as part of a key: 1, 1.0 and True are three; NaN is itself."""
+    """Return a constant as part of a key: 1, 1.0 and True differ; NaN equals itself."""
     if isinstance(constant, list | tuple):
         return type(constant), tuple(map(_frozen, constant))
     return type(constant), repr(constant)
 
 
 class _ModuleReader:
-    """One look at one module."""
+    """One inspection of one module."""
 
     __slots__ = (
         *("_annotations", "_classes", "_constants", "_facts", "_module"),
@@ -242,7 +242,7 @@ class _ModuleReader:
         self._constants = [*getattr(module, "__constants__", ())]
 
     def facts(self) -> ModuleMembers:
-        """The members of the module."""
+        """Return the members of the module."""
         module, facts = self._module, self._facts
         ignored = {*getattr(module, "__jit_ignored_attributes__", ())}
         self._read_annotations()
@@ -267,8 +267,8 @@ class _ModuleReader:
 
     def _is_known(self, name: str) -> bool:
         facts = self._facts
-        known = (facts.attributes, facts.submodules, facts.constants, facts.failures)
-        return any(name in each for each in known)
+        tables = (facts.attributes, facts.submodules, facts.constants, facts.failures)
+        return any(name in each for each in tables)
 
     def _read_annotations(self) -> None:
         for python in reversed(type(self._module).__mro__):
@@ -280,12 +280,12 @@ class _ModuleReader:
                     self._constants.append(name)
                     continue
                 try:
-                    meant = annotated_type(written, scope)
+                    type_ = annotated_type(written, scope)
                 except AnnotationError as error:
                     self._annotations[name] = f"its annotation: {error.message}"
                     continue
                 text = f"its annotation `{written}` means no type"
-                self._annotations[name] = text if meant is None else meant
+                self._annotations[name] = text if type_ is None else type_
 
     def _tensor(self, name: str, value: Any, role: str) -> None:
         plain = NoneType_ if value is None else TensorType
@@ -309,46 +309,46 @@ class _ModuleReader:
         if _is_constant(value):
             self._facts.constants[name] = value
         else:
-            self._facts.failures[name] = f"{describe_value(value)} is no constant"
+            self._facts.failures[name] = f"{describe_value(value)} is not a constant"
 
     def _value(self, name: str, value: Any) -> None:
         facts = self._facts
         if isinstance(value, Attribute):
             try:
-                meant = annotated_type(
+                type_ = annotated_type(
                     value.type, scope_of_class(type(self._module), self._classes)
                 )
             except AnnotationError as error:
                 facts.failures[name] = f"its type: {error.message}"
                 return
             self._annotations[name] = (
-                f"`{value.type}` means no type" if meant is None else meant
+                f"`{value.type}` means no type" if type_ is None else type_
             )
             self._attribute(name, value.value, None)
             return
         self._attribute(name, value, None)
 
     def _attribute(self, name: str, value: Any, plain: Type | None) -> None:
-        """An attribute of the type that is written, or of that of the value."""
-        facts, found = self._facts, self._annotations.get(name, plain)
+        """Add an attribute with the declared type, or that of the value."""
+        facts, type_ = self._facts, self._annotations.get(name, plain)
         if name in RESERVED:
-            found = "compiled modules have something else of this name"
-        if found is None:
-            shown = inferred_type(value, self._program)
-            if isinstance(shown, NotInferred) and callable(value):
+            type_ = "compiled modules have something else of this name"
+        if type_ is None:
+            inferred = inferred_type(value, self._program)
+            if isinstance(inferred, NotInferred) and callable(value):
                 facts.functions[name] = value
                 return
-            found = shown.reason if isinstance(shown, NotInferred) else shown
-        if isinstance(found, str):
-            facts.failures[name] = found
+            type_ = inferred.reason if isinstance(inferred, NotInferred) else inferred
+        if isinstance(type_, str):
+            facts.failures[name] = type_
             return
-        converted = converter(found)(value)
-        if converted is MISMATCH or (value is None and found is TensorType):
+        converted = converter(type_)(value)
+        if converted is MISMATCH or (value is None and type_ is TensorType):
             facts.failures[name] = (
-                f"it is of type {found}, and is {describe_value(value)}"
+                f"it is of type {type_}, and is {describe_value(value)}"
             )
             return
-        facts.attributes[name] = found
+        facts.attributes[name] = type_
         facts.values[name] = converted
 
 
@@ -366,14 +366,14 @@ def _is_constant(value: Any) -> bool:
 
 
 def _is_final(written: Any, scope: TypeScope) -> bool:
-    """Whether an annotation, perhaps in quotes, is `Final` or `Final[...]`."""
+    """Return True if an annotation, possibly in quotes, is `Final` or `Final[...]`."""
     if isinstance(written, str):
         first, *path = written.partition("[")[0].strip().split(".")
         try:
-            meant = scope.find(first)
+            target = scope.find(first)
         except LookupError:
             return False
         for each in path:
-            meant = getattr(meant, each, None)
-        return meant is Final
+            target = getattr(target, each, None)
+        return target is Final
     return written is Final or get_origin(written) is Final

@@ -1,19 +1,20 @@
-"""Modules in programs: their attributes, methods, and what is within them.
+"""Modules in programs: their attributes, methods, and submodules.
 
     self.w, self.layers, self.limit    attributes, modules, constants
     self.helper(x)                     methods: compiled when a program first calls them
     super().forward(x)                 methods of the classes above
     self.layer(x)                      `forward`, through the hooks of the module
-    self.layers[1], [-2], [1:]         by literals: which module it is, is known
-    layer: Layer = self.layers[n]      any of those that have the interface
-    for layer in self.layers           unrolled, so is enumerate and zip of them
-    self.table["a"], .items(), in      the same of dictionaries of modules
+    self.layers[1], [-2], [1:]         by literals: the module is known statically
+    layer: Layer = self.layers[n]      any module that has the interface
+    for layer in self.layers           unrolled, also with enumerate and zip
+    self.table["a"], .items(), in      the same for dictionaries of modules
     self.named_parameters(), ...       unrolled, in the order of Python
 
 Rules:
-- a module is a value whose type says its attributes; all else is known from its shape;
-- what failed to be an attribute, is refused here, with the reason;
-- the methods of the class Module are Python's, but for those that name what is within.
+- the type of a module declares its attributes; all else is in its shape;
+- a member that is a failure is refused here, with the reason;
+- programs cannot call the methods of the class Module, except those that list
+  submodules and tensors.
 """
 
 import inspect
@@ -78,30 +79,30 @@ _LITERALS = (
 
 
 def attribute_value(e: Emitter, owner: Value, name: str) -> Sugared:
-    """An attribute of a module."""
+    """Return an attribute of a module."""
     return sugar_of_value(attribute_of(e, owner, name))
 
 
 class ModuleValue(SimpleValue):
-    """A module."""
+    """A module as a value of a program."""
 
     __slots__ = ()
 
     @property
     def module_type(self) -> ModuleType:
-        """The type of the module."""
-        found = self.type
-        assert isinstance(found, ModuleType), "it is made of modules only"
-        return found
+        """Return the type of the module."""
+        type_ = self.type
+        assert isinstance(type_, ModuleType), "a ModuleValue wraps a module only"
+        return type_
 
     @property
     def shape(self) -> ModuleShape | None:
-        """Its shape; None of what was read from an archive."""
+        """Return the shape of the module; None if it was loaded from an archive."""
         return shape_of(self.module_type)
 
     @property
     def path(self) -> str:
-        """Its name in the program."""
+        """Return the path of the module in the program."""
         value, names = self.node_value, []
         while value.node.kind == "prim::GetAttr":
             names.append(value.node.attributes["name"])
@@ -115,7 +116,7 @@ class ModuleValue(SimpleValue):
     def words(self) -> str:
         return str(self.type)
 
-    # Its attributes.
+    # Attributes.
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         declaration, shape = self.module_type.declaration, self.shape
@@ -138,29 +139,29 @@ class ModuleValue(SimpleValue):
         return self._of_class(e, shape, name)
 
     def _of_class(self, e: Emitter, shape: ModuleShape, name: str) -> Sugared:
-        found: Any = inspect.getattr_static(shape.python, name, None)
-        if isinstance(found, property):
+        member: Any = inspect.getattr_static(shape.python, name, None)
+        if isinstance(member, property):
             if name in getattr(shape.python, "__jit_unused_properties__", ()):
                 e.fail(
                     f"the property `{name}` of {self.describe()} is not for programs"
                 )
             method = property_method(shape, name, "get", e)
             return MethodValue(self, method).call(e, Arguments())
-        if isinstance(found, staticmethod):
-            return sugar_of(found.__func__, e)
-        if found is vars(Module)["forward"]:
+        if isinstance(member, staticmethod):
+            return sugar_of(member.__func__, e)
+        if member is vars(Module)["forward"]:
             hint = "Define it in the class." if self.container is None else _CALL
             e.fail(f"{self.describe()} has no `forward`", hint)
-        if _is_of_python(found):
+        if _is_of_python(member):
             e.fail(f"`{name}` of {self.describe()} is for Python only")
-        if inspect.isfunction(found):
-            if mark_of(found) in IGNORED:
-                return IgnoredFunction(found, self)
+        if inspect.isfunction(member):
+            if mark_of(member) in IGNORED:
+                return IgnoredFunction(member, self)
             return MethodValue(self, name)
-        if isinstance(found, classmethod):
+        if isinstance(member, classmethod):
             message = f"`{name}` of {self.describe()} is a class method"
             e.fail(f"{message}, and classes are no values in scripts", _NO_CLASS)
-        if found is None:
+        if member is None:
             self._lacks(e, name)
         message = (
             f"`{name}` belongs to the class of {self.describe()}, not to the module"
@@ -170,14 +171,18 @@ class ModuleValue(SimpleValue):
 
     def _lacks(self, e: Emitter, name: str) -> NoReturn:
         declaration, shape = self.module_type.declaration, self.shape
-        known = [*declaration.attributes, *declaration.methods, *declaration.constants]
+        candidates = [
+            *declaration.attributes,
+            *declaration.methods,
+            *declaration.constants,
+        ]
         if shape is not None:
             own = (each for each in dir(shape.python) if each not in vars(Module))
-            known += [*shape.functions, *own]
-        no_attribute(e, self.describe(), name, known)
+            candidates += [*shape.functions, *own]
+        no_attribute(e, self.describe(), name, candidates)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
-        """Set an attribute, or a property; modules and constants stay."""
+        """Set an attribute, or a property; modules and constants cannot be set."""
         declaration, shape = self.module_type.declaration, self.shape
         of = declaration.attributes.get(name)
         if isinstance(of, ModuleType):
@@ -188,8 +193,8 @@ class ModuleValue(SimpleValue):
         if of is None and shape is not None:
             if name in shape.failures:
                 self.attribute(e, name)
-            found = inspect.getattr_static(shape.python, name, None)
-            if isinstance(found, property):
+            member = inspect.getattr_static(shape.python, name, None)
+            if isinstance(member, property):
                 method = property_method(shape, name, "set", e)
                 MethodValue(self, method).call(e, Arguments((value,)))
                 return
@@ -201,10 +206,10 @@ class ModuleValue(SimpleValue):
         fitted = e.fit(value.value(e), of, message)
         e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
 
-    # What it computes.
+    # Calls.
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """The result of `forward`, through the hooks."""
+        """Return the result of `forward`, with the hooks applied."""
         shape = self.shape
         before, behind = ((), ()) if shape is None else hook_methods(shape, e.compiler)
         if not before and not behind:
@@ -214,16 +219,16 @@ class ModuleValue(SimpleValue):
             e.fail(f"{self.describe()} has hooks, and is called by name", hint)
         items = arguments.positional
         for name in before:
-            given = Arguments((SugaredTuple(items),))
-            changed = MethodValue(self, name).call(e, given)
+            packed = Arguments((SugaredTuple(items),))
+            changed = MethodValue(self, name).call(e, packed)
             if isinstance(changed, SimpleValue) and changed.type is NoneType_:
                 continue
             elements = changed.elements(e)
             items = (changed,) if elements is None else elements
         result = self._forward(e, Arguments(items))
         for name in behind:
-            given = Arguments((SugaredTuple(items), result))
-            changed = MethodValue(self, name).call(e, given)
+            packed = Arguments((SugaredTuple(items), result))
+            changed = MethodValue(self, name).call(e, packed)
             if not isinstance(changed, SimpleValue) or changed.type is not NoneType_:
                 result = changed
         return result
@@ -231,11 +236,11 @@ class ModuleValue(SimpleValue):
     def _forward(self, e: Emitter, arguments: Arguments) -> Sugared:
         return self.attribute(e, "forward").call(e, arguments)
 
-    # What is within it.
+    # Submodules.
 
     @property
     def container(self) -> type[Module] | None:
-        """The class of containers that it is of."""
+        """Return the container class of the module, or None."""
         return container_of(self.module_type)
 
     def _names(self) -> list[str]:
@@ -259,7 +264,7 @@ class ModuleValue(SimpleValue):
     def iterate(self, e: Emitter) -> Any:
         elements = self.elements(e)
         if elements is None:
-            e.fail(f"{self.describe()} cannot be gone through", _CONTAINERS)
+            e.fail(f"{self.describe()} is not iterable", _CONTAINERS)
         return SugaredTuple(elements).iterate(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
@@ -267,38 +272,38 @@ class ModuleValue(SimpleValue):
             e.fail(f"{self.describe()} has no elements", _CONTAINERS)
         names = self._names()
         if self.container is ModuleDict:
-            known, key = constant_of(index)
-            if not known or not isinstance(key, str):
-                e.fail(f"the key of {self.describe()} is no literal", _LITERALS)
+            is_constant, key = constant_of(index)
+            if not is_constant or not isinstance(key, str):
+                e.fail(f"the key of {self.describe()} is not a literal", _LITERALS)
             if key not in names:
-                told = ", ".join(map(repr, names)) or "none"
-                e.fail(f"{self.describe()} has no module {key!r}", f"It has {told}.")
+                choices = ", ".join(map(repr, names)) or "none"
+                e.fail(f"{self.describe()} has no module {key!r}", f"It has {choices}.")
             return attribute_value(e, self.node_value, key)
-        known, place = constant_of(index)
-        if known and isinstance(place, int) and not isinstance(place, bool):
+        is_constant, place = constant_of(index)
+        if is_constant and isinstance(place, int) and not isinstance(place, bool):
             if not -len(names) <= place < len(names):
                 count = f"{len(names)} module{'s' * (len(names) != 1)}"
                 e.fail(f"{self.describe()} has {count}, and none at {place}")
             return attribute_value(e, self.node_value, names[place])
         part = part_of(e, self._modules(e), index)
         if not isinstance(part, list):
-            e.fail(f"the index of {self.describe()} is no literal", _LITERALS)
+            e.fail(f"the index of {self.describe()} is not a literal", _LITERALS)
         return SugaredTuple(part)
 
-    def select(self, e: Emitter, index: Sugared, wanted: Any) -> Sugared:
-        """One of the modules, all of which have to be of the interface."""
-        known, _ = constant_of(index)
-        if known or self.container is None:
+    def select(self, e: Emitter, index: Sugared, interface: Any) -> Sugared:
+        """Return one of the modules by index; all of them must fit the interface."""
+        is_constant, _ = constant_of(index)
+        if is_constant or self.container is None:
             return self.subscript(e, index)
-        message = f"a module of type {{}} in {self.describe()} is none of {wanted}"
-        inputs = [e.fit(each.value(e), wanted, message) for each in self._modules(e)]
-        kind, of = "prim::ListConstruct", ListType(wanted)
+        message = f"a module of type {{}} in {self.describe()} is none of {interface}"
+        inputs = [e.fit(each.value(e), interface, message) for each in self._modules(e)]
+        kind, of = "prim::ListConstruct", ListType(interface)
         if self.container is ModuleDict:
-            kind, of = "prim::DictConstruct", DictType(StrType, wanted)  # type: ignore[assignment]  # either is a type
+            kind, of = "prim::DictConstruct", DictType(StrType, interface)  # type: ignore[assignment]  # either is a type
             keys = map(e.constant, self._names())
             inputs = [part for pair in zip(keys, inputs, strict=True) for part in pair]
-        made = e.node(kind, inputs, (of,))
-        return sugar_of_value(made.output).subscript(e, index)
+        container = e.node(kind, inputs, (of,))
+        return sugar_of_value(container.output).subscript(e, index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
         e.fail(f"the modules of {self.describe()} stay as they are")
@@ -316,13 +321,13 @@ class ModuleValue(SimpleValue):
             return None
         if self.container is not ModuleDict:
             e.fail(f"`in` does not look into {self.describe()}")
-        known, key = constant_of(other)
-        if not known:
-            e.fail(f"the key of {self.describe()} is no literal", _LITERALS)
+        is_constant, key = constant_of(other)
+        if not is_constant:
+            e.fail(f"the key of {self.describe()} is not a literal", _LITERALS)
         return SimpleValue(e.constant(key in self._names()))
 
     def truth(self, e: Emitter) -> Value | bool:
-        """A container is true if it has modules; all others are."""
+        """Return the truth of the module: False only for an empty container."""
         return self.container is None or bool(self._names())
 
     def _member_list(self, name: str) -> Sugared | None:
@@ -337,15 +342,15 @@ class ModuleValue(SimpleValue):
         return MemberList(self, name, make)
 
 
-def _is_of_python(found: Any) -> bool:
-    """Whether a function is one of the classes of modules themselves."""
-    home = getattr(found, "__module__", "") or ""
-    is_chain = found is vars(Sequential)["forward"]
+def _is_of_python(function: Any) -> bool:
+    """Return True if a function belongs to the classes of modules themselves."""
+    home = getattr(function, "__module__", "") or ""
+    is_chain = function is vars(Sequential)["forward"]
     return home.startswith("everyorder.runtime.nn.") and not is_chain
 
 
 def _constant(e: Emitter, value: Any) -> Sugared:
-    """A constant of a module; a list is a tuple, as it does not change."""
+    """Return a constant of a module; a list becomes a tuple, as it cannot change."""
     if isinstance(value, list | tuple):
         return SugaredTuple([_constant(e, each) for each in value])
     return sugar_of(value, e)
@@ -362,9 +367,9 @@ class MethodValue(Sugared):
 
     @property
     def python(self) -> Any:
-        """The function of the class."""
+        """Return the function of the class."""
         shape = self.owner.shape
-        assert shape is not None, "what was loaded has all of its methods"
+        assert shape is not None, "a loaded module has all of its methods"
         return inspect.getattr_static(shape.python, self.name, None)
 
     def describe(self) -> str:
@@ -383,7 +388,7 @@ class MethodValue(Sugared):
 
 
 class MemberList(Sugared):
-    """A method that names what is within a module: its call is known at once."""
+    """A method that lists members of a module: its result is known statically."""
 
     __slots__ = ("make", "name", "owner")
 
@@ -419,28 +424,28 @@ def _children(e: Emitter, owner: ModuleValue) -> list[tuple[str, Sugared]]:
 def _within(
     e: Emitter, owner: ModuleValue, prefix: str = ""
 ) -> list[tuple[str, ModuleValue]]:
-    found = [(prefix, owner)]
+    modules = [(prefix, owner)]
     for name, each in _children(e, owner):
         if isinstance(each, ModuleValue):
-            found += _within(e, each, member_path(prefix, name))
-    return found
+            modules += _within(e, each, member_path(prefix, name))
+    return modules
 
 
 def _tensors(role: str) -> Callable[[Emitter, ModuleValue], list[tuple[str, Sugared]]]:
     def make(e: Emitter, owner: ModuleValue) -> list[tuple[str, Sugared]]:
-        found = []
+        pairs = []
         for path, each in _within(e, owner):
             roles: Any = {} if each.shape is None else each.shape.roles
             attributes: Any = each.module_type.declaration.attributes
             for name, own in roles.items():
                 if own == role and attributes[name] is TensorType:
-                    found.append(
+                    pairs.append(
                         (
                             member_path(path, name),
                             attribute_value(e, each.node_value, name),
                         )
                     )
-        return found
+        return pairs
 
     return make
 
@@ -468,7 +473,7 @@ _DICTIONARY: dict[str, Any] = {
     "values": _values(_children),
     "keys": lambda e, owner: [SimpleValue(e.constant(n)) for n in owner._names()],
 }
-# A class may have methods of its own that are called so.
+# Methods of the base classes: a class may override them.
 _OWN = {
     **{name: vars(Module)[name] for name in _WITHIN},
     **{name: vars(ModuleDict)[name] for name in _DICTIONARY},
@@ -476,7 +481,7 @@ _OWN = {
 
 
 class Super(Sugared):
-    """`super()`: the methods of the classes above the one of a method."""
+    """`super()`: the methods of the base classes of the method's class."""
 
     __slots__ = ()
 
@@ -491,14 +496,14 @@ class Super(Sugared):
         except LookupError:
             python = None
         if not isinstance(owner, ModuleValue) or not isinstance(python, type):
-            e.fail("`super()` stands in a method of a module only")
+            e.fail("`super()` is allowed only in a method of a module")
         if arguments.positional or arguments.named:
             e.fail("`super` takes no arguments in a program")
         return _SuperModule(owner, python)
 
 
 class _SuperModule(Sugared):
-    """A module that is looked into from above a class."""
+    """A module whose members are looked up above a class."""
 
     __slots__ = ("owner", "python")
 
@@ -510,22 +515,22 @@ class _SuperModule(Sugared):
         return f"{self.owner.describe()} above {self.python.__name__}"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        """A method, which the type has under the name of its class, too."""
+        """Return a method, which the type also has under the name of its class."""
         shape = self.owner.shape
-        assert shape is not None, "it has a method that is being compiled"
+        assert shape is not None, "a module with a method being compiled has a shape"
         classes = shape.python.__mro__
         above = classes[classes.index(self.python) + 1 :]
         home = next((each for each in above if name in vars(each)), object)
-        found = vars(home).get(name)
-        if not inspect.isfunction(found) or _is_of_python(found):
+        member = vars(home).get(name)
+        if not inspect.isfunction(member) or _is_of_python(member):
             no_attribute(e, self.describe(), name, ())
         method = f"{home.__name__}__{name}"
-        begin_method(shape, method, found, e.compiler, e.since(f"super().{name}"))
+        begin_method(shape, method, member, e.compiler, e.since(f"super().{name}"))
         return MethodValue(self.owner, method)
 
 
 class UncompiledModule(UnknownObject):
-    """A module that a program names which is no part of one: refused."""
+    """A module that a program names although it is not a submodule: refused."""
 
     __slots__ = ()
 

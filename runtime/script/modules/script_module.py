@@ -1,27 +1,26 @@
-"""Compiled functions and modules: what scripts and Python both see of them.
+"""Compiled functions and modules, as scripts and Python see them.
 
-    Compiled, ScriptMethod    a compiled function, with or without an object to it
+    Compiled, ScriptMethod    a compiled function, without or with its object
     ScriptModule              a compiled module
     ModuleClass               the class of a module in a program: its static methods
 
 Rules of functions:
-- a call binds and converts its arguments by the schema, as `runtime.script.executor`
-  says;
-- `inlined_graph` is made anew for each caller; other graphs are shared, and must not be
-  changed.
+- a call binds and converts its arguments by the schema, see `runtime.script.executor`;
+- `inlined_graph` is a new graph for each caller; other graphs are shared, and must not
+  be changed.
 
 Rules of modules:
-- a compiled module is a `runtime.Module`: its parameters, buffers and modules lie where
-  those of modules do, its other attributes in its `__dict__`; its type says which there
-  are, and of what types;
-- an attribute of the type is set to a value of its type, in Python as in a
-  script; what is set in a script, Python sees, and the other way round;
-- other names may be set from Python, and no script sees them; constants stay;
-- methods are those of the type; a class of its own cannot derive from it;
-- a copy has the same type, and attributes of its own; what is pickled is refused:
-  `save` and `load` are for that;
-- modules are made by Python, before a program is compiled; an interface may derive from
-  `Module`, as those of torch do.
+- a compiled module is a `runtime.Module`: its parameters, buffers and modules are
+  stored as in any module, its other attributes in its `__dict__`; its type declares all
+  of them with their types;
+- an attribute can be set only to a value of its type, in Python as in a script; both
+  see the changes of the other;
+- other names may be set from Python, and no script sees them; constants cannot be set;
+- methods are those of the type; `ScriptModule` cannot be subclassed;
+- a copy has the same type and independent attributes; pickling is refused: use `save`
+  and `load`;
+- modules are created in Python, before a program is compiled; an interface may derive
+  from `Module`, as in torch.
 """
 
 import copy
@@ -69,7 +68,7 @@ from everyorder.runtime.tensors import Tensor
 
 
 class Compiled:
-    """A compiled function; `function` is what a program has of it."""
+    """A compiled function; `function` is its representation in the program."""
 
     __slots__ = ("__weakref__", "function")
 
@@ -78,34 +77,34 @@ class Compiled:
 
     @property
     def name(self) -> str:
-        """The last part of the full name."""
+        """Return the last part of the full name."""
         return self.function.name
 
     @property
     def qualified_name(self) -> str:
-        """The full name, `__torch__.package.name`."""
+        """Return the full name, `__torch__.package.name`."""
         return self.function.qualname
 
     @property
     def schema(self) -> Schema:
-        """The arguments and the result."""
+        """Return the schema: the arguments and the result."""
         return self.function.schema
 
     @property
     def graph(self) -> Graph:
-        """The compiled graph; not to be changed."""
+        """Return the compiled graph, which must not be changed."""
         return self.function.graph
 
     @property
     def inlined_graph(self) -> Graph:
-        """A copy of the graph, with the graphs of all that it calls in it."""
-        made = copy_graph(self.graph)
-        inline_calls(made)
-        return made
+        """Return a copy of the graph in which all known calls are inlined."""
+        inlined = copy_graph(self.graph)
+        inline_calls(inlined)
+        return inlined
 
     @property
     def code(self) -> str:
-        """The function as text, as it stands in an archive."""
+        """Return the function as text, as in an archive."""
         return CODE_OF.get()(self.function)
 
     def __repr__(self) -> str:
@@ -122,15 +121,15 @@ class ScriptMethod(Compiled):
         self.owner = owner
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of the method."""
+        """Call the method and return its result."""
         return call(self.function, (self.owner, *args), kwargs)
 
 
-# The classes that are containers, by the names of their types.
+# The container classes, by the names of their types.
 CONTAINERS: Mapping[str, type[Module]] = {
     qualified_name(each): each for each in (ModuleList, Sequential, ModuleDict)
 }
-# Values of these classes are of the type as they are.
+# Values of these classes need no conversion to the type.
 _COMMON: Mapping[Type, type] = {
     TensorType: Tensor,
     BoolType: bool,
@@ -140,7 +139,7 @@ _COMMON: Mapping[Type, type] = {
 
 
 def container_of(of: ModuleType) -> type[Module] | None:
-    """The class of containers that modules of a type are of, or None."""
+    """Return the container class of the modules of a type, or None."""
     python = of.declaration.python
     for each in CONTAINERS.values():
         if python is not None and issubclass(python, each):
@@ -149,10 +148,10 @@ def container_of(of: ModuleType) -> type[Module] | None:
 
 
 class ScriptModule(Module):
-    """A compiled module; made by `jit.script` and by `jit.load`.
+    """A compiled module, created by `jit.script` and by `jit.load`.
 
-    `values` are its attributes by name, `roles` says which of them are a "parameter" or
-    a "buffer", `hooks` are the names of the methods that run before and behind a call.
+    `values` are its attributes by name, `roles` marks them as "parameter" or "buffer",
+    `hooks` are the names of the methods that run before and after a call.
     """
 
     __script_type__: ModuleType
@@ -196,23 +195,23 @@ class ScriptModule(Module):
 
     @property
     def schema_type(self) -> ModuleType:
-        """The type; converters of values ask for it."""
+        """Return the type, for converters of values."""
         return self.__script_type__
 
     @property
     def original_name(self) -> str:
-        """The name of the class that was compiled."""
+        """Return the name of the class that was compiled."""
         return unmangled(self.__script_type__.declaration.qualname).rpartition(".")[2]
 
-    # What it computes.
+    # Calls.
 
     @property
     def forward(self) -> Any:
-        """The method of this name; raises `ModuleError` if there is none."""
+        """Return the method `forward`; raises `ModuleError` if there is none."""
         return self.__getattr__("forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of `forward`, through the hooks that were compiled."""
+        """Return the result of `forward`, with the compiled hooks applied."""
         before, behind = self._script_hooks
         if not before and not behind:
             return super().__call__(*args, **kwargs)
@@ -236,42 +235,42 @@ class ScriptModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph of `forward`."""
-        found: Graph = self.forward.graph
-        return found
+        """Return the graph of `forward`."""
+        graph: Graph = self.forward.graph
+        return graph
 
     @property
     def inlined_graph(self) -> Graph:
-        """The graph of `forward`, with all that it calls."""
-        found: Graph = self.forward.inlined_graph
-        return found
+        """Return the graph of `forward` in which all known calls are inlined."""
+        graph: Graph = self.forward.inlined_graph
+        return graph
 
     @property
     def code(self) -> str:
-        """`forward` as text, as it stands in an archive."""
-        found: str = self.forward.code
-        return found
+        """Return `forward` as text, as in an archive."""
+        text: str = self.forward.code
+        return text
 
     def save(self, f: Any, **options: Any) -> None:
         """Write an archive, as `jit.save` does."""
         SAVE.get()(self, f, **options)
 
     def define(self, src: str) -> None:
-        """Add methods, of a text, to all modules of this type."""
+        """Add the methods of a text to all modules of this type."""
         DEFINE_METHODS.get()(self, src)
 
-    # Its attributes.
+    # Attributes.
 
     def __setattr__(self, name: str, value: Any) -> None:
         declaration = self.__script_type__.declaration
-        wanted = declaration.attributes.get(name)
-        if wanted is None:
+        declared = declaration.attributes.get(name)
+        if declared is None:
             self._set_other(name, value)
             return
-        if value.__class__ is not _COMMON.get(wanted):
-            converted = converter(wanted)(value)
+        if value.__class__ is not _COMMON.get(declared):
+            converted = converter(declared)(value)
             if converted is MISMATCH:
-                reason = f"it is of type {wanted}, not {describe_type(value)}"
+                reason = f"it is of type {declared}, not {describe_type(value)}"
                 raise ModuleError(
                     code="UnfitMember",
                     module=self.original_name,
@@ -345,13 +344,13 @@ class ScriptModule(Module):
         of = self.__dict__[TYPE_ATTRIBUTE].declaration
         return [*super()._names(), *of.methods, *of.constants]
 
-    # What it is in Python.
+    # Behaviour as a Python container.
 
-    def _kind(self, asked: str) -> type[Module]:
+    def _kind(self, feature: str) -> type[Module]:
         kind = container_of(self.__script_type__)
         if kind is None:
-            # What Python says of an object that has no such method.
-            raise TypeError(f"a compiled `{self.original_name}` has no {asked}")
+            # The error of a Python object without this method.
+            raise TypeError(f"a compiled `{self.original_name}` has no {feature}")
         return kind
 
     def __bool__(self) -> bool:
@@ -374,21 +373,21 @@ class ScriptModule(Module):
         return [*self._modules.values()][index]
 
     def __copy__(self) -> Self:
-        made = type(self).__new__(type(self))
-        made.__dict__.update(vars(self))
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(vars(self))
         for name in ("_parameters", "_buffers", "_modules"):
-            made.__dict__[name] = {**vars(self)[name]}
-        return made
+            copied.__dict__[name] = {**vars(self)[name]}
+        return copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
         for name, each in vars(self).items():
-            made.__dict__[name] = copy.deepcopy(each, memo)
-        return made
+            copied.__dict__[name] = copy.deepcopy(each, memo)
+        return copied
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to be pickled.
+        """Refuse to pickle the module.
 
         Raises:
             NotScriptable: always.
@@ -403,16 +402,16 @@ class ScriptModule(Module):
         return "ScriptModule"
 
     def extra_repr(self) -> str:
-        """The name of the class that was compiled."""
+        """Return the name of the class that was compiled."""
         return f"original_name={self.original_name}"
 
 
-# Names that Python sees of every compiled module, and no attribute can have.
+# Attributes of every compiled module in Python, which are not available to programs.
 RESERVED = frozenset(dir(ScriptModule)) - frozenset(dir(Module))
 
 
 class ModuleClass(PythonObject):
-    """A class of modules, of which programs call the static methods."""
+    """A class of modules: programs can call its static methods."""
 
     __slots__ = ()
 
@@ -420,9 +419,9 @@ class ModuleClass(PythonObject):
         return f"the class `{self.python.__name__}` of modules"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        found = inspect.getattr_static(self.python, name, None)
-        if isinstance(found, staticmethod):
-            return sugar_of(found.__func__, e)
+        member = inspect.getattr_static(self.python, name, None)
+        if isinstance(member, staticmethod):
+            return sugar_of(member.__func__, e)
         hint = "Of a class of modules, programs have its static methods."
         return no_attribute(e, self.describe(), name, (), hint)
 
@@ -439,5 +438,5 @@ def _class(python: type) -> Sugared | None:
     return ModuleClass(python)
 
 
-INTERFACE_BASES.append(Module)
-CLASSES.insert(0, _class)
+INTERFACE_BASES.register(Module, None)
+CLASSES.register("modules", _class)

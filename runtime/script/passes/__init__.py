@@ -1,4 +1,4 @@
-"""Passes: what is done to graphs between their emission and their running."""
+"""Passes: transformations of graphs between emission and execution."""
 
 from everyorder.runtime.script.passes.aliases import Aliases
 from everyorder.runtime.script.passes.dce_cse import (

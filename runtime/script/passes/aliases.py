@@ -1,32 +1,34 @@
 """Alias analysis: which values of a graph may be, or hold, the same memory.
 
-For each value it is known where its memory may lie, and for each node what it writes
-to.
+The analysis computes the memory that each value may refer to, and the memory that each
+node writes to.
 
-    memory of a value     where it may lie: of a parameter, outside
-    region of a value     that, and what it may hold, at any depth
-    outside               what callers, other functions and other threads may know
+    memory of a value     the memory that it may be: for a parameter, outside
+    region of a value     its memory and the memory that it may hold, at any depth
+    outside               memory that callers, other functions and threads may reach
 
-A set of memories is an int, a bit for each, so that a union is `|` and a meeting `&`.
-The first bits are what lies outside before the graph runs, one for each sort of memory
-(tensors, lists, objects, ...); each output that may be new memory has a bit of its own.
+A set of memories is an int with one bit per memory: `|` is the union and `&` the
+intersection. The first bits are the memory outside before the graph runs, one for each
+sort (tensors, lists, objects, ...); each output that may be new memory has a separate
+bit.
 
 Rules:
-- it says too much, never too little: what is not known may be anything outside;
-- what lies outside is told apart by its sort alone, not by types of elements: an empty
-  list can be handed in for two parameters of unlike types;
-- the order of nodes does not count, and elements, keys and attributes are one;
+- the analysis is conservative: an unknown value may be anything outside;
+- memory outside is distinguished only by its sort, not by types of elements: a caller
+  can pass one empty list for two parameters of different types;
+- the order of nodes is ignored, and elements, keys and attributes are not
+  distinguished;
 - tuples, futures and awaits hold; a list, dictionary, object or tensor can be written
-  to; a plain value (an int, a str, None) is no memory;
-- operators on tensors look at modes, which unknown code may switch;
-- what is handed to unknown code is outside from then on, with all that it holds, and
-  what lies outside may hold anything there; so is what a closure, a fork or an await
-  takes along, as its body runs at another time;
-- the primitives of scripts keep nothing: what they give comes of their arguments, and
-  what they store lies in the arguments that they write to.
+  to; a plain value (an int, a str, None) is not memory;
+- operators on tensors read modes, which unknown code may switch;
+- a value that is passed to unknown code is outside from then on, with all that it
+  holds, and memory outside may hold anything outside; the same applies to values
+  captured by a closure, a fork or an await, because its body runs at another time;
+- the primitives of scripts retain no reference: their results derive from their
+  arguments, and they store only into the arguments that they write to.
 
-Each node adds to the memory of its outputs, and to what memories hold,
-until nothing is added any more (inclusion constraints: Andersen, 1994, without order).
+Each node adds to the memory of its outputs, and to the contents of memories, until a
+fixed point is reached (inclusion constraints: Andersen, 1994, flow-insensitive).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -75,12 +77,12 @@ _TENSOR, _GENERATOR, _LIST, _DICT, _OBJECT, _TUPLE, _LATER, _FUNCTION = (
     1 << each for each in range(8)
 )
 _EVERY = (1 << 8) - 1
-# What no value is: modes that operators on tensors look at (whether gradients are
-# recorded, which numbers are drawn), and that unknown code may switch.
+# No value has this bit. It is the modes that operators on tensors read (grad mode, the
+# state of random generators) and that unknown code may switch.
 _MODES = 1 << 8
 _SORTS = 9
 _OUTSIDE = _EVERY | _MODES
-# A future is none of an await, but both are held by references: one sort is enough.
+# A future is never an await, but both are held by references: one sort is enough.
 _OF_CLASS: dict[type[Type], int] = {
     ListType: _LIST,
     DictType: _DICT,
@@ -107,39 +109,40 @@ PRIMITIVES = "script::"
 
 
 def sorts(type_: Type) -> int:
-    """The sorts of memory that a value of the type may be; 0 for a plain value."""
-    known = _OF_WORD.get(type_)
-    if known is None:
-        known = _OF_CLASS.get(type_.__class__)
-    if known is not None:
-        return known
+    """Return the sorts of memory that a value of the type may be; 0 if it is plain."""
+    sort = _OF_WORD.get(type_)
+    if sort is None:
+        sort = _OF_CLASS.get(type_.__class__)
+    if sort is not None:
+        return sort
     if isinstance(type_, OptionalType):
         return sorts(type_.element)
     if isinstance(type_, UnionType):
-        found = 0
+        member_sorts = 0
         for each in type_.members:
-            found |= sorts(each)
-        return found
-    # Variables, Python's objects, and what comes later.
+            member_sorts |= sorts(each)
+        return member_sorts
+    # Type variables, Python objects, and types that are added later.
     return _EVERY
 
 
 def held_sorts(type_: Type) -> int:
-    """The sorts of memory that a value of the type may hold, at any depth."""
-    found, seen, todo = 0, {type_}, [type_]
+    """Return the sorts of memory that a value of the type may hold, at any depth."""
+    result, visited, todo = 0, {type_}, [type_]
     while todo:
         outer = todo.pop()
         if sorts(outer) & (_OBJECT | _LATER | _FUNCTION):
-            # Attributes may be of subclasses, and futures hold what their bodies do.
+            # Attributes may be of subclasses, and futures hold the values of their
+            # bodies.
             return _EVERY
         for each in _elements(outer):
-            found |= sorts(each)
-            if each not in seen:
-                seen.add(each)
+            result |= sorts(each)
+            if each not in visited:
+                visited.add(each)
                 todo.append(each)
-        if found == _EVERY:
+        if result == _EVERY:
             break
-    return found
+    return result
 
 
 def _elements(outer: Type) -> tuple[Type, ...]:
@@ -151,7 +154,7 @@ def _elements(outer: Type) -> tuple[Type, ...]:
 
 
 def bits_of(memory: int) -> Iterator[int]:
-    """The numbers of the bits of a set."""
+    """Yield the numbers of the set bits."""
     while memory:
         low = memory & -memory
         yield low.bit_length() - 1
@@ -159,18 +162,18 @@ def bits_of(memory: int) -> Iterator[int]:
 
 
 class Aliases:
-    """The memory of the values of a graph, as it is now.
+    """The memory of the values of a graph, computed once.
 
-    Nodes that are taken out afterwards do no harm; of those that are put in, and of
-    values that are used in another place, it knows nothing.
+    Nodes may be removed afterwards; the result stays valid. It does not cover nodes
+    that are added, or values that are used in another place.
     """
 
     def __init__(self, graph: Graph, rows: Rows = row_of) -> None:
         self._row: Rows = cache(rows)
         self._rows = rows
-        # What may be known outside.
+        # Memory that may be reached outside.
         self.outside = _OUTSIDE
-        # What each memory holds; what lies outside holds all that does.
+        # The memory that each memory holds; memory outside holds all memory outside.
         self._held = [0] * _SORTS
         self._memory: dict[Value, int] = {}
         self._bits: dict[Value, int] = {}
@@ -186,7 +189,7 @@ class Aliases:
             self._changed = False
             for step, node in steps:
                 step(self, node)
-        # What any node of the graph writes to.
+        # The memory that any node of the graph writes to.
         self.all_written = 0
         for node in graph.nodes():
             self.all_written |= self.written(node)
@@ -194,79 +197,79 @@ class Aliases:
     # Asking
 
     def memory(self, value: Value) -> int:
-        """Where a value may lie."""
+        """Return the memory that a value may be."""
         return self._memory.get(value, 0)
 
     def region(self, value: Value) -> int:
-        """Where a value, and what it holds, may lie."""
+        """Return the memory that a value may be or hold."""
         own = self._memory.get(value, 0)
         if not own:
             return 0
         return own | self._inside(value)
 
     def may_alias(self, one: Value, other: Value) -> bool:
-        """Whether two values may be the same memory."""
+        """Return True if two values may be the same memory."""
         return bool(self.memory(one) & self.memory(other))
 
     def may_contain_alias(self, one: Value, other: Value) -> bool:
-        """Whether one may be, or hold, what the other is or holds."""
+        """Return True if the regions of two values may overlap."""
         return bool(self.region(one) & self.region(other))
 
     def written(self, node: Node) -> int:
-        """The memory that a node writes to, its blocks not counted."""
-        known = self._written.get(node)
-        if known is None:
-            known = self._written[node] = self._writes(node)
-        return known
+        """Return the memory that a node writes to, without its blocks."""
+        written = self._written.get(node)
+        if written is None:
+            written = self._written[node] = self._writes(node)
+        return written
 
     def written_within(self, node: Node) -> int:
-        """The memory that a node and the nodes in its blocks write to."""
-        found = self.written(node)
+        """Return the memory that a node and the nodes in its blocks write to."""
+        written = self.written(node)
         for each in node.nodes_within():
-            found |= self.written(each)
-        return found
+            written |= self.written(each)
+        return written
 
     def read(self, node: Node) -> int:
-        """The memory that a node reads, its blocks not counted."""
+        """Return the memory that a node reads, without its blocks."""
         row = self._row(node.kind)
         if row is None or NodeEffect.UNKNOWN in row.effects:
             return self.outside
         if NodeEffect.READS not in row.effects and row.schema is None:
             return 0
         is_operator = row.schema is not None and not node.kind.startswith(PRIMITIVES)
-        found = _MODES if is_operator else 0
+        memory = _MODES if is_operator else 0
         for value in node.inputs:
-            # A part is found by looking at what it is a part of, and no deeper.
+            # Taking a part reads the whole that holds it, and nothing deeper.
             is_part = row.sharing is Sharing.PARTS
-            found |= self.memory(value) if is_part else self.region(value)
-        return found
+            memory |= self.memory(value) if is_part else self.region(value)
+        return memory
 
     def is_written(self, value: Value) -> bool:
-        """Whether some node may write to a value, or to what it holds."""
+        """Return True if a node may write to a value, or to memory that it holds."""
         return bool(self.region(value) & self.all_written)
 
     @property
     def writes_outside(self) -> bool:
-        """Whether some node may write to what is known outside."""
+        """Return True if a node may write to memory outside."""
         return bool(self.all_written & self.outside)
 
     def is_outside(self, value: Value) -> bool:
-        """Whether a value, or what it holds, may be known outside."""
+        """Return True if a value, or memory that it holds, may be outside."""
         return bool(self.region(value) & self.outside)
 
     def reachable(self, memory: int) -> int:
-        """The memory, and what it holds, at any depth."""
-        seen = todo = memory
+        """Return the memory and all that it holds, at any depth."""
+        reached = todo = memory
         while todo:
-            new = self._holds(todo) & ~seen
-            seen |= new
+            new = self._holds(todo) & ~reached
+            reached |= new
             todo = new
-        return seen
+        return reached
 
     # Preparing
 
     def _number(self, graph: Graph) -> None:
-        """Give a bit to each output that may be memory."""
+        """Assign a bit to each output that may be memory."""
         for node in graph.nodes():
             for value in node.outputs:
                 own = self._sorts(value.type)[0]
@@ -275,13 +278,13 @@ class Aliases:
                     self._held.append(0)
                     for each in bits_of(own):
                         self._by_sort[each] |= bit
-        # Of what was asked before all bits were there.
+        # Masks that were computed before all bits existed are stale.
         self._masks.clear()
         for value in graph.block.parameters:
             self._add(value, self.outside)
 
     def _steps(self, graph: Graph) -> Iterator["tuple[_Step, Node]"]:
-        """The constraint of each node of the graph that adds one."""
+        """Yield the constraint of each node of the graph that adds one."""
         for node in graph.nodes():
             row = self._row(node.kind)
             touched = [*node.inputs, *node.outputs]
@@ -296,25 +299,25 @@ class Aliases:
         return bool(self._sorts(value.type)[0])
 
     def _sorts(self, type_: Type) -> tuple[int, int]:
-        known = self._types.get(type_)
-        if known is None:
-            known = self._types[type_] = sorts(type_), held_sorts(type_)
-        return known
+        result = self._types.get(type_)
+        if result is None:
+            result = self._types[type_] = sorts(type_), held_sorts(type_)
+        return result
 
-    def _mask(self, wanted: int) -> int:
-        """All memories of some sorts."""
-        known = self._masks.get(wanted)
-        if known is None:
-            known = 0
-            for each in bits_of(wanted):
-                known |= self._by_sort[each]
-            self._masks[wanted] = known
-        return known
+    def _mask(self, sort_bits: int) -> int:
+        """Return all memories of some sorts."""
+        mask = self._masks.get(sort_bits)
+        if mask is None:
+            mask = 0
+            for each in bits_of(sort_bits):
+                mask |= self._by_sort[each]
+            self._masks[sort_bits] = mask
+        return mask
 
     # Adding
 
     def _add(self, value: Value, memory: int) -> None:
-        """Let a value lie there, too, as far as its type allows."""
+        """Let a value be that memory, too, as far as its type allows."""
         before = self._memory.get(value, 0)
         after = before | (memory & self._mask(self._sorts(value.type)[0]))
         if after != before:
@@ -322,65 +325,65 @@ class Aliases:
             self._changed = True
 
     def _store(self, into: int, memory: int) -> None:
-        """Let what lies in `into` hold what lies in `memory`."""
+        """Let the memories of `into` hold `memory`."""
         if not memory:
             return
         if into & self.outside:
             self._escape(memory)
         for each in bits_of(into & ~_OUTSIDE):
-            held = self._held[each] | memory
-            if held != self._held[each]:
-                self._held[each] = held
+            contents = self._held[each] | memory
+            if contents != self._held[each]:
+                self._held[each] = contents
                 self._changed = True
 
     def _escape(self, memory: int) -> None:
-        """Let what lies there, and what it holds, be known outside."""
+        """Let memory, and all that it holds, be reachable outside."""
         outside = self.outside | self.reachable(memory)
         if outside != self.outside:
             self.outside = outside
             self._changed = True
 
     def _holds(self, memory: int) -> int:
-        """The memory that memories hold directly."""
-        found = self.outside if memory & self.outside else 0
+        """Return the memory that memories hold directly."""
+        contents = self.outside if memory & self.outside else 0
         for each in bits_of(memory & ~_OUTSIDE):
-            found |= self._held[each]
-        return found
+            contents |= self._held[each]
+        return contents
 
-    def _new(self, value: Value, held: int = 0) -> None:
-        """Let a value be new memory that holds something."""
+    def _new(self, value: Value, contents: int = 0) -> None:
+        """Let a value be new memory with some contents."""
         bit = self._bits.get(value, 0)
         self._add(value, bit)
-        self._store(bit, held)
+        self._store(bit, contents)
 
     def _inside(self, value: Value) -> int:
-        """The memory that a value holds, at any depth, as far as its type allows."""
+        """Return the memory that a value of its type may hold, at any depth."""
         allowed = self._sorts(value.type)[1]
         if not allowed:
             return 0
-        held = self._holds(self.memory(value))
-        return self.reachable(held) & self._mask(allowed)
+        contents = self._holds(self.memory(value))
+        return self.reachable(contents) & self._mask(allowed)
 
     def _together(self, values: Iterable[Value]) -> int:
-        found = 0
+        union = 0
         for value in values:
-            found |= self.memory(value)
-        return found
+            union |= self.memory(value)
+        return union
 
-    # What nodes add, by what they share
+    # The constraints of nodes, by the kind of sharing
 
     def _shares_nothing(self, node: Node) -> None:
         for value in node.outputs:
             self._new(value)
 
     def _holds_inputs(self, node: Node) -> None:
-        held = self._together(node.inputs)
+        contents = self._together(node.inputs)
         for value in node.outputs:
-            self._new(value, held)
+            self._new(value, contents)
 
     def _gives_parts(self, node: Node) -> None:
         (whole, *_) = node.inputs
-        # An enum is no memory, but its members may have been given some.
+        # An enum is not memory, but the values of its members may be.
         is_enum = isinstance(whole.type, EnumType)
         parts = self.outside if is_enum else self._holds(self.memory(whole))
         for value in node.outputs:
@@ -399,7 +402,7 @@ class Aliases:
                 self._add(node.outputs[place], self.memory(parameter))
             return
         for block in node.blocks:
-            # What is entered is what unknown code gives.
+            # The entered value is the result of unknown code.
             for value in block.parameters:
                 self._add(value, self.outside)
             for value, result in zip(node.outputs, block.results, strict=True):
@@ -427,10 +430,10 @@ class Aliases:
         schema = row.schema
         assert schema is not None, "an operator has a schema"
         is_primitive = node.kind.startswith(PRIMITIVES)
-        given = self._together(node.inputs)
-        held = 0
+        inputs = self._together(node.inputs)
+        contents = 0
         for value in node.inputs:
-            held |= self._inside(value)
+            contents |= self._inside(value)
         sets: dict[str, int] = {}
         stored = written = 0
         for argument, value in zip(schema.arguments, node.inputs, strict=False):
@@ -447,8 +450,8 @@ class Aliases:
         if stored and not is_primitive:
             self._escape(stored)
         if written:
-            self._store(written, stored | held)
-        anything = given | held | (0 if is_primitive else self.outside)
+            self._store(written, stored | contents)
+        anything = inputs | contents | (0 if is_primitive else self.outside)
         sets[WILDCARD] = anything
         for place, value in enumerate(node.outputs):
             if place >= len(schema.returns):
@@ -456,24 +459,25 @@ class Aliases:
                 self._add(value, self.outside | anything)
                 continue
             alias = schema.returns[place].alias
-            self._gives_sets(value, alias, sets, held)
+            self._gives_sets(value, alias, sets, contents)
 
     def _gives_sets(
-        self, value: Value, alias: AliasInfo | None, sets: dict[str, int], held: int
+        self, value: Value, alias: AliasInfo | None, sets: dict[str, int], contents: int
     ) -> None:
         names = () if alias is None else (*alias.before, *alias.after)
         inner = frozenset[str]() if alias is None else alias.sets_before
-        found = 0
+        memory = 0
         for name in names:
-            found |= sets.get(name, 0)
+            memory |= sets.get(name, 0)
         for name in inner:
-            held |= sets.get(name, 0)
+            contents |= sets.get(name, 0)
         if not names or WILDCARD in names:
-            # The depth at which it holds what is shared is open: it holds itself, too.
+            # The depth at which it holds the shared memory is unknown: it holds itself,
+            # too.
             bit = self._bits.get(value, 0)
-            held &= self._mask(self._sorts(value.type)[1])
-            self._new(value, held | bit if held else 0)
-        self._add(value, found)
+            contents &= self._mask(self._sorts(value.type)[1])
+            self._new(value, contents | bit if contents else 0)
+        self._add(value, memory)
 
     # Writing
 
@@ -481,20 +485,20 @@ class Aliases:
         row = self._row(node.kind)
         if row is None or NodeEffect.UNKNOWN in row.effects:
             return self.outside
-        found = 0
+        written = 0
         for place in row.writes:
             memory = self.memory(node.inputs[place])
-            found |= memory
+            written |= memory
             if row.schema is not None:
                 alias = row.schema.arguments[place].alias
                 if alias is not None and any(each.is_write for each in alias.contained):
-                    found |= self._holds(memory)
+                    written |= self._holds(memory)
         if row.graph is not None and NodeEffect.RUNS in row.effects:
-            # What the graph is given lies outside, where it is looked at by itself.
+            # The graph's parameters are outside if the graph is analysed separately.
             inside = node.attributes[row.graph]
             if Aliases(inside, self._rows).writes_outside:
-                found |= self.outside
-        return found
+                written |= self.outside
+        return written
 
 
 _Step = Callable[[Aliases, Node], None]

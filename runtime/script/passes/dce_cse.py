@@ -1,44 +1,43 @@
-"""Elimination: nodes that are not used, or repeat an earlier one, are taken out.
+"""Dead code and common subexpression elimination.
 
-    remove_dead_code        nodes, outputs and inputs that are not needed
-    merge_subexpressions    a node that computes what an earlier one has computed
+    remove_dead_code        removes nodes, outputs and inputs that are not needed
+    merge_subexpressions    replaces a node by an equal earlier one
 
 Rules of dead code:
-- live are the results of the graph, nodes with an effect, and what these need; a branch
-  or loop is live with any node in its blocks;
-- that a node may raise is an effect, and so is drawing from a generator; that it makes,
-  or reads, memory is none;
-- a write is live if what it writes to is known outside (see
-  `runtime.script.passes.aliases`), or is memory of a live value: it may be read
-  later, or in the next trip of a loop;
+- the results of the graph, nodes with an effect, and all that these need are live; a
+  branch or loop is live if any node in its blocks is;
+- raising and drawing from a generator are effects; allocating and reading memory are
+  not;
+- a write is live if its target is outside (see `runtime.script.passes.aliases`), or is
+  memory of a live value: it may be read later, or in the next trip of a loop;
 - a loop that stops only by its condition may run for ever, and stays;
-- a fork stays if its body has effects, though not for what it raises, which its future
-  keeps; an await that is never waited for does not run, and goes, as the table
+- a fork stays if its body has effects other than raising, as its future holds the
+  exception; an await that is never waited for does not run and is removed, as the table
   of deviations says;
-- unused outputs of a branch or loop go with the results that stand for them,
-  a carried value only if the trips do not need it, either; those of a `with` stay, as
-  what is swallowed there hangs on them; what a fork or await is given and its graph
-  does not use is not given any more;
+- unused outputs of a branch or loop are removed with the corresponding results, a
+  carried value only if the trips do not need it, either; outputs of a `with` stay,
+  because they matter when it swallows an exception; inputs of a fork or await that its
+  graph does not use are removed;
 - the block of a closure stays whole as long as the closure does.
 
-It marks backwards from what is live by itself, in one worklist, until no write becomes
-live; then everything that is not marked is cut off and taken out.
+The pass marks backwards from the roots, with one worklist, until no further write
+becomes live; then it disconnects and removes everything that is not marked.
 
 Rules of subexpressions:
-- the earlier node has the same kind, inputs, attributes and types, and stands before
-  the later one in the same block, or in one around it;
-- nothing that may give something else the next time, prints, or runs unknown code; that
-  it may raise does not matter: the earlier one would have; nothing with blocks or a
-  graph;
-- what reads memory, only if nothing between the two may write there; nodes of a loop
-  stand behind all writes of that loop, too;
-- what gives new memory, only if no node of the graph writes to the one or the other,
-  and not both can be told apart: known outside, given by the graph, or asked for
-  identity;
-- identity of what cannot be written to (numbers, strings, tuples) is nobody's to ask.
+- the earlier node has the same kind, inputs, attributes and types, and is before the
+  later one in the same block, or in an enclosing one;
+- nodes that may compute something else the next time, print, or run unknown code are
+  never merged, nor are nodes with blocks or a graph; a node that may raise can be
+  merged: the earlier one would have raised;
+- a node that reads memory is merged only if no node between the two may write there;
+  nodes of a loop also follow all writes of that loop;
+- a node that allocates memory is merged only if no node of the graph writes to either,
+  and at most one has an observable identity: outside, a result of the graph, or
+  compared by `is`;
+- the identity of immutable values (numbers, strings, tuples) is unspecified.
 
-It is one walk in the order of the text with one table; what a block adds is forgotten
-at its end, and what a write spoils is forgotten at once.
+The pass is one walk in the order of the text with one table; entries of a block are
+removed at its end, and entries that a write invalidates are removed at once.
 """
 
 from collections.abc import Hashable
@@ -69,15 +68,15 @@ KEEPS = (
 IF, LOOP, WITH, CLOSURE = "prim::If", "prim::Loop", "prim::With", "prim::Closure"
 _SLOTTED = (IF, LOOP)
 _LATER = ("prim::fork", "prim::awaitable")
-# The trips of a loop that stops only by its condition; source: `while` of a program.
+# The trips of a loop that stops only by its condition, as the emitter writes a `while`.
 ENDLESS = 2**63 - 1
 
 
 def remove_dead_code(graph: Graph, rows: Rows = row_of) -> int:
-    """Take out what is not live; gives how many nodes, outputs and inputs went."""
+    """Remove dead code; return the number of removed nodes, outputs and inputs."""
     total = 0
     while True:
-        # What went may have been all that made memory known outside.
+        # A removed node may have been the only one that moved memory outside.
         changes = sum(map(_drop_unused, graph.nodes())) + _sweep(_Marking(graph, rows))
         if not changes:
             return total
@@ -85,7 +84,7 @@ def remove_dead_code(graph: Graph, rows: Rows = row_of) -> int:
 
 
 class _Marking:
-    """Which nodes and values are live."""
+    """The live nodes and values of a graph."""
 
     def __init__(self, graph: Graph, rows: Rows) -> None:
         self.graph = graph
@@ -98,7 +97,7 @@ class _Marking:
         # Memory of live values.
         self.memory = self.aliases.outside
         self.todo += graph.block.results
-        # The nodes that run when the graph does: those of closures do not.
+        # The nodes that run when the graph does: nodes of closures do not.
         running = [*walk((graph.block,), skipped=CLOSURE)]
         self.todo += [each for each in running if self.has_effect(each)]
         writing = [(each, self.aliases.written(each)) for each in running]
@@ -119,7 +118,7 @@ class _Marking:
                 self.node(each)
 
     def has_effect(self, node: Node) -> bool:
-        """Whether the node is live by itself, its blocks and writes not counted."""
+        """Return True if the node is live by itself, without its blocks and writes."""
         row = self.row(node.kind)
         if row is None:
             return True
@@ -163,7 +162,7 @@ class _Marking:
             self.slot(node, place)
 
     def slot(self, node: Node, place: int) -> None:
-        """Mark the values that stand for an output of a branch or loop."""
+        """Mark the values that an output of a branch or loop results from."""
         if node.kind == LOOP:
             self.todo.append(node.inputs[place + 2])
             self.todo.append(node.blocks[0].results[place + 1])
@@ -171,7 +170,7 @@ class _Marking:
             self.todo += [block.results[place] for block in node.blocks]
 
     def needs(self, node: Node, place: int) -> bool:
-        """Whether an output of a branch or loop is needed."""
+        """Return True if an output of a branch or loop is needed."""
         if node.kind == LOOP and node.blocks[0].parameters[place + 1] in self.values:
             return True
         return node.outputs[place] in self.values
@@ -184,7 +183,7 @@ def _owner(entry: Node) -> Node | None:
 def _sweep(live: _Marking) -> int:
     nodes = [*live.graph.nodes()]
     dead = [each for each in nodes if each not in live.nodes]
-    # First nothing that is dead uses anything, then nothing uses what is dead.
+    # First remove the uses by dead nodes, then the uses of dead values.
     for node in dead:
         node.set_inputs(())
         for block in node.blocks:
@@ -208,7 +207,7 @@ def _sweep(live: _Marking) -> int:
 
 
 def _cut(node: Node, place: int) -> None:
-    """Take away what stands for an output of a branch or loop."""
+    """Remove the values that an output of a branch or loop results from."""
     if node.kind == LOOP:
         node.remove_input(place + 2)
         node.blocks[0].exit.remove_input(place + 1)
@@ -218,7 +217,7 @@ def _cut(node: Node, place: int) -> None:
 
 
 def _drop_unused(node: Node) -> int:
-    """Take out the inputs that the graph of a fork or an await does not use."""
+    """Remove the inputs that the graph of a fork or an await does not use."""
     graph = node.attributes.get("graph")
     if not isinstance(graph, Graph) or node.kind not in _LATER:
         return 0
@@ -236,14 +235,14 @@ _NEVER = (
 CONSTANT = "prim::Constant"
 # Every bit of a set of memories.
 EVERYTHING = -1
-# What sees whether two objects are one.
+# Nodes that observe whether two objects are identical.
 _COMPARES = ("script::is_.t", "script::is_not.t")
-# Their outputs are there already: twice gives the same.
+# Their outputs exist already: running twice returns the same object.
 _FINDS = (Sharing.PARTS, Sharing.SAME)
 
 
 def merge_subexpressions(graph: Graph, rows: Rows = row_of) -> int:
-    """Let the first of equal nodes stand for all; gives how many nodes went."""
+    """Replace repeated nodes by the first one; return the number of removed nodes."""
     return _Merging(graph, rows).run()
 
 
@@ -255,10 +254,10 @@ class _Merging:
         self.row: Rows = cache(rows)
         self.aliases = Aliases(graph, rows)
         self.table: dict[Hashable, Node] = {}
-        # Key -> what the node has looked at; and all of that together.
+        # Key -> memory that the node has read; `read` is their union.
         self.reading: dict[Hashable, int] = {}
         self.read = 0
-        # Memory whose identity may be seen: whether it is one or two.
+        # Memory whose identity is observable.
         self.seen = self.aliases.outside
         for value in graph.block.results:
             self.seen |= self.aliases.region(value)
@@ -278,7 +277,7 @@ class _Merging:
             if node.blocks:
                 written = self.aliases.written_within(node)
                 if node.kind == "prim::Closure":
-                    # It runs at another time.
+                    # The block runs at another time.
                     self.invalidate(EVERYTHING)
                 elif node.kind != "prim::If":
                     self.invalidate(written)
@@ -295,7 +294,7 @@ class _Merging:
             self.reading.pop(key, None)
 
     def invalidate(self, written: int) -> None:
-        """Forget what has looked at memory that is written to."""
+        """Remove the entries that have read memory that is written to."""
         if not written & self.read:
             return
         stale = [key for key, memory in self.reading.items() if memory & written]
@@ -331,9 +330,9 @@ class _Merging:
             self.read |= looked
 
     def are_one(self, node: Node, earlier: Node) -> bool:
-        """Whether the outputs of two equal nodes cannot be told apart."""
+        """Return True if the outputs of two equal nodes are indistinguishable."""
         row = self.row(node.kind)
-        assert row is not None, "what has no row is not merged"
+        assert row is not None, "a node without a row is not merged"
         if row.sharing in _FINDS or node.kind == CONSTANT:
             return True
         pairs = [*zip(node.outputs, earlier.outputs, strict=True)]

@@ -1,39 +1,41 @@
-"""Folding: what is known before the graph runs is computed, looked up, and kept once.
+"""Constant folding: compute, look up and pool values that are known before a run.
 
-    propagate_constants     computes nodes, and decides branches and loops
-    propagate_all           the same, and looks into lists and dictionaries of constants
-    pool_constants          each constant once, at the head of the graph
-    erase_list_literals     what is asked of a list that is written out
-    lower_tuples            tuples that are made to be taken apart are not made
+    propagate_constants     computes nodes, and resolves branches and loops
+    propagate_all           also folds over lists and dictionaries of constants
+    pool_constants          moves constants to the head of the graph, each once
+    erase_list_literals     lengths and elements of list literals
+    lower_tuples            removes tuples that are built only to be unpacked
 
 Rules of constants:
-- plain values only are computed, of plain values: numbers, texts, None, devices, and
-  tuples of these; nothing that can be written to, so that all may share the constant;
-- by primitives and a few kinds only: an operator of the runtime may have another kernel
-  by the time the graph runs;
-- what raises is left to run and raise; what is not deterministic is left, too;
+- only plain values are computed, from plain values: numbers, texts, None, devices, and
+  tuples of these; all are immutable, so that all uses may share the constant;
+- only primitives and a few kinds are computed: an operator of the runtime may have
+  another kernel by the time the graph runs;
+- a node that raises stays, to raise when the graph runs; a nondeterministic node stays,
+  too;
 - no constant is longer than `LONGEST`, and none that would be is computed;
-- a branch whose condition is known becomes the block that is taken, and a loop that is
-  known to have no trip becomes what it was given;
-- pooled constants are in the order in which they were written; equal ones of two types
-  are two.
+- a branch with a constant condition is replaced by the selected block, and a loop with
+  zero trips by its carried inputs;
+- pooled constants keep the order of the text; equal constants of two types stay two
+  constants.
 
 Rules of lists:
-- a list counts that a `prim::ListConstruct` makes and that nothing writes to, whoever
-  may hold it: also for `propagate_all`;
+- the rules apply to lists that a `prim::ListConstruct` builds and that no node writes
+  to, even if code outside may hold them: also for `propagate_all`;
 - its length is a constant, an element at a constant index is the value itself, and
-  unpacking it gives the elements; an index out of range stays, and raises.
+  unpacking it returns the elements; a node with an index out of range stays, and
+  raises.
 
 Rules of tuples:
-- an element of a tuple that is made here is the value that it was made of; two branches
-  that each make a tuple give its elements; a loop that carries a tuple, made before it
-  and in each trip, carries its elements;
-- only tuples that are made for a branch or loop, and for nothing else, are split: no
-  second object comes of one that is used elsewhere; one that goes elsewhere is still
-  made, behind the branch or loop from the elements;
-- elements keep the types that the tuple says.
+- an element of a tuple that the graph builds is replaced by the value it was built
+  from; two branches that each build a tuple return its elements; a loop that carries a
+  tuple, built before it and in each trip, carries its elements;
+- only tuples whose single use is the branch or loop are split: a tuple with other uses
+  never becomes two objects; the resulting tuple is built from its elements after the
+  branch or loop;
+- elements keep the types that the tuple declares.
 
-What is not used any more afterwards goes as dead code.
+Dead code elimination removes nodes that these passes leave unused.
 """
 
 import re
@@ -64,29 +66,29 @@ from everyorder.runtime.script.passes.inline import (
 )
 from everyorder.runtime.script.primitives import by_name
 
-# The longest text, and the most elements of a tuple, that is kept as a constant; the
-# time a program takes to compute one that long is nothing that anybody waits for.
+# The longest text, and the most elements of a tuple, that are stored as a constant.
+# Computing a value of this length takes negligible time.
 LONGEST = 1000
-# A text that asks for more than a thousand characters, as formats do.
+# A text that asks for a width of 1000 or more, as formats do.
 _WIDE = re.compile(r"[0-9]{4}")
-# They may take long with large numbers, and then are refused.
+# Slow for large numbers: then they are not computed.
 _SLOW = ("factorial", "comb", "perm", "round", "pow")
-# Of equal numbers and texts it is open how many objects there are.
+# The number of objects behind equal numbers and texts is unspecified.
 _COMPARING = ("is_", "is_not")
 _LISTS, _DICTS = "prim::ListConstruct", "prim::DictConstruct"
 
 
 class _UnknownConstant(Exception):
-    """The value is not known."""
+    """The value is not a constant."""
 
 
 def propagate_constants(graph: Graph, rows: Rows = row_of) -> int:
-    """Compute what constants decide; gives how many nodes went."""
+    """Fold all constant expressions; return the number of removed nodes."""
     return _propagate(graph, rows, None)
 
 
 def propagate_all(graph: Graph, rows: Rows = row_of) -> int:
-    """As `propagate_constants`, and of lists and dictionaries of constants, too."""
+    """Fold as `propagate_constants`, also over lists and dictionaries of constants."""
     return _propagate(graph, rows, Aliases(graph, rows))
 
 
@@ -99,10 +101,10 @@ def _propagate(graph: Graph, rows: Rows, aliases: Aliases | None) -> int:
         node = block.entry.next
         while node is not None and node is not block.exit:
             previous = node.previous
-            assert previous is not None, "something is in front of a node"
+            assert previous is not None, "a block starts with its parameters"
             if _decide(node) or _compute(node, row(node.kind), aliases):
                 count += 1
-                # What was put in its place comes next.
+                # Continue with the nodes that replace it.
                 node = previous.next
                 continue
             todo += node.blocks
@@ -114,10 +116,10 @@ def _propagate(graph: Graph, rows: Rows, aliases: Aliases | None) -> int:
 
 
 def _decide(node: Node) -> bool:
-    """Put what runs in the place of a branch or loop; gives whether that is known."""
+    """Replace a branch or loop whose course is constant; return True if it was."""
     if node.kind == "prim::If" and is_constant(node.inputs[0]):
-        taken = node.inputs[0].node.attributes["value"]
-        splice(node, node.blocks[0 if taken else 1])
+        is_true = node.inputs[0].node.attributes["value"]
+        splice(node, node.blocks[0 if is_true else 1])
         return True
     if node.kind == "prim::Loop":
         trips, condition, *carried = node.inputs
@@ -134,7 +136,7 @@ def _decide(node: Node) -> bool:
 
 
 def _compute(node: Node, row: NodeKind | None, aliases: Aliases | None) -> bool:
-    """Put constants in the place of a node; gives whether its values are known."""
+    """Replace a node by constants; return True if its values are constant."""
     compute = _KINDS.get(node.kind)
     if compute is None and not node.kind.startswith("script::"):
         return False
@@ -148,34 +150,34 @@ def _compute(node: Node, row: NodeKind | None, aliases: Aliases | None) -> bool:
     for value, result in zip(node.outputs, results, strict=True):
         if not _is_plain(result) or not fits(result, value.type):
             return False
-    made = [
+    constants = [
         constant_before(node, result, value.type, value.hint)
         for value, result in zip(node.outputs, results, strict=True)
     ]
-    replace_node(node, made)
+    replace_node(node, constants)
     return True
 
 
 def _value(value: Value, aliases: Aliases | None) -> Any:
-    """The known value of a value of the graph.
+    """Return the constant value of a value of the graph.
 
     Raises:
-        _Unknown: it is not known.
+        _UnknownConstant: the value is not a constant.
     """
     if is_constant(value):
-        held = value.node.attributes["value"]
-        if _is_plain(held):
-            return held
+        content = value.node.attributes["value"]
+        if _is_plain(content):
+            return content
     elif (
         aliases is not None
         and value.node.kind in (_LISTS, _DICTS)
         and len(value.node.inputs) <= LONGEST
         and not aliases.is_written(value)
     ):
-        held = [_value(each, None) for each in value.node.inputs]
+        content = [_value(each, None) for each in value.node.inputs]
         if value.node.kind == _LISTS:
-            return held
-        return dict(zip(held[::2], held[1::2], strict=True))
+            return content
+        return dict(zip(content[::2], content[1::2], strict=True))
     raise _UnknownConstant
 
 
@@ -188,20 +190,20 @@ def _is_plain(value: Any) -> bool:
 
 
 def _run(node: Node, row: NodeKind, values: list[Any]) -> tuple[Any, ...]:
-    """The results of a primitive for known values."""
+    """Return the results of a primitive for constant operands."""
     primitive = by_name(node.kind)
     if primitive is None or row.writes or "nondeterministic_seeded" in primitive.tags:
         raise _UnknownConstant
     name = node.kind.removeprefix("script::").partition(".")[0]
     if name in _COMPARING and not any(map(_is_single, values)):
         raise _UnknownConstant
-    gives_text = any(each.type is StrType for each in node.outputs)
-    if (gives_text or name in _SLOW) and any(map(_is_large, values)):
+    returns_text = any(each.type is StrType for each in node.outputs)
+    if (returns_text or name in _SLOW) and any(map(_is_large, values)):
         raise _UnknownConstant
     try:
         result = primitive.function(*values)
     except Exception as error:
-        # It is raised when the graph runs.
+        # The node raises it when the graph runs.
         raise _UnknownConstant from error
     return result if len(node.outputs) > 1 else (result,)
 
@@ -211,7 +213,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _is_large(value: Any) -> bool:
-    """Whether a value may make a result, or the way to it, long."""
+    """Return True if a value may cause a long result or computation."""
     if value.__class__ is int:
         return abs(value) > LONGEST
     if value.__class__ is str:
@@ -223,7 +225,7 @@ def _is_large(value: Any) -> bool:
 
 def _tuple(node: Node, values: list[Any]) -> tuple[Any, ...]:
     type_ = node.output.type
-    # The class of a tuple with names is not known here.
+    # The class of a named tuple is not known here.
     if not isinstance(type_, TupleType) or type_.names:
         raise _UnknownConstant
     return (tuple(values),)
@@ -254,23 +256,23 @@ _KINDS: dict[str, Callable[[Node, list[Any]], tuple[Any, ...]]] = {
 
 
 def pool_constants(graph: Graph) -> int:
-    """Keep each constant once, at the head; gives how many were moved or went."""
+    """Pool constants at the head; return the number of moved and removed nodes."""
     count = 0
-    kept: dict[Any, Node] = {}
+    first_nodes: dict[Any, Node] = {}
     last = graph.block.entry
     for node in [*graph.nodes()]:
         if node.kind != CONSTANT:
             continue
         ((name, value),) = node.attributes.items()
         key = id(node.output.type), name, identity(value)
-        first = kept.get(key)
+        first = first_nodes.get(key)
         if first is not None:
             first.output.hint = first.output.hint or node.output.hint
             node.output.replace_by(first.output)
             node.destroy()
             count += 1
             continue
-        kept[key] = node
+        first_nodes[key] = node
         if node.previous is not last:
             node.unlink().insert_after(last)
             count += 1
@@ -282,17 +284,17 @@ LIST = "prim::ListConstruct"
 
 
 def erase_list_literals(graph: Graph) -> int:
-    """Answer what is asked of lists that are written out; gives how much that was."""
-    asked = [
+    """Resolve queries of list literals; return the number of removed nodes."""
+    queries = [
         node
         for node in graph.nodes()
         if node.kind in _ANSWERS and node.inputs[0].node.kind == LIST
     ]
-    if not asked:
+    if not queries:
         return 0
     aliases = Aliases(graph)
     count = 0
-    for node in asked:
+    for node in queries:
         literal = node.inputs[0]
         if aliases.is_written(literal):
             continue
@@ -332,9 +334,9 @@ MADE = "prim::TupleConstruct"
 
 
 def lower_tuples(graph: Graph) -> int:
-    """Have fewer tuples; gives how many steps that took."""
+    """Remove tuples; return the number of steps."""
     count = 0
-    # Tuples of tuples come to light one after another.
+    # Removing an outer tuple exposes the inner ones.
     while steps := _lower(graph):
         count += steps
     return count
@@ -365,7 +367,7 @@ def _take_apart(node: Node) -> int:
 
 
 def _is_own(value: Value) -> bool:
-    """Whether a value is a tuple that is made for one use."""
+    """Return True if a value is a tuple that is built for one use."""
     return value.node.kind == MADE and len(value.uses) == 1
 
 
@@ -400,9 +402,9 @@ def _loop(node: Node) -> int:
             node.add_input(of_type(value, part, node))
         _give_elements(body, again, type_)
         parts = [body.add_parameter(each, parameter.hint) for each in type_.elements]
-        made = Node(MADE, parts, [type_], None, node.place).insert_after(body.entry)
-        made.output.hint = parameter.hint
-        parameter.replace_by(made.output)
+        rebuilt = Node(MADE, parts, [type_], None, node.place).insert_after(body.entry)
+        rebuilt.output.hint = parameter.hint
+        parameter.replace_by(rebuilt.output)
         _make_behind(node, output, type_)
         node.remove_input(index + 2)
         body.exit.remove_input(index + 1)
@@ -413,14 +415,14 @@ def _loop(node: Node) -> int:
 
 
 def _give_elements(block: Block, result: Value, type_: TupleType) -> None:
-    """Let a block give the elements of one of its results, too."""
+    """Add the elements of a result to the results of a block."""
     for value, part in zip(result.node.inputs, type_.elements, strict=True):
         block.add_result(of_type(value, part, block.exit))
 
 
 def _make_behind(node: Node, output: Value, type_: TupleType) -> None:
-    """Let a node give the elements of an output, and make the tuple behind it."""
+    """Add outputs for the elements of an output, and build the tuple after the node."""
     parts = [node.add_output(each, output.hint) for each in type_.elements]
-    made = Node(MADE, parts, [type_], None, node.place).insert_after(node)
-    made.output.hint = output.hint
-    output.replace_by(made.output)
+    rebuilt = Node(MADE, parts, [type_], None, node.place).insert_after(node)
+    rebuilt.output.hint = output.hint
+    output.replace_by(rebuilt.output)

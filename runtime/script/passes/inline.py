@@ -1,43 +1,46 @@
-"""Splicing: bodies, blocks and values in place of others, and bodies made graphs.
+"""Inlining: replace nodes by blocks, bodies and values, and move bodies into graphs.
 
-    splice, replace_node, replace_output    what takes the place of what
-    identity, work_key                      equal for equal constants, or nodes
-    lift_closures    bodies of forks and awaits become graphs, which are given what they
-                     use
-    inline_calls     the body of a function, or method, in place of a call of it
-    unroll_loops     the trips of a short loop, one after another
+    splice, replace_node, replace_output    replacements of nodes and outputs
+    identity, work_key                      keys of equal constants, or nodes
+    lift_closures    moves bodies of forks and awaits into graphs, whose inputs are the
+                     captured values
+    inline_calls     replaces calls by the bodies of functions and methods
+    unroll_loops     replaces short loops by their trips, one after another
 
 Rules of values:
-- a value that takes the place of a wider one is cast to that type, since what is
-  inferred from it may hang on the type; a constant is written anew with the type;
-- where a block takes a place nothing is copied: nodes are moved, and their places and
-  hints stay;
-- the kind of a constant counts: 1, 1.0 and True are three, and so are 0.0 and -0.0; one
-  NaN is another; what is no plain value (a tensor, a function, a member of an enum) is
-  itself only.
+- a value that replaces one of a wider type is cast to that type, because inferred types
+  may depend on it; a constant is created again with the type;
+- a block that replaces a node is moved, not copied: its nodes keep their places and
+  hints;
+- constants are compared with their kind: 1, 1.0 and True differ, and so do 0.0 and
+  -0.0; all NaNs are equal; objects that are not plain values (a tensor, a function, a
+  member of an enum) are equal only if identical.
 
 Rules of closures:
-- a `prim::Closure` is used by `prim::forkClosure` and `prim::awaitableClosure` alone,
-  and is gone afterwards; the node keeps its place and its type;
-- what the body uses of the blocks around it become inputs of the node, and parameters
-  of the graph, in the order of their first use; constants are written anew inside;
-- a value is captured as it is when the node runs: a name that is assigned anew is
-  another value, and what a list holds later is seen, as the list itself is captured;
-- a closure stands in front of what runs it, so in the order of the text the innermost
-  bodies come first, and what they capture is a use in the body around them.
+- only `prim::forkClosure` and `prim::awaitableClosure` use a `prim::Closure`; the pass
+  removes it; the node keeps its place and its type;
+- values of enclosing blocks that the body uses become inputs of the node, and
+  parameters of the graph, in the order of their first use; constants are copied into
+  the graph;
+- a value is captured as it is when the node runs: a later assignment to the name
+  creates another value, but later changes of a list are visible, as the list itself is
+  captured;
+- a closure precedes the node that runs it, so in the order of the text the innermost
+  bodies are first, and their captures are uses in the enclosing body.
 
 Rules of calls:
-- a call of a function that is a constant is known, and of a method of a class, or of a
-  module, as what lies with a declaration stays; one through an interface is not;
-- a function that calls itself, directly or through others, is inlined once at most
-  where it is called from outside, and its own calls of itself stay;
+- the callee is known if the function is a constant, and for methods of a class or
+  module, because declarations do not change; the callee behind an interface is not
+  known;
+- a function that calls itself, directly or through others, is inlined at most once
+  where other code calls it, and its recursive calls stay;
 - a graph does not grow beyond `MOST_NODES`;
-- what is inlined is a copy; its nodes keep their places in the source of the function.
+- the inlined body is a copy; its nodes keep their places in the source of the function.
 
 Rules of loops:
 - the number of trips is a constant of at most `MOST_TRIPS`, and the loop ends by it
   alone: the condition is the constant True before it and in each trip;
-- what comes of it has at most `MOST_UNROLLED` nodes; an inner loop is unrolled first.
+- the unrolled loop has at most `MOST_UNROLLED` nodes; inner loops are unrolled first.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -60,35 +63,35 @@ CONSTANT, CAST = "prim::Constant", "prim::unchecked_cast"
 
 
 def is_constant(value: Value) -> bool:
-    """Whether a value is a constant, and no function."""
+    """Return True if a value is a constant other than a function."""
     return value.node.kind == CONSTANT and "value" in value.node.attributes
 
 
 def constant_before(
     node: Node, value: Any, type_: Type, hint: str = "", place: Place | None = None
 ) -> Value:
-    """A new constant in front of a node; `value` fits the type."""
-    made = Node(CONSTANT, (), [type_], {"value": value}, place or node.place)
-    made.insert_before(node)
-    made.output.hint = hint
-    return made.output
+    """Insert a new constant before a node; `value` must fit the type."""
+    constant = Node(CONSTANT, (), [type_], {"value": value}, place or node.place)
+    constant.insert_before(node)
+    constant.output.hint = hint
+    return constant.output
 
 
 def of_type(value: Value, type_: Type, before: Node) -> Value:
-    """The value, as one of a wider type; what that takes is put in front of a node."""
+    """Return the value as one of a wider type, with a cast inserted before a node."""
     if fake(value.type) is fake(type_):
         return value
     if is_constant(value):
-        held = value.node.attributes["value"]
-        if fits(held, type_):
-            return constant_before(before, held, type_, place=value.node.place)
+        content = value.node.attributes["value"]
+        if fits(content, type_):
+            return constant_before(before, content, type_, place=value.node.place)
     return Node(CAST, [value], [type_], None, before.place).insert_before(before).output
 
 
 def replace_output(output: Value, value: Value, before: Node | None = None) -> None:
-    """Let a value take the place of an output of a node.
+    """Replace an output of a node by a value in all uses.
 
-    A cast is put in front of that node, or of `before`.
+    A cast is inserted before that node, or before `before`.
     """
     stand_in = of_type(value, output.type, output.node if before is None else before)
     stand_in.hint = stand_in.hint or output.hint
@@ -96,15 +99,15 @@ def replace_output(output: Value, value: Value, before: Node | None = None) -> N
 
 
 def replace_node(node: Node, values: Sequence[Value]) -> None:
-    """Let values take the place of the outputs of a node, which is destroyed."""
+    """Replace all outputs of a node by values and destroy the node."""
     for output, value in zip(node.outputs, values, strict=True):
         replace_output(output, value)
     node.destroy()
 
 
 def splice(node: Node, block: Block) -> None:
-    """Put what is in a block of a node, which has no parameters, in its place."""
-    assert not block.parameters, "what stands for parameters is put there before"
+    """Replace a node by the contents of one of its blocks, without parameters."""
+    assert not block.parameters, "the caller has replaced the parameters"
     results = [*block.results]
     block.exit.set_inputs(())
     for each in block:
@@ -116,7 +119,7 @@ _PLAIN = (int, bool, str, type(None))
 
 
 def identity(value: Any) -> Hashable:
-    """A key that two constants share exactly when they are the same."""
+    """Return a key that two constants share exactly if they are the same."""
     kind = value.__class__
     if kind in _PLAIN:
         return kind, value
@@ -130,7 +133,7 @@ def identity(value: Any) -> Hashable:
 
 
 def work_key(node: Node) -> Hashable:
-    """A key that two nodes without blocks share exactly when they do the same."""
+    """Return a key that nodes without blocks share if they compute the same."""
     attributes = node.attributes
     return (
         node.kind,
@@ -141,7 +144,7 @@ def work_key(node: Node) -> Hashable:
 
 
 CLOSURE = "prim::Closure"
-# What is made of what runs a closure.
+# Kind of a node that runs a closure -> kind of the node that runs the graph.
 _LIFTED = {
     "prim::forkClosure": "prim::fork",
     "prim::awaitableClosure": "prim::awaitable",
@@ -149,7 +152,7 @@ _LIFTED = {
 
 
 def lift_closures(graph: Graph) -> int:
-    """Make graphs of all closures; gives how many forks and awaits there were."""
+    """Move all closures into graphs; return the number of forks and awaits."""
     nodes = [node for node in graph.nodes() if node.kind in _LIFTED]
     for node in nodes:
         _lift(node)
@@ -158,15 +161,15 @@ def lift_closures(graph: Graph) -> int:
 
 def _lift(node: Node) -> None:
     source = node.inputs[0].node
-    assert source.kind == CLOSURE, "a law of the kind"
+    assert source.kind == CLOSURE, "the type rule of the kind requires it"
     (block,) = source.blocks
     body = Graph()
     values: dict[Value, Value] = {}
     inputs: list[Value] = []
     for value in captured(block):
         if value.node.kind == CONSTANT:
-            made = body.block.append(copy_node(value.node, {}))
-            values[value] = made.output
+            constant = body.block.append(copy_node(value.node, {}))
+            values[value] = constant.output
         else:
             inputs.append(value)
             values[value] = body.block.add_parameter(value.type, value.hint)
@@ -186,15 +189,15 @@ def _lift(node: Node) -> None:
 
 
 def captured(block: Block) -> list[Value]:
-    """The values of blocks around it that a block uses, by their first use."""
+    """Return the values of enclosing blocks that a block uses, by their first use."""
     own: set[Value] = set()
-    found: dict[Value, None] = {}
+    captures: dict[Value, None] = {}
     for node in walk((block,), _with_ends):
         for value in node.inputs:
             if value not in own:
-                found[value] = None
+                captures[value] = None
         own.update(node.outputs)
-    return [*found]
+    return [*captures]
 
 
 def _with_ends(block: Block) -> Iterator[Node]:
@@ -203,20 +206,20 @@ def _with_ends(block: Block) -> Iterator[Node]:
     yield block.exit
 
 
-# Source: programs of some thousand nodes are compiled in less than a second.
+# Programs of some thousand nodes compile in less than a second.
 MOST_NODES = 10_000
 
 
 def inline_calls(graph: Graph) -> int:
-    """Inline all known calls, also those in what is inlined; gives how many."""
+    """Inline all known calls, also those in inlined bodies; return their number."""
     size = sum(1 for _ in graph.nodes())
     count = 0
-    # A call, and the functions that it lies in.
+    # A call, and the functions that it is nested in.
     todo = [(node, frozenset[int]()) for node in graph.nodes() if callee(node)]
     while todo:
         node, around = todo.pop()
         function = callee(node)
-        assert function is not None, "only calls that are known are looked at"
+        assert function is not None, "only calls with a known callee are collected"
         if id(function) in around:
             continue
         body = function.graph
@@ -236,44 +239,44 @@ def inline_calls(graph: Graph) -> int:
 
 
 def callee(node: Node) -> Function | None:
-    """The function that a call runs, or None if it is no call, or not known which."""
-    found = None
+    """Return the function that a node calls, or None if it is unknown or no call."""
+    function = None
     if node.kind == "prim::CallFunction":
-        found = called(node)
+        function = called(node)
     elif node.kind == "prim::CallMethod":
         owner = node.inputs[0].type
         if isinstance(owner, ScriptClassType | ModuleType):
-            found = owner.declaration.functions.get(node.attributes["name"])
-    return found if isinstance(found, Function) else None
+            function = owner.declaration.functions.get(node.attributes["name"])
+    return function if isinstance(function, Function) else None
 
 
 def _inline(node: Node, body: Graph) -> list[Node]:
-    """Put the body of a function in place of a call; gives the nodes that this made."""
+    """Replace a call by the body of a function; return the new nodes."""
     is_function = node.kind == "prim::CallFunction"
-    given = node.inputs[1:] if is_function else node.inputs
+    arguments = node.inputs[1:] if is_function else node.inputs
     parameters = body.block.parameters
     values = {
         parameter: of_type(value, parameter.type, node)
-        for parameter, value in zip(parameters, given, strict=True)
+        for parameter, value in zip(parameters, arguments, strict=True)
     }
     previous = node.previous
     assert previous is not None, "a call is in a block"
     results = copy_nodes(body.block, node, values)
-    made: list[Node] = []
+    new_nodes: list[Node] = []
     each = previous.next
     while each is not None and each is not node:
-        made += [each, *each.nodes_within()]
+        new_nodes += [each, *each.nodes_within()]
         each = each.next
     replace_node(node, results)
-    return made
+    return new_nodes
 
 
-# Source: upstream unrolls eight trips, and no body of more than 32 nodes.
+# Upstream's limits: eight trips, and bodies of at most 32 nodes.
 MOST_TRIPS, MOST_UNROLLED = 8, 256
 
 
 def unroll_loops(graph: Graph) -> int:
-    """Write out all loops that are short enough; gives how many there were."""
+    """Unroll all short loops; return their number."""
     loops = [node for node in graph.nodes() if node.kind == "prim::Loop"]
     return sum(map(_unroll, reversed(loops)))
 
@@ -290,8 +293,8 @@ def _unroll(node: Node) -> int:
     values = carried
     for index in range(count):
         stand: dict[Value, Value] = {}
-        given = [constant_before(node, index, IntType), *values]
-        for parameter, value in zip(body.parameters, given, strict=True):
+        arguments = [constant_before(node, index, IntType), *values]
+        for parameter, value in zip(body.parameters, arguments, strict=True):
             stand[parameter] = of_type(value, parameter.type, node)
         values = copy_nodes(body, node, stand)[1:]
     replace_node(node, values)

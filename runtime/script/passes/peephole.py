@@ -1,31 +1,31 @@
-"""The peephole: a few nodes that lie together, and what they amount to.
+"""The peephole optimizer: replace small groups of nodes by simpler ones.
 
-What is seen of a node and what is next to it:
+Simplifications of a node and its neighbours:
 
     cast           a cast to the type that the value has already
-    isinstance     a question that the type of the value answers
-    is None        the same, asked by `is`
-    wait           of an await that was ready when it was made
-    known branch   a condition, where it is a condition of a branch around
-    turned branch  a branch on what is not so
-    same result    an output that is the same value, or constant, either way
-    truth          an output that is the condition itself, or its opposite
-    same trip      a carried value that every trip hands on as it came
+    isinstance     a test that the type of the value decides
+    is None        the same for `is`
+    wait           of an await that was created with its value
+    known branch   a condition within a branch on the same condition
+    turned branch  a branch on a negated condition
+    same result    an output that is the same value, or constant, in both blocks
+    truth          an output that is the condition itself, or its negation
+    same trip      a carried value that no trip changes
 
-and what is seen of values is the table `RULES`: name, parameters, before, after.
+Simplifications of expressions are the table `RULES`: parameters, before, after.
 
 Rules:
-- nothing looks at memory; what is put in place of nodes does the same, and raises
-  nothing that was not raised; types stay: a value of another type is cast;
+- no rule depends on memory; the replacement computes the same, and raises nothing new;
+  types stay: a value of another type is cast;
 - before and after are one expression each: a value, a constant, or an operator of such,
-  as the text of a graph has them but without names for what is between; a parameter is
-  a value of the type that the rule says, the same wherever it stands;
-- what is before may not raise where it stands, if after does not: each rule is run on
-  values of its types in the tests, and no example may differ;
-- no operator of the runtime is named: it may have another kernel by then.
+  as in the text of a graph but without names for intermediate values; a parameter is a
+  value of the type that the rule declares, the same value at each occurrence;
+- `before` and `after` must raise for the same values: the tests run each rule on values
+  of its types, and no example may differ;
+- rules do not name operators of the runtime: these may have other kernels at run time.
 
-A rule is found from its last operator backwards; what is between stays where it is, for
-others may use it.
+A rule is matched from its last operator backwards; intermediate nodes stay, because
+others may use them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -63,7 +63,7 @@ from everyorder.runtime.script.passes.inline import (
 
 
 class PatternCall(NamedTuple):
-    """A primitive, and what it is given."""
+    """A primitive and its operands."""
 
     kind: str
     inputs: "tuple[Term, ...]"
@@ -80,7 +80,7 @@ Term = str | PatternConstant | PatternCall
 
 
 class PeepholeRule(NamedTuple):
-    """An expression, and the one that may stand in its place."""
+    """An expression, and its replacement."""
 
     types: Mapping[str, Type]
     before: PatternCall
@@ -100,7 +100,7 @@ def _call(name: str, *inputs: "Term | bool | float") -> PatternCall:
 def _rules() -> Iterator[PeepholeRule]:
     a_bool, a_float = {"x": BoolType}, {"x": FloatType}
     an_int, a_str = {"x": IntType}, {"x": StrType}
-    # What changes nothing; a float plus 0.0 does: of -0.0 it makes 0.0.
+    # Neutral elements; `float + 0.0` is not one: it turns -0.0 into 0.0.
     for types, name, unit in (
         (an_int, "add.int", 0),
         (an_int, "mul.int", 1),
@@ -136,12 +136,12 @@ def _rules() -> Iterator[PeepholeRule]:
         (a_str, "str.t"),
     ):
         yield PeepholeRule(types, _call(name, "x"), "x")
-    # What undoes itself; the negative of the least int raises.
+    # Self-inverse operators; not neg.int: the negative of the least int raises.
     for types, name in ((an_int, "invert.int"), (a_float, "neg.float")):
         yield PeepholeRule(types, _call(name, _call(name, "x")), "x")
     yield PeepholeRule(a_bool, _call("not_.bool", _call("not_.bool", "x")), "x")
     yield PeepholeRule(a_bool, _call("bool.int", _call("int.bool", "x")), "x")
-    # What is known whatever the value; of a float it is not, for NaN.
+    # Constant for any value; not for a float, because of NaN.
     for name, value in (
         ("sub.int", 0),
         ("xor.int", 0),
@@ -159,7 +159,7 @@ def _rules() -> Iterator[PeepholeRule]:
     yield PeepholeRule(an_int, _call("mod.int", "x", 1), PatternConstant(0))
     yield PeepholeRule(a_bool, _call("and_.bool", "x", False), PatternConstant(False))
     yield PeepholeRule(a_bool, _call("or_.bool", "x", True), PatternConstant(True))
-    # Comparisons the other way round; those of floats are both false with NaN.
+    # Negated comparisons; not of floats: with NaN both are false.
     two = {"x": IntType, "y": IntType}
     for name, other in (("lt", "ge"), ("gt", "le"), ("eq", "ne")):
         for one, turned in ((name, other), (other, name)):
@@ -182,7 +182,7 @@ for _rule in RULES:
 
 
 def by_rule(node: Node) -> Value | None:
-    """The value that may replace a node by some rule, in front of it, or None."""
+    """Return the replacement of a node, inserted before it, or None."""
     for rule in _BY_KIND.get(node.kind, ()):
         bound: dict[str, Value] = {}
         if _matches(rule, rule.before, node, bound):
@@ -223,13 +223,13 @@ def _built(term: Term, node: Node, bound: Mapping[str, Value]) -> Value:
 
 
 NOT = "script::not_.bool"
-# A condition with more uses is not looked for in the blocks of each branch on it: a
-# thousand branches on one condition are to take no second.
+# A condition with more uses is not searched for in the blocks of its branches: the
+# search is quadratic, and a thousand branches on one condition must not take a second.
 MOST_USES = 64
 
 
 def simplify(graph: Graph) -> int:
-    """Apply all rules once, in the order of the text; gives how often one did."""
+    """Apply all rules once, in the order of the text; return the number of changes."""
     count = 0
     for node in graph.nodes():
         value = by_rule(node)
@@ -253,18 +253,18 @@ class _Fit(Enum):
     MAYBE = auto()
 
 
-def _fit(given: Type, wanted: Type) -> _Fit:
-    """Whether a value of one type is one of another."""
-    if is_subtype(given, wanted):
+def _fit(actual: Type, target: Type) -> _Fit:
+    """Return how values of one type relate to another type."""
+    if is_subtype(actual, target):
         return _Fit.ALWAYS
-    members = _members(given)
+    members = _members(actual)
     if len(members) > 1:
-        fits = {_fit(each, wanted) for each in members}
+        fits = {_fit(each, target) for each in members}
         return fits.pop() if len(fits) == 1 else _Fit.MAYBE
-    return _Fit.NEVER if given in _APART and wanted in _APART else _Fit.MAYBE
+    return _Fit.NEVER if actual in _APART and target in _APART else _Fit.MAYBE
 
 
-# No value is of two of these; a bool is an int for Python, and is not here.
+# No value has two of these types. Bool is missing: in Python a bool is an int.
 _APART = (IntType, FloatType, ComplexType, StrType, NoneType_, DeviceType, TensorType)
 
 
@@ -278,7 +278,7 @@ _ANY = (AnyType, CapsuleType, PyObjectType)
 
 
 def _is_none(type_: Type) -> bool | None:
-    """Whether a value of a type is None, or None if that is not known."""
+    """Return True if all values of a type are None, False if none, None if unknown."""
     if type_ is NoneType_:
         return True
     if type_ in _ANY or isinstance(type_, OptionalType | TypeVariable):
@@ -314,10 +314,10 @@ def _answer(node: Node, value: bool) -> int:
 
 
 def _wait(node: Node) -> int:
-    made = node.inputs[0].node
-    if made.kind != "prim::awaitable_nowait":
+    source = node.inputs[0].node
+    if source.kind != "prim::awaitable_nowait":
         return 0
-    replace_node(node, [made.inputs[0]])
+    replace_node(node, [source.inputs[0]])
     return 1
 
 
@@ -335,9 +335,9 @@ def _known_branch(node: Node) -> int:
             continue
         first = block.entry.next
         assert first is not None, "a block has an end"
-        known = constant_before(first, value, BoolType, place=node.place)
+        constant = constant_before(first, value, BoolType, place=node.place)
         for user, place in uses:
-            user.set_input(place, known)
+            user.set_input(place, constant)
         count += len(uses)
     return count
 
@@ -358,15 +358,15 @@ def _same_result(node: Node) -> int:
         if not output.uses or not (one is other or _are_equal(one, other)):
             continue
         if one is not other:
-            held = one.node.attributes["value"]
-            one = constant_before(node, held, output.type, place=one.node.place)
+            content = one.node.attributes["value"]
+            one = constant_before(node, content, output.type, place=one.node.place)
         replace_output(output, one)
         count += 1
     return count
 
 
 def _are_equal(one: Value, other: Value) -> bool:
-    """Whether two constants are one, and of types that do not matter."""
+    """Return True if two constants are equal and their types do not matter."""
     if not is_constant(one) or not is_constant(other):
         return False
     values = (one.node.attributes["value"], other.node.attributes["value"])
@@ -399,14 +399,14 @@ def _truth(node: Node) -> int:
 def _same_trip(node: Node) -> int:
     (body,) = node.blocks
     first = body.entry.next
-    assert first is not None, "a block has an end"
+    assert first is not None, "a block ends with its results"
     count = 0
     for output in node.outputs:
         parameter = body.parameters[output.index + 1]
         if body.results[output.index + 1] is not parameter:
             continue
         carried = node.inputs[output.index + 2]
-        # The result itself is one use: it goes with the slot, which is dead code.
+        # The result itself is one use; dead code elimination removes it with the slot.
         users = [each for each in parameter.uses if each[0] is not body.exit]
         more = [each for each in parameter.uses if each[0] is body.exit]
         if not users and len(more) == 1 and not output.uses:

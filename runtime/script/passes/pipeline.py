@@ -1,24 +1,25 @@
-"""Running passes: one after another, again while something changes, and checked.
+"""The pass pipeline: run passes in rounds until nothing changes, with optional checks.
 
-    CLEANUP    after emission: the graph that is shown, saved and called
-    OPTIMIZE   of a copy, before it runs
+    CLEANUP    after emission: produces the graph that is printed, saved and called
+    OPTIMIZE   before the first run: produces the copy that runs
 
 Rules:
-- a pass is a function of a graph, which it changes, that gives how often it did; a
-  graph that it gives 0 for is as it was;
-- a pass keeps every law of `runtime.script.ir.check`, and what the program does: its
-  values, what it writes, prints and raises, and in which order;
-- a pass looks at the one graph that it is given; graphs of forks and awaits within are
-  given to it each by itself, the innermost first, and those of fused groups never: they
-  are as they were compiled;
-- passes are run in rounds, until a round changes nothing or there have been `rounds`;
-- between passes the checker runs when it is asked to: by `checked`, or for all by
-  `check_passes`;
-- closures are lifted before anything is inlined or computed: a `prim::Closure` is
-  nothing that runs; constants are computed behind what lays them bare (lists, tuples,
-  inlining), and pooled behind that; dead code goes last: the others leave it behind;
-- calls stay, as in a backtrace each function has a frame of its own; `inline_calls` is
-  for looking at the whole.
+- a pass is a function that changes a graph and returns the number of changes; if it
+  returns 0, the graph is unchanged;
+- a pass preserves every law of `runtime.script.ir.check`, and the behaviour of the
+  program: its values, its writes, output and exceptions, and their order;
+- a pass handles one graph at a time; graphs of nested forks and awaits are passed to it
+  separately, the innermost first, and graphs of fused groups never: they stay as they
+  were compiled;
+- passes are run in rounds, until a round changes nothing or `rounds` is reached;
+- the checker runs between passes if `checked` is set, or for all runs after
+  `check_passes(True)`;
+- closures are lifted before anything is inlined or computed: a `prim::Closure` cannot
+  be executed; constants are computed after the passes that expose them (lists, tuples,
+  inlining), and pooled after that; dead code is removed last, because the others
+  produce it;
+- calls are not inlined, so that each function has its frame in a backtrace;
+  `inline_calls` serves to view the whole program.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,29 +42,29 @@ from everyorder.runtime.script.passes.peephole import simplify
 
 
 class Pass(NamedTuple):
-    """A name, and what changes a graph and gives how often it did."""
+    """A named function that changes a graph and returns the number of changes."""
 
     name: str
     run: Callable[[Graph], int]
 
 
 def graphs_of(graph: Graph) -> list[Graph]:
-    """The graph, and those of forks and awaits within, the outermost last."""
-    found = [graph]
-    for each in found:
+    """Return the graph and those of nested forks and awaits, the outermost last."""
+    graphs = [graph]
+    for each in graphs:
         for node in each.nodes():
             inner = node.attributes.get("graph")
             if isinstance(inner, Graph) and node.kind != "prim::FusionGroup":
-                found.append(inner)
-    return found[::-1]
+                graphs.append(inner)
+    return graphs[::-1]
 
 
-# Whether the checker runs by default; tests turn it on.
+# True if the checker runs by default; tests turn it on.
 _CHECKED = [False]
 
 
 def check_passes(on: bool) -> bool:
-    """Let the checker run between passes from now on, or not; gives what was before."""
+    """Turn the checker between passes on or off; return the previous setting."""
     before, _CHECKED[0] = _CHECKED[0], on
     return before
 
@@ -75,10 +76,11 @@ def run_passes(
     rounds: int = 1,
     checked: bool | None = None,
 ) -> dict[str, int]:
-    """Change the graph by all passes, in rounds; gives how often each changed it.
+    """Run all passes on the graph, in rounds; return the number of changes by pass.
 
     Raises:
-        BrokenGraph: the checker runs, and a pass has broken a law; names the pass.
+        BrokenGraph: the checker runs, and a pass has broken a law; the error names the
+        pass.
     """
     is_checked = _CHECKED[0] if checked is None else checked
     counts = {each.name: 0 for each in passes}

@@ -1,17 +1,19 @@
-"""Shapes: which dtype, shape and device tensors have, from those of the parameters.
+"""Shape propagation: infer dtype, shape and device of tensors from the parameters.
 
 Operators run on tensors without elements, before the graph runs.
 
 Rules:
-- an operator of the runtime's own runs on `meta`, as its kernel there says; any other
-  is not asked, as it may do anything;
-- a number that is not known stands where a tensor does as any of its type;
-- other values count as far as they are known: constants, lists and tuples of what is
-  known, and what primitives make of them; a list that is written to is not known;
-- of branches is known what both give, of loops what every trip leaves as it was;
-- what depends on elements, is drawn, or raises, is not known: nothing is raised here;
-- the answer is a hint: changes of shape (`resize_`) are not looked at, and parameters
-  may be other ones by the time the graph runs.
+- built-in operators of the runtime run on `meta` by their kernels there; other
+  operators are not run, because they may do anything;
+- an unknown number in the place of a tensor is replaced by any number of its type;
+- other values are used if they are known: constants, lists and tuples of known values,
+  and the results of primitives on them; a list that is written to is unknown;
+- an output of a branch is known if both blocks agree, and of a loop if no trip changes
+  it;
+- a value that depends on elements, is random, or raises, is unknown: the pass itself
+  does not raise;
+- the result is a hint: changes of shape (`resize_`) are ignored, and the graph may run
+  with other arguments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,9 +45,9 @@ from everyorder.runtime.tensors.construction import empty_tensor
 from everyorder.runtime.tensors.tensor import Tensor
 
 META = Device("meta")
-# Where modules keep what they have.
+# The attributes in which modules store parameters, buffers and submodules.
 _TABLES = ("_parameters", "_buffers", "_modules")
-# Primitives that do with a tensor on `meta` what they do with any other.
+# Primitives that work on `meta` tensors as on any other.
 _VIEWS = ("script::T.Tensor", "script::mT.Tensor")
 # A number of each type.
 _ONE: Mapping[Any, Any] = {IntType: 1, FloatType: 1.0, BoolType: True}
@@ -60,47 +62,47 @@ class TensorMeta(NamedTuple):
 
 
 class _MetaTensor(NamedTuple):
-    """A tensor without elements, and the device that it stands for one on."""
+    """A tensor without elements, and the device of the tensor that it represents."""
 
     tensor: Tensor
     device: Device
 
 
 class _UnknownShape(Exception):
-    """The value is not known."""
+    """The shape or value is not known."""
 
 
 def facts_of(tensor: Tensor) -> TensorMeta:
-    """The facts of a tensor."""
+    """Return the dtype, shape and device of a tensor."""
     return TensorMeta(tensor.dtype, tensor.shape, tensor.device)
 
 
 def propagate_shapes(
-    graph: Graph, given: Mapping[Value, TensorMeta | Any] | Sequence[TensorMeta | None]
+    graph: Graph, facts: Mapping[Value, TensorMeta | Any] | Sequence[TensorMeta | None]
 ) -> dict[Value, TensorMeta]:
-    """The facts of all tensors of a graph.
+    """Return dtype, shape and device of all tensors of a graph, if known.
 
-    `given` has facts of the parameters, in their order, None for what is not known; or
-    of any values, by the value, also constants.
+    `facts` describes the parameters in their order, with None for unknown ones; or it
+    maps any values, including constants, to their facts.
     """
-    if not isinstance(given, Mapping):
-        pairs = zip(graph.block.parameters, given, strict=True)
-        given = {value: each for value, each in pairs if each is not None}
-    return _walked(graph, {value: _meta_tensor(each) for value, each in given.items()})
+    if not isinstance(facts, Mapping):
+        pairs = zip(graph.block.parameters, facts, strict=True)
+        facts = {value: each for value, each in pairs if each is not None}
+    return _walked(graph, {value: _meta_tensor(each) for value, each in facts.items()})
 
 
 def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, TensorMeta]:
-    """The facts of all tensors of a graph that runs on these arguments.
+    """Return the known facts of all tensors of a graph that runs on these arguments.
 
-    Attributes of objects among them are looked up where objects keep them; nothing of
-    theirs is run.
+    Attributes of objects among them are read from the instance dictionaries; no code of
+    the objects runs.
     """
     pairs = zip(graph.block.parameters, arguments, strict=True)
     return _walked(graph, {value: _as_meta(each) for value, each in pairs})
 
 
-def _walked(graph: Graph, known: dict[Value, Any]) -> dict[Value, TensorMeta]:
-    walk = _ShapeWalk(graph, known)
+def _walked(graph: Graph, known_values: dict[Value, Any]) -> dict[Value, TensorMeta]:
+    walk = _ShapeWalk(graph, known_values)
     if not WATCH.active and is_plain(0, LOCAL.view):
         walk.block(graph.block)
     return {
@@ -111,7 +113,7 @@ def _walked(graph: Graph, known: dict[Value, Any]) -> dict[Value, TensorMeta]:
 
 
 def _as_meta(value: Any) -> Any:
-    """A value that is there, its tensors without elements."""
+    """Return an argument with its tensors replaced by `meta` tensors."""
     if isinstance(value, Tensor):
         return _meta_tensor(facts_of(value))
     if value.__class__ is list:
@@ -122,9 +124,9 @@ def _as_meta(value: Any) -> Any:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """An attribute of an object, also one that a module keeps in its tables."""
-    kept = getattr(owner, "__dict__", {})
-    for table in (kept, *[kept.get(each, {}) for each in _TABLES]):
+    """Return an attribute of an object, also from the tables of a module."""
+    instance_dict = getattr(owner, "__dict__", {})
+    for table in (instance_dict, *[instance_dict.get(each, {}) for each in _TABLES]):
         if name in table:
             return _as_meta(table[name])
     raise _UnknownShape
@@ -137,15 +139,15 @@ def _meta_tensor(fact: Any) -> Any:
 
 
 class _ShapeWalk:
-    """The values that are known so far."""
+    """A walk through a graph and the values that are known so far."""
 
-    def __init__(self, graph: Graph, known: dict[Value, Any]) -> None:
-        self.known = known
+    def __init__(self, graph: Graph, known_values: dict[Value, Any]) -> None:
+        self.known = known_values
         self.aliases = Aliases(graph)
         self.state = default_dispatcher().state
 
     def block(self, block: Block) -> None:
-        """Look at all nodes of a block."""
+        """Visit all nodes of a block."""
         for node in block:
             try:
                 if node.kind == "prim::If":
@@ -155,8 +157,8 @@ class _ShapeWalk:
                 elif node.blocks:
                     self.block(node.blocks[0])
                 else:
-                    made = self._results(node)
-                    self.known.update(zip(node.outputs, made, strict=True))
+                    results = self._results(node)
+                    self.known.update(zip(node.outputs, results, strict=True))
             except _UnknownShape:
                 continue
 
@@ -170,12 +172,12 @@ class _ShapeWalk:
             self._both(output, *results)
 
     def _both(self, output: Value, one: Value, other: Value) -> None:
-        """An output that is one of two values: known if they are alike."""
-        found = self.known.get(one, _UnknownShape)
-        if found is not _UnknownShape and _alike(
-            found, self.known.get(other, _UnknownShape)
+        """Record an output that is one of two values if both agree."""
+        first = self.known.get(one, _UnknownShape)
+        if first is not _UnknownShape and _alike(
+            first, self.known.get(other, _UnknownShape)
         ):
-            self.known[output] = found
+            self.known[output] = first
 
     def _loop(self, node: Node) -> None:
         (body,) = node.blocks
@@ -196,7 +198,7 @@ class _ShapeWalk:
             ]
             if not changed:
                 break
-            # Once more, of less.
+            # Repeat with fewer known values.
             for parameter in changed:
                 del before[parameter]
             self.known.clear()
@@ -207,9 +209,9 @@ class _ShapeWalk:
 
     def _value(self, value: Value) -> Any:
         if value not in self.known or self.aliases.is_written(value):
-            found = self.known.get(value)
-            # Of a tensor only the elements are written.
-            if not isinstance(found, _MetaTensor):
+            known_value = self.known.get(value)
+            # A write to a tensor changes only its elements.
+            if not isinstance(known_value, _MetaTensor):
                 raise _UnknownShape
         return self.known[value]
 
@@ -217,27 +219,27 @@ class _ShapeWalk:
         if node.kind == "prim::Constant" and "value" in node.attributes:
             return (node.attributes["value"],)
         row = row_of(node.kind)
-        given = [
+        operands = [
             self._number(node, row, at)
             if each not in self.known and each.type in _ONE
             else self._value(each)
             for at, each in enumerate(node.inputs)
         ]
         if node.kind == "prim::ListConstruct":
-            return (given,)
+            return (operands,)
         if node.kind == "prim::TupleConstruct":
-            return (tuple(given),)
+            return (tuple(operands),)
         if node.kind in ("prim::TupleUnpack", "prim::ListUnpack"):
-            (whole,) = given
+            (whole,) = operands
             if len(whole) != len(node.outputs):
                 raise _UnknownShape
             return whole  # type: ignore[no-any-return]  # a list or tuple
         if node.kind == "prim::TupleIndex":
-            return (given[0][node.attributes["index"]],)
+            return (operands[0][node.attributes["index"]],)
         if node.kind == "prim::GetAttr":
-            return (_attribute(given[0], node.attributes["name"]),)
+            return (_attribute(operands[0], node.attributes["name"]),)
         if node.kind == "prim::unchecked_cast":
-            return given
+            return operands
         if row is None or row.schema is None:
             raise _UnknownShape
         if (
@@ -245,67 +247,67 @@ class _ShapeWalk:
             or NodeEffect.UNKNOWN in row.effects
         ):
             raise _UnknownShape
-        found = self._computed(node, row, given)
-        return found if len(node.outputs) > 1 else (found,)
+        result = self._computed(node, row, operands)
+        return result if len(node.outputs) > 1 else (result,)
 
     def _number(self, node: Node, row: NodeKind | None, at: int) -> Any:
-        """A number that stands where a tensor does: of it only the type counts."""
+        """Return a number in the place of a tensor: only its type matters."""
         if row is None or row.schema is None or len(row.schema.arguments) <= at:
             raise _UnknownShape
         if row.schema.arguments[at].type is not TensorType:
             raise _UnknownShape
         return _ONE[node.inputs[at].type]
 
-    def _computed(self, node: Node, row: NodeKind, given: list[Any]) -> Any:
-        """The results of an operator, or a primitive."""
+    def _computed(self, node: Node, row: NodeKind, operands: list[Any]) -> Any:
+        """Return the results of an operator, or a primitive."""
         primitive = by_name(node.kind)
         if primitive is not None:
             if node.kind in _VIEWS:
-                (pretended,) = given
-                made = _tried(primitive.function, [_shown(pretended)])
-                return _wrapped(made, pretended.device)
-            if row.writes or any(_has_tensors(each) for each in given):
+                (pretended,) = operands
+                result = _tried(primitive.function, [_meta_argument(pretended)])
+                return _wrapped(result, pretended.device)
+            if row.writes or any(_has_tensors(each) for each in operands):
                 raise _UnknownShape
-            return _tried(primitive.function, given)
+            return _tried(primitive.function, operands)
         if not is_own(node.kind, self.state):
             raise _UnknownShape
-        assert row.schema is not None, "it was looked at"
-        device = _device_of(given)
+        assert row.schema is not None, "the caller has checked it"
+        device = _device_of(operands)
         entry = self.state.entry(row.schema.name)
-        assert entry is not None, "it is the runtime's own"
+        assert entry is not None, "a built-in operator is registered"
         bound = bound_call(
             default_dispatcher(), row.schema.name, entry.definitions[0].reading
         )
-        shown = [_shown(each) for each in given]
-        if not _tensors(given):
-            # What is made of nothing lies on `meta` only where it is told to.
+        meta_operands = [_meta_argument(each) for each in operands]
+        if not _tensors(operands):
+            # A factory operator creates a `meta` tensor only if `device` says so.
             names = [each.name for each in row.schema.arguments]
-            shown = [
+            meta_operands = [
                 META if name == "device" else each
-                for name, each in zip(names, shown, strict=True)
+                for name, each in zip(names, meta_operands, strict=True)
             ]
-        made = _tried(bound.call, shown)
+        result = _tried(bound.call, meta_operands)
         if row.schema.is_varret or not row.schema.returns:
             raise _UnknownShape
-        return _wrapped(made, device)
+        return _wrapped(result, device)
 
 
-def _tried(function: Any, given: list[Any]) -> Any:
+def _tried(function: Any, operands: list[Any]) -> Any:
     try:
-        return function(*given)
+        return function(*operands)
     except Exception as error:
-        # It is raised when the graph runs, if it is.
+        # If it is an error, the graph raises it when it runs.
         raise _UnknownShape from error
 
 
-def _shown(value: Any) -> Any:
-    """A value as an operator on `meta` is given it."""
+def _meta_argument(value: Any) -> Any:
+    """Return a value as an argument of an operator on `meta`."""
     if isinstance(value, _MetaTensor):
         return value.tensor
     if isinstance(value, Device):
         return META
     if isinstance(value, list):
-        return [_shown(each) for each in value]
+        return [_meta_argument(each) for each in value]
     return value
 
 
@@ -323,12 +325,12 @@ def _tensors(value: Any) -> list[_MetaTensor]:
     return []
 
 
-def _device_of(given: Sequence[Any]) -> Device:
-    """Where the results are: at the device that is named, else with the tensors."""
-    for each in given:
+def _device_of(operands: Sequence[Any]) -> Device:
+    """Return the device of the results: the `device` argument, or the tensors'."""
+    for each in operands:
         if isinstance(each, Device):
             return each
-    tensors = _tensors(given)
+    tensors = _tensors(operands)
     for pretended in tensors:
         if pretended.tensor.shape:
             return pretended.device
@@ -348,7 +350,7 @@ def _wrapped(value: Any, device: Device) -> Any:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two known values are the same, as far as anything is known of them."""
+    """Return True if two known values are equal as far as they are known."""
     if one.__class__ is not other.__class__:
         return False
     if isinstance(one, _MetaTensor):

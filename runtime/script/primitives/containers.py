@@ -1,18 +1,18 @@
-"""Containers: what programs do with lists, with dictionaries, and with a `range`.
+"""Primitives of containers: lists, dictionaries, and `range`.
 
 Rules of lists:
 - a list is Python's own: two names of one list see each other's changes;
-- elements are of one type `t`; where a method compares or orders them, they do as their
-  type does in Python, and raise what it raises;
+- elements are of one type `t`; where a method compares or orders them, they behave and
+  raise as their type does in Python;
 - a new list shares its elements with the old one, if they can be shared at all;
-- `range`, `sorted` and `list` give lists; a `range` in a loop is never made: its length
-  and its numbers are computed (`len(range(...))`, `range(...)[i]`).
+- `range`, `sorted` and `list` return lists; a `range` in a loop is never created: its
+  length and its numbers are computed (`len(range(...))`, `range(...)[i]`).
 
 Rules of dictionaries:
 - a dictionary is Python's own and keeps the order of insertion; its keys are of one
   kind and equal as in Python, tensors by identity;
-- `keys`, `values` and `items` give lists of what is there now (Python's views follow
-  later changes);
+- `keys`, `values` and `items` return lists of the current content (Python's views
+  follow later changes);
 - a schema cannot have a variable as the type of a key, so each row here is six: its
   text has `KEY` for the type, and its samples `K0` and `K1` for two keys.
 """
@@ -148,7 +148,7 @@ index.t(t[] self, t el, int start=0, int? end=None) -> int  raises
 
 
 def _sum_of_floats(iterable: list[float]) -> float:
-    # Python's sum of nothing is an int.
+    # Python's sum of an empty list is an int.
     return sum(iterable) if iterable else 0.0
 
 
@@ -157,7 +157,7 @@ def _sum_of_complex(iterable: list[complex]) -> complex:
 
 
 def _product_of_ints(iterable: list[int]) -> int:
-    # A product that is too large stays so, but for a zero: it is not computed further.
+    # A product that is too large stays too large unless a factor is zero: stop early.
     if 0 in iterable:
         return 0
     result = 1
@@ -230,7 +230,7 @@ prod.float(float[] iterable) -> float
 
 def _range_length(start: int, stop: int, step: int) -> int:
     numbers = range(start, stop, step)
-    # `len` refuses what an index of C does not hold; the number itself is needed.
+    # `len` raises beyond the range of a C index; here the number itself is needed.
     first, last, stride = numbers.start, numbers.stop, numbers.step
     if stride < 0:
         first, last, stride = last, first, -stride
@@ -314,14 +314,14 @@ def _get(self: Mapping, key: object) -> Any:
 
 
 def _by_keys(text: str) -> str:
-    """A table with `KEY` for the type of keys, once for each type of them."""
+    """Return a table with `KEY` for the type of keys, once for each type of key."""
     entries = re.split(r"\n(?=\S)", text.strip())
     return "\n".join(_of_key(each, kind) for each in entries for kind in KEYS)
 
 
 def _of_key(entry: str, kind: str) -> str:
     if kind != "Tensor":
-        # Of keys, only tensors can be shared with what else there is.
+        # Of all types of keys, only tensors have memory that can be shared.
         entry = entry.replace("KEY(b -> *)", "KEY").replace("KEY(*)", "KEY")
     first, second = KEYS[kind]
     return entry.replace("K0", first).replace("K1", second).replace("KEY", kind)

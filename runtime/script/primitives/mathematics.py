@@ -1,13 +1,12 @@
-"""Mathematics: the functions of the modules `math` and `cmath`.
+"""Primitives of mathematics: the functions of the modules `math` and `cmath`.
 
-Scripts call them as the functions that they are.
+Scripts call them by the Python functions themselves.
 
 Rules:
-- an int given for a float is converted first, as Python does; where Python has an
-  answer for ints only (`gcd`), the row is of ints, and where it has an exact one for
-  both (`floor`, `isqrt`), too;
-- what is outside of a function's domain raises as in Python (`ValueError`,
-  `OverflowError`), as does an int that does not fit 64 bits, with an error of ours;
+- an int in place of a float is converted first, as Python does; a function of ints only
+  (`gcd`) has a row of ints, and so has one that is exact for ints (`floor`, `isqrt`);
+- an argument outside of a function's domain raises as in Python (`ValueError`,
+  `OverflowError`); an int result beyond 64 bits raises `ArithmeticRefused`;
 - `math.hypot`, `math.gcd` and `math.lcm` take two numbers, `math.dist` two lists.
 """
 
@@ -18,17 +17,17 @@ from collections.abc import Callable
 from everyorder.runtime.script.primitives.numbers import bounded, overflow
 from everyorder.runtime.script.primitives.row import call, functions, row
 
-# Of a number whose kind shows when the program runs; complex ones are refused.
+# Samples of a Scalar, whose kind is known only at run time; complex ones are refused.
 _SCALAR = "0.5; 1; 1j; True"
 _ANY = "0.5; -0.5; 0.0; inf; nan; 1e308; -2.0"
-# Functions of one float; what they raise, they raise for some of the samples.
+# Functions of one float; those that raise do so for some of the samples.
 _OF_ONE = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh"),
     *("degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "gamma", "lgamma"),
     *("log", "log10", "log1p", "log2", "radians", "sin", "sinh", "sqrt", "tan"),
     *("tanh", "ulp"),
 )
-# Those of them that raise for no float.
+# The functions among them that raise for no float.
 _TOTAL = frozenset(
     {
         *("asinh", "atan", "cbrt", "degrees", "erf", "erfc", "fabs", "radians"),
@@ -36,7 +35,7 @@ _TOTAL = frozenset(
     }
 )
 _TWO = "1.5, 2.5; -1.5, 0.0; inf, -2.0; nan, 1.0; -8.0, 0.5; 1e308, 1e308; 0.0, -1.0"
-# Functions of two floats, and whether they raise for some.
+# Function of two floats -> True if it raises for some.
 _OF_TWO = {
     "atan2": False,
     "copysign": False,
@@ -45,7 +44,7 @@ _OF_TWO = {
     "nextafter": False,
     "remainder": True,
 }
-# C(68, 34) and 21! are the first that do not fit 64 bits.
+# C(68, 34) and 21! are the first that exceed 64 bits.
 _MOST_CHOSEN, _MOST_ORDERED = 33, 20
 
 
@@ -147,7 +146,7 @@ _COMPLEX = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp"),
     *("log", "log10", "sin", "sinh", "sqrt", "tan", "tanh"),
 )
-# Those of them that raise for no number.
+# The functions among them that raise for no number.
 _TOTAL_COMPLEX = frozenset({"acos", "acosh", "asin", "asinh", "sqrt"})
 _PLANE = (
     "1+2j; 0j; -1+0j; complex(inf, nan); complex(0, 1e308); complex(0, inf); 1j; "
@@ -205,7 +204,7 @@ ROWS = (
         "1.0, 1.0 + 1e-10; 1.0, 1.1, rel_tol=0.2; inf, inf; 1.0, 1.0, abs_tol=-1.0",
         raises=True,
     ),
-    # `pow` is the name of the operator.
+    # `pow` is the name of the operator's primitive.
     row(
         "math_pow.float(float x, float y) -> float",
         call(math.pow),

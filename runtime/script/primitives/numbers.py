@@ -1,19 +1,19 @@
-"""Numbers: arithmetic, comparisons, conversions, rounding, and the methods of numbers.
+"""Primitives of numbers: arithmetic, comparisons, conversions, rounding, and methods.
 
-Rows for bool, int, float, complex, and Scalar, a number whose kind shows only when the
-program runs.
+Rows for bool, int, float, complex, and Scalar, a number whose kind is known only at run
+time.
 
 Rules:
-- an int is 64 bits with a sign: an operator stays within, or raises; what would take
-  long before it is refused (`2 ** 10**9`) is refused before it is computed;
+- an int has 64 bits with a sign: an operator stays in range or raises; if computing a
+  result that is out of range would take long (`2 ** 10**9`), it raises without
+  computing;
 - arithmetic is between two numbers of one kind; where the kinds differ, the narrower
-  one is converted first (`runtime.script.primitives.primitive_table`), as Python itself
-  does;
-- comparisons are exact between kinds, as in Python, so each pair has its own row;
-- `min` and `max` give one of their operands: of an int and a float, the int as a float,
-  which is refused where it is another number (Python leaves it an int);
+  one is converted first (`runtime.script.primitives.primitive_table`), as in Python;
+- comparisons are exact between kinds, as in Python, so each pair has a separate row;
+- `min` and `max` return one of their operands: of an int and a float, the int as a
+  float, which is refused if the conversion is not exact (Python returns the int);
 - more than two operands of `min` and `max` are taken from the left, two by two;
-- a power that is no number of the same kind is refused.
+- a power whose result is not a number of the same kind is refused.
 """
 
 import builtins
@@ -32,12 +32,13 @@ from everyorder.runtime.script.primitives.row import (
     operators,
 )
 
-# From this many bits on, only 0, 1 and -1 have a power that fits, and only 0 a shift.
+# For exponents and shift counts from here on, only the powers of 0, 1 and -1 fit 64
+# bits, and only 0 can be shifted.
 BITS = 64
 
 
 def overflow(operator: str, *operands: object) -> ArithmeticRefused:
-    """The error for a result outside of 64 bits."""
+    """Return the error for a result outside of 64 bits."""
     return ArithmeticRefused(
         code="IntegerOverflow",
         operator=operator,
@@ -48,7 +49,7 @@ def overflow(operator: str, *operands: object) -> ArithmeticRefused:
 def other_result(
     operator: str, expected: str, result: object, *operands: object
 ) -> RunningError:
-    """The error for a result of another type than the schema's."""
+    """Return the error for a result of another type than the schema's."""
     return RunningError(
         code="ResultOfOtherType",
         operator=operator,
@@ -59,7 +60,7 @@ def other_result(
 
 
 def bounded(operator: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of Python, for results that fit."""
+    """Return the Python function with a check that its result fits 64 bits."""
 
     def run(*operands: Any) -> Any:
         result = function(*operands)
@@ -72,7 +73,7 @@ def bounded(operator: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def add(a: int, b: int) -> int:
-    """`a + b`; raises `ArithmeticRefused`."""
+    """Return `a + b`; raises `ArithmeticRefused`."""
     result = a + b
     if INT_FIRST <= result < INT_END:
         return result
@@ -80,7 +81,7 @@ def add(a: int, b: int) -> int:
 
 
 def sub(a: int, b: int) -> int:
-    """`a - b`; raises `ArithmeticRefused`."""
+    """Return `a - b`; raises `ArithmeticRefused`."""
     result = a - b
     if INT_FIRST <= result < INT_END:
         return result
@@ -88,7 +89,7 @@ def sub(a: int, b: int) -> int:
 
 
 def mul(a: int, b: int) -> int:
-    """`a * b`; raises `ArithmeticRefused`."""
+    """Return `a * b`; raises `ArithmeticRefused`."""
     result = a * b
     if INT_FIRST <= result < INT_END:
         return result
@@ -96,7 +97,7 @@ def mul(a: int, b: int) -> int:
 
 
 def floordiv(a: int, b: int) -> int:
-    """`a // b`; raises `ArithmeticRefused` for the least integer by -1."""
+    """Return `a // b`; raises `ArithmeticRefused` for the least integer by -1."""
     result = a // b
     if result < INT_END:
         return result
@@ -104,7 +105,7 @@ def floordiv(a: int, b: int) -> int:
 
 
 def both(a: int, b: int) -> tuple[int, int]:
-    """`divmod(a, b)`; raises `ArithmeticRefused` for the least integer by -1."""
+    """Return `divmod(a, b)`; raises `ArithmeticRefused` for the least integer by -1."""
     result = divmod(a, b)
     if result[0] < INT_END:
         return result
@@ -112,7 +113,7 @@ def both(a: int, b: int) -> tuple[int, int]:
 
 
 def power(a: int, b: int) -> int:
-    """`a ** b`; raises `ArithmeticRefused`, and `WrongOption` for a fraction."""
+    """Return `a ** b`; raises `ArithmeticRefused`, and `WrongOption` for a fraction."""
     if b < 0:
         if a == 0:
             raise ZeroDivisionError("0.0 cannot be raised to a negative power")
@@ -126,7 +127,7 @@ def power(a: int, b: int) -> int:
 
 
 def shift_left(a: int, b: int) -> int:
-    """`a << b`; raises `ArithmeticRefused`, and `ValueError` for a negative count."""
+    """Return `a << b`; raises `ArithmeticRefused`, or `ValueError` if `b < 0`."""
     if b >= BITS:
         if a:
             raise overflow("<<", a, b)
@@ -146,7 +147,7 @@ _MIXED_COMPLEX = "1, 1+0j; 9007199254740993, 9007199254740992+0j; 2, 2+1j"
 
 
 def _swapped(samples: str) -> str:
-    """The samples with the operands the other way round."""
+    """Return the samples with swapped operands."""
     pairs = (sample.split(", ") for sample in samples.split("; "))
     return "; ".join(f"{right}, {left}" for left, right in pairs)
 
@@ -159,7 +160,7 @@ def _power_of_floats(a: float, b: float) -> float:
 
 
 def _true_power(a: Any, b: Any) -> Any:
-    """`a ** b` of ints under `Scalar`: a fraction is a result like any other."""
+    """Return `a ** b` of ints under `Scalar`: a fraction is allowed as a result."""
     return power(a, b) if b >= 0 else a**b
 
 
@@ -176,7 +177,7 @@ _WHOLE: dict[str, Callable[..., Any]] = {
 
 
 def _scalar(name: str) -> Callable[..., Any]:
-    """An operator on numbers of whatever kind: ints by the function for ints."""
+    """Return an operator on numbers of any kind, with bounded results for ints."""
     function = getattr(operator, name)
 
     def run(a: Any, b: Any) -> Any:
@@ -187,12 +188,12 @@ def _scalar(name: str) -> Callable[..., Any]:
     return run
 
 
-# Operators that complex numbers do not have, and those that raise for no float.
+# Operators without complex operands, and operators that raise for no float.
 _REAL, _TOTAL = ("floordiv", "mod"), ("add", "sub", "mul")
 
 
 def _arithmetic(name: str) -> str:
-    """The table of an operator: ints, floats, complex numbers, any numbers."""
+    """Return the table of an operator: ints, floats, complex numbers, any numbers."""
     whole = "float" if name == "truediv" else "int"
     raises = "" if name in _TOTAL else "  raises"
     rows = f"""
@@ -261,7 +262,7 @@ def _comparison(name: str, pairs: Sequence[tuple[str, str, str, str]]) -> str:
 
 
 def _ordering(name: str) -> str:
-    # Complex numbers have no order.
+    # Complex numbers are not ordered.
     any_kind = f"{name}.Scalar(Scalar a, Scalar b) -> bool  raises\n    {_SCALARS}"
     return f"{_comparison(name, _ORDERED)}\n{any_kind}"
 
@@ -279,13 +280,13 @@ def _size_of_scalar(x: Any) -> Any:
 
 
 def _round_to_digits(number: int, ndigits: int) -> int:
-    # From 10**20 on, half a unit is more than any int has: Python's answer is 0.
+    # From 10**20 on, half a unit exceeds every int: Python's result is 0.
     result: int = _rounded(number, max(ndigits, -20))
     return result
 
 
 def _as_float(name: str, function: Callable[..., Any]) -> Callable[..., float]:
-    """`min` or `max` of an int and a float, as a float."""
+    """Return `min` or `max` of an int and a float, with a float as result."""
 
     def run(a: Any, b: Any) -> float:
         result = function(a, b)
@@ -406,7 +407,7 @@ def _extremes(name: str) -> str:
 
 
 def _parts(kind: str, part: str, samples: str) -> tuple[str, str]:
-    """The attributes, and the methods, of a kind of numbers."""
+    """Return the tables of attributes and methods of numbers of one kind."""
     attributes = f"""
 real.{kind}({kind} self) -> {part}
     {samples}

@@ -1,32 +1,31 @@
-"""Operators as programs call them: by position, with values that are known to fit.
+"""Calls of operators by compiled programs: by position, with arguments known to fit.
 
-    bound_call    calls an operator: it gets every argument in the order of the schema
-                  that the program was compiled with, converts none but codes, copies
-                  the lists that kernels get fresh, and finds the bound kernel on the
-                  published entry, at every call
-    KernelLookup, PrimitiveCheck    what generated programs look up once in a run: the
-                  bound kernels of operators, and whether primitives are their functions
-    is_own, is_plain    whether a fused kernel may run in place of operators that
-                  anybody can override
+    bound_call    calls an operator with every argument in the order of the schema
+                  that the program was compiled with; it converts only enum
+                  constants, copies lists for kernels, and looks up the bound kernel
+                  on the published entry at every call
+    KernelLookup, PrimitiveCheck    lookups of generated programs, once in a run: the
+                  bound kernels of operators, and True if primitives run their functions
+    is_own, is_plain    conditions for a fused kernel to replace operators that
+                  users can override
 
 Rules of calls:
-- a call runs what is registered at that moment; nothing of an entry is kept here, so
-  that nothing can be stale and no kernel is kept alive;
-- an operator that was defined anew with another schema is refused, as its values may
-  not fit; with the old schema it is called again;
-- where anything is out of the ordinary (a watcher, a number in place of a tensor, an
-  operator that was removed) the operator is called as from Python, which raises the
-  errors;
+- a call runs the kernel that is registered at that moment; this module stores nothing
+  of an entry, so that nothing can be stale and no kernel is kept alive;
+- an operator that was redefined with another schema is refused, because the arguments
+  may not fit; if it was redefined with the same schema, calls continue;
+- in every special case (a watcher, a number in place of a tensor, an operator that was
+  removed) the operator is called as from Python, which raises the errors;
 - results are checked as those of any call, unless the kernel is `trusted`;
-- what a lookup finds is remembered with the operators of its namespace, and goes with
+- the result of a lookup is cached with the operators of its namespace, and dropped with
   them.
 
 Rules of ownership:
-- an operator is the runtime's own if everything that is registered for it was
-  registered by the runtime: its definition, all its kernels, no rule of any class;
-- a call reaches nothing but such a kernel if its keys are those of plain tensors on the
-  CPU (no mode, no autocast, no key that a user added) and nobody watches;
-- the answer holds for one state of the dispatcher, and is asked anew for another.
+- an operator is built-in if the runtime registered everything that is registered for
+  it: its definition and all its kernels, and there is no rule of any class;
+- a call reaches only such a kernel if its keys are those of plain tensors on the CPU
+  (no mode, no autocast, no key that a user added) and there is no watcher;
+- the result is valid for one state of the dispatcher.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,11 +64,11 @@ Function = Callable[..., Any]
 
 
 class BoundCall(NamedTuple):
-    """A bound call: the function, and what others need to do the same faster.
+    """A bound call: the function, and data to make the same call faster.
 
-    `key` is what entries remember its bound kernels by: `memo[key][view][bits]`;
-    `kernel` is the one of an entry and a keyset, in this thread; `is_current` says
-    whether an entry is one that it would call.
+    `key` is the key of its bound kernels in the memo of an entry:
+    `memo[key][view][bits]`; `kernel` returns the bound kernel of an entry and a keyset,
+    in this thread; `is_current` returns True for an entry that the function would call.
     """
 
     call: Function
@@ -87,18 +86,18 @@ def bound_call(
     reading: OperatorSpec,
     trusted: Function | None = None,
 ) -> BoundCall:
-    """The call of the operator called `name`, with all of its arguments.
+    """Return the bound call of the operator called `name`, with all of its arguments.
 
-    `reading` is the definition that the caller knows.  The results of `trusted`, where
-    that is the kernel, are what the schema says; it is given lists themselves.
+    `reading` is the definition that the caller was compiled with. If the kernel is
+    `trusted`, its results are not checked, and it receives lists uncopied.
 
-    The function raises what a call of the operator raises, and `OperatorGone`.
+    The function raises whatever a call of the operator raises, and `OperatorGone`.
     """
     schema, text = reading.schema, str(reading.schema)
     callee = OperatorHandle(dispatcher, name)._callee
     start = schema.kwarg_only_start
     names = [each.name for each in schema.arguments[start:]]
-    # What entries remember for this function: views, keysets, bound kernels.
+    # The key of this function's data in entries: views, keysets, bound kernels.
     key = object()
 
     def is_current(entry: OperatorEntry) -> bool:
@@ -112,9 +111,9 @@ def bound_call(
         if entry is None or not entry.definitions:
             return None
         if not is_current(entry):
-            found = str(entry.definitions[0].reading.schema)
+            schema_now = str(entry.definitions[0].reading.schema)
             raise OperatorGone(
-                code="OperatorChanged", operator=str(name), known=text, found=found
+                code="OperatorChanged", operator=str(name), known=text, found=schema_now
             )
         return entry
 
@@ -146,56 +145,59 @@ def bound_call(
 
 
 def _careful(kernel: BoundKernel, reading: OperatorSpec) -> BoundKernel:
-    """A call of a kernel that is not the trusted one: lists copied, results checked."""
+    """Return the call of an untrusted kernel: copies lists, checks results."""
     presenters, returns = reading.convention.presenters, reading.convention.returns
 
     def run(*values: Any) -> Any:
-        given = [
+        arguments = [
             value if present is None else present(value)
             for present, value in zip(presenters, values, strict=True)
         ]
-        return returns(kernel(*given))
+        return returns(kernel(*arguments))
 
     return run
 
 
 def _maker_of(reading: OperatorSpec, trusts: bool) -> Function | None:
-    """Compile `make(dispatcher, key, resolve, plain)`; None where only `plain` does."""
+    """Compile `make(dispatcher, key, resolve, plain)`.
+
+    Returns None for an operator that only `plain` can call.
+    """
     if reading.maker is None:
         return None
     schema = reading.schema
     arguments = schema.arguments
     names = [*map(passed, range(len(arguments)), arguments)]
     plain = f"return _slow({', '.join(names)})"
-    seen = presenters_of(schema)
-    shown = [
+    arg_presenters = presenters_of(schema)
+    conversions = [
         f"{name} = _seen{at}({name})"
         for at, name in enumerate(names)
-        if seen[at] is not None and not trusts
+        if arg_presenters[at] is not None and not trusts
     ]
     body = [
         "if _WATCH.active:",
         f"    {plain}",
         *joined(schema, plain),
         *linked(schema, plain),
-        *shown,
+        *conversions,
     ]
     call = f"_kernel({', '.join(names)})"
     body += [f"return {call}"] if trusts else [f"_result = {call}", *returned(schema)]
     values = globals_of(schema, reading.converters)
-    values |= {f"_seen{at}": each for at, each in enumerate(seen)}
+    values |= {f"_seen{at}": each for at, each in enumerate(arg_presenters)}
     return making(f"bound call of {schema.name}", names, body, values)
 
 
 class KernelLookup:
-    """The bound kernels of a namespace's operators, looked up once for each state."""
+    """The bound kernels of a namespace's operators, looked up once per state."""
 
     def __init__(self, namespace: str, operators: Sequence[BoundCall]) -> None:
         self.namespace = namespace
         self.operators = operators
 
     def __call__(self, state: DispatcherState) -> tuple[Any, ...]:
-        """The bound kernels by views and keysets, of each operator."""
+        """Return the bound kernels of each operator, by views and keysets."""
         kernels = tuple(self._views(state))
         operators = state.namespaces.get(self.namespace)
         if isinstance(operators, OperatorMap):
@@ -206,32 +208,32 @@ class KernelLookup:
         for bound in self.operators:
             entry = state.entry(bound.name)
             if entry is None or not bound.is_current(entry):
-                # Its bound call raises the error.
+                # The bound call raises the error.
                 yield {}
             else:
                 yield entry.memo.setdefault(bound.key, {})
 
 
 class PrimitiveCheck:
-    """Whether the kernels of primitives are their functions, in this thread."""
+    """A check that the kernels of primitives are their functions, in this thread."""
 
     def __init__(self, primitives: Sequence[BoundCall]) -> None:
         self.primitives = primitives
 
     def __call__(self, state: DispatcherState) -> bool:
-        """Whether they are; remembered with the operators of the namespace."""
+        """Return True if they are; cached with the operators of the namespace."""
         view = LOCAL.view
         operators = state.namespaces.get(NAMESPACE)
         if not isinstance(operators, OperatorMap):
             return False
-        known: dict[Any, bool] = _bound_kernels_of(operators).setdefault(self, {})
-        if view not in known:
-            known[view] = all(is_known(state, each) for each in self.primitives)
-        return known[view]
+        by_view: dict[Any, bool] = _bound_kernels_of(operators).setdefault(self, {})
+        if view not in by_view:
+            by_view[view] = all(is_known(state, each) for each in self.primitives)
+        return by_view[view]
 
 
 def is_known(state: DispatcherState, bound: BoundCall) -> bool:
-    """Whether the kernel of a primitive is its function, in this thread."""
+    """Return True if the kernel of a primitive is its function, in this thread."""
     entry = state.entry(bound.name)
     if entry is None or not bound.is_current(entry):
         return False
@@ -239,7 +241,7 @@ def is_known(state: DispatcherState, bound: BoundCall) -> bool:
 
 
 def _bound_kernels_of(operators: OperatorMap) -> dict[object, Any]:
-    """The memo of the operators of a namespace."""
+    """Return the memo of the operators of a namespace."""
     try:
         return operators.bound_kernels
     except AttributeError:
@@ -247,20 +249,20 @@ def _bound_kernels_of(operators: OperatorMap) -> dict[object, Any]:
         return operators.bound_kernels
 
 
-# What a call may have, and run nothing but kernels of the CPU: autograd's keys pass it
-# on where nothing is recorded.
+# The keys that a call may have if it runs only kernels of the CPU: autograd's keys pass
+# it on where nothing is recorded.
 _PLAIN = (keys_of("cpu").bits | DEFAULT_INCLUDED.bits) & ~DispatchKey.AutocastCPU.bits
 
 
 @cache
 def _tokens() -> frozenset[object]:
-    """The tokens of all that the runtime has registered for its operators."""
+    """Return the tokens of all that the runtime has registered for its operators."""
     libraries = (*install_operators(), *install_autograd())
     return frozenset(token for library in libraries for token in library.tokens)
 
 
 def is_own(kind: str, state: DispatcherState) -> bool:
-    """Whether an operator is the runtime's, with all that is registered for it."""
+    """Return True if an operator, with all its registrations, is built-in."""
     name, _, overload = kind.partition(".")
     entry: OperatorEntry | None = state.entry(OperatorName(name, overload))
     if entry is None or not entry.definitions or entry.rules:
@@ -271,6 +273,6 @@ def is_own(kind: str, state: DispatcherState) -> bool:
 
 
 def is_plain(bits: int, view: View) -> bool:
-    """Whether a call with these keys reaches a kernel of the CPU, and nothing else."""
-    found = (bits | view.included) & (BACKEND_BITS | ~view.excluded)
-    return not found & ~_PLAIN
+    """Return True if a call with these keys reaches only a kernel of the CPU."""
+    active = (bits | view.included) & (BACKEND_BITS | ~view.excluded)
+    return not active & ~_PLAIN

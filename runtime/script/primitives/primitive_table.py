@@ -1,41 +1,41 @@
-"""The table of primitives: all rows, how they are found, chosen, and installed.
+"""The table of primitives: all rows, their look-up, selection and installation.
 
-    by_name, by_operator, ...    the rows of one way to them
+    by_name, by_operator, ...    look up rows
     INLINE, overflow_tests       primitives as expressions of generated text
     widened     the conversion of a number to a wider one
     install     the rows as operators of the namespace `script`
 
 Rules of look-ups:
-- rows of one way stand in the order in which they are tried: numbers come before
-  containers, and what takes any type comes last;
+- the rows of one look-up are in the order in which they are tried: numbers before
+  containers, and rows that accept any type last;
 - a function of Python is looked up as an object, so an alias of it is the same, and
-  something of the same name is not;
-- `pow(a, b)` is `a ** b`; an augmented assignment that has no rows for its operands
-  (`+=` of numbers) is the operator, and an assignment;
-- a look-up gives no rows, an empty tuple, for what is no primitive.
+  another object of the same name is not;
+- `pow(a, b)` is `a ** b`; an augmented assignment without rows for its operands (`+=`
+  of numbers) is compiled as the operator and an assignment;
+- a look-up returns an empty tuple for anything that is not a primitive.
 
 Rules of numbers:
-- a call tries the rows in order, first with the types as they are, then with
-  narrower numbers in place of wider ones: bool, int, float, complex, and a Scalar only
-  where there is no row of the kind itself: the narrowest row that all operands fit,
-  which is how Python itself has it;
-- a number that is widened is converted by a primitive of its own (`float.int`), so that
-  the row's function gets exactly what its schema says.
+- a call tries the rows in order, first with the types as they are, then with narrower
+  numbers in place of wider ones: bool, int, float, complex, and a Scalar only where
+  there is no row of the kind itself: the narrowest row that all operands fit is
+  selected, as in Python;
+- a number is widened by a separate primitive (`float.int`), so that the row's function
+  receives exactly the types of its schema.
 
 Rules of generated text:
-- a primitive whose function is one of Python's own operators is that operator; one that
-  refuses what is beyond 64 bits is, too, with tests behind it: where they hold the
+- a primitive whose function is a Python operator is generated as that operator; one
+  that refuses results beyond 64 bits is, too, followed by tests: if they hold, the
   primitive itself is called, which raises;
-- what is registered under the name of a primitive may be another kernel: that is asked
-  where the text runs.
+- another kernel may be registered under the name of a primitive: the generated code
+  checks this when it runs.
 
 Rules of operators:
-- every row is defined by its schema, so that names resolve and schemas are told, and
-  its function is the kernel of all backends; what may not raise is tagged so;
-- a call through the dispatcher converts its arguments, but a list or a dictionary that
-  is written to is the caller's own;
-- the default dispatcher is installed on once, when this module is imported, and the
-  handles are kept here.
+- every row is defined by its schema, so that names resolve and schemas can be queried,
+  and its function is the kernel of all backends; rows that never raise have a tag;
+- a call through the dispatcher converts its arguments, but passes a list or a
+  dictionary that is written to uncopied;
+- the primitives are installed on the default dispatcher once, when this module is
+  imported; this module owns the handles.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -71,7 +71,7 @@ KINDS = (BoolType, IntType, FloatType, ComplexType)
 
 
 def widened(actual: Type, formal: Type) -> str | None:
-    """The primitive that makes a `formal` of an `actual`; None if there is none."""
+    """Return the name of the primitive that widens `actual` to `formal`, or None."""
     if actual not in KINDS or formal not in KINDS:
         return None
     if KINDS.index(actual) >= KINDS.index(formal):
@@ -92,7 +92,7 @@ _CHAPTERS = (
 
 
 def _width(row: PrimitiveRow) -> int:
-    """Rows of a Scalar are tried after those of one kind of number, `t` at last."""
+    """Return the sort key of a row: one kind of number, then Scalar, then `t`."""
     types = {argument.type for argument in row.schema.arguments}
     if any(isinstance(each, TypeVariable) for each in types):
         return 2
@@ -102,7 +102,7 @@ def _width(row: PrimitiveRow) -> int:
 ROWS: Rows = tuple(sorted((r for rows in _CHAPTERS for r in rows), key=_width))
 
 BY_NAME: dict[str, PrimitiveRow] = {row.name: row for row in ROWS}
-# Each name and overload once: a second one would hide the first.
+# Each name with overload is unique: a second row would hide the first.
 assert len(BY_NAME) == len(ROWS)
 
 
@@ -124,9 +124,9 @@ ATTRIBUTES = _grouped("attribute")
 FORMS = _grouped("form")
 
 
-# Functions that refuse a result beyond 64 bits, and are an operator of Python's else.
+# Functions that refuse a result beyond 64 bits and are Python operators otherwise.
 _BOUNDED = (numbers.add, numbers.sub, numbers.mul, numbers.floordiv)
-# Functions of primitives -> the expression of Python's that does the same.
+# Functions of primitives -> the Python expression that computes the same.
 INLINE: dict[Any, str] = {
     row.function: row.way.pattern
     for rows in OPERATORS.values()
@@ -136,16 +136,16 @@ INLINE: dict[Any, str] = {
 }
 INLINE[list.append] = "{0}.append({1})"
 
-# Numbers whose comparison costs CPython next to nothing: those of one digit.
+# Numbers that CPython compares at almost no cost: those of one digit.
 _SMALL = 2**30 - 1
 _NOT_SMALL = f"{{0}} > {_SMALL} or {{0}} < {-_SMALL}"
 _BEYOND = f"not {INT_FIRST} <= {{0}} < {INT_END}"
 
 
 def overflow_tests(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
-    """The tests, one within the other, that a result is beyond 64 bits.
+    """Return the nested tests that a result exceeds 64 bits.
 
-    `constants` are the operands that are constants; None stands for others.
+    `constants` has the operands that are constants, and None for other operands.
     """
     if function is numbers.floordiv and constants[1] not in (None, -1):
         # Only the least number by -1 is too large.
@@ -154,45 +154,45 @@ def overflow_tests(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
 
 
 def by_name(name: str) -> PrimitiveRow | None:
-    """The row of `script::append.t`."""
+    """Return the row with a name such as `script::append.t`, or None."""
     return BY_NAME.get(name)
 
 
 def by_operator(symbol: str) -> Rows:
-    """The rows of an operator of the language, as the module `row` writes it."""
+    """Return the rows of an operator, spelled as in the module `row`."""
     return OPERATORS.get(symbol, ())
 
 
 def by_function(function: Callable[..., Any]) -> Rows:
-    """The rows of a function or class of Python, by its identity."""
+    """Return the rows of a function or class of Python, by its identity."""
     try:
         return FUNCTIONS.get(function, ())
-    except TypeError:  # what has no hash is no function of Python's own
+    except TypeError:  # unhashable objects are not built-in functions
         return ()
 
 
 def by_form(pattern: str) -> Rows:
-    """The rows of an expression that is one step."""
+    """Return the rows of an expression that is one step."""
     return FORMS.get(pattern, ())
 
 
 def by_method(name: str, self: Type) -> Rows:
-    """The rows of a method of an object of the type `self`."""
+    """Return the rows of a method of an object of the type `self`."""
     return _of(METHODS.get(name, ()), self)
 
 
 def by_attribute(name: str, self: Type) -> Rows:
-    """The rows of an attribute of an object of the type `self`."""
+    """Return the rows of an attribute of an object of the type `self`."""
     return _of(ATTRIBUTES.get(name, ()), self)
 
 
 def methods_of(self: Type) -> tuple[str, ...]:
-    """The names of all methods of objects of the type `self`, in order."""
+    """Return the names of all methods of objects of the type `self`, sorted."""
     return tuple(sorted(name for name in METHODS if by_method(name, self)))
 
 
 def _of(rows: Iterable[PrimitiveRow], self: Type) -> Rows:
-    """The rows whose first argument takes the type, as it is or widened."""
+    """Return the rows whose first argument accepts the type, as it is or widened."""
     exact = tuple(row for row in rows if _first_takes(row, self))
     return exact or tuple(
         row for row in rows if widened(self, row.schema.arguments[0].type)
@@ -203,7 +203,7 @@ def _first_takes(row: PrimitiveRow, self: Type) -> bool:
     return not isinstance(match((row.schema.arguments[0].type,), (self,)), Mismatch)
 
 
-# What dumps show as the place of registration.
+# The place of registration in dumps.
 ORIGIN = "script primitives"
 
 _LOCK = waited_for()
@@ -213,8 +213,8 @@ _KEPT: dict[str, Library] = {}
 def install(dispatcher: Dispatcher | None = None) -> Library:
     """Register every primitive; the library owns the registrations.
 
-    On the default dispatcher this happens once; asked again, the same library is
-    returned.  Raises `Conflict` where `script` is taken.
+    On the default dispatcher this happens once; further calls return the same library.
+    Raises `Conflict` if another library owns the namespace `script`.
     """
     if dispatcher is not None and dispatcher is not default_dispatcher():
         return _installed(dispatcher)

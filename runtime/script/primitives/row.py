@@ -1,10 +1,10 @@
-"""One row: an operator that scripts call on values of Python, and how Python spells it.
+"""Rows of the table of primitives: operators of scripts on Python values.
 
-A row says of a primitive all there is to say, with the ways in which programs reach it.
+A row is the complete description of a primitive, including its spelling in programs.
 
-    Row       a schema, the way to it, the function that does it, samples for its test
-    Way       how a program spells it: by an operator, a function, a method, ...
-    row       one row, whose way is given
+    PrimitiveRow    a schema, its spelling, its function, samples for its test
+    Way             the spelling in a program: an operator, a function, a method, ...
+    row             one row with an explicit `Way`
     operators, functions, methods, attributes    the rows of a table in text
 
 A row of a table is a line with the schema, and lines below it with the samples:
@@ -13,21 +13,21 @@ A row of a table is a line with the schema, and lines below it with the samples:
         [1, 2]; [1, 2], 0; [1], 1; []
 
 Rules of tables:
-- the name in the schema is that in Python: of a function of the module `operator`, of a
-  function of a module, or of a method;
-- the row's function is what has this name, unless `kernels` says another one, by the
-  name or by the name with the overload;
-- `raises` stands behind the schema.
+- the name in the schema is the Python name: of a function of the module `operator`, of
+  a function of a module, or of a method;
+- the row's function is the object of this name, unless `kernels` has another one, by
+  the name or by the name with the overload;
+- `raises` follows the schema.
 
 Rules of rows:
 - `function` takes every argument of the schema by position, in the order of the schema,
-  and gives the value, or a tuple for several;
-- what Python refuses raises what Python raises; where Python has a result of which the
-  schema has none, a `RunningError` is raised;
-- `raises` says that it may raise for values of the right types; running out of memory
-  does not count;
-- the schema's annotations say what is written and what is shared with the result: a
-  list that is copied shares only what its elements share by their types;
+  and returns the value, or a tuple for several;
+- an operation that raises in Python raises the same error; if Python's result is not of
+  the schema's type, a `RunningError` is raised;
+- `raises` means that the primitive may raise for values of the right types; running out
+  of memory does not count;
+- the schema's annotations declare writes and memory shared with the result: a list that
+  is copied shares only the memory of its elements, by their types;
 - a sample is read with the names `inf`, `nan`, `LEAST` and `MOST` (the ends of an int),
   `T0` and `T1` (tensors of one element), `T2` and `T3` (of two), `META` (one
   without elements in memory), `tensor` and `device`.
@@ -50,12 +50,12 @@ Function = Callable[..., Any]
 
 
 class Way(NamedTuple):
-    """The way in which programs reach a primitive.
+    """The spelling of a primitive in programs.
 
     `key` is the operator as the language writes it, the function object, the name of
     the method or attribute, or the pattern of the form.  `pattern` is the expression
-    (or statement) with a place `{0}`, `{1}` ... for each argument; a call has none, as
-    its arguments are listed.
+    (or statement) with a field `{0}`, `{1}` ... for each argument; for a call it is
+    only the name, as the arguments are listed.
     """
 
     kind: Kind
@@ -65,7 +65,7 @@ class Way(NamedTuple):
     def expression(
         self, positional: Sequence[str], named: Mapping[str, str] | None = None
     ) -> str:
-        """The text that does this in Python with the texts of the arguments."""
+        """Return the Python expression with the texts of the arguments."""
         rest = [*positional, *(f"{k}={v}" for k, v in (named or {}).items())]
         if self.kind == "function":
             return f"{self.pattern}({', '.join(rest)})"
@@ -76,7 +76,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrimitiveRow:
-    """A primitive; `name` is its own, with the namespace and the overload."""
+    """A primitive; `name` includes the namespace and the overload."""
 
     schema: Schema
     way: Way
@@ -87,12 +87,12 @@ class PrimitiveRow:
 
     @property
     def name(self) -> str:
-        """`script::append.t`."""
+        """Return the full name, such as `script::append.t`."""
         return str(self.schema.name)
 
     @property
     def writes(self) -> bool:
-        """Whether it changes one of its arguments."""
+        """Return True if the primitive changes one of its arguments."""
         return any(argument.is_write for argument in self.schema.arguments)
 
 
@@ -105,13 +105,13 @@ def row(
     raises: bool = False,
     tags: tuple[str, ...] = (),
 ) -> PrimitiveRow:
-    """A row of a table, its schema without the namespace, its samples in one text."""
+    """Return a row from its schema without namespace and its samples in one text."""
     parsed = parse_schema(f"{NAMESPACE}::{schema}")
     return PrimitiveRow(parsed, way, function, tuple(samples.split("; ")), raises, tags)
 
 
 def call(function: Function) -> Way:
-    """The call of a function of Python."""
+    """Return the spelling as a call of a Python function."""
     module, name = function.__module__, function.__name__
     return Way(
         "function", function, name if module == "builtins" else f"{module}.{name}"
@@ -119,7 +119,7 @@ def call(function: Function) -> Way:
 
 
 def form(pattern: str) -> Way:
-    """An expression that is more than one call in Python, and one step in a script."""
+    """Return the spelling as an expression that is one step in a script."""
     return Way("form", pattern, pattern)
 
 
@@ -146,9 +146,9 @@ _BINARY = {
     "gt": ">",
     "ge": ">=",
 }
-# -> its symbol before the operand; the key has an `x` to tell it from the others.
+# Function -> its prefix symbol; the key has an `x` to separate it from binary ones.
 _PREFIX = {"neg": "-", "pos": "+", "invert": "~", "not_": "not "}
-# -> its key, and a pattern of its own; slices are no functions there.
+# Function -> its key and its pattern; slices are not in `operator`.
 _SPECIAL = {
     "contains": ("in", "{1} in {0}"),
     "getitem": ("[]", "{0}[{1}]"),
@@ -161,13 +161,13 @@ _SPECIAL = {
     "imul": ("*=", "{0} *= {1}"),
     "ior": ("|=", "{0} |= {1}"),
 }
-# Function of the module `operator` -> how programs write it.
+# Function of the module `operator` -> spelling in programs.
 OPERATOR_WAYS: Mapping[str, Way] = {
     **{name: Way("operator", s, f"{{0}} {s} {{1}}") for name, s in _BINARY.items()},
     **{name: Way("operator", f"{s}x", f"{s} {{0}}") for name, s in _PREFIX.items()},
     **{name: Way("operator", *each) for name, each in _SPECIAL.items()},
 }
-# The schema of a row, perhaps `raises`, and its samples.
+# The schema of a row, optional `raises`, and its samples.
 _ENTRY = re.compile(r"^(\S.*?)(  raises)?$\n?((?:^ .*\n?)*)", re.MULTILINE)
 _NONE: Mapping[str, Function] = {}
 
@@ -175,28 +175,28 @@ _NONE: Mapping[str, Function] = {}
 def operators(
     text: str, kernels: Mapping[str, Function] = _NONE
 ) -> Iterator[PrimitiveRow]:
-    """The rows of operators of the language."""
+    """Yield the rows of operators of the language."""
     return _rows(text, kernels, OPERATOR_WAYS.__getitem__, operator)
 
 
 def functions(
     owner: Any, text: str, kernels: Mapping[str, Function] = _NONE
 ) -> Iterator[PrimitiveRow]:
-    """The rows of functions, or classes, of a module of Python."""
+    """Yield the rows of functions, or classes, of a Python module."""
     return _rows(text, kernels, lambda name: call(getattr(owner, name)), owner)
 
 
 def methods(
     owner: type, text: str, kernels: Mapping[str, Function] = _NONE
 ) -> Iterator[PrimitiveRow]:
-    """The rows of methods of a class; the object is the first argument."""
+    """Yield the rows of methods of a class; the object is the first argument."""
     return _rows(text, kernels, lambda name: Way("method", name, name), owner)
 
 
 def attributes(
     text: str, kernels: Mapping[str, Function] = _NONE
 ) -> Iterator[PrimitiveRow]:
-    """The rows of attributes that are read."""
+    """Yield the rows of attributes that programs read."""
     return _rows(text, kernels, lambda name: Way("attribute", name, f"{{0}}.{name}"))
 
 

@@ -1,13 +1,13 @@
-"""Strings: operators, methods, formatting, and conversions from and to other values.
+"""Primitives of strings: operators, methods, formatting, and conversions.
 
-The methods are Python's own; a name that takes keywords in Python takes them here, and
-others take them besides.
+The methods are Python's methods; all accept keyword arguments, even those that are
+positional-only in Python.
 
 Rules:
 - positions are numbers of characters, negative ones from the end, slices as in Python;
-- an f-string is its pieces: `format` for a value with its specification, `str`, `repr`
-  or `ascii` where a conversion is written, and `''.join` of all of them;
-- a format does not look into values: `{0.real}` is refused, `{0[1]}` is not.
+- an f-string is compiled to its pieces: `format` for a value with its specification,
+  `str`, `repr` or `ascii` for a conversion, and `''.join` of all of them;
+- a format cannot access attributes of values: `{0.real}` is refused, `{0[1]}` is not.
 """
 
 import builtins
@@ -25,7 +25,7 @@ _SUBSCRIPT = re.compile(r"\[[^\]]*\]")
 def _check_fields(text: str, template: str, depth: int = 2) -> None:
     """Refuse a field of `text` that names an attribute, at any depth.
 
-    Python itself refuses what is nested deeper than twice.
+    Python itself refuses more than two levels of nesting.
     """
     for _, field, spec, _ in Formatter().parse(text):
         if field is not None and "." in _SUBSCRIPT.sub("", field):
@@ -46,7 +46,7 @@ def _format(self: str, *values: object) -> str:
         except RunningError:
             raise
         except ValueError:
-            # The text ends in no field; Python may find something wrong before that.
+            # Malformed at the end of the text; Python may raise for something earlier.
             pass
     return self.format(*values)
 
@@ -71,7 +71,7 @@ def _split_lines(self: str, keepends: bool) -> list[str]:
     return self.splitlines(keepends)
 
 
-# Methods that give a bool, or a str, and take nothing -> samples.
+# Methods without arguments that return a bool, or a str -> samples.
 _TESTS = {
     "isalnum": "'a1'; ''; 'a b'",
     "isalpha": "'ab'; 'a1'; ''",
@@ -164,7 +164,8 @@ format.str(str self, ...) -> str  raises
 """,
         {"splitlines": _split_lines, "format": _format},
     ),
-    # Of several characters too many are an `OverflowError`, of one a `MemoryError`.
+    # A result that is too long raises `OverflowError` for several characters and
+    # `MemoryError` for one.
     *operators(
         f"""
 add.str(str a, str b) -> str

@@ -1,19 +1,19 @@
-"""Values of any type, and tensors as values: identity, conversions, `item`, sizes.
+"""Primitives of any values, and of tensors: identity, conversions, `item`, sizes.
 
-What computes with tensors are operators of `core`; here is how a program gets Python's
-values out of a tensor, is told of its form, and makes one of values.
+Operators of `core` compute with tensors; these primitives read Python values out of a
+tensor, query its form, and create tensors from values.
 
 Rules:
-- `is` compares identity, which is that of Python's objects: of small ints it is what
-  CPython makes of them;
+- `is` compares the identity of Python objects: for small ints it depends on CPython's
+  cache;
 - the hash of a str differs from one process to the next, and that of a tensor is its
   identity: `hash` is marked as not deterministic, so that no pass computes it early;
-- a tensor of one element is its number; any other number of elements is refused by the
-  tensor itself, as is a tensor without elements in memory;
+- a tensor of one element converts to its number; the tensor itself refuses any other
+  number of elements, and a tensor without storage;
 - an int beyond 64 bits (of an unsigned tensor, or of a large float) is refused;
-- what `item` and `tolist` give has a type that only the program knows: it says so by an
-  annotation, which is checked where it stands;
-- sizes are a list of ints, where Python has a tuple of a class of its own.
+- only the program knows the types of the results of `item` and `tolist`: it declares
+  them by an annotation, which is checked at run time;
+- sizes are a list of ints, where Python has `Size`, a subclass of tuple.
 """
 
 import builtins
@@ -35,7 +35,7 @@ from everyorder.runtime.script.primitives.row import (
 from everyorder.runtime.tensors.from_data import tensor
 from everyorder.runtime.tensors.tensor import Tensor
 
-# Of results that differ from process to process, or from place to place.
+# Tags of primitives whose results differ between processes, or between places.
 _CHANGES = ("nondeterministic_seeded",)
 
 
@@ -69,7 +69,7 @@ type.Device(Device self) -> str
 index.Device(Device self) -> int?
     device('cpu'); device('cuda:1')
 """),
-    # No constant: a `with` around it decides.
+    # Not a constant: an enclosing `with` may change it.
     row(
         "is_grad_enabled.mode() -> bool",
         Way("function", is_grad_enabled, "is_grad_enabled"),

@@ -1,4 +1,4 @@
-"""Tracing: functions of programs from Python functions that were run once."""
+"""Tracing: compile Python functions by recording one run of them."""
 
 from everyorder.runtime.errors.script import TraceWarning
 from everyorder.runtime.script.tracing.builder import GraphBuilder

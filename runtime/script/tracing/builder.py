@@ -1,4 +1,4 @@
-"""Building: graphs made from Python, one node after another.
+"""The graph builder: create graphs from Python, node by node.
 
 A call that is written in Python becomes a node:
 
@@ -8,13 +8,14 @@ A call that is written in Python becomes a node:
     graph = builder.finish()
 
 Rules:
-- a node is put where the builder stands: at the end of a block, the outermost one
-  unless `inside` says which;
-- what is no value of the graph becomes a constant, a list a node of constants; of an
-  operator that is named without overload, the first one that takes what is given;
-- types of outputs follow from the rule of the kind; kinds that leave them open are told
-  them in `types`; a call that has no outcome is refused, and leaves nothing;
-- a graph that is finished was checked.
+- a node is appended to the current block: the outermost one, or the argument of
+  `inside`;
+- an argument that is not a value of the graph becomes a constant, a list a node of
+  constants; for an operator named without overload, the first overload that accepts the
+  arguments is used;
+- types of outputs are inferred by the rule of the kind; kinds that leave them open need
+  `types`; a call without valid types is refused, and adds no node;
+- `finish` checks the graph.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,12 +54,12 @@ from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.ir.type_rules import PLAIN_TYPES
 
 CONSTANT = "prim::Constant"
-# Classes whose subclasses' values are theirs.
+# Values of subclasses of these classes are converted to the class.
 _KINDS = (bool, int, float, complex, str)
 
 
 def plain_of(value: Any) -> tuple[Any, Type] | None:
-    """A constant as graphs have it (a code is an int) and its type, or None."""
+    """Return a value as a graph constant with its type, or None."""
     if isinstance(value, EnumConstant):
         return value.code, IntType
     kind = type(value)
@@ -71,57 +72,61 @@ def plain_of(value: Any) -> tuple[Any, Type] | None:
 
 
 class GraphBuilder:
-    """A graph that is being made, and where the next node is put."""
+    """A graph under construction, and the block for the next node."""
 
     def __init__(self, name: str = "") -> None:
         self.graph = Graph(name)
         self.block: Block = self.graph.block
-        # Given to every node that is made.
+        # The place of every node that is created.
         self.place: Place | None = None
 
     def parameter(self, of: Type, hint: str = "") -> Value:
-        """One parameter more of the block."""
+        """Append a parameter to the block."""
         return self.block.add_parameter(of, hint)
 
     def result(self, value: Any) -> None:
-        """One result more of the block."""
+        """Append a result to the block."""
         self.block.add_result(self.value(value))
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[Block]:
-        """Context: nodes are put at the end of `block`."""
+        """Append nodes to `block` within the context."""
         before, self.block = self.block, block
         try:
             yield block
         finally:
             self.block = before
 
-    def value(self, given: Any, wanted: Type | None = None) -> Value:
-        """A value of the graph: given as it is, or a constant, or a node of constants.
+    def value(self, argument: Any, expected: Type | None = None) -> Value:
+        """Return an argument as a value of the graph.
 
-        `wanted` says what a list or a dictionary may hold.
+        `expected` determines the types of the elements of a list or a dictionary.
 
         Raises:
-            Untraceable: it is nothing that a graph holds.
+            Untraceable: a graph cannot hold the argument.
         """
-        if isinstance(given, Value):
-            return given
-        wanted = None if wanted is None else unwrap_optional(wanted)
-        if isinstance(given, tuple) and not isinstance(wanted, ListType):
-            return self.tuple_of(given)
-        if isinstance(given, list | tuple):
-            of = wanted.element if isinstance(wanted, ListType) else None
-            return self.list_of(given, None if of is None or variables(of) else of)
-        if isinstance(given, dict):
-            pair = (wanted.key, wanted.value) if isinstance(wanted, DictType) else None
-            return self.dict_of(given, pair)
-        return self.constant(given)
+        if isinstance(argument, Value):
+            return argument
+        expected = None if expected is None else unwrap_optional(expected)
+        if isinstance(argument, tuple) and not isinstance(expected, ListType):
+            return self.tuple_of(argument)
+        if isinstance(argument, list | tuple):
+            of = expected.element if isinstance(expected, ListType) else None
+            return self.list_of(argument, None if of is None or variables(of) else of)
+        if isinstance(argument, dict):
+            pair = (
+                (expected.key, expected.value)
+                if isinstance(expected, DictType)
+                else None
+            )
+            return self.dict_of(argument, pair)
+        return self.constant(argument)
 
     def constant(self, value: Any) -> Value:
-        """A number, a text, a device, a code, None, a tensor or a function.
+        """Append a constant: number, text, device, enum, None, tensor or function.
 
         Raises:
-            Untraceable: it is nothing of that.
+            Untraceable: the value is none of these.
         """
         if isinstance(value, Function):
             attributes: dict[str, Any] = {"function": value}
@@ -130,35 +135,35 @@ class GraphBuilder:
         if plain is None and is_tensor(value):
             plain = value, TensorType
         if plain is None:
-            reason = f"{describe_value(value)} is no constant of a graph"
+            reason = f"{describe_value(value)} is not a constant of a graph"
             raise Untraceable(code="BuildRefused", kind=CONSTANT, reason=reason)
         constant, of = plain
         return self._put(CONSTANT, (), [of], {"value": constant}).output
 
     def tuple_of(self, elements: Iterable[Any], of: TupleType | None = None) -> Value:
-        """A tuple of values; `of` says its names, if it has some."""
+        """Append a tuple of values; `of` gives its names, if it has some."""
         values = [self.value(each) for each in elements]
-        wanted = of or TupleType(tuple([each.type for each in values]))
-        return self.node("prim::TupleConstruct", values, [wanted]).output
+        tuple_type = of or TupleType(tuple([each.type for each in values]))
+        return self.node("prim::TupleConstruct", values, [tuple_type]).output
 
     def list_of(self, elements: Iterable[Any], of: Type | None = None) -> Value:
-        """A list of values; `of` is what it may hold, if they do not say it.
+        """Append a list of values; `of` is the element type if not inferred.
 
         Raises:
-            Untraceable: there are none, or they are of several types.
+            Untraceable: the elements are missing, or of several types.
         """
         values = [self.value(each) for each in elements]
         kind = "prim::ListConstruct"
-        wanted = ListType(of or self._one(kind, values))
-        return self.node(kind, values, [wanted]).output
+        list_type = ListType(of or self._one(kind, values))
+        return self.node(kind, values, [list_type]).output
 
     def dict_of(
         self, pairs: Mapping[Any, Any], of: tuple[Type, Type] | None = None
     ) -> Value:
-        """A dictionary of values by constant keys; for `of` see `list_of`.
+        """Append a dictionary of values by constant keys; for `of` see `list_of`.
 
         Raises:
-            Untraceable: there are none, or they are of several types.
+            Untraceable: the elements are missing, or of several types.
         """
         values = [self.value(each) for pair in pairs.items() for each in pair]
         kind = "prim::DictConstruct"
@@ -169,18 +174,20 @@ class GraphBuilder:
     def _one(self, kind: str, values: Sequence[Value]) -> Type:
         if not values:
             raise Untraceable(
-                code="BuildRefused", kind=kind, reason="nothing says what it holds"
+                code="BuildRefused",
+                kind=kind,
+                reason="the type of its elements is not known",
             )
-        found = unify(*dict.fromkeys(each.type for each in values))
-        if isinstance(found, Mismatch):
-            raise Untraceable(code="BuildRefused", kind=kind, reason=found.reason)
-        return found
+        element = unify(*dict.fromkeys(each.type for each in values))
+        if isinstance(element, Mismatch):
+            raise Untraceable(code="BuildRefused", kind=kind, reason=element.reason)
+        return element
 
     def unpack(self, value: Value, count: int | None = None) -> Sequence[Value]:
-        """The elements of a tuple, or of a list that has `count` of them.
+        """Append a node that unpacks a tuple, or a list of `count` elements.
 
         Raises:
-            Untraceable: it is neither.
+            Untraceable: the value is neither.
         """
         if isinstance(value.type, ListType) and count is not None:
             types = [value.type.element] * count
@@ -188,26 +195,27 @@ class GraphBuilder:
         return self.node("prim::TupleUnpack", [value]).outputs
 
     def call(self, function: Function, *args: Any) -> Value:
-        """A call of a compiled function, with all of its arguments.
+        """Append a call of a compiled function, with all of its arguments.
 
         Raises:
-            Untraceable: it does not take them.
+            Untraceable: the function does not accept the arguments.
         """
         values = [self.constant(function), *map(self.value, args)]
         return self.node("prim::CallFunction", values).output
 
     def insert(self, operator: str, *args: Any, **kwargs: Any) -> Any:
-        """A call of an operator: its output, a tuple of several, or None.
+        """Append a call of an operator; return its output, a tuple of several, or None.
 
         Raises:
-            Untraceable: there is no such operator, or none takes these arguments.
+            Untraceable: the operator does not exist, or no overload accepts the
+            arguments.
         """
         reasons: list[str] = []
         for row in _overloads(operator):
             assert row.schema is not None, "an operator has a schema"
             try:
-                given = self._bound(row, args, kwargs)
-                outcome = self._outcome(row, given, {})
+                arguments = self._bound(row, args, kwargs)
+                outcome = self._outcome(row, arguments, {})
             except Untraceable as error:
                 if error.code != "BuildRefused":
                     raise
@@ -216,12 +224,12 @@ class GraphBuilder:
             if isinstance(outcome, str):
                 reasons.append(outcome)
                 continue
-            values = [self.value(each, wanted) for each, wanted in given]
+            values = [self.value(each, of) for each, of in arguments]
             outputs = self._put(row.name, values, outcome).outputs
             if not outputs:
                 return None
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
-        # What is said of the first overload is most likely what was meant.
+        # The first overload is most likely the intended one.
         reason = reasons[0] if reasons else "there is no such operator"
         raise Untraceable(code="BuildRefused", kind=operator, reason=reason)
 
@@ -234,13 +242,13 @@ class GraphBuilder:
         blocks: int = 0,
         **attributes: Any,
     ) -> Node:
-        """A node of any kind, put where the builder stands.
+        """Append a node of any kind.
 
-        Types that are not given follow from the inputs.  The blocks of a node that has
-        some are filled afterwards, which is why its `types` are given.
+        Without `types` the types of outputs are inferred. A node with blocks needs
+        `types`, because its blocks are filled afterwards.
 
         Raises:
-            Untraceable: the kind does not go with inputs, types and attributes.
+            Untraceable: the kind does not accept the inputs, types and attributes.
         """
         values = [self.value(each) for each in inputs]
         row = row_of(kind)
@@ -255,21 +263,21 @@ class GraphBuilder:
                 reason=f"it does not take {len(values)} inputs",
             )
         if not blocks:
-            given = [(each, None) for each in values]
-            outcome = self._outcome(row, given, attributes, types)
+            arguments = [(each, None) for each in values]
+            outcome = self._outcome(row, arguments, attributes, types)
             if isinstance(outcome, str):
                 raise Untraceable(code="BuildRefused", kind=kind, reason=outcome)
             types = outcome if types is None else types
-        made = self._put(kind, values, types or (), attributes)
+        result = self._put(kind, values, types or (), attributes)
         for _ in range(blocks):
-            made.add_block()
-        return made
+            result.add_block()
+        return result
 
     def finish(self) -> Graph:
-        """The graph, checked.
+        """Check the graph and return it.
 
         Raises:
-            BrokenGraph: it breaks a law.
+            BrokenGraph: the graph breaks a law.
         """
         check(self.graph, "building")
         return self.graph
@@ -290,25 +298,25 @@ class GraphBuilder:
         attributes: Mapping[str, Any],
         types: Sequence[Type] | None = None,
     ) -> tuple[Type, ...] | str:
-        """The types of the outputs of such a node, or why there is none."""
+        """Return the output types of such a node, or the reason for a refusal."""
         apart = Block()
         with self.inside(apart):
             try:
-                values = [self.value(each, wanted) for each, wanted in inputs]
+                values = [self.value(each, of) for each, of in inputs]
                 probe = Node(row.name, values, types or (), attributes)
-                found = row.infer(probe)
+                outcome = row.infer(probe)
                 probe.set_inputs(())
             finally:
                 apart.clear()
-        return found
+        return outcome
 
     def _bound(
         self, row: NodeKind, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> list[tuple[Any, Type | None]]:
-        """Every argument of the schema, in order, with its type."""
+        """Return every argument of the schema, in order, with its type."""
         schema, left = row.schema, dict(kwargs)
         assert schema is not None, "an operator has a schema"
-        given: list[tuple[Any, Type | None]] = []
+        bound: list[tuple[Any, Type | None]] = []
         for place, argument in enumerate(schema.arguments):
             if place < len(args) and not argument.kwarg_only:
                 value = args[place]
@@ -319,33 +327,33 @@ class GraphBuilder:
             else:
                 reason = f"`{argument.name}` is missing"
                 raise Untraceable(code="BuildRefused", kind=row.name, reason=reason)
-            wanted = argument.fake_type
+            declared = argument.fake_type
             if argument.size is not None and isinstance(value, int | float):
                 value = [value] * argument.size
-            given.append((value, wanted))
+            bound.append((value, declared))
         surplus = args[schema.kwarg_only_start :]
         if left or (surplus and not schema.is_vararg):
             much = f"no argument `{min(left)}`" if left else f"no room for {len(args)}"
             raise Untraceable(
                 code="BuildRefused", kind=row.name, reason=f"it has {much}"
             )
-        return given + [(each, None) for each in surplus]
+        return bound + [(each, None) for each in surplus]
 
 
 def _overloads(operator: str) -> list[NodeKind]:
-    """The rows of an operator: the one that is named, or all overloads.
+    """Return the row of the named overload, or the rows of all overloads.
 
-    Those that take numbers of any kind come last.
+    Rows that accept numbers of any kind are last.
     """
     row = row_of(operator)
-    found = [row] if row is not None else []
+    rows = [row] if row is not None else []
     if "." not in operator:
         entries = default_dispatcher().state.overloads(OperatorName(operator))
         names = [str(each.name) for each in entries]
         others = [row_of(each) for each in names if each != operator]
-        found += [each for each in others if each is not None]
-    # Kinds of the table have no schema: `node` makes those.
-    operators = [each for each in found if each.schema is not None]
+        rows += [each for each in others if each is not None]
+    # Kinds of the table are without schema: `node` creates those.
+    operators = [each for each in rows if each.schema is not None]
     return sorted(operators, key=_takes_any_number)
 
 

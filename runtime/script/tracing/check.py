@@ -1,25 +1,26 @@
-"""Checking: whether a trace is the function that was traced, by examples and results.
+"""Checking of traces: compare a trace with the traced function, by examples.
 
-A trace is given, and gives, tensors, and tuples, lists and dictionaries of them.
+The arguments and results of a trace are tensors, and tuples, lists and dictionaries of
+tensors.
 
 Rules of examples:
-- the elements of a list, and the values of a dictionary, are of one type, as graphs
-  have it; those of a tuple need not be; neither list nor dictionary is empty;
-- keys are texts or integers; an ordered dictionary is a dictionary, a named tuple one
-  of its class;
-- a copy of an example holds tensors of its own, one for each place: what a traced
-  function writes to them, the example is spared, and two places are two tensors.
+- the elements of a list, and the values of a dictionary, are of one type, as in graphs;
+  those of a tuple need not be; lists and dictionaries are not empty;
+- keys are texts or integers; an ordered dictionary is a dictionary, a named tuple keeps
+  its class;
+- a copy of an example holds new tensors, one for each place: writes of a traced
+  function do not change the example, and two places are two tensors.
 
 To check, the function is recorded once more, with copies of the inputs, and the trace
-is run with others.  Where results differ, or the two recordings do, it is told where
-that begins: at the first node that is another one, or has another constant; if all are
-the same, at the first that gave something else in two runs of the function.
+is run with other copies. If the results or the two recordings differ, the error shows
+the first difference: the first node of another kind, or with another constant; if all
+nodes are equal, the first whose results differ in two runs of the function.
 
 Rules of checking:
-- equal are results of the same types, shapes and dtypes, all elements within the
+- results are equal if types, shapes and dtypes are, and all elements are within the
   tolerance; NaN is equal to NaN;
-- what draws random numbers is no fault of the trace: that is warned of, everything else
-  is an error.
+- a difference at a node that draws random numbers is only a warning, every other
+  difference is an error.
 """
 
 from collections import OrderedDict
@@ -57,12 +58,12 @@ from everyorder.runtime.tensors import Tensor
 
 _KEYS = {str: StrType, int: IntType}
 _DICTS = (dict, OrderedDict)
-# Containers within containers; source: what the checker allows of types.
+# The deepest nesting of containers; the checker limits the nesting of types.
 _DEEPEST = 60
 
 
-class TypeFault(Exception):  # it is caught by who knows what was traced
-    """A value of which no type follows: where, and why."""
+class TypeFault(Exception):  # the tracer catches it and names the function
+    """A value without a type: its path, and the reason."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -71,10 +72,10 @@ class TypeFault(Exception):  # it is caught by who knows what was traced
 
 
 def type_of(value: Any, path: str, classes: PythonClasses, depth: int = 0) -> Type:
-    """The type of an example or of a result; `path` is what errors call it.
+    """Return the type of an example or of a result; `path` is its name in errors.
 
     Raises:
-        TypeFault: it is, or holds, something else.
+        TypeFault: the value is, or contains, something else.
     """
     if is_tensor(value):
         return TensorType
@@ -92,7 +93,7 @@ def type_of(value: Any, path: str, classes: PythonClasses, depth: int = 0) -> Ty
         return ListType(_one(types, path, "elements of a list"))
     if type(value) in _DICTS:
         return _dict(value, path, classes, depth)
-    raise TypeFault(path, f"{describe_value(value)} is no tensor")
+    raise TypeFault(path, f"{describe_value(value)} is not a tensor")
 
 
 def _tuple(
@@ -112,16 +113,17 @@ def _tuple(
     )
     if not names:
         return TupleType(inner)
-    known = classes(type(value), TypeScope({}, classes=classes))
-    if not isinstance(known, TupleType):
+    declared = classes(type(value), TypeScope({}, classes=classes))
+    if not isinstance(declared, TupleType):
         raise TypeFault(path, f"the named tuple `{type(value).__name__}` has no types")
-    if known.elements != inner:
+    if declared.elements != inner:
+        fields = TupleType(declared.elements)
         reason = (
-            f"`{type(value).__name__}` is declared with {TupleType(known.elements)}, "
+            f"`{type(value).__name__}` is declared with {fields}, "
             f"and has {TupleType(inner)}"
         )
         raise TypeFault(path, reason)
-    return known
+    return declared
 
 
 def _dict(value: dict[Any, Any], path: str, classes: PythonClasses, depth: int) -> Type:
@@ -147,7 +149,7 @@ def _one(types: list[Type], path: str, what: str) -> Type:
 
 
 def tensors_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The tensors of a value that has a type, each with where it is."""
+    """Yield the tensors of a value that has a type, each with its path."""
     if isinstance(value, list | tuple):
         names = getattr(value, "_fields", None)
         for place, each in enumerate(value):
@@ -161,7 +163,7 @@ def tensors_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def map_tensors(change: Callable[[Any], Any], value: Any) -> Any:
-    """The value with other tensors in it."""
+    """Return the value with its tensors replaced by `change(tensor)`."""
     if isinstance(value, tuple):
         inner = [map_tensors(change, each) for each in value]
         make: Any = type(value)
@@ -176,10 +178,10 @@ def map_tensors(change: Callable[[Any], Any], value: Any) -> Any:
 
 
 def copy_tensor(tensor: Tensor) -> Tensor:
-    """A tensor of the same elements; a leaf if it was one, else with its history."""
+    """Return a copy of a tensor: a leaf for a leaf, else connected to its history."""
     if tensor.requires_grad and not tensor.is_leaf:
-        made: Tensor = tensor.clone()
-        return made
+        copied: Tensor = tensor.clone()
+        return copied
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
@@ -188,7 +190,7 @@ NodeResults = list[tuple[Node, list[Any]]]
 
 @dataclass(frozen=True, slots=True)
 class TraceDifference:
-    """The first node that differs, if there is one, and how."""
+    """The first node that differs, or None, and the difference."""
 
     node: Node | None
     found: str
@@ -203,13 +205,13 @@ def check_trace(
     tolerance: float,
     warn: Callable[[str, Place | None], None],
 ) -> None:
-    """Compare a trace with what it was made of, for some inputs.
+    """Compare a trace with the function for some inputs.
 
-    `record` records the function once more: the graph, the result, and what each node
-    gave; `run` runs the trace.
+    `record` records the function once more and returns the graph, the result, and the
+    results of each node; `run` runs the trace.
 
     Raises:
-        Untraceable: they are not the same.
+        Untraceable: the results or the graphs differ.
     """
     graph, expected, _ = record()
     cause = None
@@ -247,7 +249,7 @@ def check_trace(
 
 
 def different_results(expected: Any, actual: Any, tolerance: float) -> str:
-    """How two results differ; empty if they do not."""
+    """Describe the difference of two results; empty if there is none."""
     for one, other in zip_longest(tensors_in(expected, "it"), tensors_in(actual, "it")):
         if one is None or other is None or one[0] != other[0]:
             return "they do not have the same structure"
@@ -258,7 +260,7 @@ def different_results(expected: Any, actual: Any, tolerance: float) -> str:
 
 
 def different_tensors(expected: Any, actual: Any, tolerance: float) -> str:
-    """How two tensors, or other values, differ; empty if they do not."""
+    """Describe the difference of two tensors or other values; empty if none."""
     if not (is_tensor(expected) and is_tensor(actual)):
         same = type(expected) is type(actual) and expected == actual
         return "" if same else f"is {shortened(expected)}, and {shortened(actual)}"
@@ -281,7 +283,7 @@ def different_tensors(expected: Any, actual: Any, tolerance: float) -> str:
 
 
 def different_graphs(traced: Graph, second: Graph) -> TraceDifference | None:
-    """The first node of the trace that is another one in a second recording."""
+    """Return the first node of the trace that differs in another recording."""
     names: dict[Value, Value] = {}
     _same(traced.block.parameters, second.block.parameters, names)
     for one, two in zip_longest(_steps(traced), _steps(second)):
@@ -293,18 +295,18 @@ def different_graphs(traced: Graph, second: Graph) -> TraceDifference | None:
             return TraceDifference(
                 one, "only the trace has it: Python went another way"
             )
-        found = _different_nodes(one, two, names)
-        if found:
-            return TraceDifference(one, found)
+        fault = _different_nodes(one, two, names)
+        if fault:
+            return TraceDifference(one, fault)
     for value, other in zip(traced.block.results, second.block.results, strict=True):
-        found = _different_values(value, other, names)
-        if found:
+        fault = _different_values(value, other, names)
+        if fault:
             return TraceDifference(None, "the next time another value was the result")
     return None
 
 
 def _steps(graph: Graph) -> Iterator[Node]:
-    """The nodes but constants, and behind a fork those of its graph."""
+    """Yield the nodes except constants, and after a fork those of its graph."""
     for node in graph.nodes():
         if node.kind != CONSTANT:
             yield node
@@ -324,9 +326,9 @@ def _different_nodes(one: Node, two: Node, names: dict[Value, Value]) -> str:
     if len(one.outputs) != len(two.outputs) or len(one.inputs) != len(two.inputs):
         return "the next time there were more or fewer values"
     for value, other in zip(one.inputs, two.inputs, strict=True):
-        found = _different_values(value, other, names)
-        if found:
-            return found
+        fault = _different_values(value, other, names)
+        if fault:
+            return fault
     _same(one.outputs, two.outputs, names)
     return ""
 
@@ -334,12 +336,12 @@ def _different_nodes(one: Node, two: Node, names: dict[Value, Value]) -> str:
 def _same(
     ours: Iterable[Value], theirs: Iterable[Value], names: dict[Value, Value]
 ) -> None:
-    """Take each value of the second recording for one of the trace."""
+    """Map each value of the second recording to one of the trace."""
     names |= zip(theirs, ours, strict=False)
 
 
 def _different_values(one: Value, two: Value, names: dict[Value, Value]) -> str:
-    """Why two values are not the same; empty if they are."""
+    """Return the reason why two values differ; empty if they do not."""
     if one.node.kind != CONSTANT or two.node.kind != CONSTANT:
         same = names.get(two) is one
         return "" if same else "the next time it was given another value"
@@ -366,11 +368,11 @@ def _same_constants(one: Any, two: Any) -> bool:
 def _different_runs(
     one: NodeResults, two: NodeResults, tolerance: float
 ) -> TraceDifference:
-    """The first node that gave something else in another run of the function."""
+    """Return the first node whose results differ in two runs of the function."""
     for (node, ours), (_, theirs) in zip(one, two, strict=False):
         for expected, actual in zip(ours, theirs, strict=False):
             words = different_tensors(expected, actual, tolerance)
             if words:
                 return TraceDifference(node, f"what it gives {words} in two runs of it")
-    found = "every operator gives the same; something else changes what comes out"
-    return TraceDifference(None, found)
+    reason = "every operator gives the same; something else changes what comes out"
+    return TraceDifference(None, reason)

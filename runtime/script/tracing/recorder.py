@@ -1,26 +1,25 @@
-"""The recorder: what a traced thread calls, as nodes of a graph.
+"""The recorder: records the calls of a traced thread as nodes of a graph.
 
-It knows which value of the graph a Python object stands for.  Operators are seen at the
-key `Tracer`, above autograd, as they were called: what they are made of is not looked
-at.
+It maps Python objects to values of the graph. Operators are recorded at the key
+`Tracer`, above autograd, as they were called, not decomposed.
 
     an operator                   a node of its kind, with every argument
     autograd.Function.apply       prim::PythonOp
     a compiled function, method   prim::CallFunction, prim::CallMethod
     fork, and wait of its future  prim::fork with a graph, prim::wait
-    an await                      what it runs, where it is waited for
+    an await                      the calls of its function, where it is waited for
 
 Rules:
-- the recorder is its thread's; what a traced function starts in other threads is not
-  recorded; while one call is recorded, those inside of it are not;
-- a tensor is known by its identity; one that was not recorded is a constant, the object
-  itself, or an attribute of the module that is traced;
-- what an operator writes to is the value that the operator gives from then on;
-- numbers that are read out of tensors are constants of the trace; a warning says so, at
-  the place of the read;
+- a recorder belongs to one thread; calls on other threads are not recorded; calls
+  inside of a recorded call are not recorded;
+- a tensor is identified by object identity; one that was not recorded is a constant
+  that holds the object itself, or an attribute of the traced module;
+- after an operator writes to a tensor, the tensor denotes the operator's output;
+- numbers that are read out of tensors are constants of the trace; a warning is issued
+  at the place of the read;
 - a call that raises is not recorded;
-- the place of a node is the caller's: code of the runtime, and code that has no file,
-  is nobody's place; a file is read as it was when it was imported (`linecache`).
+- the place of a node is that of the caller, skipping code of the runtime and code
+  without a file; a file is read as it was when it was imported (`linecache`).
 """
 
 import linecache
@@ -65,13 +64,13 @@ from everyorder.runtime.script.tracing.builder import GraphBuilder, plain_of
 from everyorder.runtime.tensors.keys import MODED, TRACER, Presence
 
 _OURS = __name__.partition(".")[0]
-# Files of programs that are traced.
+# The number of cached files of traced programs.
 REMEMBERED = 64
 
 
 @dataclass(slots=True)
 class _Position:
-    """A place as Python's syntax trees have it."""
+    """A position in the form of Python's syntax trees."""
 
     lineno: int
     col_offset: int
@@ -85,7 +84,7 @@ def _source(text: str, file: str) -> Source:
 
 
 def caller() -> FrameType | None:
-    """The innermost frame that is not of the runtime."""
+    """Return the innermost frame outside of the runtime."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__")
@@ -97,7 +96,7 @@ def caller() -> FrameType | None:
 
 
 def place_of_caller() -> Place | None:
-    """The place of the call that a frame which is not of the runtime is at now."""
+    """Return the place of the innermost call outside of the runtime."""
     frame = caller()
     if frame is None:
         return None
@@ -113,13 +112,13 @@ def place_of_caller() -> Place | None:
     return Place(source, source.span(_Position(line, column, end, end_column)))
 
 
-# What reads the one element of a tensor.
+# The operator that reads the one element of a tensor.
 _READ = "core::_local_scalar"
 _NO_RESULT = object()
 
 
 class _CurrentRecorder(threading.local):
-    """The recorder of a thread; it lies in the thread's `__dict__`."""
+    """The recorder of a thread, stored in the thread's `__dict__`."""
 
     recorder: "GraphRecorder | None" = None
 
@@ -128,7 +127,7 @@ CURRENT = _CurrentRecorder()
 
 
 class GraphRecorder:
-    """A graph that is being recorded, and what it knows of Python's objects.
+    """A graph that is being recorded, and the values of Python objects.
 
     `parent` is the recorder outside of a fork.  With `keeps_results`, `node_results`
     has a copy of the result of each operator, by its node.
@@ -144,12 +143,12 @@ class GraphRecorder:
         self.parent = parent
         self.keeps_results = keeps_results
         self.node_results: list[tuple[Node, list[Any]]] = []
-        # What a fork takes from outside, in the order of its parameters.
+        # The values that a fork captures, in the order of its parameters.
         self.captured: list[Value] = []
-        # Identity -> the object, which so stays alive, and its value.
+        # Identity -> the object, kept alive by this entry, and its value.
         self._known: dict[int, tuple[Any, Value]] = {}
         self._plain: dict[tuple[type, str], Value] = {}
-        # Identity -> an object of the module that is traced, its owner, and its name.
+        # Identity -> an object of the traced module, its owner, and its name.
         self._owned: dict[int, tuple[Any, Any, str]] = {}
         self._outside: tuple[Any, Any] | None = None
         self._grad: bool | None = GRAD.enabled
@@ -157,7 +156,7 @@ class GraphRecorder:
     # Entering and leaving.
 
     def __enter__(self) -> Self:
-        """Record what this thread calls from now on."""
+        """Record the calls of this thread from now on."""
         view = LOCAL.view
         self._presence: Presence | None = Presence(MODED)
         self._outside = view, CURRENT.recorder
@@ -166,123 +165,129 @@ class GraphRecorder:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        assert self._outside is not None, "it was entered"
+        assert self._outside is not None, "the recorder was entered"
         LOCAL.view, CURRENT.recorder = self._outside
         self._outside = self._presence = None
 
     # Objects and values.
 
     def learn_attributes(self, owner: Any, of: DeclaredType, value: Value) -> None:
-        """Let an object, and all that its type says it has, be known as attributes."""
+        """Register an object and the attributes declared by its type."""
         self._known[id(owner)] = owner, value
         todo = [(owner, of)]
         while todo:
             outer, type_ = todo.pop()
             for name, inner in type_.declaration.attributes.items():
-                held = getattr(outer, name, None)
-                if held is None or id(held) in self._owned:
+                member = getattr(outer, name, None)
+                if member is None or id(member) in self._owned:
                     continue
                 if isinstance(inner, ModuleType | ScriptClassType):
-                    todo.append((held, inner))
-                elif not is_tensor(held):
+                    todo.append((member, inner))
+                elif not is_tensor(member):
                     continue
-                self._owned[id(held)] = held, outer, name
+                self._owned[id(member)] = member, outer, name
 
-    def find(self, given: Any) -> Value | None:
-        """The value of an object that is known here, or outside of a fork."""
-        known = self._known.get(id(given))
-        if known is not None:
-            return known[1]
-        owned = self._owned.get(id(given))
+    def find(self, target: Any) -> Value | None:
+        """Return the value of an object that is recorded here or outside a fork."""
+        entry = self._known.get(id(target))
+        if entry is not None:
+            return entry[1]
+        owned = self._owned.get(id(target))
         value: Value | None = None
         if owned is not None:
             _, owner, name = owned
             value = self._attribute(owner, name)
         elif self.parent is not None:
-            outer = self.parent.find(given)
+            outer = self.parent.find(target)
             if outer is not None:
                 self.captured.append(outer)
                 value = self.builder.graph.block.add_parameter(outer.type, outer.hint)
         if value is not None:
-            self._known[id(given)] = given, value
+            self._known[id(target)] = target, value
         return value
 
     def _attribute(self, owner: Any, name: str) -> Value:
         outer = self.find(owner)
-        assert outer is not None, "an owner is the module, or an attribute itself"
+        assert outer is not None, "an owner is the module or one of its attributes"
         return self.builder.node("prim::GetAttr", [outer], name=name).output
 
-    def value(self, given: Any, wanted: Type | None = None, call: str = "") -> Value:
-        """The value that an object stands for; one that is not known is a constant.
+    def value(
+        self, argument: Any, expected: Type | None = None, call: str = ""
+    ) -> Value:
+        """Return the value of an object; an unknown object becomes a constant.
 
         Raises:
-            Untraceable: no graph holds it.
+            Untraceable: a graph cannot hold the object.
         """
-        found = self.find(given)
-        if found is not None:
-            return found
-        wanted = None if wanted is None else unwrap_optional(wanted)
-        if is_tensor(given):
-            made = self.builder.constant(given)
-            self._known[id(given)] = given, made
-            return made
-        plain = plain_of(given)
+        recorded = self.find(argument)
+        if recorded is not None:
+            return recorded
+        expected = None if expected is None else unwrap_optional(expected)
+        if is_tensor(argument):
+            constant = self.builder.constant(argument)
+            self._known[id(argument)] = argument, constant
+            return constant
+        plain = plain_of(argument)
         if plain is not None:
             key = type(plain[0]), repr(plain[0])
             value = self._plain.get(key)
             if value is None:
-                value = self._plain[key] = self.builder.constant(given)
+                value = self._plain[key] = self.builder.constant(argument)
             return value
-        if isinstance(given, list | tuple):
-            return self._sequence(given, wanted, call)
-        if isinstance(given, dict):
-            inner = wanted.value if isinstance(wanted, DictType) else None
+        if isinstance(argument, list | tuple):
+            return self._sequence(argument, expected, call)
+        if isinstance(argument, dict):
+            inner = expected.value if isinstance(expected, DictType) else None
             pairs = [
                 self.value(each, of, call)
-                for pair in given.items()
+                for pair in argument.items()
                 for each, of in zip(pair, (None, inner), strict=True)
             ]
-            if isinstance(wanted, DictType):
-                return self.builder.node("prim::DictConstruct", pairs, [wanted]).output
-        raise self._refused(call, f"{describe_value(given)} is no value of a graph")
+            if isinstance(expected, DictType):
+                return self.builder.node(
+                    "prim::DictConstruct", pairs, [expected]
+                ).output
+        raise self._refused(
+            call, f"{describe_value(argument)} is not a value of a graph"
+        )
 
-    def _sequence(self, given: Any, wanted: Type | None, call: str) -> Value:
-        if isinstance(wanted, ListType) or isinstance(given, list):
-            of = wanted.element if isinstance(wanted, ListType) else None
+    def _sequence(self, elements: Any, expected: Type | None, call: str) -> Value:
+        if isinstance(expected, ListType) or isinstance(elements, list):
+            of = expected.element if isinstance(expected, ListType) else None
             of = None if of is None or variables(of) else of
-            values = [self.value(each, of, call) for each in given]
+            values = [self.value(each, of, call) for each in elements]
             if of is None and not values:
                 raise self._refused(call, "an empty list does not say of what")
             return self.builder.list_of(values, of)
-        parts: Sequence[Type | None] = [None] * len(given)
-        named = wanted if isinstance(wanted, TupleType) else None
-        if named is not None and len(named.elements) == len(given):
+        parts: Sequence[Type | None] = [None] * len(elements)
+        named = expected if isinstance(expected, TupleType) else None
+        if named is not None and len(named.elements) == len(elements):
             parts = named.elements
         values = [
-            self.value(each, of, call) for each, of in zip(given, parts, strict=True)
+            self.value(each, of, call) for each, of in zip(elements, parts, strict=True)
         ]
         return self.builder.tuple_of(values, named)
 
-    def learn(self, given: Any, value: Value) -> None:
-        """Let the tensors of what a node gave be known as its output, or as parts."""
+    def learn(self, result: Any, value: Value) -> None:
+        """Map the tensors of a node's result to its output, or to parts of it."""
         of = value.type
-        if is_tensor(given) or (
-            isinstance(of, FutureType) and isinstance(given, Future)
+        if is_tensor(result) or (
+            isinstance(of, FutureType) and isinstance(result, Future)
         ):
-            self._known[id(given)] = given, value
-        elif isinstance(of, TupleType) and _holds(given):
-            for each, part in zip(given, self.builder.unpack(value), strict=True):
+            self._known[id(result)] = result, value
+        elif isinstance(of, TupleType) and _holds(result):
+            for each, part in zip(result, self.builder.unpack(value), strict=True):
                 self.learn(each, part)
-        elif isinstance(of, ListType) and _holds(given):
-            parts = self.builder.unpack(value, len(given))
-            for each, part in zip(given, parts, strict=True):
+        elif isinstance(of, ListType) and _holds(result):
+            parts = self.builder.unpack(value, len(result))
+            for each, part in zip(result, parts, strict=True):
                 self.learn(each, part)
-        elif isinstance(of, DictType) and _holds(list(given.values())):
-            for key, each in given.items():
+        elif isinstance(of, DictType) and _holds(list(result.values())):
+            for key, each in result.items():
                 part = self.builder.insert("script::getitem", value, key)
                 self.learn(each, part)
 
-    # What is recorded.
+    # Recording of calls.
 
     def operator(
         self,
@@ -291,7 +296,7 @@ class GraphRecorder:
         run: Callable[..., Any],
         arguments: tuple[Any, ...],
     ) -> Any:
-        """Run an operator, and record that it was called."""
+        """Run an operator, and record the call."""
         self.builder.place = place_of_caller()
         kind = str(schema.name)
         formals = [each.fake_type for each in schema.arguments]
@@ -304,11 +309,11 @@ class GraphRecorder:
                 self._warn_of(kind, result)
             return result
         if self._grad is not None and GRAD.enabled is not self._grad:
-            # Once for each trace.
+            # One warning per trace.
             self._grad = None
             self._warn_of_grad()
         values = [
-            self.value(self._shown(each, of, numbers), of, kind)
+            self.value(self._unwrapped(each, of, numbers), of, kind)
             for each, of in zip(arguments, formals, strict=True)
         ]
         result = run(*arguments)
@@ -318,18 +323,18 @@ class GraphRecorder:
             self._keep(node, result)
         return result
 
-    def _shown(self, given: Any, of: Type, numbers: bool) -> Any:
-        """An argument for a tensor: the number, where it is one."""
-        if numbers and of is TensorType and is_tensor(given):
-            number = given.number
-            if number is not None and id(given) not in self._known:
+    def _unwrapped(self, argument: Any, of: Type, numbers: bool) -> Any:
+        """Return an argument for a tensor parameter: the number, if it wraps one."""
+        if numbers and of is TensorType and is_tensor(argument):
+            number = argument.number
+            if number is not None and id(argument) not in self._known:
                 return number
-        return given
+        return argument
 
-    def _is_recorded(self, given: Any) -> bool:
-        if isinstance(given, list | tuple):
-            return any(map(self._is_recorded, given))
-        return is_tensor(given) and self.find(given) is not None
+    def _is_recorded(self, argument: Any) -> bool:
+        if isinstance(argument, list | tuple):
+            return any(map(self._is_recorded, argument))
+        return is_tensor(argument) and self.find(argument) is not None
 
     def _append(
         self, kind: str, values: Sequence[Value], types: Sequence[Type], **more: Any
@@ -346,11 +351,11 @@ class GraphRecorder:
 
     def _keep(self, node: Node, result: Any) -> None:
         tensors = result if isinstance(result, list | tuple) else [result]
-        kept = [each.detach().clone() for each in tensors if is_tensor(each)]
-        self.node_results.append((node, kept))
+        copies = [each.detach().clone() for each in tensors if is_tensor(each)]
+        self.node_results.append((node, copies))
 
     def autograd_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Run an autograd function, and record it as an operation of Python's."""
+        """Run an autograd function, and record it as a Python operation."""
         self.builder.place = place_of_caller()
         name = function.__name__
         values = [self.value(each, None, name) for each in args]
@@ -365,7 +370,7 @@ class GraphRecorder:
         return result
 
     def _types_of_result(self, result: Any, name: str) -> Sequence[Type]:
-        """The types of the outputs: those of a tuple of several are as many."""
+        """Return the types of the outputs: one for each element of a longer tuple."""
         if is_tensor(result):
             return [TensorType]
         if isinstance(result, list | tuple) and all(map(is_tensor, result)):
@@ -380,7 +385,7 @@ class GraphRecorder:
     def compiled_function(
         self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Run a compiled function or method, and record the call."""
+        """Run a compiled function or method and record the call."""
         self.builder.place = place_of_caller()
         arguments = binder_of(function.schema)(args, kwargs)
         formals = [each.fake_type for each in function.schema.arguments]
@@ -406,27 +411,27 @@ class GraphRecorder:
             self._keep(node, result)
         return result
 
-    def read(self, tensor: Any, asked: str) -> None:
-        """Warn that something was asked of a tensor, if it is recorded."""
+    def read(self, tensor: Any, operation: str) -> None:
+        """Warn that a recorded tensor was read."""
         if self.find(tensor) is not None:
             self.builder.place = place_of_caller()
-            self._warn_of(asked)
+            self._warn_of(operation)
 
     def _warn_of_grad(self) -> None:
         if not self.keeps_results:
             message = (
                 f"While a function was traced, it set grad mode to {GRAD.enabled}. The "
-                "trace does not: it runs in the mode of whoever runs it."
+                "trace does not: it runs in the mode of its caller."
             )
             warn(page(message), self.builder.place)
 
-    def _warn_of(self, asked: str, result: Any = _NO_RESULT) -> None:
+    def _warn_of(self, operation: str, result: Any = _NO_RESULT) -> None:
         if self.keeps_results:
-            # It was said the first time.
+            # The first recording has warned.
             return
         what = "the element of a tensor was read"
-        if asked != _READ:
-            what = f"`{asked}` was asked"
+        if operation != _READ:
+            what = f"`{operation}` was asked"
         value = "" if result is _NO_RESULT else f": {shortened(result)}"
         message = (
             f"While a function was traced, {what}{value}. The trace keeps the answer, "
@@ -441,7 +446,7 @@ class GraphRecorder:
 
 
 def warn(message: str, place: Place | None) -> None:
-    """Say something of a place of a program."""
+    """Issue a warning at a place of a program."""
     if place is None:
         warnings.warn(message, TraceWarning, stacklevel=2)
         return
@@ -449,14 +454,14 @@ def warn(message: str, place: Place | None) -> None:
     warnings.warn_explicit(message, TraceWarning, place.source.file, line)
 
 
-def _holds(given: Any) -> bool:
-    """Whether there is anything in a list or a tuple that a graph knows by identity."""
+def _holds(elements: Any) -> bool:
+    """Return True if a list or a tuple contains tensors or futures."""
     return any(
         is_tensor(each)
         or isinstance(each, Future)
         or (isinstance(each, list | tuple) and _holds(each))
         or (isinstance(each, dict) and _holds(list(each.values())))
-        for each in given
+        for each in elements
     )
 
 
@@ -468,5 +473,5 @@ def _holds_tensors(of: Type) -> bool:
 
 
 def place_of(node: Node) -> str:
-    """Where a node was called, as text; empty if that is not known."""
+    """Return the place of a node's call, as text; empty if it is not known."""
     return "" if node.place is None else place_text(node.place)

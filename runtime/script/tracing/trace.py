@@ -1,25 +1,26 @@
-"""Tracing: from a Python function, run once with examples, to a function of a program.
+"""Tracing: compile a Python function by running it once with examples.
 
     function = trace_function(f, (x, {"scale": y}))
     call(function, (other, {"scale": y}))
 
 Rules of traces:
-- an argument of the trace is what was given for a parameter of the function, under its
-  name; parameters that were not given keep their defaults for ever;
-- the function runs with copies of the examples; what it writes to them is recorded;
-- a trace runs in the grad mode of its caller: where the function itself switches it,
-  that is not recorded, and warned of;
-- an exception of the function goes on as it is, and nothing stays;
-- `trace_method` traces what belongs to a module: what its type has is read from it.
+- each parameter of the function that was passed becomes an argument of the trace, under
+  its name; the other parameters keep their defaults for ever;
+- the function runs with copies of the examples; its writes to them are recorded;
+- a trace runs in the grad mode of its caller: if the function itself switches it, this
+  is not recorded, and a warning is issued;
+- an exception of the function propagates unchanged, and no state remains;
+- `trace_method` traces a method of a module: members of its type are read from the
+  module.
 
-Calls come to the recorder of the thread (`runtime.script.tracing.recorder`) by the
-kernel at the key `Tracer`, by the observer of calls beside operators, and by futures
+Calls reach the recorder of the thread (`runtime.script.tracing.recorder`) through the
+kernel at the key `Tracer`, through the observer of other calls, and through futures
 that were forked in a trace:
-- while the recorder runs what was called, the key is not included: what happens inside
-  of a call is the call's;
+- while the recorder runs a call, the key is not included, so that nested calls are not
+  recorded;
 - a thread that includes the key without a recorder runs as if it did not;
-- a fork runs at once, on this thread, and is recorded into a graph of its own; its
-  future is waited for in the trace, anywhere, and after it.
+- a fork runs at once, on this thread, and is recorded into a nested graph; its future
+  can be waited for anywhere in the trace, and after it.
 """
 
 import re
@@ -69,7 +70,7 @@ from everyorder.runtime.tensors.keys import TRACER
 def _record_or_run(
     record: Callable[[GraphRecorder], Any], run: Callable[[], Any]
 ) -> Any:
-    """Record a call by the recorder of the thread; not the calls inside of it."""
+    """Record a call by the recorder of the thread, without its nested calls."""
     recorder, view = CURRENT.recorder, LOCAL.view
     LOCAL.view = view_of(view.included & ~TRACER, view.excluded)
     try:
@@ -79,7 +80,7 @@ def _record_or_run(
 
 
 def recording_kernel(below: Any, keyset: Any) -> Callable[..., Any]:
-    """At Tracer: run the operator below, and record the call."""
+    """Return the kernel at Tracer: runs the operator below and records the call."""
     schema, run = below.schema, below.run
     numbers = NUMBERS_AS_TENSORS in below.tags
 
@@ -98,7 +99,7 @@ class TracedFuture(Future[Any]):
     __slots__ = ()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """The value; a wait in a trace is recorded."""
+        """Return the value; a wait in a trace is recorded."""
         result = super().wait(timeout)
         recorder = CURRENT.recorder
         value = None if recorder is None else recorder.find(self)
@@ -110,12 +111,12 @@ class TracedFuture(Future[Any]):
 
 
 class _Tracer:
-    """The observer: hands calls to the recorder of the thread."""
+    """The trace observer: forwards calls to the recorder of the thread."""
 
-    def read(self, tensor: Any, asked: str) -> None:
+    def read(self, tensor: Any, operation: str) -> None:
         recorder = CURRENT.recorder
         if recorder is not None:
-            recorder.read(tensor, asked)
+            recorder.read(tensor, operation)
 
     def apply_function(self, function: type, args: tuple[Any, ...]) -> Any:
         apply: Callable[..., Any] = function._applied  # type: ignore[attr-defined]  # an autograd function
@@ -159,7 +160,7 @@ class _Tracer:
         return future
 
 
-# They live as long as the default dispatcher does.
+# The library lives as long as the default dispatcher.
 _LIBRARY = Library("_", "IMPL", origin="tracing")
 _LIBRARY.fallback(linked(recording_kernel, "tracer"), "Tracer")
 TRACE_OBSERVER.set(_Tracer())
@@ -171,7 +172,7 @@ Examples = Tensor | dict[str, Any] | Sequence[Any]
 class Recording(NamedTuple):
     """A graph, the types of its arguments by name, that of its result, and the result.
 
-    `node_results` has what each node gave, where that was asked for.
+    `node_results` has the results of each node, if they were requested.
     """
 
     graph: Graph
@@ -192,20 +193,20 @@ class _Target(NamedTuple):
     of: ModuleType | None = None
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by the names that they have in the trace."""
-        found: dict[str, Any] = {}
-        # A module that is called calls its `forward`, which has the names.
+        """Return the arguments by their names in the trace."""
+        by_name: dict[str, Any] = {}
+        # Calling a module calls its `forward`, which has the parameter names.
         method = getattr(self.python, "forward", None) or self.python
         bound = signature(method).bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             kind = bound.signature.parameters[name].kind
             if kind is Parameter.VAR_POSITIONAL:
-                found |= {f"{name}_{at}": each for at, each in enumerate(value)}
+                by_name |= {f"{name}_{at}": each for at, each in enumerate(value)}
             elif kind is Parameter.VAR_KEYWORD:
-                found |= value
+                by_name |= value
             else:
-                found[name] = value
-        return found
+                by_name[name] = value
+        return by_name
 
     def record(
         self,
@@ -213,11 +214,11 @@ class _Target(NamedTuple):
         kwargs: Mapping[str, Any],
         keeps_results: bool = False,
     ) -> Recording:
-        """Run the function with copies of the examples, and record what it calls.
+        """Run the function with copies of the examples and record its calls.
 
         Raises:
-            Untraceable: no graph has it.
-            BaseException: what the function raises.
+            Untraceable: a graph cannot represent a call or a value. BaseException: the
+            function's exception.
         """
         args = [map_tensors(copy_tensor, each) for each in args]
         kwargs = {name: map_tensors(copy_tensor, each) for name, each in kwargs.items()}
@@ -255,10 +256,10 @@ class _Target(NamedTuple):
         if isinstance(result, TracedFuture):
             raise self._refused(path, "it is a future", "wait for it")
         try:
-            found = type_of(result, path, self.program.classes)
+            type_ = type_of(result, path, self.program.classes)
         except TypeFault as unfit:
             raise self._refused(unfit.path, unfit.reason, advice) from None
-        container = _container_in(found) if self.strict else None
+        container = _container_in(type_) if self.strict else None
         if container is not None:
             reason = (
                 f"it has {container} in it, which always has the elements that it had "
@@ -266,7 +267,7 @@ class _Target(NamedTuple):
             )
             advice = "return a tuple, or trace with strict=False"
             raise self._refused(path, reason, advice)
-        return found
+        return type_
 
     def _refused(self, path: str, reason: str, advice: str) -> Untraceable:
         return Untraceable(
@@ -284,7 +285,7 @@ class _Target(NamedTuple):
         examples: Sequence[tuple[str, Sequence[Any], Mapping[str, Any]]],
         tolerance: float,
     ) -> None:
-        """Compare the trace with the function for examples, each with what it is."""
+        """Compare the trace with the function for examples with descriptions."""
         for words, args, kwargs in examples:
 
             def record(args: Any = args, kwargs: Any = kwargs) -> Any:
@@ -292,8 +293,8 @@ class _Target(NamedTuple):
                 return recording.graph, recording.result, recording.node_results
 
             def run_trace(args: Any = args, kwargs: Any = kwargs) -> Any:
-                given = self.bound(args, kwargs)
-                values = [map_tensors(copy_tensor, each) for each in given.values()]
+                bound = self.bound(args, kwargs)
+                values = [map_tensors(copy_tensor, each) for each in bound.values()]
                 own = [] if self.of is None else [self.owner]
                 return run(function, [*own, *values])
 
@@ -314,22 +315,21 @@ def trace_function(
     owner: Any = None,
     of: ModuleType | None = None,
 ) -> Function:
-    """The function of a program that calls what `func` calls when it is run with these.
+    """Trace `func` with example inputs; return the function of a program.
 
     `strict` refuses lists and dictionaries as results.  With `check_trace`, the trace
     is compared with the function, for the examples and for each of `check_inputs`.
 
     Raises:
-        Untraceable: no graph has it.
-        Untraceable: the trace is not the function.
-        BaseException: what the function raises.
+        Untraceable: a graph cannot represent a call or a value. Untraceable: the
+        results of trace and function differ. BaseException: the exception of `func`.
     """
-    # How the trace is called: as its function, in letters that names have.
+    # The trace is named after its function, in characters that are valid in names.
     last = callable_name(func).rpartition(".")[2] if name is None else name
     written = re.sub(r"\W|^(?=\d)", "_", last, flags=re.A)
     traced = _Target(func, written, strict, program, owner, of)
     args, kwargs = _as_arguments(example_inputs), example_kwarg_inputs or {}
-    # A trace within a trace is none of it.
+    # A trace within a trace is not part of it.
     with exclude_keys([DispatchKey.Tracer]):
         recording = traced.record(args, kwargs)
         function = _named(traced, recording)
@@ -352,16 +352,17 @@ def trace_method(
     example_inputs: Examples = (),
     **options: Any,
 ) -> Function:
-    """The method of a module that calls what `func`, bound to it, calls.
+    """Trace `func`, bound to a module; return the method of the module.
 
-    `owner` is the module, of the type `of`: the tensors and modules that the type has
-    are read from the first argument of the method.  For the rest see `trace_function`.
+    `owner` is the module, `of` its type: the tensors and modules that the type declares
+    are read from the first argument of the method. For the other options see
+    `trace_function`.
     """
     return trace_function(func, example_inputs, owner=owner, of=of, **options)
 
 
 def _named(traced: _Target, recording: Recording) -> Function:
-    """The recording as a function with a name and a schema."""
+    """Return the recording as a function with a name and a schema."""
     of = traced.of
     own = () if of is None else (Argument("self", of),)
     arguments = own + tuple(
@@ -382,11 +383,11 @@ def _named(traced: _Target, recording: Recording) -> Function:
     return Function(qualname, schema, recording.graph, python)
 
 
-def _as_arguments(given: Examples) -> Sequence[Any]:
-    """Arguments: one that is no list and no tuple stands alone."""
-    if isinstance(given, list | tuple) and not hasattr(given, "_fields"):
-        return given
-    return (given,)
+def _as_arguments(inputs: Examples) -> Sequence[Any]:
+    """Return the arguments; a value other than a list or a tuple is the only one."""
+    if isinstance(inputs, list | tuple) and not hasattr(inputs, "_fields"):
+        return inputs
+    return (inputs,)
 
 
 def _container_in(of: Type) -> str | None:

@@ -1,17 +1,18 @@
 """Python classes as types of a program: named tuples, enums, dataclasses.
 
-What the fields of a class say about its type.
+The fields of a class determine its type.
 
 Rules:
-- a named tuple is what it is by its fields; those without annotation are tensors;
-- an enum is declared whole: its members have values of one type, int, float or str;
-- a dataclass is declared with the attributes that its fields say; its methods are the
-  compiler's business, so its declaration is not sealed;
-- every other class means what `put` said, or nothing;
-- a class is declared once, and is not kept alive by that; where one cannot be declared,
-  neither are those that were declared for its fields.
+- a named tuple is identified by its fields; fields without annotation are tensors;
+- an enum is declared completely: the values of its members have one type, int, float or
+  str;
+- a dataclass is declared with its fields as attributes; the compiler adds the methods,
+  so the declaration is not sealed;
+- any other class has the type set by `put`, or none;
+- a class is declared once, and the declaration does not keep it alive; if a class
+  cannot be declared, the declarations of the classes of its fields are removed, too.
 
-One thread at a time: who compiles is alone.
+Not thread-safe: only one thread compiles at a time.
 """
 
 import dataclasses
@@ -44,74 +45,75 @@ from everyorder.runtime.schema.types import (
 )
 from everyorder.runtime.script.types.annotations import TypeScope
 
-# What members of an enum may have as values.
+# The allowed types of the values of enum members.
 _VALUES: dict[type, Type] = {int: IntType, float: FloatType, str: StrType}
 
 
-# Named tuples by the fields and the name of their type: the class that was seen last.
+# Fields and type name of a named tuple -> the class that was registered last.
 _TUPLES: WeakValueDictionary[tuple[object, ...], type] = WeakValueDictionary()
 
 
 def named_tuple_class(named: TupleType) -> Any:
-    """The class whose objects are of a type of tuples with names.
+    """Return the class whose objects are of a named tuple type.
 
-    The one that the type was made of; if that is gone, one that is made now, and kept
-    by whoever asks.
+    This is the class that the type was declared from. If that class no longer exists, a
+    new one is created; only the caller keeps it alive.
     """
-    found = _TUPLES.get((named.qualname, named.names))
-    if found is None:
+    python = _TUPLES.get((named.qualname, named.names))
+    if python is None:
         name = named.qualname.rpartition(".")[2]
-        found = _TUPLES[named.qualname, named.names] = namedtuple(name, named.names)
-    return found
+        python = _TUPLES[named.qualname, named.names] = namedtuple(name, named.names)
+    return python
 
 
 class PythonClasses:
-    """The types of Python classes in a namespace; called by a `TypeScope`."""
+    """The types of Python classes in a namespace; a `TypeScope` calls it."""
 
     __slots__ = ("_begun", "_known", "namespace")
 
     def __init__(self, namespace: Namespace = SHARED) -> None:
         self.namespace = namespace
         self._known: WeakKeyDictionary[type, Type] = WeakKeyDictionary()
-        # The classes that were begun since the outermost one was.
+        # The classes whose declaration began since the outermost one began.
         self._begun: list[type] = []
 
     def put(self, python: type, known: Type) -> None:
-        """Let a class mean a type."""
+        """Let a class denote a type."""
         self._known[python] = known
         if isinstance(known, TupleType) and known.qualname:
             _TUPLES[known.qualname, known.names] = python
 
     def known(self, python: type) -> Type | None:
-        """What a class means already, or None."""
+        """Return the type that a class denotes already, or None."""
         return self._known.get(python)
 
     def forget(self, python: type) -> None:
-        """Let a class mean nothing again, and give the name of its type back."""
-        made = self._known.pop(python, None)
-        if isinstance(made, DeclaredType):
-            self.namespace.discard(made)
+        """Remove the type of a class and release the name of the type."""
+        removed = self._known.pop(python, None)
+        if isinstance(removed, DeclaredType):
+            self.namespace.discard(removed)
 
     def __call__(self, python: type, scope: TypeScope) -> Type | None:
-        """The type of a class, whose annotations may use names of the scope, or None.
+        """Return the type of a class, or None; annotations may use names of the scope.
 
         Raises:
-            AnnotationError: a field means no type, or an enum has no type of values.
+            AnnotationError: a field is not typed, or the values of an enum have
+            different types.
         """
-        known = self._known.get(python)
-        if known is not None:
-            return known
+        declared = self._known.get(python)
+        if declared is not None:
+            return declared
         module = sys.modules.get(python.__module__)
         scope = scope.within({} if module is None else vars(module))
         before = len(self._begun)
         try:
             return self._declared(python, scope)
         except BaseException:
-            # What was declared meanwhile may speak of what is not declared.
+            # Types declared in the meantime may refer to the class that failed.
             for each in self._begun[before:]:
-                made = self._known.pop(each, None)
-                if isinstance(made, DeclaredType):
-                    self.namespace.discard(made)
+                removed = self._known.pop(each, None)
+                if isinstance(removed, DeclaredType):
+                    self.namespace.discard(removed)
             raise
         finally:
             if not before:
@@ -126,9 +128,9 @@ class PythonClasses:
             return self._dataclass(python, scope)
         return None
 
-    def _keep(self, python: type, made: Type) -> None:
+    def _keep(self, python: type, type_: Type) -> None:
         self._begun.append(python)
-        self._known[python] = made
+        self._known[python] = type_
 
     def _named_tuple(self, python: Any, scope: TypeScope) -> Type:
         name = python.__name__
@@ -136,24 +138,24 @@ class PythonClasses:
             message = f"{name} is a tuple that would hold itself"
             raise _fault(name, message, "A dataclass can.")
         self._begun.append(python)
-        # Of the class that has the fields: another may derive from it.
+        # The class that defines the fields: `python` may be a subclass.
         owner = next(each for each in python.__mro__ if "_fields" in vars(each))
         written: Mapping[str, Any] = get_annotations(owner)
         elements = tuple(
             _field(python, name, written.get(name, TensorType), scope)
             for name in python._fields
         )
-        made = TupleType(elements, python._fields, qualified_name(python))
-        _TUPLES[made.qualname, made.names] = python
-        self._keep(python, made)
-        return made
+        type_ = TupleType(elements, python._fields, qualified_name(python))
+        _TUPLES[type_.qualname, type_.names] = python
+        self._keep(python, type_)
+        return type_
 
     def _enum(self, python: type[enum.Enum]) -> Type:
         kinds = dict.fromkeys(type(each.value) for each in python)
         value = _VALUES.get(next(iter(kinds), object))
         if value is None or len(kinds) > 1:
-            found = " and ".join(each.__name__ for each in kinds) or "no"
-            message = f"the members of {python.__name__} have {found} values"
+            kinds_text = " and ".join(each.__name__ for each in kinds) or "no"
+            message = f"the members of {python.__name__} have {kinds_text} values"
             hint = "Give them values of one type: int, float or str."
             raise _fault(python.__name__, message, hint)
         for each in python:
@@ -161,36 +163,36 @@ class PythonClasses:
                 message = f"a member of {python.__name__} is called `{each.name}`"
                 hint = "So is what each member has; call it something else."
                 raise _fault(python.__name__, message, hint)
-        made = self.namespace.declare(EnumType, qualified_name(python), python)
-        self._keep(python, made)
-        made.declaration.add_attribute("name", StrType)
-        made.declaration.add_attribute("value", value)
+        type_ = self.namespace.declare(EnumType, qualified_name(python), python)
+        self._keep(python, type_)
+        type_.declaration.add_attribute("name", StrType)
+        type_.declaration.add_attribute("value", value)
         for each in python:
-            made.declaration.add_constant(each.name, each.value)
-        made.declaration.seal()
-        return made
+            type_.declaration.add_constant(each.name, each.value)
+        type_.declaration.seal()
+        return type_
 
     def _dataclass(self, python: Any, scope: TypeScope) -> Type:
-        made = self.namespace.declare(ScriptClassType, qualified_name(python), python)
-        # Before its fields are read: one of them may be of this class.
-        self._keep(python, made)
+        type_ = self.namespace.declare(ScriptClassType, qualified_name(python), python)
+        # Before its fields are read: a field may be of this class.
+        self._keep(python, type_)
         for each in dataclasses.fields(python):
             one = _field(python, each.name, each.type, scope)
-            made.declaration.add_attribute(each.name, one)
-        return made
+            type_.declaration.add_attribute(each.name, one)
+        return type_
 
 
 def _field(python: type, name: str, annotation: Any, scope: TypeScope) -> Type:
     place = f"the field `{name}` of {python.__name__}"
     try:
-        found = annotated_type(annotation, scope)
+        type_ = annotated_type(annotation, scope)
     except AnnotationError as error:
         error.message = f"{place}: {error.message}"
         raise
-    if found is None:
+    if type_ is None:
         text = getattr(annotation, "__name__", None) or str(annotation)
         raise _fault(text, f"{place} means no type", "")
-    return found
+    return type_
 
 
 def _fault(text: str, message: str, hint: str) -> AnnotationError:

@@ -169,7 +169,8 @@ def test_arguments_are_not_one_argument(args: Any, found: str) -> None:
     with pytest.raises(DefinitionRefused, check=code("OpCheckMisuse")) as caught:
         opcheck(core.neg.default, args)
     assert str(caught.value) == (
-        f"opcheck: `args`, {found.removesuffix(' of')}, is no sequence of arguments.\n"
+        f"opcheck: `args`, {found.removesuffix(' of')}, is not a sequence of "
+        "arguments.\n"
         "  fits: a tuple or a list, as in opcheck(op, (x,))"
     )
 
@@ -180,7 +181,7 @@ def test_options_are_a_mapping() -> None:
     assert (
         str(caught.value)
         == """\
-opcheck: `kwargs`, an int, is no mapping of arguments.
+opcheck: `kwargs`, an int, is not a mapping of arguments.
   fits: a dict, as in opcheck(op, (x,), {"dim": 0})"""
     )
 
@@ -199,7 +200,7 @@ def test_a_tensor_with_a_handler() -> None:
     assert (
         misuse(core.neg.default, python)
         == """\
-opcheck: argument `self`, a Tensor, has a handler of its own.
+opcheck: argument `self`, a Tensor, has a handler.
   fits: a plain tensor"""
     )
 

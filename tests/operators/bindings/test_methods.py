@@ -268,7 +268,8 @@ def test_conversions() -> None:
 
 def test_a_method_names_its_schema_and_every_name_is_there() -> None:
     assert METHODS["exp"].__doc__ == (
-        "e to the power of every element.\n\nSchema: `core::exp(Tensor self) -> Tensor`"
+        "Return e to the power of every element.\n\n"
+        "Schema: `core::exp(Tensor self) -> Tensor`"
     )
     assert functions.exp.__name__ == "exp"
     names = {name for name, each in public().items() if each.method}

@@ -67,7 +67,9 @@ def test_out_chooses_the_overload(make: object) -> None:
 
 def test_making_functions_looks_for_no_names_like_theirs() -> None:
     """Half a second, when what has no `out=` was asked for as an operator."""
-    program = "import sys, runtime.bootstrap; print('difflib' in sys.modules)"
+    program = (
+        "import sys, everyorder.runtime.bootstrap\nprint('difflib' in sys.modules)"
+    )
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
@@ -158,7 +160,7 @@ def test_every_method_has_a_sentence() -> None:
     texts = [METHODS[name].__doc__ or "" for name in names]
     assert [text for text in texts if "." not in text.partition("\n")[0]] == []
     assert (METHODS["add_"].__doc__ or "").startswith(
-        "The sum of both sides, the right one times `alpha`, in place."
+        "Return the sum of both sides, the right one times `alpha`, in place."
     )
 
 

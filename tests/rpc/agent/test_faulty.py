@@ -19,7 +19,7 @@ from everyorder.runtime.rpc.agent import (
     CallRequest,
     WorkerSlot,
     backend_type,
-    seated,
+    in_worker_slot,
 )
 from everyorder.runtime.rpc.api.lifecycle import init_rpc, stop
 from tests.coded import code
@@ -39,7 +39,7 @@ def faulty(*names: str, **faults: Any) -> Iterator[list[Agent]]:
     seats = [WorkerSlot() for _ in names]
 
     def begun(rank: int) -> Agent:
-        with seated(seats[rank]):
+        with in_worker_slot(seats[rank]):
             return start(names[rank], rank, len(names), given)
 
     try:
@@ -50,10 +50,11 @@ def faulty(*names: str, **faults: Any) -> Iterator[list[Agent]]:
                 stop(seat.agent, graceful=False)
 
 
+@pytest.mark.spec("rpc 4.11", "options, and what is none")
 def test_it_is_a_backend() -> None:
     kind = backend_type()[FAULTY_BACKEND]
     given = FaultyOptions(init_method=place(), num_fail_sends=3)
-    with seated() as own:
+    with in_worker_slot() as own:
         init_rpc("a", kind, 0, 1, given)
         assert isinstance(own.agent, FaultyAgent)
         assert own.agent.options is given
@@ -63,6 +64,7 @@ def test_it_is_a_backend() -> None:
         stop(own.agent)
 
 
+@pytest.mark.spec("rpc 4.11", "options, and what is none")
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -85,6 +87,7 @@ def test_what_no_fault_is(wrong: dict[str, Any], said: str) -> None:
     assert said in " ".join(str(error.value).split())
 
 
+@pytest.mark.spec("rpc 4.11", "options, and what is none")
 def test_without_faults_it_is_as_any() -> None:
     with faulty("a", "b") as (a, b):
         assert a.call_and_wait(b.node, PYTHON, timeout=SECONDS) == 3
@@ -94,6 +97,7 @@ def test_without_faults_it_is_as_any() -> None:
         stopped(a, b)
 
 
+@pytest.mark.spec("rpc 4.11", "calls that fail")
 @pytest.mark.parametrize(("name", "asked"), [("PYTHON", PYTHON), ("SCRIPT", SCRIPT)])
 @pytest.mark.parametrize("to", [0, 1])
 def test_attempts_that_fail(name: str, asked: CallRequest, to: int) -> None:
@@ -109,6 +113,7 @@ def test_attempts_that_fail(name: str, asked: CallRequest, to: int) -> None:
         assert found == 3 if asked is PYTHON else found.tolist() == [2.0]
 
 
+@pytest.mark.spec("rpc 4.11", "creations that fail")
 @pytest.mark.parametrize(("name", "asked"), [("PYTHON", PYTHON), ("SCRIPT", SCRIPT)])
 @pytest.mark.parametrize("to", [0, 1])
 def test_creations_that_fail_are_dead(name: str, asked: CallRequest, to: int) -> None:
@@ -130,6 +135,7 @@ def test_creations_that_fail_are_dead(name: str, asked: CallRequest, to: int) ->
         stopped(*agents)
 
 
+@pytest.mark.spec("rpc 4.11", "requests that come late")
 @pytest.mark.parametrize("to", [0, 1])
 def test_requests_that_come_late(to: int) -> None:
     late = {
@@ -159,6 +165,7 @@ def test_requests_that_come_late(to: int) -> None:
         stopped(*agents)
 
 
+@pytest.mark.spec("rpc 4.11", "requests that come late")
 @pytest.mark.parametrize("how", ["PYTHON", "SCRIPT"])
 def test_fetches_of_what_is_there_come_late(how: str) -> None:
     """A fetch does not say what made the value: it is late by either name."""
@@ -182,6 +189,7 @@ def fetched(reference: Any) -> Any:
         handle.drop()
 
 
+@pytest.mark.spec("rpc 4.11", "control messages that fail arrive in the end")
 def test_control_messages_arrive_in_the_end() -> None:
     faults = {"messages_to_fail": RETRIED, "num_fail_sends": 2}
     with faulty("a", "b", "c", **faults) as (a, b, c):

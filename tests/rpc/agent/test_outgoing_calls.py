@@ -392,7 +392,7 @@ def test_calls_within_calls_do_not_wait_for_room() -> None:
         assert answer == ["b", "a", "b", "a"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_hundred_thousand_calls_in_flight() -> None:
     with threads("a", "b") as (a, b):
         request = CallRequest(operator.add, (1, 2))

@@ -53,6 +53,7 @@ def one_of_two() -> Iterator[tuple[Agent, Agent]]:
             stop(agent, graceful=False)
 
 
+@pytest.mark.spec("rpc 4.12", "workers that run registered functions only")
 def test_it_runs_what_is_registered_and_reads_what_runs_no_code() -> None:
     RAN.clear()
     with one_of_two() as (a, b), REGISTRY.add(offered, "offered"):
@@ -102,11 +103,12 @@ def test_proxies_are_refused_by_what_they_are() -> None:
             with pytest.raises(
                 UnknownCallable,
                 check=code("OnlyRegistered"),
-                match="The answer of a worker that",
+                match="The answer of a worker without",
             ):
                 b.call_and_wait(other.node, taken, timeout=SECONDS)
 
 
+@pytest.mark.spec("rpc 4.12", "workers that run registered functions only")
 @pytest.mark.parametrize(
     "asked",
     [

@@ -20,9 +20,9 @@ from everyorder.runtime.rpc.agent import (
     Agent,
     WorkerSlot,
     current_agent,
+    in_worker_slot,
     is_initialized,
-    seat,
-    seated,
+    worker_slot,
 )
 from everyorder.runtime.rpc.agent.rendezvous import (
     Rendezvous,
@@ -81,14 +81,14 @@ def test_the_environment_may_name_rank_and_size() -> None:
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("", "it names no way to meet"),
-        ("nowhere", "it names no way to meet"),
+        ("", "unknown scheme, or missing place"),
+        ("nowhere", "unknown scheme, or missing place"),
         ("tcp://", "it lacks a host or a port"),
         ("tcp://h", "it lacks a host or a port"),
         ("tcp://h:70000", "Port out of range"),
         ("tcp://h:1?rank=x", "invalid literal"),
-        ("ipc://folder", "it names no way to meet"),
-        ("ipc:///", "it names no way to meet"),
+        ("ipc://folder", "unknown scheme, or missing place"),
+        ("ipc:///", "unknown scheme, or missing place"),
         ("env://", "MASTER_ADDR and MASTER_PORT are not set"),
     ],
 )
@@ -259,13 +259,13 @@ def test_names_and_numbers_are_unique(
     where = place()
     ending(begun(where, "a"))
     ending(begun(where, "b", 3))
-    sits = WorkerSlot()
+    slot = WorkerSlot()
     with pytest.raises(
         NotAdmitted, check=code("NotUnique"), match="is not unique"
     ) as error:
-        join(name, parse_init_method(where, rank), options(), sits)
+        join(name, parse_init_method(where, rank), options(), slot)
     assert error.value.why == why
-    assert sits.agent is None
+    assert slot.agent is None
 
 
 def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
@@ -273,7 +273,7 @@ def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
     both = at_once(lambda: begun(where, "a", 0, 2), lambda: begun(where, "b", 1, 2))
     for agent in both:
         ending(agent)
-    with pytest.raises(NotAdmitted, match="all 2 workers of the group"):
+    with pytest.raises(NotAdmitted, match="the group has all of its 2"):
         begun(where, "c", -1, 2)
 
 
@@ -298,7 +298,7 @@ def test_who_is_missing_is_named() -> None:
     assert error.value.missing == ("the worker of rank 1", "the worker of rank 2")
     with pytest.raises(JoinTimeout) as error:
         begun(where, "b", 1, 3, join_timeout=0.1)
-    assert error.value.missing == ("an answer of the worker that keeps the address",)
+    assert error.value.missing == ("an answer of the keeper of the address",)
     assert not [each for each in threading.enumerate() if "rpc local" in each.name]
 
 
@@ -407,11 +407,11 @@ def test_other_machines_are_reached_with_keys_only() -> None:
 
 
 class TestTheProcess:
-    """`init_rpc` and `shutdown`, in a seat of the test's own."""
+    """`init_rpc` and `shutdown`, in a slot of the test."""
 
     @pytest.fixture(autouse=True)
     def _seat(self) -> Iterator[None]:
-        with seated():
+        with in_worker_slot():
             yield
             if is_initialized():
                 shutdown(graceful=False)
@@ -448,12 +448,12 @@ class TestTheProcess:
         assert not is_initialized()
 
     def test_two_threads_at_once(self) -> None:
-        mine = seat()
+        mine = worker_slot()
         where = options(init_method=place())
         errors: list[Exception] = []
 
         def begin(name: str) -> None:
-            with seated(mine):
+            with in_worker_slot(mine):
                 try:
                     init_rpc(name, rpc_backend_options=where)
                 except RpcMisuse as error:
@@ -466,7 +466,7 @@ class TestTheProcess:
     def test_a_seat_of_ones_own(self) -> None:
         where = place()
         init_rpc("a", rpc_backend_options=options(init_method=where))
-        with seated():
+        with in_worker_slot():
             assert not is_initialized()
             init_rpc("b", rpc_backend_options=options(init_method=where))
             assert get_worker_info().name == "b"
@@ -477,7 +477,7 @@ class TestTheProcess:
 def test_a_forked_child_has_no_worker() -> None:
     from tests.forking import in_child
 
-    with threads("a") as (agent,), seated(agent.seat):
+    with threads("a") as (agent,), in_worker_slot(agent.slot):
         assert is_initialized()
 
         def check() -> bool:

@@ -19,6 +19,7 @@ WAYS: tuple[Callable[..., Any], ...] = (
 )
 
 
+@pytest.mark.spec("rpc 4.8", "the mark")
 def test_here_a_marked_function_gives_its_future() -> None:
     @rpc.functions.async_execution
     def constant(x: int) -> Future[int]:
@@ -34,6 +35,10 @@ def test_here_a_marked_function_gives_its_future() -> None:
         rpc.functions.async_execution(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.spec(
+    "rpc 0.12", "programs complete futures of functions executed asynchronously"
+)
+@pytest.mark.spec("rpc 8 asynchronous execution", "simple, made")
 @in_world
 def test_the_caller_gets_the_value() -> None:
     for way in WAYS:
@@ -42,6 +47,8 @@ def test_the_caller_gets_the_value() -> None:
         assert way(remote.async_constructed, None) is None
 
 
+@pytest.mark.spec("rpc 4.8", "whoever completes the future answers")
+@pytest.mark.spec("rpc 8 asynchronous execution", "chained")
 @in_world
 def test_chains_of_callbacks() -> None:
     for way in WAYS:
@@ -49,6 +56,7 @@ def test_chains_of_callbacks() -> None:
         assert way(remote.async_chained_far, THIRD, 1, 20) == 22
 
 
+@pytest.mark.spec("rpc 8 asynchronous execution", "nested, fanned out")
 @in_world
 def test_marked_functions_that_call_marked_functions() -> None:
     for way in WAYS:
@@ -56,6 +64,8 @@ def test_marked_functions_that_call_marked_functions() -> None:
         assert way(remote.async_fanout, THIRD, 1, 10) == 55
 
 
+@pytest.mark.spec("rpc 4.8", "under static and class methods, over scripts")
+@pytest.mark.spec("rpc 8 asynchronous execution", "methods")
 @in_world
 def test_static_and_class_methods() -> None:
     for way in WAYS:
@@ -81,6 +91,8 @@ def test_a_reference_as_the_value() -> None:
     assert given.to_here() == 5
 
 
+@pytest.mark.spec("rpc 4.8", "errors before")
+@pytest.mark.spec("rpc 8 asynchronous execution", "raising")
 @in_world
 def test_errors_before_there_is_a_future() -> None:
     for way in WAYS:
@@ -88,6 +100,8 @@ def test_errors_before_there_is_a_future() -> None:
             way(remote.async_raises)
 
 
+@pytest.mark.spec("rpc 4.8", "errors of the future")
+@pytest.mark.spec("rpc 10", "D5 an error is not a value")
 @in_world
 def test_a_future_that_is_completed_with_an_error_raises_it() -> None:
     for way in WAYS:
@@ -95,6 +109,7 @@ def test_a_future_that_is_completed_with_an_error_raises_it() -> None:
             way(remote.async_raises_later)
 
 
+@pytest.mark.spec("rpc 4.8", "errors of callbacks")
 @in_world
 def test_a_callback_that_raises() -> None:
     for way in WAYS:
@@ -102,6 +117,8 @@ def test_a_callback_that_raises() -> None:
             way(remote.async_callback_raises, THIRD)
 
 
+@pytest.mark.spec("rpc 4.8", "no future")
+@pytest.mark.spec("rpc 8 asynchronous execution", "no future")
 @in_world
 def test_a_result_that_is_no_future() -> None:
     for way in WAYS:
@@ -112,6 +129,10 @@ def test_a_result_that_is_no_future() -> None:
         assert "`async_wrong` gave an object of type int" in text
 
 
+@pytest.mark.spec(
+    "rpc 0.12", "programs complete futures of functions executed asynchronously"
+)
+@pytest.mark.spec("rpc 4.8", "whoever completes the future answers")
 @in_world
 def test_no_thread_waits_for_what_comes_later() -> None:
     # More than there are threads.
@@ -126,6 +147,7 @@ def test_no_thread_waits_for_what_comes_later() -> None:
     assert len({thread for _, thread in told}) == 1
 
 
+@pytest.mark.spec("rpc 4.8", "a future of an unmarked function")
 @in_world
 def test_a_future_of_an_unmarked_function_is_refused() -> None:
     for way in WAYS:
@@ -133,6 +155,7 @@ def test_a_future_of_an_unmarked_function_is_refused() -> None:
             way(remote.a_future)
 
 
+@pytest.mark.spec("rpc 4.8", "under static and class methods, over scripts")
 @in_world
 def test_over_a_compiled_function() -> None:
     x = runtime.ones(2)
@@ -142,6 +165,7 @@ def test_over_a_compiled_function() -> None:
             way(scripted.not_later, x)
 
 
+@pytest.mark.spec("rpc 4.8", "under static and class methods, over scripts")
 def test_a_marked_function_is_not_compiled() -> None:
     with pytest.raises(RuntimeError):
         runtime.jit.script(remote.async_wrong)

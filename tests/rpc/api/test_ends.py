@@ -20,7 +20,7 @@ from everyorder.runtime.errors.rpc import (
     RpcTimeout,
     WorkerLost,
 )
-from everyorder.runtime.rpc.agent import Agent, seated
+from everyorder.runtime.rpc.agent import Agent, in_worker_slot
 from everyorder.runtime.rpc.protocol.events import Settings
 from everyorder.runtime.rpc.transport import LocalTransport
 from tests.coded import code
@@ -53,7 +53,7 @@ def together(
 
     def work(rank: int, body: Callable[[], Any]) -> None:
         try:
-            with seated():
+            with in_worker_slot():
                 joined(f"worker{rank}", rank, len(bodies), group, **more)
                 try:
                     results[rank] = body()
@@ -83,8 +83,9 @@ def nothing() -> None:
     return None
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "before the start")
 def test_before_the_start_nothing_is_called() -> None:
-    with seated():
+    with in_worker_slot():
         for ask in (
             lambda: rpc.rpc_sync("a", remote.nothing),
             lambda: rpc.rpc_async("a", remote.nothing),
@@ -99,8 +100,9 @@ def test_before_the_start_nothing_is_called() -> None:
                 ask()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "after the end")
 def test_after_the_end_nothing_is_called() -> None:
-    with seated():
+    with in_worker_slot():
         joined("a", 0, 1, f"ends{next(_GROUPS)}")
         assert rpc.rpc_sync("a", remote.add, (1, 1)) == 2
         rpc.shutdown()
@@ -109,28 +111,31 @@ def test_after_the_end_nothing_is_called() -> None:
             rpc.rpc_sync("a", remote.nothing)
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "started again")
 def test_a_worker_starts_again() -> None:
     group = f"ends{next(_GROUPS)}"
-    with seated():
+    with in_worker_slot():
         for number in range(3):
             joined("a", 0, 1, group)
             assert rpc.rpc_sync("a", remote.add, (number, 1)) == number + 1
             rpc.shutdown()
 
 
+@pytest.mark.spec("rpc 8 identity", "names that no worker has")
 def test_names_that_no_worker_has() -> None:
-    with seated():
+    with in_worker_slot():
         for name in ("", "a b", "é", "x" * 128, 3):
             with pytest.raises(RpcMisuse, match="Worker name must match"):
                 joined(name, 0, 1, "never")  # type: ignore[arg-type]
         assert not rpc.is_initialized()
 
 
+@pytest.mark.spec("rpc 10", "D20 names with hyphens")
 def test_names_with_hyphens() -> None:
     group = f"ends{next(_GROUPS)}"
-    with seated():
+    with in_worker_slot():
         joined("a-b:c_1", -1, None, group)
-        with seated():
+        with in_worker_slot():
             joined("-", -1, None, group)
             assert rpc.rpc_sync("a-b:c_1", remote.add, (1, 1)) == 2
             assert rpc.get_worker_info("a-b:c_1").name == "a-b:c_1"
@@ -138,12 +143,13 @@ def test_names_with_hyphens() -> None:
         rpc.shutdown()
 
 
+@pytest.mark.spec("rpc 8 identity", "names that are not unique")
 def test_a_name_that_is_taken() -> None:
     group = f"ends{next(_GROUPS)}"
-    with seated():
+    with in_worker_slot():
         joined("a", -1, None, group)
         with (
-            seated(),
+            in_worker_slot(),
             pytest.raises(NotAdmitted, check=code("NotUnique"), match="is not unique"),
         ):
             joined("a", -1, None, group)
@@ -152,7 +158,7 @@ def test_a_name_that_is_taken() -> None:
 
 
 def test_who_never_came_is_named() -> None:
-    with seated(), pytest.raises(JoinTimeout, match="rank 1"):
+    with in_worker_slot(), pytest.raises(JoinTimeout, match="rank 1"):
         joined("a", 0, 2, f"ends{next(_GROUPS)}", join_timeout=0.2)
 
 
@@ -166,6 +172,7 @@ def slow(number: int) -> int:
     return number
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "uneven work")
 def test_the_end_waits_for_what_others_still_do() -> None:
     def first() -> list[Any]:
         # Begun, and not waited for before the end.
@@ -178,6 +185,7 @@ def test_the_end_waits_for_what_others_still_do() -> None:
     DONE.clear()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "at once")
 def test_the_end_at_once() -> None:
     def body() -> None:
         rpc.api._barrier({"worker0", "worker1"})
@@ -186,6 +194,7 @@ def test_the_end_at_once() -> None:
     together(body, body, ends=False)
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "who is missing")
 def test_who_never_comes_to_the_end_is_named() -> None:
     left = threading.Event()
 
@@ -218,6 +227,7 @@ def test_calls_of_a_worker_that_left() -> None:
     remote.open_gate("never")
 
 
+@pytest.mark.spec("rpc 8 references", "after the end")
 def test_a_reference_after_the_end() -> None:
     kept: list[Any] = []
 
@@ -233,6 +243,8 @@ def test_a_reference_after_the_end() -> None:
     assert "UserRRef" in repr(user)
 
 
+@pytest.mark.spec("rpc 8 references", "leaks")
+@pytest.mark.spec("rpc 11.5", "the end with references under way")
 def test_references_that_are_left_at_the_end() -> None:
     """They are told, and keep nobody from ending."""
     kept: list[Any] = []
@@ -257,16 +269,17 @@ def test_references_that_are_left_at_the_end() -> None:
     kept.clear()
 
 
+@pytest.mark.spec("rpc 8 references", "leaks")
 def test_a_reference_that_is_never_given_up_is_told() -> None:
     """Its owner ends all the same; in an open group nobody is waited for."""
     group = f"ends{next(_GROUPS)}"
-    with seated() as owner, seated():
-        with seated(owner):
+    with in_worker_slot() as owner, in_worker_slot():
+        with in_worker_slot(owner):
             joined("owner", -1, None, group, session=PATIENT)
         joined("user", -1, None, group, session=PATIENT)
         kept = rpc.remote("owner", remote.add, (1, 2))
         assert kept.to_here() == 3
-        with seated(owner):
+        with in_worker_slot(owner):
             with pytest.raises(
                 ReferenceDead, check=code("ReferencesLeaked"), match="Leaking RRef"
             ):
@@ -275,13 +288,14 @@ def test_a_reference_that_is_never_given_up_is_told() -> None:
         rpc.shutdown(graceful=False)
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "an error of the end")
 def test_an_error_of_the_end_is_raised_by_a_worker_that_has_ended() -> None:
     group = f"ends{next(_GROUPS)}"
 
     def fails(_: Agent) -> None:
         raise RuntimeError("Expected error")
 
-    with seated():
+    with in_worker_slot():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Agent, "finish", fails)
             joined("a", 0, 1, group)
@@ -292,6 +306,7 @@ def test_an_error_of_the_end_is_raised_by_a_worker_that_has_ended() -> None:
         rpc.shutdown()
 
 
+@pytest.mark.spec("rpc 11.4", "lost messages")
 def test_lost_packets_delay_and_lose_nothing() -> None:
     """11.4: references that are shared and dropped while packets get lost."""
     group = f"ends{next(_GROUPS)}"
@@ -330,7 +345,8 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
+@pytest.mark.spec("rpc 8 dead peers", "an error at the caller")
+@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_worker_that_died(how: str) -> None:
     """Its callers are told, and whoever refers to its values."""
     with processes(how, ("a", "b"), session=MORTAL) as (_, _others):

@@ -110,6 +110,7 @@ def no_worker() -> None:
             ask()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "after the end", "before the start")
 def test_before_the_start_and_after_the_end_nothing_is_called(two: Two) -> None:
     two.do(0, no_worker)
     two.together(nothing, nothing)
@@ -123,6 +124,7 @@ def call_the_other() -> int:
     return result
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "started again")
 def test_they_start_again(two: Two) -> None:
     for _ in range(3):
         assert two.together(call_the_other, call_the_other) == [2, 2]
@@ -136,6 +138,7 @@ def start_twice() -> None:
     assert call_the_other() == 2
 
 
+@pytest.mark.spec("rpc 8 identity", "initialized twice")
 def test_a_second_start_is_refused(two: Two) -> None:
     two.together(start_twice, start_twice)
 
@@ -147,6 +150,7 @@ def no_names() -> None:
     assert not rpc.is_initialized()
 
 
+@pytest.mark.spec("rpc 8 identity", "names that no worker has")
 def test_names_that_no_worker_has(two: Two) -> None:
     two.do(0, no_names)
 
@@ -157,6 +161,8 @@ def not_unique(where: str, name: str) -> None:
     assert not rpc.is_initialized()
 
 
+@pytest.mark.spec("rpc 8 identity", "names that are not unique")
+@pytest.mark.spec("rpc 10", "D20 names with hyphens")
 def test_a_name_that_is_taken(two: Two) -> None:
     where = two.place()
     two.do(0, joined, where, "a")
@@ -177,6 +183,7 @@ def begin_and_end() -> list[Any]:
     return [each.error() for each in futures]
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "uneven work")
 def test_the_end_waits_for_what_others_still_do(two: Two) -> None:
     errors, _ = two.together(begin_and_end, rpc.shutdown, ends=False)
     assert errors == [None] * 6
@@ -188,6 +195,7 @@ def end_at_once() -> None:
     assert not rpc.is_initialized()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "at once")
 def test_the_end_at_once(two: Two) -> None:
     two.together(end_at_once, end_at_once, ends=False)
 
@@ -199,6 +207,7 @@ def wait_in_vain() -> None:
     assert not rpc.is_initialized()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "who is missing")
 def test_who_never_comes_to_the_end_is_named(two: Two) -> None:
     where = two.place()
     for number in range(2):
@@ -220,6 +229,7 @@ def end_with_an_error() -> None:
     assert not rpc.is_initialized()
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "an error of the end")
 def test_an_error_of_the_end_is_raised_by_a_worker_that_has_ended(two: Two) -> None:
     two.together(end_with_an_error, ends=False)
     assert two.together(call_the_other, call_the_other) == [2, 2]
@@ -250,6 +260,7 @@ def kept_are_dead() -> None:
     KEPT.clear()
 
 
+@pytest.mark.spec("rpc 8 references", "leaks", "after the end")
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_reference_that_is_never_given_up(two: Two, ignored: bool) -> None:
     """It is told, or not, and dead after the end; its owner ends all the same."""
@@ -276,5 +287,7 @@ def end_without_leaks() -> None:
     rpc.shutdown(ignore_leaks=False)
 
 
+@pytest.mark.spec("rpc 8 references", "leaks")
+@pytest.mark.spec("rpc 11.5", "the end with references under way")
 def test_references_that_are_left_at_the_end(two: Two) -> None:
     two.together(keep_to_the_end, end_without_leaks, ends=False)

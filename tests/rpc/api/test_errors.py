@@ -30,6 +30,8 @@ def caught(func: Any, *args: Any) -> list[Exception]:
     return errors
 
 
+@pytest.mark.spec("rpc 4.5", "class, text, frames")
+@pytest.mark.spec("rpc 10", "D15 an error has its class and is a RuntimeError")
 @in_world
 def test_an_error_has_the_class_of_the_original_and_is_a_runtime_error() -> None:
     for kind in (ValueError, TypeError, AttributeError, OSError, remote.Coded):
@@ -38,6 +40,7 @@ def test_an_error_has_the_class_of_the_original_and_is_a_runtime_error() -> None
             assert isinstance(error, RuntimeError)
 
 
+@pytest.mark.spec("rpc 4.5", "class, text, frames")
 @in_world
 def test_its_text_says_where_it_was_raised_and_what_it_was() -> None:
     for error in caught(remote.raises, ValueError, "Expected error"):
@@ -48,6 +51,7 @@ def test_its_text_says_where_it_was_raised_and_what_it_was() -> None:
         assert re.search(r"remote_functions\.py.*in raises", text, re.DOTALL)
 
 
+@pytest.mark.spec("rpc 8 errors", "an error without a text")
 @in_world
 def test_an_error_without_a_text() -> None:
     for error in caught(remote.raises_no_text):
@@ -55,6 +59,9 @@ def test_an_error_without_a_text() -> None:
         assert str(error).startswith("ValueError: \n")
 
 
+@pytest.mark.spec("rpc 4.5", "un-escaping")
+@pytest.mark.spec("rpc 8 errors", "texts of several lines")
+@pytest.mark.spec("rpc 10", "D16 texts beyond ASCII")
 @in_world
 def test_texts_of_several_lines_and_other_letters_arrive_as_they_are() -> None:
     text = "first\nsecond\t'third' \"fourth\" \\n é ü 漢 🙂"
@@ -65,6 +72,7 @@ def test_texts_of_several_lines_and_other_letters_arrive_as_they_are() -> None:
         assert plain.encode().decode("unicode_escape") == plain
 
 
+@pytest.mark.spec("rpc 4.5", "KeyError")
 @in_world
 def test_a_key_error() -> None:
     for error in caught(remote.raises_key_error):
@@ -72,6 +80,8 @@ def test_a_key_error() -> None:
         assert "absent" in str(error)
 
 
+@pytest.mark.spec("rpc 4.5", "classes that one text does not make")
+@pytest.mark.spec("rpc 8 errors", "classes that cannot be built again")
 @in_world
 def test_an_error_that_cannot_be_built_again_is_told() -> None:
     for error in caught(remote.raises_two_texts):
@@ -81,6 +91,7 @@ def test_an_error_that_cannot_be_built_again_is_told() -> None:
         assert "two" in str(error)
 
 
+@pytest.mark.spec("rpc 4.5", "SystemExit and KeyboardInterrupt")
 @in_world
 def test_what_ends_a_program_ends_a_call_only() -> None:
     for kind in (SystemExit, KeyboardInterrupt):
@@ -89,6 +100,8 @@ def test_what_ends_a_program_ends_a_call_only() -> None:
     assert rpc.rpc_sync(OTHER, remote.worker_name) == OTHER
 
 
+@pytest.mark.spec("rpc 4.5", "operators and compiled functions")
+@pytest.mark.spec("rpc 8 errors", "operators")
 @in_world
 def test_an_operator_that_fails() -> None:
     x, y = runtime.ones(2), runtime.ones(3)
@@ -97,6 +110,7 @@ def test_an_operator_that_fails() -> None:
         assert "cannot combine shapes (2,) and (3,)" in str(error)
 
 
+@pytest.mark.spec("rpc 3.8", "arguments of an operator that fit no overload")
 @in_world
 def test_an_operator_with_the_wrong_arguments_is_refused_at_the_caller() -> None:
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
@@ -106,6 +120,7 @@ def test_an_operator_with_the_wrong_arguments_is_refused_at_the_caller() -> None
         assert not isinstance(e.value, RemoteError)
 
 
+@pytest.mark.spec("rpc 8 errors", "the wrong number of arguments")
 @in_world
 def test_the_wrong_number_of_arguments() -> None:
     for error in caught(remote.add, 1, 2, 3):
@@ -113,6 +128,7 @@ def test_the_wrong_number_of_arguments() -> None:
         assert "takes from 1 to 2 positional arguments but 3 were given" in str(error)
 
 
+@pytest.mark.spec("rpc 4.5", "results that cannot be pickled")
 @in_world
 def test_a_result_that_cannot_be_pickled() -> None:
     with pytest.raises(RuntimeError, match="pickle"):
@@ -126,6 +142,8 @@ def test_a_result_that_cannot_be_pickled() -> None:
         rref.to_here()
 
 
+@pytest.mark.spec("rpc 4.5", "a function that the callee lacks")
+@pytest.mark.spec("rpc 8 errors", "functions that are not there")
 @in_world
 def test_a_function_that_the_other_worker_lacks() -> None:
     rpc.rpc_sync(OTHER, remote.without_gone)
@@ -136,6 +154,7 @@ def test_a_function_that_the_other_worker_lacks() -> None:
         assert "the RPC pickler does not serialize the code" in words
 
 
+@pytest.mark.spec("rpc 8 errors", "within calls")
 @in_world
 def test_an_error_of_a_call_within_a_call_names_both_workers() -> None:
     for error in caught(remote.raises_on, THIRD, "deep down"):
@@ -145,6 +164,8 @@ def test_an_error_of_a_call_within_a_call_names_both_workers() -> None:
         assert "name=worker2" in str(error)
 
 
+@pytest.mark.spec("rpc 4.5", "the same each time")
+@pytest.mark.spec("rpc 8 futures", "waited twice")
 @in_world
 def test_a_future_gives_the_same_error_each_time() -> None:
     future = rpc.rpc_async(OTHER, remote.raises, (ValueError, "Expected error"))
@@ -156,6 +177,7 @@ def test_a_future_gives_the_same_error_each_time() -> None:
     assert found[0] is found[1]
 
 
+@pytest.mark.spec("rpc 4.5", "the same each time")
 @in_world
 def test_a_reference_whose_making_failed_tells_each_time() -> None:
     rref = rpc.remote(OTHER, remote.raises, (ValueError, "Expected error"))
@@ -170,6 +192,7 @@ def test_a_reference_whose_making_failed_tells_each_time() -> None:
         rpc.rpc_sync(OTHER, remote.local, (rref,))
 
 
+@pytest.mark.spec("rpc 8 errors", "within calls")
 @in_world
 def test_the_worker_is_as_before_after_any_error() -> None:
     for _ in range(20):
@@ -177,6 +200,7 @@ def test_the_worker_is_as_before_after_any_error() -> None:
     assert rpc.rpc_sync(OTHER, remote.add, (1, 1)) == 2
 
 
+@pytest.mark.spec("rpc 4.5", "operators and compiled functions")
 @in_world
 def test_a_compiled_function_that_fails() -> None:
     for error in caught(scripted.failing, 1):
@@ -187,6 +211,7 @@ def test_a_compiled_function_that_fails() -> None:
         assert 'raise ValueError("Expected error")' in said
 
 
+@pytest.mark.spec("rpc 4.5", "operators and compiled functions")
 @in_world
 def test_a_compiled_function_with_the_wrong_arguments() -> None:
     from everyorder.runtime.errors.call import CallError

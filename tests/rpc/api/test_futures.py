@@ -11,6 +11,8 @@ from tests.rpc.api import remote_functions as remote
 from tests.rpc.api.bodies import OTHER, THIRD, in_world
 
 
+@pytest.mark.spec("rpc 0.8", "futures hold values, never messages")
+@pytest.mark.spec("rpc 0.13", "the future of everybody, with its name and its methods")
 @in_world
 def test_a_call_gives_a_future_of_the_value() -> None:
     future = rpc.rpc_async(OTHER, remote.add, (1, 2))
@@ -18,6 +20,7 @@ def test_a_call_gives_a_future_of_the_value() -> None:
     assert (future.wait(), future.value(), future.done()) == (3, 3, True)
 
 
+@pytest.mark.spec("rpc 8 futures", "callbacks")
 @in_world
 def test_a_callback_gets_the_future_and_gives_a_value() -> None:
     first = rpc.rpc_async(OTHER, remote.add, (1, 2))
@@ -26,6 +29,7 @@ def test_a_callback_gets_the_future_and_gives_a_value() -> None:
     assert rpc.rpc_async(OTHER, remote.nothing).then(lambda d: d.wait()).wait() is None
 
 
+@pytest.mark.spec("rpc 8 futures", "callbacks")
 @in_world
 def test_a_chain_of_callbacks() -> None:
     future = rpc.rpc_async(OTHER, remote.add, (0, 0))
@@ -34,6 +38,7 @@ def test_a_chain_of_callbacks() -> None:
     assert future.wait() == 20
 
 
+@pytest.mark.spec("rpc 8 futures", "callbacks")
 @in_world
 def test_a_callback_may_call_on() -> None:
     def call_on(done: Future[int]) -> Any:
@@ -46,6 +51,7 @@ def test_a_callback_may_call_on() -> None:
     assert inner.wait() == 9
 
 
+@pytest.mark.spec("rpc 8 futures", "callbacks")
 @in_world
 def test_callbacks_of_the_wrong_kind() -> None:
     future = rpc.rpc_async(OTHER, remote.add, (1, 2))
@@ -55,6 +61,7 @@ def test_callbacks_of_the_wrong_kind() -> None:
         future.then(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.spec("rpc 8 futures", "done, errors")
 @in_world
 def test_an_error_reaches_a_callback_that_waits() -> None:
     future = rpc.rpc_async(OTHER, remote.raises, (ValueError, "Expected error"))
@@ -63,6 +70,7 @@ def test_an_error_reaches_a_callback_that_waits() -> None:
     assert future.then(lambda done: 3).wait() == 3
 
 
+@pytest.mark.spec("rpc 8 futures", "done, errors")
 @in_world
 def test_an_error_of_a_callback() -> None:
     def fail(done: Future[int]) -> None:
@@ -72,6 +80,7 @@ def test_an_error_of_a_callback() -> None:
         rpc.rpc_async(OTHER, remote.add, (1, 2)).then(fail).wait()
 
 
+@pytest.mark.spec("rpc 8 futures", "done, errors")
 @in_world
 def test_done_callbacks() -> None:
     told: Future[int] = Future()
@@ -80,6 +89,7 @@ def test_done_callbacks() -> None:
     assert told.wait(60) == 3
 
 
+@pytest.mark.spec("rpc 8 futures", "wait_all")
 @in_world
 def test_all_of_several() -> None:
     futures = [rpc.rpc_async(OTHER, remote.add, (n, 1)) for n in range(5)]
@@ -88,6 +98,7 @@ def test_all_of_several() -> None:
     assert [each.value() for each in every] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.spec("rpc 8 futures", "wait_all")
 @in_world
 def test_the_first_error_of_several() -> None:
     futures = [
@@ -99,6 +110,7 @@ def test_the_first_error_of_several() -> None:
     assert futures[0].wait() == 2
 
 
+@pytest.mark.spec("rpc 8 futures", "before the slow ones")
 @in_world
 def test_an_error_ends_waiting_before_the_slow_ones() -> None:
     slow = rpc.rpc_async(THIRD, remote.pass_gate, ("first error",))
@@ -110,6 +122,8 @@ def test_an_error_ends_waiting_before_the_slow_ones() -> None:
     assert slow.wait() is None
 
 
+@pytest.mark.spec("rpc 0.13", "the future of everybody, with its name and its methods")
+@pytest.mark.spec("rpc 8 futures", "completed twice")
 @in_world
 def test_a_future_is_completed_once() -> None:
     future = rpc.rpc_async(OTHER, remote.add, (1, 2))
@@ -121,6 +135,7 @@ def test_a_future_is_completed_once() -> None:
     assert future.wait() == 3
 
 
+@pytest.mark.spec("rpc 8 futures", "not pickled")
 @in_world
 def test_a_future_does_not_travel() -> None:
     future: Future[int] = Future()
@@ -137,6 +152,7 @@ def test_a_future_does_not_travel() -> None:
             wait()
 
 
+@pytest.mark.spec("rpc 8 futures", "wait_all")
 @in_world
 def test_wait_all_waits_for_what_was_begun_inside() -> None:
     with rpc._wait_all():
@@ -160,6 +176,7 @@ def fail_inside() -> None:
         raise KeyError("own")
 
 
+@pytest.mark.spec("rpc 8 futures", "wait_all")
 @in_world
 def test_wait_all_raises_what_failed_inside() -> None:
     with pytest.raises(ValueError, match="Expected error"):

@@ -20,12 +20,14 @@ def gathered(names: set[str] | None = None) -> dict[str, str]:
     return rpc.api._all_gather(f"of {me}", names)
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "gathering")
 @in_world
 def test_everybody_gets_what_everybody_gave() -> None:
     expected = {name: f"of {name}" for name in NAMES}
     assert on_all(NAMES, gathered) == [expected] * 3
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "gathering")
 @in_world
 def test_some_of_them_gather_again_and_again() -> None:
     some = {OTHER, THIRD}
@@ -39,6 +41,7 @@ def test_one_alone() -> None:
     assert gathered({NAMES[0]}) == {NAMES[0]: f"of {NAMES[0]}"}
 
 
+@pytest.mark.spec("rpc 8 ends and timeouts", "gathering that times out")
 @in_world
 def test_who_is_missing_is_named() -> None:
     # The first by name waits for the others, and knows who they are.
@@ -73,7 +76,7 @@ def test_a_barrier_that_is_given_up_is_logged() -> None:
     finally:
         logger.removeHandler(handler)
         rpc._set_rpc_timeout(60)
-    assert [text.partition(":")[0] for text in told] == ["a barrier was given up"]
+    assert [text.partition(":")[0] for text in told] == ["a barrier timed out"]
     assert "worker2" in told[0]
     assert on_all([NAMES[0], THIRD], passed_barriers, {NAMES[0], THIRD}, 1) == [1, 1]
 
@@ -122,12 +125,14 @@ def passed_barriers(names: set[str], count: int) -> int:
     return count
 
 
+@pytest.mark.spec("rpc 8 groups", "barriers of some, from several threads")
 @in_world
 def test_barriers() -> None:
     assert on_all(NAMES, passed_barriers, set(NAMES), 3) == [3] * 3
     assert on_all([OTHER, THIRD], passed_barriers, {OTHER, THIRD}, 2) == [2] * 2
 
 
+@pytest.mark.spec("rpc 8 groups", "barriers of some, from several threads")
 @in_world
 def test_barriers_of_several_threads_at_once() -> None:
     """Different groups, interleaved."""

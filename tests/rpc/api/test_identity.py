@@ -11,6 +11,7 @@ from tests.rpc.api import remote_functions as remote
 from tests.rpc.api.bodies import NAMES, OTHER, in_world
 
 
+@pytest.mark.spec("rpc 8 identity", "infos")
 @in_world
 def test_each_worker_knows_itself_and_all_others() -> None:
     for number, name in enumerate(NAMES):
@@ -20,6 +21,7 @@ def test_each_worker_knows_itself_and_all_others() -> None:
     assert rpc.get_worker_info() == rpc.WorkerInfo(NAMES[0], 0)
 
 
+@pytest.mark.spec("rpc 8 identity", "no such destination")
 @in_world
 def test_who_is_no_member() -> None:
     with pytest.raises(
@@ -37,6 +39,7 @@ def test_who_is_no_member() -> None:
     assert set(e.value.near) == set(NAMES)
 
 
+@pytest.mark.spec("rpc 8 identity", "infos")
 def test_an_info_is_a_value() -> None:
     info = rpc.WorkerInfo("a", 1)
     assert repr(info) == "WorkerInfo(id=1, name=a)"
@@ -49,6 +52,7 @@ def test_an_info_is_a_value() -> None:
         info.name = "b"  # type: ignore[misc]
 
 
+@pytest.mark.spec("rpc 8 identity", "initialized twice")
 @in_world
 def test_a_second_worker_in_one_process_is_refused() -> None:
     with pytest.raises(
@@ -58,6 +62,8 @@ def test_a_second_worker_in_one_process_is_refused() -> None:
     assert rpc.rpc_sync(OTHER, remote.worker_name) == OTHER
 
 
+@pytest.mark.spec("rpc 4.7", "owner and confirmation")
+@pytest.mark.spec("rpc 8 identity", "owners")
 @in_world
 def test_owners_of_references_are_infos() -> None:
     first = rpc.remote(OTHER, remote.nothing)

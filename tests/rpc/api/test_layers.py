@@ -12,7 +12,13 @@ import pytest
 
 RUNTIME = Path(__file__).parents[3] / "runtime"
 # Who may know messages and bytes on wires.
-BELOW = ("rpc/wire.py", "rpc/messages.py", "rpc/session/")
+BELOW = ("rpc/protocol/",)
+# The chapters of the protocol that only these may know.
+HIDDEN = (
+    *("protocol.messages", "protocol.wire", "protocol.session", "protocol.core"),
+    *("protocol.packets", "protocol.channel", "protocol.call_machine"),
+    *("protocol.membership", "protocol.reference_machine"),
+)
 # Who may know sockets.
 SOCKETS = ("rpc/transport/",)
 FILES = sorted(path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py"))
@@ -21,7 +27,11 @@ KEYS = "everyorder.runtime.rpc.transport.addresses"
 SEEN = [
     file
     for file in FILES
-    if file.startswith(("rpc/program/", "futures/", "script/", "jit/"))
+    # `lifecycle` starts workers, so it makes a transport.
+    if (
+        file != "rpc/api/lifecycle.py"
+        and file.startswith(("rpc/api/", "rpc/script/", "futures/", "script/", "jit/"))
+    )
     or (file.startswith("rpc/") and file.count("/") == 1 and not file.startswith(BELOW))
 ]
 
@@ -56,22 +66,25 @@ def read(file: str) -> str:
     return (RUNTIME / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("folder", ["messages", "wire"])
+@pytest.mark.spec("rpc 0.8", "futures hold values, never messages")
+@pytest.mark.spec("rpc 0.11", "messages are seen by no program, profiler or reference")
+@pytest.mark.parametrize("folder", ["protocol.messages", "protocol.wire"])
 def test_messages_are_known_below_the_agent_only(folder: str) -> None:
     known = [file for file in FILES if knows(read(file), folder)]
     assert known
     assert [file for file in known if not file.startswith(BELOW)] == []
 
 
+@pytest.mark.spec("rpc 0.9", "a profiler needs a future of anything")
 def test_what_programs_see_knows_values_only() -> None:
-    assert "rpc/references.py" in SEEN
+    assert "rpc/api/rref.py" in SEEN
     for file in SEEN:
         source = read(file)
         if file == "rpc/__init__.py":
             # Keys are files, which people make before there is a worker.
             assert KEYS in source
             source = source.replace(KEYS, "keys")
-        for folder in ("messages", "wire", "session", "transport"):
+        for folder in (*HIDDEN, "transport"):
             assert not knows(source, folder), file
 
 
@@ -84,12 +97,13 @@ def test_sockets_are_known_by_transports_only() -> None:
     assert [file for file in known if not file.startswith(SOCKETS)] == []
 
 
+@pytest.mark.spec("rpc 0.11", "messages are seen by no program, profiler or reference")
 @pytest.mark.parametrize(
     "source",
     [
         "from everyorder.runtime.rpc.protocol.messages import Call",
         "import everyorder.runtime.rpc.protocol.messages",
-        "from everyorder.runtime.rpc import messages",
+        "from everyorder.runtime.rpc.protocol import messages",
         "def f():\n    from everyorder.runtime.rpc.protocol.messages import KINDS",
         "if TYPE_CHECKING:\n"
         "    from everyorder.runtime.rpc.protocol.messages import Call",
@@ -97,7 +111,8 @@ def test_sockets_are_known_by_transports_only() -> None:
     ],
 )
 def test_a_layer_that_knew_a_message_would_be_seen(source: str) -> None:
-    assert knows(source, "messages")
+    assert knows(source, "protocol.messages")
     assert not knows(
-        "from everyorder.runtime.rpc.protocol.identities import Node", "messages"
+        "from everyorder.runtime.rpc.protocol.identities import WorkerNode",
+        "protocol.messages",
     )

@@ -13,8 +13,8 @@ from everyorder.runtime.errors.rpc import RpcMisuse
 from everyorder.runtime.rpc.agent import (
     CallRequest,
     current_agent,
+    in_worker_slot,
     is_initialized,
-    seated,
 )
 from everyorder.runtime.rpc.api.lifecycle import local_workers
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
@@ -32,10 +32,10 @@ def ask(to: str, function: Any, *args: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "how", ["threads", "fork", pytest.param("spawn", marks=pytest.mark.long)]
+    "how", ["threads", "fork", pytest.param("spawn", marks=pytest.mark.slow)]
 )
 def test_this_thread_is_the_first_of_them(how: Any) -> None:
-    with seated():
+    with in_worker_slot():
         with local_workers(["a", "b", "c"], how=how, options=options()) as workers:
             assert workers == tuple(WorkerInfo(n, i) for i, n in enumerate("abc"))
             assert current_agent("test").name == "a"
@@ -47,14 +47,14 @@ def test_this_thread_is_the_first_of_them(how: Any) -> None:
 
 
 def test_how_many_are_enough() -> None:
-    with seated(), local_workers(2, options=options()) as workers:
+    with in_worker_slot(), local_workers(2, options=options()) as workers:
         assert [worker.name for worker in workers] == ["worker0", "worker1"]
 
 
 @pytest.mark.parametrize("wrong", [0, [], ["a", "a"], ["a b"], "abc", 2.5])
 def test_what_no_group_is(wrong: Any) -> None:
     with (
-        seated(),
+        in_worker_slot(),
         pytest.raises(RpcMisuse, check=code("RpcMisuse")),
         local_workers(wrong),
     ):
@@ -72,7 +72,7 @@ def test_how_no_group_is_begun() -> None:
 
 
 def test_who_is_a_worker_opens_none() -> None:
-    with seated(), local_workers(1, options=options()):
+    with in_worker_slot(), local_workers(1, options=options()):
         with (
             pytest.raises(RpcMisuse, check=code("AlreadyInitialized")),
             local_workers(1),
@@ -83,7 +83,7 @@ def test_who_is_a_worker_opens_none() -> None:
 
 @pytest.mark.parametrize("how", ["threads", "fork"])
 def test_an_error_ends_all_at_once(how: Any) -> None:
-    with seated():
+    with in_worker_slot():
         with (
             pytest.raises(ZeroDivisionError),
             local_workers(2, how=how, options=options()),

@@ -16,6 +16,7 @@ from tests.rpc.api.bodies import NAMES, OTHER, THIRD, in_world
 SELF = NAMES[0]
 
 
+@pytest.mark.spec("rpc 8 proxies", "methods of tensors")
 @in_world
 def test_methods_of_a_tensor() -> None:
     for to in (OTHER, SELF):
@@ -26,6 +27,7 @@ def test_methods_of_a_tensor() -> None:
         assert rref.rpc_sync().add(1).tolist() == [[2, 2], [2, 2]]
 
 
+@pytest.mark.spec("rpc 8 proxies", "used many times")
 @in_world
 def test_a_proxy_is_used_many_times() -> None:
     rref = rpc.remote(OTHER, remote.Account)
@@ -35,6 +37,8 @@ def test_a_proxy_is_used_many_times() -> None:
     assert [made.pay(1).to_here() for _ in range(3)] == [6, 7, 8]
 
 
+@pytest.mark.spec("rpc 4.7", "proxies")
+@pytest.mark.spec("rpc 8 proxies", "class methods")
 @in_world
 def test_all_kinds_of_methods_with_keywords() -> None:
     rref = rpc.remote(OTHER, remote.Account, (1,))
@@ -50,6 +54,7 @@ def test_all_kinds_of_methods_with_keywords() -> None:
         assert of("rated", amount=2) == 6
 
 
+@pytest.mark.spec("rpc 8 references", "methods")
 @in_world
 def test_calls_on_a_value_of_this_worker() -> None:
     rref = rpc.RRef(remote.Account(1))
@@ -59,6 +64,8 @@ def test_calls_on_a_value_of_this_worker() -> None:
     assert rref.local_value().balance == 4
 
 
+@pytest.mark.spec("rpc 4.7", "proxies")
+@pytest.mark.spec("rpc 8 proxies", "no such attribute")
 @in_world
 def test_a_name_that_the_class_lacks() -> None:
     for rref in (rpc.remote(OTHER, remote.Account), rpc.RRef(remote.Account())):
@@ -100,6 +107,8 @@ def test_a_value_that_failed() -> None:
             ask(rref)
 
 
+@pytest.mark.spec("rpc 4.7", "proxies")
+@pytest.mark.spec("rpc 8 proxies", "timeouts")
 @in_world
 def test_the_timeout_covers_the_type_and_the_call() -> None:
     rref: Any = rpc.remote(OTHER, remote.slow_account, ("proxy type",))
@@ -141,6 +150,8 @@ def test_calls_on_a_value_that_is_being_made_take_no_thread_of_the_owner() -> No
     assert sorted(runtime.futures.wait_all(futures)) == [*range(6, 46)]
 
 
+@pytest.mark.spec("rpc 4.7", "proxies")
+@pytest.mark.spec("rpc 8 asynchronous execution", "of references")
 @in_world
 def test_methods_that_are_executed_asynchronously() -> None:
     rref = rpc.remote(OTHER, remote.AsyncAccount, (5,))

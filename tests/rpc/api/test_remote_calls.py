@@ -26,6 +26,7 @@ def every_way(func: Callable[..., Any], *args: Any, to: Any = OTHER) -> list[Any
     ]
 
 
+@pytest.mark.spec("rpc 8 calls", "by name, number, info")
 @in_world
 def test_a_worker_is_named_by_name_by_number_or_by_its_info() -> None:
     info = rpc.get_worker_info(OTHER)
@@ -33,12 +34,14 @@ def test_a_worker_is_named_by_name_by_number_or_by_its_info() -> None:
         assert every_way(remote.worker_name, to=to) == [OTHER] * 3
 
 
+@pytest.mark.spec("rpc 8 calls", "itself")
 @in_world
 def test_a_worker_calls_itself() -> None:
     assert every_way(remote.worker_name, to=SELF) == [SELF] * 3
     assert every_way(remote.add, 2, 3, to=rpc.get_worker_info()) == [5] * 3
 
 
+@pytest.mark.spec("rpc 8 identity", "no such destination")
 @in_world
 def test_what_no_worker_is() -> None:
     for to, found in (("nobody", "nobody"), (99, "99")):
@@ -56,6 +59,7 @@ def test_what_no_worker_is() -> None:
             rpc.rpc_sync(each, remote.nothing)
 
 
+@pytest.mark.spec("rpc 3.8", "keywords")
 @in_world
 def test_keywords_name_all_arguments_of_a_call() -> None:
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
@@ -73,6 +77,7 @@ def test_keywords_name_all_arguments_of_a_call() -> None:
         assert given == 8
 
 
+@pytest.mark.spec("rpc 3.8", "absent and empty arguments, lists")
 @in_world
 def test_arguments_may_be_absent_empty_or_a_list() -> None:
     absent: tuple[Any, ...] = (None, (), [])
@@ -82,6 +87,8 @@ def test_arguments_may_be_absent_empty_or_a_list() -> None:
     assert rpc.rpc_sync(OTHER, remote.add, [2, 3]) == 5
 
 
+@pytest.mark.spec("rpc 3.8", "what cannot be called")
+@pytest.mark.spec("rpc 10", "D19 what cannot be called is refused at once")
 @in_world
 def test_what_cannot_be_called_is_refused_at_once() -> None:
     three: Any = 3
@@ -90,6 +97,7 @@ def test_what_cannot_be_called_is_refused_at_once() -> None:
             call(OTHER, three)
 
 
+@pytest.mark.spec("rpc 4.12", "keywords are texts")
 @in_world
 def test_what_are_no_arguments_is_refused_at_once() -> None:
     for args, kwargs in ((3, None), ("text", None), ((), [1]), ((), {1: 2})):
@@ -99,6 +107,10 @@ def test_what_are_no_arguments_is_refused_at_once() -> None:
         rpc.rpc_async(OTHER, remote.add, (1,), {1: 2})  # type: ignore[dict-item]
 
 
+@pytest.mark.spec(
+    "rpc 3.8", "operators, then compiled functions, then functions of Python"
+)
+@pytest.mark.spec("rpc 8 calls", "operators")
 @in_world
 def test_operators_are_called_by_their_schema() -> None:
     x, y = runtime.ones(2, 2), runtime.full((2, 2), 3.0)
@@ -112,6 +124,7 @@ def test_operators_are_called_by_their_schema() -> None:
     assert rpc.rpc_sync(OTHER, runtime.ops.core.add, (x, y)).tolist() == [[4, 4]] * 2
 
 
+@pytest.mark.spec("rpc 8 calls", "operators")
 @in_world
 def test_an_operator_may_give_several_tensors() -> None:
     x = runtime.tensor([[1.0, 5.0], [7.0, 2.0]])
@@ -119,6 +132,10 @@ def test_an_operator_may_give_several_tensors() -> None:
     assert (values.tolist(), places.tolist()) == ([5, 7], [1, 0])
 
 
+@pytest.mark.spec(
+    "rpc 3.8", "operators, then compiled functions, then functions of Python"
+)
+@pytest.mark.spec("rpc 8 calls", "functions of Python")
 @in_world
 def test_functions_of_python() -> None:
     assert every_way(remote.add, 2, 3) == [5] * 3
@@ -126,11 +143,14 @@ def test_functions_of_python() -> None:
     assert every_way(max, 3, 4) == [4] * 3
 
 
+@pytest.mark.spec("rpc 8 calls", "no result")
 @in_world
 def test_no_result_is_none() -> None:
     assert every_way(remote.nothing) == [None] * 3
 
 
+@pytest.mark.spec("rpc 4.12", "functions, classes, methods, wrappers")
+@pytest.mark.spec("rpc 8 calls", "classes")
 @in_world
 def test_classes_and_their_methods() -> None:
     account = remote.Account(5)
@@ -141,17 +161,20 @@ def test_classes_and_their_methods() -> None:
     assert account.balance == 5
 
 
+@pytest.mark.spec("rpc 4.12", "functions, classes, methods, wrappers")
 @in_world
 def test_a_wrapper_goes_by_the_name_of_what_it_wraps() -> None:
     assert every_way(remote.wrapped, 3) == [40] * 3
 
 
+@pytest.mark.spec("rpc 4.12", "functions without a name")
 @in_world
 def test_functions_without_a_name_travel_whole() -> None:
     three = 3
     assert every_way(lambda x: x + three, 4) == [7] * 3
 
 
+@pytest.mark.spec("rpc 8 calls", "nested", "who called")
 @in_world
 def test_a_call_may_call_on() -> None:
     assert every_way(remote.call_on, THIRD, remote.worker_name) == [THIRD] * 3
@@ -159,18 +182,22 @@ def test_a_call_may_call_on() -> None:
     assert rpc.rpc_sync(OTHER, remote.chain, (names, 1)) == 6
 
 
+@pytest.mark.spec("rpc 8 calls", "nested")
 @in_world
 def test_calls_in_a_circle_end_though_all_threads_wait() -> None:
     names = [OTHER, SELF] * 12
     assert rpc.rpc_sync(OTHER, remote.chain, (names, 0)) == 24
 
 
+@pytest.mark.spec("rpc 8 calls", "many at once")
 @in_world
 def test_many_calls_are_under_way_at_once() -> None:
     futures = [rpc.rpc_async(OTHER, remote.add, (n, n)) for n in range(200)]
     assert [each.wait() for each in futures] == [2 * n for n in range(200)]
 
 
+@pytest.mark.spec("rpc 4.12", "tensors at any depth, strides, requires_grad")
+@pytest.mark.spec("rpc 8 calls", "containers")
 @in_world
 def test_tensors_in_containers_at_any_depth() -> None:
     x = runtime.arange(3.0)
@@ -182,6 +209,7 @@ def test_tensors_in_containers_at_any_depth() -> None:
     assert (back["c"], back["d"]) == ("text", None)
 
 
+@pytest.mark.spec("rpc 4.12", "tensors at any depth, strides, requires_grad")
 @in_world
 def test_a_tensor_that_occurs_twice_is_one_tensor() -> None:
     x = runtime.zeros(2)
@@ -190,6 +218,8 @@ def test_a_tensor_that_occurs_twice_is_one_tensor() -> None:
     assert second.tolist() == [1, 1]
 
 
+@pytest.mark.spec("rpc 4.12", "tensors at any depth, strides, requires_grad")
+@pytest.mark.spec("rpc 8 calls", "strides")
 @in_world
 def test_strides_and_requires_grad_are_kept() -> None:
     x = runtime.arange(6.0).reshape(2, 3).t()
@@ -205,6 +235,7 @@ def test_strides_and_requires_grad_are_kept() -> None:
     assert rpc.rpc_sync(OTHER, remote.identity, (leaf,)).requires_grad
 
 
+@pytest.mark.spec("rpc 8 calls", "copies")
 @in_world
 def test_what_arrives_can_be_written_to() -> None:
     x = runtime.zeros(3)
@@ -214,6 +245,7 @@ def test_what_arrives_can_be_written_to() -> None:
     assert x.tolist() == [0, 0, 0]
 
 
+@pytest.mark.spec("rpc 8 calls", "copies")
 @in_world
 def test_a_call_of_itself_gets_copies() -> None:
     values: list[int] = []
@@ -224,6 +256,7 @@ def test_a_call_of_itself_gets_copies() -> None:
     assert x.tolist() == [0, 0]
 
 
+@pytest.mark.spec("rpc 8 calls", "pickles within pickles")
 @in_world
 def test_values_within_values_that_pickle_themselves() -> None:
     inner = pickle.dumps(remote.Account(3))
@@ -232,6 +265,7 @@ def test_values_within_values_that_pickle_themselves() -> None:
     assert rpc.rpc_sync(OTHER, remote.identity, (nested,)) == nested
 
 
+@pytest.mark.spec("rpc 8 identity", "infos travel")
 @in_world
 def test_a_worker_info_travels() -> None:
     info = rpc.get_worker_info(THIRD)
@@ -240,6 +274,7 @@ def test_a_worker_info_travels() -> None:
     assert {info: 1}[back] == 1
 
 
+@pytest.mark.spec("rpc 4.5", "arguments that cannot be pickled")
 @in_world
 def test_an_argument_that_cannot_be_pickled_is_refused_at_the_caller() -> None:
     import threading
@@ -250,6 +285,9 @@ def test_an_argument_that_cannot_be_pickled_is_refused_at_the_caller() -> None:
     assert rpc.rpc_sync(OTHER, remote.add, (1, 1)) == 2
 
 
+@pytest.mark.spec(
+    "rpc 3.8", "operators, then compiled functions, then functions of Python"
+)
 @in_world
 def test_compiled_functions_are_called_by_their_names() -> None:
     x = runtime.ones(2)

@@ -24,6 +24,8 @@ USER = re.compile(
 )
 
 
+@pytest.mark.spec("rpc 0.10", "the owner's future is complete when the value is there")
+@pytest.mark.spec("rpc 4.7", "remote to another worker and to itself")
 @in_world
 def test_a_value_is_made_on_its_owner_and_fetched() -> None:
     rref = rpc.remote(OTHER, remote.add, (1, 2))
@@ -32,6 +34,7 @@ def test_a_value_is_made_on_its_owner_and_fetched() -> None:
     assert [rref.to_here(), rref.to_here()] == [3, 3]
 
 
+@pytest.mark.spec("rpc 4.7", "to_here and local_value")
 @in_world
 def test_each_fetch_is_a_copy_of_then() -> None:
     rref = rpc.remote(OTHER, remote.Account, (1,))
@@ -42,6 +45,7 @@ def test_each_fetch_is_a_copy_of_then() -> None:
     assert (first.balance, rref.to_here().balance) == (1, 6)
 
 
+@pytest.mark.spec("rpc 8 references", "of values of this worker")
 @in_world
 def test_a_reference_to_a_value_of_this_worker() -> None:
     value = remote.Account(1)
@@ -53,6 +57,7 @@ def test_a_reference_to_a_value_of_this_worker() -> None:
     assert rref.owner_name() == SELF
 
 
+@pytest.mark.spec("rpc 4.7", "remote to another worker and to itself")
 @in_world
 def test_remote_to_itself_keeps_a_value_here() -> None:
     rref = rpc.remote(SELF, remote.Account, (2,))
@@ -65,6 +70,8 @@ def test_remote_to_itself_keeps_a_value_here() -> None:
             ask()
 
 
+@pytest.mark.spec("rpc 4.7", "to_here and local_value")
+@pytest.mark.spec("rpc 8 references", "local_value elsewhere")
 @in_world
 def test_the_value_itself_is_asked_of_its_owner_only() -> None:
     rref = rpc.remote(OTHER, remote.add, (1, 2))
@@ -77,6 +84,8 @@ def test_the_value_itself_is_asked_of_its_owner_only() -> None:
     assert rpc.rpc_sync(OTHER, remote.local, (rref,)) == 3
 
 
+@pytest.mark.spec("rpc 4.7", "text")
+@pytest.mark.spec("rpc 8 references", "text")
 @in_world
 def test_the_text_of_a_reference_is_its_numbers() -> None:
     first, second = rpc.remote(OTHER, remote.nothing), rpc.remote(OTHER, remote.nothing)
@@ -91,6 +100,7 @@ def test_the_text_of_a_reference_is_its_numbers() -> None:
     assert str(own) == repr(own)
 
 
+@pytest.mark.spec("rpc 8 references", "as arguments of all")
 @in_world
 def test_references_as_arguments() -> None:
     for to in (OTHER, THIRD, SELF):
@@ -100,6 +110,7 @@ def test_references_as_arguments() -> None:
             assert rpc.remote(to, remote.fetch, (rref,)).to_here() == 3
 
 
+@pytest.mark.spec("rpc 4.12", "references at any depth")
 @in_world
 def test_references_deep_in_arguments_and_results() -> None:
     rrefs = [rpc.remote(OTHER, remote.add, (n, 1)) for n in range(3)]
@@ -109,6 +120,7 @@ def test_references_deep_in_arguments_and_results() -> None:
     assert rpc.rpc_sync(THIRD, remote.add_references, (rrefs[0], rrefs[2])) == 4
 
 
+@pytest.mark.spec("rpc 8 references", "as arguments of all")
 @in_world
 def test_a_reference_comes_back() -> None:
     rref = rpc.remote(OTHER, remote.add, (1, 2))
@@ -122,6 +134,7 @@ def test_a_reference_comes_back() -> None:
     assert back.local_value() is own.local_value()
 
 
+@pytest.mark.spec("rpc 8 references", "nested")
 @in_world
 def test_references_of_references() -> None:
     nested = rpc.remote(OTHER, remote.make_on, (THIRD, remote.add, 1, 2))
@@ -131,12 +144,15 @@ def test_references_of_references() -> None:
     assert rpc.remote(SELF, remote.fetch_nested, (nested,)).to_here() == 3
 
 
+@pytest.mark.spec("rpc 8 references", "nested")
 @in_world
 def test_a_tree_of_references() -> None:
     rref = rpc.remote(OTHER, remote.tree, (3, [OTHER, THIRD]))
     assert remote.leaves_of(rref.to_here()) == 8
 
 
+@pytest.mark.spec("rpc 4.7", "one value, any number of users")
+@pytest.mark.spec("rpc 8 references", "many")
 @in_world
 def test_many_references_at_once() -> None:
     rrefs = [rpc.remote(OTHER, remote.add, (n, n)) for n in range(20)]
@@ -144,6 +160,7 @@ def test_many_references_at_once() -> None:
     assert [each.to_here() for each in fetched] == [2 * n for n in range(20)]
 
 
+@pytest.mark.spec("rpc 8 references", "of values of this worker")
 @in_world
 def test_values_of_other_workers_are_given_by_reference() -> None:
     rref = rpc.rpc_sync(OTHER, remote.own, (7,))
@@ -152,6 +169,7 @@ def test_values_of_other_workers_are_given_by_reference() -> None:
     assert rpc.remote(OTHER, remote.own, (8,)).to_here().to_here() == 8
 
 
+@pytest.mark.spec("rpc 8 references", "chains")
 @in_world
 def test_a_reference_passes_along_chains() -> None:
     rref = rpc.RRef(5)
@@ -160,6 +178,7 @@ def test_a_reference_passes_along_chains() -> None:
         assert rpc.rpc_sync(OTHER, remote.forward, (rref, names)) == 5
 
 
+@pytest.mark.spec("rpc 4.7", "owner and confirmation")
 @in_world
 def test_users_are_confirmed_when_the_function_runs() -> None:
     made = rpc.remote(OTHER, remote.add, (1, 2))
@@ -169,6 +188,7 @@ def test_users_are_confirmed_when_the_function_runs() -> None:
         assert rpc.rpc_sync(to, remote.confirmed, (rpc.RRef(1),)) is True
 
 
+@pytest.mark.spec("rpc 4.7", "owner and confirmation")
 @in_world
 def test_a_user_is_confirmed_when_the_owner_has_answered() -> None:
     rref = rpc.remote(OTHER, remote.pass_gate, ("confirmation", 3))
@@ -179,6 +199,8 @@ def test_a_user_is_confirmed_when_the_owner_has_answered() -> None:
     assert rref.to_here() == 3
 
 
+@pytest.mark.spec("rpc 0.10", "the owner's future is complete when the value is there")
+@pytest.mark.spec("rpc 4.7", "fetched before it is made")
 @in_world
 def test_a_fetch_waits_for_the_value_to_be_made() -> None:
     rref = rpc.remote(OTHER, remote.pass_gate, ("making", 4))
@@ -189,6 +211,7 @@ def test_a_fetch_waits_for_the_value_to_be_made() -> None:
     assert (fetched.wait(), local.wait(), rref.to_here()) == (4, 4, 4)
 
 
+@pytest.mark.spec("rpc 4.7", "to_here and local_value")
 @in_world
 def test_the_owner_changes_what_others_fetch() -> None:
     rref = rpc.remote(OTHER, remote.identity, ([1, 2],))
@@ -203,6 +226,8 @@ def append_here(rref: "rpc.RRef[list[int]]", value: int) -> int:
     return len(rref.to_here())
 
 
+@pytest.mark.spec("rpc 4.7", "one value, any number of users")
+@pytest.mark.spec("rpc 8 references", "leaks")
 @in_world
 def test_a_value_lives_as_long_as_somebody_refers_to_it() -> None:
     quiet()
@@ -218,6 +243,7 @@ def test_a_value_lives_as_long_as_somebody_refers_to_it() -> None:
     assert until(lambda: rpc.rpc_sync(OTHER, remote.owners) == 0)
 
 
+@pytest.mark.spec("rpc 4.7", "a reference of its own")
 @in_world
 def test_a_value_of_its_own_is_the_owners_until_it_is_shared() -> None:
     quiet()
@@ -236,6 +262,7 @@ def test_a_value_of_its_own_is_the_owners_until_it_is_shared() -> None:
     assert remote.owners() == 0
 
 
+@pytest.mark.spec("rpc 4.7", "a reference of its own")
 @in_world
 def test_one_that_is_never_shared_is_freed_without_the_collector() -> None:
     value = remote.Account(1)
@@ -249,6 +276,8 @@ def test_one_that_is_never_shared_is_freed_without_the_collector() -> None:
         gc.enable()
 
 
+@pytest.mark.spec("rpc 4.7", "deleting")
+@pytest.mark.spec("rpc 8 references", "circles")
 @in_world
 def test_circles_of_references_and_of_objects_are_collected() -> None:
     quiet()
@@ -265,6 +294,7 @@ def test_circles_of_references_and_of_objects_are_collected() -> None:
     assert until(lambda: rpc.rpc_sync(OTHER, remote.owners) == 0)
 
 
+@pytest.mark.spec("rpc 4.7", "deleting")
 @in_world
 def test_dropped_at_once() -> None:
     quiet()
@@ -273,6 +303,8 @@ def test_dropped_at_once() -> None:
     assert until(lambda: rpc.rpc_sync(OTHER, remote.owners) == 0)
 
 
+@pytest.mark.spec("rpc 4.7", "debug info")
+@pytest.mark.spec("rpc 8 references", "debug info")
 @in_world
 def test_debug_info_counts_what_is_there() -> None:
     quiet()
@@ -305,6 +337,8 @@ def test_debug_info_counts_what_is_there() -> None:
     } <= agents
 
 
+@pytest.mark.spec("rpc 4.7", "pickling")
+@pytest.mark.spec("rpc 8 references", "pickling")
 @in_world
 def test_nothing_but_calls_may_pickle_or_copy_it() -> None:
     import io
@@ -324,6 +358,8 @@ def test_nothing_but_calls_may_pickle_or_copy_it() -> None:
             runtime.jit.save(rref, io.BytesIO())
 
 
+@pytest.mark.spec("rpc 4.7", "the type of the value")
+@pytest.mark.spec("rpc 8 references", "type: waiting or not, slow, late")
 @in_world
 def test_types_of_values() -> None:
     assert rpc.remote(OTHER, remote.add, (1, 2))._get_type() is int
@@ -333,6 +369,8 @@ def test_types_of_values() -> None:
     assert future.wait() is remote.Account
 
 
+@pytest.mark.spec("rpc 4.7", "the type of the value")
+@pytest.mark.spec("rpc 10", "D14 the type is cached, never a future")
 @in_world
 def test_a_type_is_kept_and_never_a_future() -> None:
     rref = rpc.remote(OTHER, remote.Account)
@@ -341,6 +379,7 @@ def test_a_type_is_kept_and_never_a_future() -> None:
     assert rref._get_type(blocking=False).wait() is remote.Account
 
 
+@pytest.mark.spec("rpc 8 references", "type: waiting or not, slow, late")
 @in_world
 def test_the_type_of_a_value_that_is_still_made() -> None:
     rref = rpc.remote(OTHER, remote.slow_account, ("type",))
@@ -353,6 +392,7 @@ def test_the_type_of_a_value_that_is_still_made() -> None:
     assert rref._get_type() is remote.Account
 
 
+@pytest.mark.spec("rpc 8 errors", "the type of a value that failed, in both ways")
 @in_world
 def test_the_type_of_a_value_that_failed() -> None:
     for blocking in (True, False):
@@ -361,6 +401,7 @@ def test_the_type_of_a_value_that_failed() -> None:
             rref._get_type(blocking=blocking).wait()
 
 
+@pytest.mark.spec("rpc 4.7", "what scripts see of a value")
 def test_what_scripts_see_of_a_value() -> None:
     from everyorder.runtime.rpc.api.rref import type_of
 
@@ -376,6 +417,7 @@ def test_what_scripts_see_of_a_value() -> None:
     assert type_of([1, "a"]) == type_of([]) == "PyObject"
 
 
+@pytest.mark.spec("rpc 4.7", "what scripts see of a value")
 def test_a_hint_belongs_to_compiled_modules() -> None:
     from everyorder.runtime.rpc.api.rref import type_of
 
@@ -406,6 +448,7 @@ class Other(runtime.Module):
         pass
 
 
+@pytest.mark.spec("rpc 8 references", "backward")
 @in_world
 def test_backward_on_the_owner() -> None:
     x = runtime.ones(2, requires_grad=True)
@@ -419,6 +462,7 @@ def test_backward_on_the_owner() -> None:
         rpc.RRef(runtime.ones(1)).backward()
 
 
+@pytest.mark.spec("rpc 8 references", "backward")
 @in_world
 def test_backward_for_a_user_runs_on_the_owner() -> None:
     loss = rpc.rpc_sync(OTHER, own_loss)
@@ -436,6 +480,7 @@ def own_gradient() -> Any:
     return remote.KEPT.pop("leaf").grad.tolist()
 
 
+@pytest.mark.spec("rpc 4.7", "classes")
 @in_world
 def test_annotations_name_the_type_of_a_value() -> None:
     assert rpc.PyRRef is rpc.RRef
@@ -444,6 +489,7 @@ def test_annotations_name_the_type_of_a_value() -> None:
     assert isinstance(rpc.remote(OTHER, remote.nothing), rpc.RRef)
 
 
+@pytest.mark.spec("rpc 10", "D17 a reference to a tuple")
 @in_world
 def test_a_reference_to_a_tuple_is_sent() -> None:
     value = (1, "a", runtime.ones(1))

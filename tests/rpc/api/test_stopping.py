@@ -23,7 +23,7 @@ from everyorder.runtime.rpc.agent import (
     CallRequest,
     RpcBackendOptions,
     current_agent,
-    seated,
+    in_worker_slot,
 )
 from everyorder.runtime.rpc.api import lifecycle as chapter
 from everyorder.runtime.rpc.api.lifecycle import init_rpc, shutdown, stop
@@ -53,7 +53,7 @@ def test_all_stop_together_and_nothing_is_left() -> None:
     with threads("one", "two", "three") as agents:
         for agent in agents:
             agent.call_and_wait(agents[0].node, ADD, timeout=SECONDS)
-        seats = [agent.seat for agent in agents]
+        seats = [agent.slot for agent in agents]
         stopped(*agents)
         assert [seat.agent for seat in seats] == [None] * 3
         assert living("one ") + living("two ") + living("three ") == []
@@ -124,7 +124,7 @@ def test_who_is_missing_is_named_and_one_stops_all_the_same() -> None:
         assert isinstance(errors[0], TimeoutError)
         assert a.ended
         assert c.ended
-        assert a.seat.agent is None
+        assert a.slot.agent is None
         # The one that is left stops by itself.
         stop(b, timeout=SECONDS)
 
@@ -149,7 +149,7 @@ def test_those_who_are_missing_are_told_while_one_waits(
 ) -> None:
     """Who is there to wait for them does not tell everybody."""
     caplog.set_level("INFO", "everyorder.runtime.rpc")
-    monkeypatch.setattr(chapter, "_TELL_SECONDS", 0.05)
+    monkeypatch.setattr(chapter, "_LOG_SECONDS", 0.05)
     with threads("a", "b") as (a, b):
         thread = threading.Thread(target=stop, args=(a,), kwargs={"serves": serves})
         thread.start()
@@ -238,12 +238,12 @@ def test_an_interrupt_while_it_waits_stops_all_the_same() -> None:
             stop(a)
         thread.join(SECONDS)
         assert a.ended
-        assert a.seat.agent is None
+        assert a.slot.agent is None
 
 
 AT_EXIT = """
 import threading
-from everyorder.runtime.rpc.agent import RpcBackendOptions, init_rpc
+from everyorder.runtime.rpc import RpcBackendOptions, init_rpc
 init_rpc("a", rpc_backend_options=RpcBackendOptions(init_method="ipc://{folder}/g"))
 print("there", flush=True)
 """
@@ -266,7 +266,7 @@ def test_a_process_that_just_ends_does_not_hang(tmp_path: Path) -> None:
 ENDS_AT_A_LINE = """
 import sys
 import everyorder.runtime.rpc
-from everyorder.runtime.rpc.agent import RpcBackendOptions, init_rpc
+from everyorder.runtime.rpc import RpcBackendOptions, init_rpc
 init_rpc("a", rpc_backend_options=RpcBackendOptions(init_method=sys.argv[1]))
 print("there", flush=True)
 sys.stdin.readline()
@@ -286,7 +286,7 @@ def test_a_process_that_just_ends_says_good_bye() -> None:
             text=True,
             cwd=ROOT,
         )
-        with process, seated():
+        with process, in_worker_slot():
             assert process.stdout is not None
             assert process.stdout.readline() == "there\n"
             init_rpc("b", rpc_backend_options=RpcBackendOptions(init_method=place))
@@ -315,7 +315,7 @@ def shut_down() -> None:
     shutdown(timeout=SECONDS)
 
 
-@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_processes_stop_together(how: str) -> None:
     with processes(how, ["a", "b", "c"]) as (agent, others):
         asked = CallRequest(number)

@@ -79,7 +79,7 @@ def test_it_is_cheap_to_import() -> None:
     assert all(find_spec(name) is not None for name in heavy)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_without_the_extra_it_says_so() -> None:
     """Nothing else needs it: calls within one process work."""
     program = """
@@ -149,6 +149,7 @@ def test_what_others_have_registered() -> None:
         rpc.rpc_sync(OTHER, rpc.registered("surface.nothing"))
 
 
+@pytest.mark.spec("rpc 8 picklers", "reducers of a class, the first one wins")
 @in_world
 def test_reducers_of_classes() -> None:
     rpc.register_reducer(Celsius, reduced)
@@ -174,6 +175,7 @@ class Plain:
         return pickle.loads(binary_data)
 
 
+@pytest.mark.spec("rpc 8 picklers", "a pickler for a while")
 @in_world
 def test_a_pickler_of_ones_own_for_a_while() -> None:
     pickler = Plain()

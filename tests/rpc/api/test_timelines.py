@@ -2,6 +2,8 @@
 
 import gc
 
+import pytest
+
 from everyorder.runtime import rpc
 from tests.rpc.api import remote_functions as remote
 from tests.rpc.api.bodies import NAMES, OTHER, THIRD, in_world, quiet, until
@@ -19,6 +21,7 @@ def pending() -> int:
     return int(rpc.get_debug_info()["num_pending_users"])
 
 
+@pytest.mark.spec("rpc 11.2", "remote")
 @in_world
 def test_making_a_value_on_another_worker() -> None:
     """11.2: pending, made, confirmed, dropped."""
@@ -38,6 +41,7 @@ def test_making_a_value_on_another_worker() -> None:
     assert until(lambda: counts(OTHER) == (0, 0))
 
 
+@pytest.mark.spec("rpc 11.2", "remote")
 @in_world
 def test_making_a_value_that_fails_makes_a_reference_all_the_same() -> None:
     """11.2: the error lies with the owner, until the reference is dropped."""
@@ -51,6 +55,8 @@ def test_making_a_value_that_fails_makes_a_reference_all_the_same() -> None:
     assert until(lambda: counts(OTHER) == (0, 0))
 
 
+@pytest.mark.spec("rpc 4.7", "sharing in the four ways")
+@pytest.mark.spec("rpc 11.3", "sharing")
 @in_world
 def test_a_user_shares_with_a_third_worker() -> None:
     """11.3: the owner knows of both; the first may go before the second."""
@@ -66,6 +72,8 @@ def test_a_user_shares_with_a_third_worker() -> None:
     assert until(lambda: counts(OTHER) == (0, 0))
 
 
+@pytest.mark.spec("rpc 4.7", "sharing in the four ways")
+@pytest.mark.spec("rpc 11.3", "sharing")
 @in_world
 def test_a_user_shares_with_the_owner() -> None:
     """11.3: the owner has the value itself, and no user more."""
@@ -78,6 +86,8 @@ def test_a_user_shares_with_the_owner() -> None:
     assert until(lambda: counts(OTHER) == (0, 0))
 
 
+@pytest.mark.spec("rpc 4.7", "sharing in the four ways")
+@pytest.mark.spec("rpc 11.3", "sharing")
 @in_world
 def test_an_owner_shares_with_a_user() -> None:
     """11.3: the owner counts the user when it sends, and the user is confirmed."""
@@ -93,6 +103,8 @@ def test_an_owner_shares_with_a_user() -> None:
     assert until(lambda: counts(SELF) == (0, 0))
 
 
+@pytest.mark.spec("rpc 4.7", "sharing in the four ways")
+@pytest.mark.spec("rpc 11.3", "sharing")
 @in_world
 def test_an_owner_shares_with_itself() -> None:
     """11.3: while it is under way it is a reference like any other."""
@@ -105,6 +117,7 @@ def test_an_owner_shares_with_itself() -> None:
     assert until(lambda: counts(SELF) == (0, 0))
 
 
+@pytest.mark.spec("rpc 11.6", "asynchronous execution")
 @in_world
 def test_an_answer_is_sent_by_whoever_completes_the_future() -> None:
     """11.6: the thread of the request is long gone."""

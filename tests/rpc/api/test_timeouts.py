@@ -15,6 +15,7 @@ SELF = NAMES[0]
 LATE = "RPC ran for more than set timeout"
 
 
+@pytest.mark.spec("rpc 4.6", "the text")
 @in_world
 def test_a_call_that_takes_too_long() -> None:
     asks: tuple[Any, ...] = (
@@ -34,6 +35,7 @@ def test_a_call_that_takes_too_long() -> None:
         rpc.rpc_sync(OTHER, remote.open_gate, (name,))
 
 
+@pytest.mark.spec("rpc 4.6", "the callee goes on, the answer is dropped")
 @in_world
 def test_the_other_worker_goes_on_and_its_answer_is_dropped() -> None:
     future = rpc.rpc_async(OTHER, keep_after_gate, ("dropped",), timeout=0.05)
@@ -51,6 +53,8 @@ def keep_after_gate(name: str) -> None:
     remote.keep(name, 1)
 
 
+@pytest.mark.spec("rpc 4.6", "-1, 0, and fractions of a millisecond")
+@pytest.mark.spec("rpc 8 ends and timeouts", "default, explicit, for ever")
 @in_world
 def test_the_default_is_for_calls_that_name_none() -> None:
     assert rpc.get_rpc_timeout() == 60
@@ -71,6 +75,7 @@ def test_the_default_is_for_calls_that_name_none() -> None:
         rpc.rpc_sync(OTHER, remote.open_gate, ("default",))
 
 
+@pytest.mark.spec("rpc 4.6", "a new default")
 @in_world
 def test_a_new_default_is_for_later_calls() -> None:
     future = rpc.rpc_async(OTHER, remote.pass_gate, ("earlier", 1))
@@ -86,6 +91,8 @@ def test_a_new_default_is_for_later_calls() -> None:
     assert future.wait() == 1
 
 
+@pytest.mark.spec("rpc 4.6", "-1, 0, and fractions of a millisecond")
+@pytest.mark.spec("rpc 10", "D11 timeouts below a millisecond, negative timeouts")
 @in_world
 def test_less_than_a_millisecond_is_one() -> None:
     for timeout in (0.0001, 0.001, 1e-9):
@@ -96,6 +103,8 @@ def test_less_than_a_millisecond_is_one() -> None:
         rpc.rpc_sync(OTHER, remote.open_gate, ("least",))
 
 
+@pytest.mark.spec("rpc 4.6", "what is no timeout")
+@pytest.mark.spec("rpc 10", "D11 timeouts below a millisecond, negative timeouts")
 @in_world
 def test_what_is_no_timeout() -> None:
     for wrong in (-5, -0.5, "1", None, True, math.nan):
@@ -122,6 +131,8 @@ def test_a_fetch_that_takes_too_long() -> None:
     assert rref.to_here() == 2
 
 
+@pytest.mark.spec("rpc 4.7", "dead ones, also several")
+@pytest.mark.spec("rpc 10", "D13 each reference that was not made in time is dead")
 @in_world
 def test_a_reference_whose_making_was_not_answered_in_time_is_dead() -> None:
     """Two of them: each is marked."""

@@ -480,7 +480,7 @@ def test_names_do_not_care_in_which_order_handles_go() -> None:
 def test_a_name_stands_for_one_function() -> None:
     registry = FunctionRegistry()
     handle = registry.add(double, "a")
-    with pytest.raises(RpcMisuse, match="stands for another function"):
+    with pytest.raises(RpcMisuse, match="is registered for another function"):
         registry.add(len, "a")
     handle.close()
     registry.add(len, "a").close()

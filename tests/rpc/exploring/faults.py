@@ -117,8 +117,8 @@ class HoldsNothing(ReferenceMachine):
 class OvertakesCreations(ReferenceMachine):
     """A value is fetched before the call that creates it is sent."""
 
-    def _fate(self, outgoing: Outgoing) -> CarrierStatus:
-        return super()._fate(replace(outgoing, via=None))
+    def _status_of(self, outgoing: Outgoing) -> CarrierStatus:
+        return super()._status_of(replace(outgoing, via=None))
 
 
 TWO = ((0, 2), (0, 2))

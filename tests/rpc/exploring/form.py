@@ -82,7 +82,7 @@ def form(world: World) -> bytes:
         owners = refs.owners
         for rref, owned in owners.values.items():
             value(rref)
-            add(owned.told)
+            add(owned.reported)
             add(owned.handles)
             for fork, node in owned.forks.items():
                 name(fork)
@@ -124,7 +124,7 @@ def form(world: World) -> bytes:
             value(rref)
         add(END)
         for node in world.nodes:
-            if node not in refs.known:
+            if node not in refs.members:
                 add(node.id)
         add(END)
         said.extend(sorted(numbers.setdefault(f, len(numbers)) for f in worker.held))

@@ -69,7 +69,7 @@ def calls_keep_values(world: World) -> str | None:
     for number, worker in enumerate(world.workers):
         for key, rref in worker.running.items():
             owned = worker.refs.owners.values.get(rref)
-            if owned is None or not owned.told:
+            if owned is None or not owned.reported:
                 return f"w{number} has freed {rref}, which {key} is at"
     return None
 

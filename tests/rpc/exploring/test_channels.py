@@ -42,7 +42,7 @@ MANY = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_every_state_of_a_channel_that_talks_more(name: str) -> None:
     limits, states = MANY[name]
@@ -58,7 +58,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_state_of_a_channel_with_all_faults(name: str) -> None:
     found = explore_to_rest(Wire(WHOLE[name]))
@@ -69,7 +69,7 @@ def test_every_state_of_a_channel_with_all_faults(name: str) -> None:
 def test_packets_that_are_not_sent_again_are_missed_where_one_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Channel, "_lost_ones", lambda self, beat, now: None)
+    monkeypatch.setattr(Channel, "_resend_missing", lambda self, beat, now: None)
     assert explore((1, 0)).fault is None
     assert explore((1, 0), lost=1).fault == "not everything can come to rest"
 

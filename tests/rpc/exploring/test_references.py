@@ -58,7 +58,7 @@ LARGER = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGER)
 def test_every_world_of_larger_bounds(name: str) -> None:
     found = explore(LARGER[name])
@@ -77,7 +77,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_world_of_three_workers_two_values_and_a_crash(name: str) -> None:
     bounds, states = WHOLE[name]
@@ -152,7 +152,7 @@ def test_rows_of_the_table_of_references_are_reached(
     }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_row_of_the_table_of_references_is_reached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

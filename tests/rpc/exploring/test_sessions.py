@@ -35,7 +35,7 @@ MANY = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_every_world_of_more_faults(name: str) -> None:
     limits, states = MANY[name]
@@ -43,7 +43,7 @@ def test_every_world_of_more_faults(name: str) -> None:
     assert (found.fault, found.history, found.states) == (None, (), states)
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_every_world_of_two_losses_a_doubled_packet_and_a_crash() -> None:
     found = explore(lost=2, doubled=1, crashes=1)
     print(f"two sessions: {found.states:,} states, {found.steps:,} steps")
@@ -53,7 +53,7 @@ def test_every_world_of_two_losses_a_doubled_packet_and_a_crash() -> None:
 def test_packets_that_are_not_sent_again_are_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Channel, "_lost_ones", lambda self, beat, now: None)
+    monkeypatch.setattr(Channel, "_resend_missing", lambda self, beat, now: None)
     assert explore().fault is None
     assert explore(lost=1).fault == "not everything can come to rest"
 

@@ -130,7 +130,7 @@ def copied(refs: ReferenceMachine) -> ReferenceMachine:
     owners, users = made.owners, made.users
     for rref, owned in refs.owners.values.items():
         owners.values[rref] = Owned(
-            owned.told, owned.handles, dict(owned.forks), dict(owned.holds)
+            owned.reported, owned.handles, dict(owned.forks), dict(owned.holds)
         )
     owners.listed = dict(refs.owners.listed)
     owners.fenced = dict(refs.owners.fenced)
@@ -150,7 +150,7 @@ def copied(refs: ReferenceMachine) -> ReferenceMachine:
         )
     made.children = dict(refs.children)
     made.holding = dict(refs.holding)
-    made.known = set(refs.known)
+    made.members = set(refs.members)
     made.unheard = dict(refs.unheard)
     made.next_local = refs.next_local
     return made
@@ -263,7 +263,7 @@ class World:
                 yield "crash", one
             if bounds.strangers:
                 for node in self.nodes:
-                    if node not in worker.refs.known:
+                    if node not in worker.refs.members:
                         yield "introduce", one, node.id
                 if worker.refs.unheard:
                     yield "tick", one
@@ -521,10 +521,12 @@ class World:
             while refs.verdicts:
                 verdict = refs.verdicts.pop(0)
                 if verdict.incoming:
-                    self._fated(one, worker, worker.came.pop(verdict.key), verdict.fate)
+                    self._fated(
+                        one, worker, worker.came.pop(verdict.key), verdict.status
+                    )
                     continue
                 other, carrier = worker.waiting.pop(verdict.key)
-                if verdict.fate is CarrierStatus.READY:
+                if verdict.status is CarrierStatus.READY:
                     sent = carrier._replace(forks=verdict.forks)
                     self._sent(one, other, worker, sent)
                 elif carrier.fork is not None:

@@ -29,13 +29,12 @@ from tests.rpc.worlds import HASTY, SECONDS, Process, processes
 ROOT = Path(__file__).parents[3]
 # Who reads which clock.  The session is told the time by `driver`.
 READ = {
-    "rpc/agent/calls.py": {"monotonic"},
+    "rpc/agent/outgoing_calls.py": {"monotonic"},
     "rpc/agent/driver.py": {"monotonic"},
-    "rpc/agent/faulty.py": {"monotonic"},
     "rpc/agent/rendezvous.py": {"monotonic"},
-    "rpc/agent/lifecycle.py": {"monotonic"},
-    "rpc/api.py": {"monotonic"},
-    "rpc/profiling.py": {"perf_counter_ns"},
+    "rpc/api/lifecycle.py": {"monotonic"},
+    "rpc/api/remote_calls.py": {"monotonic"},
+    "rpc/api/profiling.py": {"perf_counter_ns"},
     "rpc/transport/interface.py": {"monotonic"},
     "rpc/transport/receiver.py": {"monotonic"},
     "rpc/transport/sockets.py": {"monotonic"},
@@ -63,7 +62,7 @@ def test_only_the_monotonic_clock_is_read() -> None:
     paths = [
         *(runtime / "rpc").rglob("*.py"),
         *(runtime / "futures").rglob("*.py"),
-        runtime / "locks.py",
+        runtime / "base" / "locks.py",
     ]
     found = {
         path.relative_to(runtime).as_posix(): clocks(path.read_text(encoding="utf-8"))
@@ -73,7 +72,7 @@ def test_only_the_monotonic_clock_is_read() -> None:
     assert clocks("import time\nfrom datetime import timezone") == {"time", "timezone"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_clock_of_the_day_jumps() -> None:
     """In all processes, each time that it is read."""
     run = subprocess.run(

@@ -20,8 +20,8 @@ from everyorder.runtime.rpc.agent import (
     Agent,
     WorkerSlot,
     current_agent,
+    in_worker_slot,
     rendezvous,
-    seated,
 )
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
 from everyorder.runtime.rpc.api.lifecycle import stop
@@ -132,7 +132,7 @@ def die_when_admitted(address: str) -> None:
 def test_who_dies_when_it_has_just_joined_is_found_out_by_its_link() -> None:
     """Though no channel was open, and nobody has called it."""
     told: list[str] = []
-    with folder() as home, seated():
+    with folder() as home, in_worker_slot():
         address = f"ipc://{home}/w"
         chosen = options(settings=LASTING, init_method=address)
         rpc.init_rpc("w0", rpc_backend_options=chosen)
@@ -181,7 +181,7 @@ def test_stopped_for_a_moment() -> None:
         assert rpc.rpc_sync("w1", bodies.double, args=(7,)) == 14
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_stopped_for_too_long() -> None:
     """It is given up, and its answers come too late to change anything."""
     with processes("spawn", ["w0", "w1", "w2"], session=HASTY) as (_, others):
@@ -226,7 +226,7 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
         agents = at_once(lambda: joined(0), lambda: joined(1))
         for agent in agents:
             ends.callback(stop, agent, graceful=False)
-        ends.enter_context(seated(seats[0]))
+        ends.enter_context(in_worker_slot(seats[0]))
         yield proxies
 
 
@@ -271,11 +271,11 @@ def test_calls_in_flight_are_held_back() -> None:
 
 
 def _seated(agent: Any, run: Any) -> None:
-    with seated(agent.seat):
+    with in_worker_slot(agent.slot):
         run()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_memory_stays_as_it_is() -> None:
     """Many calls, and many that fail, leave nothing behind on either side."""
     with processes("spawn", ["w0", "w1"]) as (_, others):
@@ -295,7 +295,7 @@ def test_memory_stays_as_it_is() -> None:
         assert (bodies.files(), others[0].do(bodies.files)) == files
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_24_workers_of_which_some_are_killed() -> None:
     names = [f"w{number}" for number in range(24)]
     with processes("fork", names, session=HASTY) as (_, others):
@@ -309,7 +309,7 @@ def test_24_workers_of_which_some_are_killed() -> None:
                 assert results == {number: 2 * number for number in range(100)}
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_100_000_calls_in_flight() -> None:
     """A kilobyte each, and they all end."""
     with processes("spawn", ["w0", "w1"]) as (_, others):

@@ -67,8 +67,8 @@ def quiet(agent: object, other: Process) -> None:
 @pytest.mark.parametrize(
     "calls",
     [
-        pytest.param(20_000, marks=pytest.mark.long),
-        pytest.param(HOUR, marks=pytest.mark.whole),
+        pytest.param(20_000, marks=pytest.mark.slow),
+        pytest.param(HOUR, marks=pytest.mark.nightly),
     ],
 )
 def test_nothing_is_left_of_many_calls(calls: int) -> None:

@@ -7,8 +7,8 @@ is called with each of its parameters.
 | name                        | means                                              |
 |-----------------------------|----------------------------------------------------|
 | schedules/17                | the schedule of a seed, with its laws              |
-| session/test_parts/test_x   | a test of that file                                |
-| session/test_parts/test_x/2 | the same, with its third parameters                |
+| protocol/test_parts/test_x   | a test of that file                                |
+| protocol/test_parts/test_x/2 | the same, with its third parameters                |
 | exploring/test_sessions/... | worlds, explored with theirs                       |
 
 Rules:
@@ -36,7 +36,7 @@ SCHEDULE = "schedules"
 
 FILES = (
     *sorted(
-        f"session/{file.stem}"
+        f"protocol/{file.stem}"
         for file in (ROOT / "tests/rpc/protocol").glob("test_*.py")
     ),
     "simulator/test_simulator",
@@ -45,7 +45,7 @@ FILES = (
 )
 # What plants faults, and what plays the schedules itself.
 LEFT_OUT = (
-    "session/test_planted",
+    "protocol/test_planted",
     "simulator/test_simulator/test_laws_hold",
     "exploring/test_references/test_a_planted_fault",
     "exploring/test_references/test_one_fault",
@@ -54,8 +54,8 @@ LATE = ("simulator/", "exploring/")
 # Where a module's own tests are, if not in the file of its name.
 OWN = {
     "ownership": "exploring/test_references",
-    "packets": "session/test_parts",
-    "references": "exploring/test_references",
+    "packets": "protocol/test_parts",
+    "reference_machine": "exploring/test_references",
 }
 
 
@@ -92,7 +92,7 @@ class SessionRun:
 
 def everything(module: str = "") -> list[str]:
     """All parts of the run, those first that are near a module."""
-    own = OWN.get(module, f"session/test_{module}")
+    own = OWN.get(module, f"protocol/test_{module}")
     early = [file for file in FILES if file == own]
     early += [file for file in FILES if file != own and not file.startswith(LATE)]
     return [
@@ -167,13 +167,15 @@ def _marks(test: Any) -> list[Any]:
 
 
 def _is_long(test: Any) -> bool:
-    return any(mark.name in ("long", "whole") for mark in _marks(test))
+    return any(mark.name in ("slow", "nightly") for mark in _marks(test))
 
 
 def _cases(test: Any) -> Sequence[dict[str, Any]]:
     """The arguments of each call of a test; one call where it has no parameters."""
     tables: list[list[dict[str, Any]]] = []
     for mark in _marks(test):
+        if mark.name != "parametrize":
+            continue
         names, values = mark.args
         if isinstance(names, str):
             names = [name.strip() for name in names.split(",")]

@@ -17,8 +17,8 @@ MEMORY = Memory.read(SESSION.file)
 SOME = 6
 
 # Nobody asks for more than is there in what only sends a payload.
-PROVES = "packets:Lease.prove:condition false:1"
-BLIND = "session/test_parts/test_what_cannot_have_a_payload_is_refused"
+PROVES = "packets:LeaseTimes.prove:condition false:1"
+BLIND = "protocol/test_parts/test_what_cannot_have_a_payload_is_refused"
 
 
 def tried(*orders: Order) -> list[Trial]:
@@ -38,10 +38,10 @@ def test_all_parts_are_named_and_come_once() -> None:
     assert len(names) == len({*names})
     kinds = Counter(name.partition("/")[0] for name in names)
     assert kinds["schedules"] == 100
-    assert kinds["session"] > 200
+    assert kinds["protocol"] > 200
     assert kinds["exploring"] == 12
     # Those of the module come first.
-    own = list(parts("session/test_parts"))
+    own = list(parts("protocol/test_parts"))
     assert names[: len(own)] == own
     assert {*names} == {*everything("references")}
 
@@ -50,7 +50,7 @@ def test_what_plants_faults_or_draws_examples_is_no_killer() -> None:
     names = everything()
     assert not [name for name in names if "planted" in name]
     files = {file for file in FILES if not any(n.startswith(file) for n in names)}
-    assert files == {"session/test_planted"}
+    assert files == {"protocol/test_planted"}
 
 
 def test_parameters_are_cases() -> None:
@@ -63,20 +63,20 @@ def test_a_mutant_that_no_part_meets_survives() -> None:
     assert found == Trial(PROVES, "survived")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_mutant_is_killed_by_the_rest_of_the_run() -> None:
     (found,) = tried(Order(PROVES, (BLIND,)))
     assert (found.outcome, found.by != BLIND) == ("killed", True)
 
 
 def test_what_cannot_be_imported_is_not_killed() -> None:
-    name = "calls:<module>:swap:1"
+    name = "call_machine:<module>:swap:1"
     (found,) = tried(Order(name, (BLIND,), everything=False))
     assert (found.outcome, found.by) == ("discarded", "")
     assert found.how.startswith("NameError: ")
 
 
 def test_a_killer_that_is_gone_is_no_killer() -> None:
-    gone = ("session/test_gone/test_x", f"{BLIND}/7", "session/test_parts/test_gone")
+    gone = ("protocol/test_gone/test_x", f"{BLIND}/7", "protocol/test_parts/test_gone")
     (found,) = tried(Order(PROVES, gone, everything=False, known=True))
     assert found == Trial(PROVES, "survived")

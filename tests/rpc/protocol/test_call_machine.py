@@ -532,7 +532,9 @@ def test_more_references_than_are_taken_are_not_sent(count: int) -> None:
     network.run(1.0)
     told_ = network.told("a", Answered, Failed)
     assert told_ == [
-        Failed(call, Reason.TOO_LARGE, f"{count} references, where 1024 are taken"),
+        Failed(
+            call, Reason.TOO_LARGE, f"{count} references; at most 1024 are accepted"
+        ),
         Answered(after, (b"echo x",)),
     ]
     assert network.sessions["a"].counts()["forks"] == 0
@@ -551,7 +553,7 @@ def test_an_answer_with_more_references_than_are_taken_is_declined() -> None:
         session.own(rref)
     session.reply(called.peer, called.call, [b"y"], carries=rrefs, now=network.now)
     network.run(0.1)
-    detail = "1025 references, where 1024 are taken"
+    detail = "1025 references; at most 1024 are accepted"
     assert network.told("a", Answered, Failed) == [
         Failed(call, Reason.TOO_LARGE, detail)
     ]
@@ -582,7 +584,7 @@ def test_more_buffers_than_can_be_numbered_are_not_sent() -> None:
     after = network.call("a", "b", b"x")
     network.run(1.0)
     assert network.told("a", Answered, Failed) == [
-        Failed(call, Reason.TOO_LARGE, "65537 buffers, where 65536 are taken"),
+        Failed(call, Reason.TOO_LARGE, "65537 buffers; at most 65536 are accepted"),
         Answered(after, (b"echo x",)),
     ]
 

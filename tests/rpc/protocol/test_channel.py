@@ -142,7 +142,7 @@ def test_whatever_becomes_of_the_first_packets_all_comes_once_and_in_order(
         assert once_and_in_order(meddle((first, *rest))), (first, *rest)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("first", list(product([LOST, ONCE, TWICE, LATE], repeat=2)))
 def test_whatever_becomes_of_the_first_eight_packets(first: tuple[str, str]) -> None:
     for rest in product([LOST, ONCE, LATE], repeat=6):
@@ -619,8 +619,8 @@ def test_the_numbers_of_kinds_are_a_part_of_the_format() -> None:
         3: "Decline",
         4: "Cancel",
         5: "Register",
-        6: "Registered",
-        7: "Refused",
+        6: "ReferenceRegistered",
+        7: "ReferenceRefused",
         8: "Accept",
         9: "Delete",
         10: "MemberJoined",
@@ -629,5 +629,5 @@ def test_the_numbers_of_kinds_are_a_part_of_the_format() -> None:
         13: "Survey",
         14: "Waiting",
         15: "Finish",
-        16: "Part",
+        16: "FramePart",
     }

@@ -157,12 +157,12 @@ def test_mutated_packets_never_raise() -> None:
     assert {"STRANGER", "SESSION", "SEQUENCE", "COUNT"} <= set(dropped)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_fifty_thousand_mutated_packets() -> None:
     assert sum(fuzz(50_000, 2).values()) > 25_000
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_a_million_mutated_packets() -> None:
     assert sum(fuzz(1_000_000, 3).values()) > 500_000
 

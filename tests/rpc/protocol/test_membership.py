@@ -77,8 +77,8 @@ def test_a_keeper_may_have_any_number() -> None:
         ("x", 1, "RPC worker id 1 is not unique: worker b has it"),
         ("x", 0, "RPC worker id 0 is not unique: worker a has it"),
         ("x", 32768, "worker id 32768 is above 32767"),
-        ("not a name", None, "a worker cannot be called `not a name`"),
-        ("", None, "a worker cannot be called ``"),
+        ("not a name", None, "invalid worker name `not a name`"),
+        ("", None, "invalid worker name ``"),
     ],
 )
 def test_who_cannot_be_a_member_is_told_why(
@@ -132,7 +132,7 @@ def test_a_full_group_takes_nobody() -> None:
     network = Network()
     network.group("a", "b", world_size=2)
     joining(network, "c")
-    assert rejected(network, "c") == ["all 2 workers of the group are there"]
+    assert rejected(network, "c") == ["the group has all of its 2 workers"]
     network = Network()
     network.add("a").keep(world_size=2)
     joining(network, "b", id=2)
@@ -400,7 +400,7 @@ def test_notes_that_come_late_change_nothing() -> None:
     members.note(1, Admission(SELF.node, (KEEPER, SELF, OTHER)), 0.0)
     members.note(7, Join("x", "x"), 0.0)
     assert members.state(0.0) == before
-    assert (members.events, members.letters[1:]) == ([], [])
+    assert (members.events, members.notes[1:]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ def test_who_has_other_figures_than_the_group_is_rejected(
     keeper = MembershipMachine(KEEPER.node, "a", "", lambda node: 0.0, shared)
     keeper.keep(2, 0)
     keeper.note(5, Join("b", "b", shared=said), 0.0)
-    (letter,) = keeper.letters
+    (letter,) = keeper.notes
     if why:
         assert letter.note == Rejection(why)
         assert len(keeper.members()) == 1
@@ -437,11 +437,11 @@ def test_an_open_group_has_no_size() -> None:
     keeper.keep(None, 0)
     joins = MembershipMachine(ME, "b", "", lambda node: 0.0)
     joins.join("a", None, 0.0, 3)
-    asked = joins.letters.pop().note
+    asked = joins.notes.pop().note
     assert isinstance(asked, Join)
     keeper.note(5, asked, 0.0)
     why = "it has world_size = 3, and the group has none"
-    assert keeper.letters.pop().note == Rejection(why)
+    assert keeper.notes.pop().note == Rejection(why)
 
 
 def test_who_was_a_member_stays_one_if_another_group_rejects_it() -> None:
@@ -470,7 +470,7 @@ def test_who_was_a_member_asks_for_the_number_that_it_had() -> None:
     members.lost(KEEPER.node, Reason.LOST, 0.0)
     members.note(1, Rejection("not unique"), 2.0)
     members.join("a", None, 3.0)
-    assert members.letters[-1].note == Join("b", "b", "", SELF.node.id)
+    assert members.notes[-1].note == Join("b", "b", "", SELF.node.id)
 
 
 def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
@@ -479,11 +479,11 @@ def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     for _ in range(2):
         keeper.note(2, Join("b", "b"), 0.0)
     assert keeper.events[1:] == [Joined(SELF.node)]
-    assert [letter.kind for letter in keeper.letters] == [PacketKind.ADMITTED] * 2
-    assert keeper.letters[0] == keeper.letters[1]
+    assert [letter.kind for letter in keeper.notes] == [PacketKind.ADMITTED] * 2
+    assert keeper.notes[0] == keeper.notes[1]
     # Another endpoint in the same life is not answered.
     keeper.note(2, Join("b", "elsewhere"), 0.0)
-    assert len(keeper.letters) == 2
+    assert len(keeper.notes) == 2
 
 
 def test_who_joins_hears_of_all_and_all_hear_of_it() -> None:
@@ -507,7 +507,7 @@ def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
     keeper.note(2, Join("b", "b", "its key"), 0.0)
     keeper.note(5, Join("b", "b", "another key"), 0.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [
+    assert [each.kind for each in keeper.notes] == [
         PacketKind.ADMITTED,
         PacketKind.REJECTED,
     ]
@@ -534,11 +534,11 @@ def test_who_shares_a_key_does_not_take_the_place_of_who_is_there() -> None:
     # Started anew elsewhere, or another one: that is seen by whether the first lives.
     keeper.note(5, Join("b", "elsewhere", "a key"), 1.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [PacketKind.ADMITTED]
+    assert [each.kind for each in keeper.notes] == [PacketKind.ADMITTED]
     proven = 2.0
     keeper.note(5, Join("b", "elsewhere", "a key"), 2.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [
+    assert [each.kind for each in keeper.notes] == [
         PacketKind.ADMITTED,
         PacketKind.REJECTED,
     ]
@@ -559,7 +559,7 @@ def test_a_key_that_is_shared_gives_nobody_the_name_of_another(name: str) -> Non
     keeper.note(2, Join("b", "b", "our key"), 0.0)
     keeper.note(5, Join(name, "elsewhere", "our key"), 0.0)
     assert keeper.events[2:] == []
-    assert [each.kind for each in keeper.letters] == [
+    assert [each.kind for each in keeper.notes] == [
         PacketKind.ADMITTED,
         PacketKind.REJECTED,
     ]

@@ -98,7 +98,7 @@ def test_a_value_that_waits_to_be_sent_is_kept() -> None:
     assert references.events == []
     references.created(made.fork)
     (verdict,) = references.verdicts
-    assert (verdict.fate, [each.rref for each in verdict.forks]) == (
+    assert (verdict.status, [each.rref for each in verdict.forks]) == (
         CarrierStatus.READY,
         [own, made.rref],
     )
@@ -218,7 +218,7 @@ def test_of_a_value_that_was_never_told_nobody_hears_that_it_is_free() -> None:
         owners, (fork,) = Owners(), forks(ME, PEER, 1)
         assert owners.create(fork.rref, fork.fork, PEER, KEY)
         if told:
-            owners.tell(fork.rref)
+            owners.report(fork.rref)
         owners.unlist(fork.fork)
         assert owners.freed == []
         owners.release(fork.rref, KEY)

@@ -297,7 +297,7 @@ def test_the_end_comes_once_and_nothing_follows(seed: int) -> None:
     play(seed)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_end_comes_once_in_many_runs() -> None:
     for seed in range(100, 250):
         play(seed)

@@ -42,7 +42,7 @@ PROGRAM = """
 import io, sys
 from everyorder import runtime
 from everyorder.runtime import jit
-from everyorder.runtime.script.ir import kinds
+from everyorder.runtime.script.ir import node_kinds as kinds
 
 unit = jit.CompilationUnit({plain!r})
 print(unit.plain(runtime.tensor([1.0, 2.0]), 3).tolist())
@@ -55,7 +55,7 @@ for text in {calls!r}, {typed!r}:
         jit.CompilationUnit(text)
     except Exception as error:
         print(type(error).__name__, "-", str(error).splitlines()[0])
-print([*kinds._PLUG_IN_KINDS], [n for n in sys.modules if ".runtime.rpc" in n])
+print([*kinds._PLUG_IN_KINDS.rows], [n for n in sys.modules if ".runtime.rpc" in n])
 """
 
 
@@ -85,12 +85,13 @@ def run(program: str | Path, **where: Any) -> list[str]:
     return ran.stdout.splitlines()
 
 
+@pytest.mark.spec("rpc 0.5", "remote calls may be absent")
 def test_without_the_package_everything_else_works() -> None:
     """3.9, P14: names of remote calls are unknown names, like any others."""
     assert run(HIDING + PROGRAM) == PRINTED
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_wheel_without_the_package_compiles_programs(tmp_path: Path) -> None:
     """It is built of a tree that has no `runtime/rpc`, and nothing else is loaded."""
     tree, place = tmp_path / "tree", tmp_path / "place"
@@ -122,17 +123,19 @@ from everyorder.runtime.rpc import RRef, rpc_sync
 from everyorder.runtime import jit
 from everyorder.runtime.schema import annotation
 from everyorder.runtime.script.emission import sugar
-from everyorder.runtime.script.ir import kinds
-from everyorder.runtime.script import program
-from everyorder.runtime.script.executor import boundary, steps
-from everyorder.runtime.script.archive import expressions
+from everyorder.runtime.script.ir import node_kinds as kinds
+from everyorder.runtime.script.ir import program
+from everyorder.runtime.script.executor import node_kernels as steps
+from everyorder.runtime.script.executor import python_interop as boundary
+from everyorder.runtime.script.archive import spelling as expressions
 from everyorder.runtime.script.frontend import sections
-print(sorted(kinds._PLUG_IN_KINDS), sorted(expressions.PLUG_IN_WORDS),
-      len(boundary._PLUG_IN_TESTS))
-print(sugar.special_form(rpc_sync).describe(), annotation._WRAPPERS[RRef])
-print(sorted(each.__name__ for each in program._PLUG_IN_TYPES), len(sections()) > 100)
-print(all(kind in steps._MAKERS for kind in kinds._PLUG_IN_KINDS))
-print(all(kind in expressions.FORMS for kind in kinds._PLUG_IN_KINDS))
+print([*kinds._PLUG_IN_KINDS.rows], [*expressions.PLUG_IN_WORDS.rows],
+      len(boundary._PLUG_IN_TESTS.rows))
+print(sugar.special_form(rpc_sync).describe(), annotation._WRAPPERS.rows[RRef])
+print(sorted(each.__name__ for each in program._PLUG_IN_TYPES.rows.registered),
+      len(sections()) > 100)
+print(all(kind in steps._MAKERS.rows for kind in kinds._PLUG_IN_KINDS.rows))
+print(all(kind in expressions.FORMS.rows for kind in kinds._PLUG_IN_KINDS.rows))
 """
 # The compiler first, or remote calls, or a part of them that names what programs have.
 ORDERS = (
@@ -143,7 +146,8 @@ ORDERS = (
 )
 
 
-@pytest.mark.long
+@pytest.mark.spec("rpc 3.9", "taken back")
+@pytest.mark.slow
 def test_the_order_of_imports_makes_no_difference() -> None:
     """0.5: whoever is first finds the same in the end."""
     told = {tuple(run(ORDER.format(order=order))) for order in ORDERS}
@@ -162,16 +166,16 @@ import everyorder.runtime.rpc
 root = "everyorder.runtime."
 print(*(root + n in sys.modules for n in ("script.emission", "rpc.api")))
 import everyorder.runtime.jit
-from everyorder.runtime.script.ir import kinds
-print(len(kinds._PLUG_IN_KINDS), root + "rpc.api" in sys.modules)
+from everyorder.runtime.script.ir import node_kinds as kinds
+print(len(kinds._PLUG_IN_KINDS.rows), root + "rpc.api" in sys.modules)
 runtime.rpc.rpc_sync
-print(len(kinds._PLUG_IN_KINDS))
+print(len(kinds._PLUG_IN_KINDS.rows))
 """
     )
     assert lines == ["False False", "0 False", "10"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_imports_are_explored() -> None:
     """Of what loads without the compiler: every subset, in every order, compared whole.
 

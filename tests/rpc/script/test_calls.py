@@ -34,6 +34,8 @@ def filled(x: int, xs: list[int] = (1, 2), y: Optional[str] = None) -> int:  # t
     return x + len(xs)
 
 
+@pytest.mark.spec("rpc 0.4", "a kind, a form, what runs")
+@pytest.mark.spec("rpc 3.6", "defaults")
 def test_what_is_sent(fake: World) -> None:
     """3.6: arguments by place, then what has a default; a timeout, or none."""
 
@@ -91,6 +93,8 @@ UNFIT = {
 }
 
 
+@pytest.mark.spec("rpc 3.6", "arguments by name")
+@pytest.mark.spec("rpc 10", "D9 arguments by name are looked at before")
 @pytest.mark.parametrize("case", UNFIT)
 def test_arguments_by_name_are_held_against_the_schema(case: str, fake: World) -> None:
     """3.6, D9: at the caller, before anything is sent."""
@@ -103,6 +107,7 @@ def test_arguments_by_name_are_held_against_the_schema(case: str, fake: World) -
     assert fake.calls == []
 
 
+@pytest.mark.spec("rpc 3.6", "arguments by name")
 def test_arguments_of_a_function_that_is_known_by_its_name(fake: World) -> None:
     assert script(any_arguments)("w1", 2.0) == 2.0
     fake.calls.clear()
@@ -127,6 +132,7 @@ def by_name_4(to: str) -> None:
     rpc._remote_torchscript(to, name, (1, [1], none, 4))
 
 
+@pytest.mark.spec("rpc 3.6", "the worker")
 @pytest.mark.parametrize("to", [1, None, X, 2.0, ("w1",)])
 def test_a_worker_is_a_name_or_an_info(to: Any, fake: World) -> None:
     """3.6: a number is neither, though Python's own calls take one."""
@@ -188,6 +194,7 @@ def test_results_are_held_against_their_types(fake: World) -> None:
     assert [f("w1") for f in (direct, later, kept)] == [4, 4, 4]
 
 
+@pytest.mark.spec("rpc 3.6", "errors of the other worker")
 def test_errors_come_as_they_are_with_the_frames_of_the_caller(fake: World) -> None:
     """3.6: the program that asked, then what the other one says."""
 
@@ -214,6 +221,7 @@ def test_errors_come_as_they_are_with_the_frames_of_the_caller(fake: World) -> N
         assert "in f" in note or "in g" in note
 
 
+@pytest.mark.spec("rpc 3.6", "no worker here")
 def test_without_a_worker() -> None:
     """3.6: the program that asked, and what comes before."""
 

@@ -36,12 +36,14 @@ def x() -> runtime.Tensor:
 # JitRpcOpTest -----------------------------------------------------------------------
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_all_kwargs_are_populated_by_defaults() -> None:
     for way in WAYS:
         assert remote.all_by_name(OTHER, {}, way) == 13
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_some_kwargs_are_populated_by_defaults() -> None:
     for way in WAYS:
@@ -49,30 +51,38 @@ def test_some_kwargs_are_populated_by_defaults() -> None:
         assert remote.all_by_name(OTHER, {"fourth": 2}, way) == 7
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_no_kwargs_are_populated_by_defaults() -> None:
     for way in WAYS:
         assert remote.all_by_name(OTHER, {"third": 2, "fourth": 1}, way) == 3
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_args_and_kwargs_contain_different_types() -> None:
     a, b, c = remote.mixed_there(OTHER, x())
     assert (a.tolist(), b, c) == ([2.0, 4.0], "b_e", 5)
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_kwargs_not_passed() -> None:
     for way in WAYS:
         assert remote.nothing_by_name(OTHER, way) == 13
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_args_kwargs_are_neither_passed() -> None:
     for way in WAYS:
         assert remote.nothing_at_all(OTHER, way) == 5
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
+@pytest.mark.spec(
+    "rpc 10", "D10 what has no default is given by place, or in the very call"
+)
 @in_world
 def test_less_than_needed_args_are_specified() -> None:
     """D10: what has no default is given by place, whatever the dictionary has."""
@@ -89,6 +99,7 @@ def test_less_than_needed_args_are_specified() -> None:
     assert jit.script(g)(OTHER) == 25
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_more_than_needed_args_are_specified() -> None:
     def f(to: str) -> int:
@@ -102,6 +113,7 @@ def test_more_than_needed_args_are_specified() -> None:
         jit.script(f)
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_unexepected_kwarg_is_specified() -> None:
     with pytest.raises(
@@ -112,6 +124,8 @@ def test_unexepected_kwarg_is_specified() -> None:
         remote.unexpected(OTHER)
 
 
+@pytest.mark.spec("rpc 0.6", "by fork and by spawn")
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_call_python_function_remotely_from_script_not_supported() -> None:
     """It is compiled here, so the other worker looks for it, and has it not."""
@@ -122,6 +136,7 @@ def test_call_python_function_remotely_from_script_not_supported() -> None:
     assert f(SELF) == 1
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_call_script_function_that_raises_remotely_from_script() -> None:
     for way in WAYS:
@@ -133,6 +148,7 @@ def test_call_script_function_that_raises_remotely_from_script() -> None:
             assert "in calls_what_raises" in note
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcOpTest")
 @in_world
 def test_call_script_function_that_not_exists_remotely_from_script() -> None:
     words = "attempted to get undefined function nonexisting_script"
@@ -140,6 +156,7 @@ def test_call_script_function_that_not_exists_remotely_from_script() -> None:
         remote.calls_by_name(OTHER, "__torch__.nobody.nonexisting_script", 1)
 
 
+@pytest.mark.spec("rpc 0.1", "the listing of document 000")
 @in_world
 def test_document_000() -> None:
     """0.1 to 0.4: its program, to the letter, and the call arrives."""
@@ -159,6 +176,7 @@ def test_document_000() -> None:
     assert there == [[1.0, 2.0]]
 
 
+@pytest.mark.spec("rpc 3.6", "a worker that nobody is")
 @in_world
 def test_a_worker_that_nobody_is() -> None:
     """3.6: it is told by the worker that asks, with the frames of the program."""
@@ -181,6 +199,7 @@ def test_a_program_that_was_loaded_calls() -> None:
 # FutureTypingTest -------------------------------------------------------------------
 
 
+@pytest.mark.spec("rpc 3.10 FutureTypingTest")
 @in_world
 def test_future_passed_between_python_and_jit() -> None:
     future = rpc.rpc_async(OTHER, remote.plus, (x(),))
@@ -191,6 +210,7 @@ def test_future_passed_between_python_and_jit() -> None:
     assert remote.waits(remote.begins(OTHER, x())).tolist() == [3.0, 4.0]
 
 
+@pytest.mark.spec("rpc 3.10 FutureTypingTest")
 @in_world
 def test_future_python_annotation() -> None:
     assert remote.waits_for_python(OTHER, x()).tolist() == [2.0, 3.0]
@@ -199,6 +219,8 @@ def test_future_python_annotation() -> None:
 # JitRpcTest -------------------------------------------------------------------------
 
 
+@pytest.mark.spec("rpc 0.6", "by fork and by spawn")
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_torchscript_function() -> None:
     local = remote.plus(x()).tolist()
@@ -207,6 +229,7 @@ def test_torchscript_function() -> None:
         assert rpc.remote(to, remote.plus, (x(),)).to_here().tolist() == local
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_torchscript_function_exception() -> None:
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
@@ -214,6 +237,7 @@ def test_torchscript_function_exception() -> None:
             call(OTHER, remote.plus, (10, 20))
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_torchscript_functions_not_supported() -> None:
     pair = rpc.rpc_sync(OTHER, remote.Pair, (4,))
@@ -224,6 +248,7 @@ def test_torchscript_functions_not_supported() -> None:
     assert isinstance(caught.value, RuntimeError)
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_remote_script_throw() -> None:
     r = rpc.remote(OTHER, remote.raises, (1,))
@@ -231,24 +256,28 @@ def test_remote_script_throw() -> None:
         r.to_here()
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_remote_script_udf() -> None:
     r = rpc.remote(OTHER, remote.forks, (x(),))
     assert r.to_here().tolist() == [4.0, 8.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_script_udf() -> None:
     future = rpc.rpc_async(OTHER, remote.forks, (x(),))
     assert future.wait().tolist() == [4.0, 8.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_callback_simple() -> None:
     future = rpc.rpc_async(OTHER, remote.plus, (x(),))
     assert future.then(lambda f: f.wait() + 1).wait().tolist() == [3.0, 4.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_callback_chain() -> None:
     future = rpc.rpc_async(OTHER, remote.plus, (x(),))
@@ -257,6 +286,7 @@ def test_callback_chain() -> None:
     assert future.wait().tolist() == [22.0, 23.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_add_done_callback() -> None:
     told, there = Event(), []
@@ -272,12 +302,14 @@ def test_add_done_callback() -> None:
     assert there == [[2.0, 3.0]]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_script_throw() -> None:
     with pytest.raises(RuntimeError, match="Expected error"):
         rpc.rpc_async(OTHER, remote.raises, (1,)).wait()
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_callback_with_exception() -> None:
     def callback(future: Future[Any]) -> Any:
@@ -290,18 +322,21 @@ def test_callback_with_exception() -> None:
         future.wait()
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_function_simple() -> None:
     found = rpc.rpc_sync(OTHER, PASSES_ON, ("worker2", x(), x()))
     assert found.tolist() == [2.0, 4.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_function_wrong_return_type() -> None:
     with pytest.raises(RpcMisuse, check=code("NotAFuture"), match=NO_FUTURE):
         rpc.rpc_sync(OTHER, remote.no_future, (x(),))
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_function_wrong_decorator_order() -> None:
     """`jit.script` over the mark finds a function that no program is."""
@@ -315,12 +350,14 @@ def test_async_function_wrong_decorator_order() -> None:
     assert isinstance(caught.value, NotSupported)
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_function_remote() -> None:
     r = rpc.remote(OTHER, PASSES_ON, ("worker2", x(), x()))
     assert r.to_here().tolist() == [2.0, 4.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_function_remote_multi() -> None:
     rrefs = [rpc.remote(OTHER, PASSES_ON, ("worker2", x(), x() + n)) for n in range(20)]
@@ -329,6 +366,7 @@ def test_async_function_remote_multi() -> None:
     ]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_async_function_wrong_return_type_remote() -> None:
     r = rpc.remote(OTHER, remote.no_future, (x(),))
@@ -343,6 +381,7 @@ def release() -> None:
     rpc.rpc_sync(OTHER, remote.let_go)
 
 
+@pytest.mark.spec("rpc 3.11")
 @in_world
 def test_timeout_in_torchscript_function() -> None:
     """An explicit one, the default, and 0, which is for ever."""
@@ -362,6 +401,7 @@ def test_timeout_in_torchscript_function() -> None:
     assert future.wait() == 7
 
 
+@pytest.mark.spec("rpc 3.11")
 @in_world
 def test_timeout_in_python() -> None:
     """The same of a future that a program gives, and that Python waits for."""
@@ -382,6 +422,7 @@ def test_timeout_in_python() -> None:
     assert [each.wait() for each in longer] == [7, 7]
 
 
+@pytest.mark.spec("rpc 3.11")
 @in_world
 def test_remote_timeout_to_here_in_jit() -> None:
     rpc.rpc_sync(OTHER, remote.keep)
@@ -395,6 +436,7 @@ def test_remote_timeout_to_here_in_jit() -> None:
         release()
 
 
+@pytest.mark.spec("rpc 3.11")
 @in_world
 def test_rref_to_here_timeout_in_jit() -> None:
     rpc.rpc_sync(OTHER, remote.keep)
@@ -407,6 +449,7 @@ def test_rref_to_here_timeout_in_jit() -> None:
     assert remote.fetched(r, 100.0) == 7
 
 
+@pytest.mark.spec("rpc 3.11")
 @in_world
 def test_rref_timeout_pickle_in_jit() -> None:
     rpc.rpc_sync(OTHER, remote.keep)
@@ -420,6 +463,7 @@ def test_rref_timeout_pickle_in_jit() -> None:
         release()
 
 
+@pytest.mark.spec("rpc 3.11")
 @in_world
 def test_rref_timeout_pickle_script_func() -> None:
     rpc.rpc_sync(OTHER, remote.keep)

@@ -33,6 +33,7 @@ def send_rpc_async(text: str = LISTING, rpc: Any = real) -> Any:
     return names["send_rpc_async"]
 
 
+@pytest.mark.spec("rpc 0.1", "the listing of document 000")
 @pytest.mark.parametrize("text", [LISTING, f"@{LISTING}"])
 def test_the_listing_compiles_and_runs(text: str, fake: World) -> None:
     """0.1: a worker by its name, a function by its full name, a tuple of a tensor."""

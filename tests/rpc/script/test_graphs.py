@@ -13,6 +13,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, jit
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ArchiveError, BrokenGraph, NotSupported
 from everyorder.runtime.futures import Future, awaitable, awaitable_wait
@@ -77,6 +78,9 @@ def remote_kinds(function: Any) -> list[str]:
     return [kind for kind in optimized(function) if "rpc" in kind or "rref" in kind]
 
 
+@pytest.mark.spec("rpc 0.4", "a kind, a form, what runs")
+@pytest.mark.spec("rpc 3.3", "the callee's schema decides")
+@pytest.mark.spec("rpc 3.5", "nodes and types")
 @pytest.mark.usefixtures("fake")
 def test_the_full_form() -> None:
     """3.5: the worker, the name, the arguments, those by name, the timeout."""
@@ -101,6 +105,8 @@ def test_the_full_form() -> None:
     )
 
 
+@pytest.mark.spec("rpc 0.3", "a variable list of inputs")
+@pytest.mark.spec("rpc 3.5", "nodes and types")
 @pytest.mark.usefixtures("fake")
 def test_what_is_left_out_is_not_there() -> None:
     """3.5: inputs at the end are absent; each form gives a type of its own."""
@@ -136,6 +142,7 @@ EFFECTS = {
 }
 
 
+@pytest.mark.spec("rpc 0.4", "a kind, a form, what runs")
 def test_effects_and_sharing() -> None:
     assert {
         row.name: (" ".join(each.name or "" for each in row.effects), row.sharing.name)
@@ -144,6 +151,7 @@ def test_effects_and_sharing() -> None:
     assert not {row.name for row in ROWS} & {*KINDS}
 
 
+@pytest.mark.spec("rpc 3.5", "effects")
 @pytest.mark.usefixtures("fake")
 def test_calls_are_neither_left_out_nor_merged() -> None:
     """3.5: what nobody uses is called, and what is written twice is called twice."""
@@ -170,16 +178,19 @@ def weakened(*names: str) -> AbstractContextManager[None]:
 
     @contextmanager
     def planted() -> Iterator[None]:
-        before = dict(ir_kinds._PLUG_IN_KINDS)
-        for name in names:
-            row = before[name]
-            ir_kinds._PLUG_IN_KINDS[name] = replace(
-                row, effects=NodeEffect.NONE, sharing=Sharing.NOTHING
+        kinds = ir_kinds._PLUG_IN_KINDS
+        before = kinds.rows
+        weak = {
+            name: replace(
+                before[name], effects=NodeEffect.NONE, sharing=Sharing.NOTHING
             )
+            for name in names
+        }
+        kinds.rows = {**before, **weak}
         try:
             yield
         finally:
-            ir_kinds._PLUG_IN_KINDS.update(before)
+            kinds.rows = before
 
     return planted()
 
@@ -217,6 +228,7 @@ def test_what_is_known_of_a_reference_is_asked_once() -> None:
     ]
 
 
+@pytest.mark.spec("rpc 3.5", "wildcards")
 @pytest.mark.usefixtures("fake")
 def test_results_may_be_anybodys() -> None:
     """3.5, 3.7: every input is a wildcard; the value of a reference is its owner's."""
@@ -241,6 +253,7 @@ def test_results_may_be_anybodys() -> None:
     assert known.may_alias(made, value)
 
 
+@pytest.mark.spec("rpc 3.2", "by the object")
 @pytest.mark.usefixtures("fake")
 def test_a_form_is_found_by_its_object() -> None:
     """3.2: whatever it is called; what only looks like it is not one."""
@@ -261,6 +274,7 @@ def test_a_form_is_found_by_its_object() -> None:
         compiled(g)
 
 
+@pytest.mark.spec("rpc 3.9", "taken back")
 def test_handles_take_all_of_it_back() -> None:
     """3.9: then the names are those of ordinary functions of Python."""
 
@@ -293,22 +307,28 @@ def test_handles_take_all_of_it_back() -> None:
         assert tables() == before
 
 
+def _keys(registry: Registry[Any, Any]) -> list[Any]:
+    """Return the keys of the rows, which may have no order."""
+    rows: Any = registry.rows
+    return [*rows.registered]
+
+
 def tables() -> list[list[Any]]:
     """What plug-ins have added to the compiler."""
     return [
         [*map(str, table)]
         for table in (
             kind_names(),
-            sugar._FORMS,
-            sugar._VALUES,
-            node_kernels._MAKERS,
-            python_interop._PLUG_IN_TESTS,
-            program._PLUG_IN_TYPES,
-            spelling.PLUG_IN_WORDS,
-            spelling.FORMS,
-            annotation._WRAPPERS,
-            annotation._REGISTERED,
-            language._SECTIONS,
+            _keys(sugar._FORMS),
+            _keys(sugar._VALUES),
+            _keys(node_kernels._MAKERS),
+            _keys(python_interop._PLUG_IN_TESTS),
+            _keys(program._PLUG_IN_TYPES),
+            _keys(spelling.PLUG_IN_WORDS),
+            _keys(spelling.FORMS),
+            _keys(annotation._WRAPPERS),
+            _keys(annotation._REGISTERED),
+            _keys(language._SECTIONS),
         )
     ]
 
@@ -422,6 +442,11 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, Tensor) else value
 
 
+@pytest.mark.spec("rpc 3.5", "text and archives")
+@pytest.mark.spec("rpc 10", "D8 what is printed is whole")
+@pytest.mark.spec(
+    "rpc 10", "D10 what has no default is given by place, or in the very call"
+)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_program_is_saved_and_loaded(name: str, fake: World) -> None:
     """D8: what is printed is whole; text, code and archive come back as they were."""
@@ -450,6 +475,7 @@ def test_a_program_is_saved_and_loaded(name: str, fake: World) -> None:
     assert len(fake.calls) == len(calls)
 
 
+@pytest.mark.spec("rpc 3.5", "text and archives")
 def test_the_text_of_a_program(fake: World) -> None:
     """D8: upstream's has no operands."""
     path = "__torch__.tests.rpc.script.test_graphs"
@@ -466,6 +492,7 @@ def test_the_text_of_a_program(fake: World) -> None:
     assert fake.calls == []
 
 
+@pytest.mark.spec("rpc 3.5", "text and archives")
 def test_an_archive_is_not_loaded_where_remote_calls_are_not() -> None:
     buffer = io.BytesIO()
     with World().plugged():
@@ -501,6 +528,7 @@ def test_a_module_is_frozen(fake: World) -> None:
     ] * 2
 
 
+@pytest.mark.spec("rpc 3.5", "effects")
 def test_calls_stay_in_their_order(fake: World) -> None:
     def f(to: str, xs: list[int]) -> int:
         rpc.rpc_async(to, one, (xs[0],))
@@ -528,16 +556,17 @@ REFUSED = {
     'prim::rpc_sync[function="one"](%to, %s, %t)': "argument `int x`",
     'prim::rpc_sync[function="none"](%to, %s, %t)': "1 arguments are given by place",
     "prim::rpc_sync[function=object(0)](%to, %s)": "`function` is no function",
-    "prim::rref_to_here(%x)": "Tensor is no reference",
+    "prim::rref_to_here(%x)": "Tensor is not a reference",
     "prim::rref_to_here(%r, %n)": "the timeout is of type int",
     "prim::rref_is_owner(%r)": "bool",
-    'prim::worker_info[name="id"](%to)': "str is no worker",
+    'prim::worker_info[name="id"](%to)': "str is not a worker",
     'prim::worker_info[name="x"](%w)': "a worker has no `x`",
     "prim::rpc_sync(%to)": "inputs",
     "prim::rpc_sync(%to, %s, %t, %k, %n, %n)": "inputs",
 }
 
 
+@pytest.mark.spec("rpc 3.5", "nodes and types")
 @pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_no_program_is_compiled_to_is_refused_in_a_text(call: str) -> None:

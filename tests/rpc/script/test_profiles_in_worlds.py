@@ -25,6 +25,7 @@ def call_of(mode: str, function: str) -> list[tuple[str, str]]:
     return [(key, ""), (f"{key}#remote_op: {name}", OTHER)]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_call_rpc_with_profiling() -> None:
     """A compiled function that Python calls, in a scope of Python's."""
@@ -36,6 +37,7 @@ def test_call_rpc_with_profiling() -> None:
     assert outer.end >= call.end
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_rpc_async_jit_profiled() -> None:
     """What a program begins has a key of its own."""
@@ -44,6 +46,7 @@ def test_rpc_async_jit_profiled() -> None:
     assert names(p) == call_of("async_jit", "plus")
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_record_function_on_caller_rpc_async() -> None:
     """A scope of the program, with two calls in it."""
@@ -54,6 +57,7 @@ def test_record_function_on_caller_rpc_async() -> None:
     assert sorted(found[1:]) == sorted(2 * call_of("async_jit", "plus"))
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_rpc_torchscript_record_function() -> None:
     """A scope of the program that is called, seen by the caller."""
@@ -63,6 +67,7 @@ def test_rpc_torchscript_record_function() -> None:
     assert names(p) == [call, there, (f"{call[0]}#remote_op: inside", OTHER)]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_record_function_jit_end_callbacks_with_fork() -> None:
     """A scope that ends with the future of a forked task."""
@@ -75,6 +80,7 @@ def test_record_function_jit_end_callbacks_with_fork() -> None:
     assert names(p) == [("forked", "")]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_call_fork_in_jit_with_profiling() -> None:
     """A task is measured by whoever profiles the one that forked it."""

@@ -29,6 +29,7 @@ X = runtime.tensor([1.0, 2.0])
 pytestmark = pytest.mark.usefixtures("fake")
 
 
+@pytest.mark.spec("rpc 3.7", "methods of references")
 def test_what_a_reference_is_asked() -> None:
     """3.7: each method gives what the reference of Python's gives."""
 
@@ -44,6 +45,8 @@ def test_what_a_reference_is_asked() -> None:
     assert f(made) == (7, 7, True, "w3", 3, "w3", True)
 
 
+@pytest.mark.spec("rpc 3.7", "timeouts")
+@pytest.mark.spec("rpc 10", "D12 the default timeout")
 def test_the_timeout_of_to_here() -> None:
     """D12: without one the reference has its own default; a number becomes a float."""
 
@@ -89,6 +92,7 @@ def test_optional_references() -> None:
     assert f(RRef(3)) == 3
 
 
+@pytest.mark.spec("rpc 3.7", "which reference is of a type")
 @pytest.mark.parametrize(
     ("known", "wanted", "fits"),
     [
@@ -135,6 +139,8 @@ def test_a_reference_of_another_type_is_refused_at_the_boundary() -> None:
     assert (late.value.what, late.value.expected) == ("A reference", "int")
 
 
+@pytest.mark.spec("script 6.4", "a reference of another process")
+@pytest.mark.spec("rpc 0.7", "types of references by looking at them")
 def test_types_of_references_by_looking_at_them() -> None:
     """6.4: tried, and told why where there is none."""
     assert str(inferred_type(RRef(1, "int"))) == "RRef(int)"
@@ -143,7 +149,7 @@ def test_types_of_references_by_looking_at_them() -> None:
     assert str(inferred_type(WorkerInfo("w", 1))).endswith("dist_rpc.WorkerInfo")
     found = inferred_type(RRef(object(), "PyObject"))
     assert isinstance(found, NotInferred)
-    assert found.reason == "of a reference to a value of Python's no type is known"
+    assert found.reason == "the type of the value of a Python reference is unknown"
 
 
 def test_calls_as_examples_type_parameters() -> None:
@@ -196,6 +202,7 @@ def test_references_as_attributes_of_an_object() -> None:
     assert f(RRef(9, "int")) == 9
 
 
+@pytest.mark.spec("rpc 3.7", "the owner's value itself")
 def test_the_owners_value_is_written_to() -> None:
     """3.10: on its owner a reference gives the very list."""
 

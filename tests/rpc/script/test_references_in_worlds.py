@@ -21,12 +21,14 @@ def x() -> runtime.Tensor:
     return runtime.tensor([1.0, 2.0])
 
 
+@pytest.mark.spec("rpc 3.10 RRefAPITest")
 @in_world
 def test_rref_is_owner() -> None:
     assert not remote.is_owner(rpc.remote(OTHER, remote.plus, (x(),)))
     assert remote.is_owner(rpc.RRef(x()))
 
 
+@pytest.mark.spec("rpc 3.10 RRefAPITest")
 @in_world
 def test_rref_local_value() -> None:
     r = rpc.remote(OTHER, remote.plus, (x(),))
@@ -36,6 +38,7 @@ def test_rref_local_value() -> None:
     assert remote.there_local_value(r).tolist() == [2.0, 3.0]
 
 
+@pytest.mark.spec("rpc 3.10 RRefAPITest")
 @in_world
 def test_local_rref_local_value() -> None:
     assert remote.of_myself(SELF) == 5
@@ -43,6 +46,7 @@ def test_local_rref_local_value() -> None:
         remote.of_myself(OTHER)
 
 
+@pytest.mark.spec("rpc 3.10 RRefAPITest")
 @in_world
 def test_user_rrefs_confirmed() -> None:
     r = rpc.remote(OTHER, remote.plus, (x(),))
@@ -50,12 +54,14 @@ def test_user_rrefs_confirmed() -> None:
     assert rpc.rpc_sync(OTHER, remote.confirmed, (r,))
 
 
+@pytest.mark.spec("rpc 3.10 RRefAPITest")
 @in_world
 def test_user_rrefs_confirmed_remote() -> None:
     r = rpc.remote(OTHER, remote.plus, (x(),))
     assert rpc.remote("worker2", remote.confirmed, (r,)).to_here()
 
 
+@pytest.mark.spec("rpc 3.10 RRefAPITest")
 @in_world
 def test_rref_list_mutate() -> None:
     r = rpc.remote(OTHER, remote.a_list)
@@ -66,6 +72,7 @@ def test_rref_list_mutate() -> None:
     assert r.to_here() == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.spec("rpc 3.10 RRefTypingTest")
 @in_world
 def test_rref_as_arg_and_return() -> None:
     r = rpc.remote(OTHER, remote.plus, (x(),))
@@ -83,12 +90,14 @@ def test_rref_as_arg_and_return() -> None:
         assert outer.to_here().to_here().tolist() == [2.0, 3.0]
 
 
+@pytest.mark.spec("rpc 3.10 RRefTypingTest")
 @in_world
 def test_my_script_module_with_rrefs() -> None:
     rrefs = [rpc.remote(OTHER, remote.plus, (x(),)), rpc.RRef(x())]
     assert jit.script(remote.Summing(rrefs))().tolist() == [3.0, 5.0]
 
 
+@pytest.mark.spec("rpc 3.10 RRefTypingTest")
 @in_world
 def test_rref_python_annotation() -> None:
     r = rpc.remote(OTHER, remote.plus, (x(),))
@@ -96,6 +105,7 @@ def test_rref_python_annotation() -> None:
     assert rpc.rpc_sync(OTHER, remote.through_python, (r,)).tolist() == [3.0, 4.0]
 
 
+@pytest.mark.spec("rpc 3.10 LocalRRefTest")
 @in_world
 def test_create_local_script_class_rref_in_py() -> None:
     r = rpc.RRef(remote.Pair(3))
@@ -103,6 +113,7 @@ def test_create_local_script_class_rref_in_py() -> None:
     assert remote.pair_total(r, 4) == 7
 
 
+@pytest.mark.spec("rpc 3.10 LocalRRefTest")
 @in_world
 def test_create_local_script_module_rref_in_py() -> None:
     module = jit.script(remote.Adding(2))
@@ -116,6 +127,7 @@ def test_create_local_script_module_rref_in_py() -> None:
     assert remote.module_here(r, x()).tolist() == [6.0, 8.0]
 
 
+@pytest.mark.spec("rpc 3.10 LocalRRefTest")
 @in_world
 def test_return_local_script_class_rref_in_py_and_use_in_script() -> None:
     r = rpc.rpc_sync(OTHER, remote.make_pair, (5,))
@@ -123,6 +135,7 @@ def test_return_local_script_class_rref_in_py_and_use_in_script() -> None:
     assert rpc.rpc_sync(OTHER, remote.pair_total, (r, 2)) == 7
 
 
+@pytest.mark.spec("rpc 3.10 LocalRRefTest")
 @in_world
 def test_return_local_script_module_rref_in_py_and_use_in_script() -> None:
     r = rpc.rpc_sync(OTHER, remote.make_module, (1,))
@@ -130,6 +143,7 @@ def test_return_local_script_module_rref_in_py_and_use_in_script() -> None:
     assert rpc.rpc_sync(OTHER, remote.module_here, (r, x())).tolist() == [4.0, 6.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_remote_script_module() -> None:
     """A reference to a module by its interface; nothing of it travels."""
@@ -142,6 +156,7 @@ def test_remote_script_module() -> None:
     assert rpc.rpc_sync(OTHER, remote.module_there, (mine, x())).tolist() == [8.0, 10.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_create_script_module_on_remote() -> None:
     """A module travels as an archive; proxies call its methods where it is."""
@@ -155,6 +170,7 @@ def test_create_script_module_on_remote() -> None:
     assert r.rpc_sync().forward(x()).tolist() == [3.0, 4.0]
 
 
+@pytest.mark.spec("rpc 3.10 JitRpcTest")
 @in_world
 def test_rref_jit_pickle_not_supported() -> None:
     """A reference is in no file: neither by itself, nor within a module."""
@@ -172,6 +188,8 @@ def test_rref_jit_pickle_not_supported() -> None:
         pickle.dumps(r)
 
 
+@pytest.mark.spec("script 6.4", "a reference of another process")
+@pytest.mark.spec("rpc 3.7", "which reference is of a type")
 @in_world
 def test_the_types_of_references_are_known() -> None:
     """3.7: what a program makes, and what the owner knows of its value."""

@@ -16,9 +16,13 @@ from tests.script.test_raise_sites import Site, sites
 STORED = stored(FILE)
 FOLDER = Path(everyorder.runtime.rpc.script.__file__).parent
 # The chapters that compile; what the others raise, programs raise when they run.
-FILES = (FOLDER / "forms.py",)
+FILES = (FOLDER / "remote_forms.py",)
 
 
+@pytest.mark.spec("rpc 3.1", "the count, then keywords")
+@pytest.mark.spec("rpc 3.3", "the callee's schema decides")
+@pytest.mark.spec("rpc 3.4", "errors of compiling")
+@pytest.mark.spec("rpc 3.7", "methods of references")
 @pytest.mark.parametrize("title", STORED)
 def test_what_is_said_of_a_wrong_program(title: str) -> None:
     program, words = STORED[title]
@@ -62,6 +66,8 @@ def unreached(found: set[tuple[str, int]]) -> list[str]:
     ]
 
 
+@pytest.mark.spec("rpc 3.1", "the count, then keywords")
+@pytest.mark.spec("rpc 3.4", "errors of compiling")
 def test_every_place_that_raises_is_reached() -> None:
     assert unreached({*passed()}) == []
 

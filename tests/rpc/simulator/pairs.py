@@ -123,7 +123,7 @@ def counted() -> Iterator[Counter[Pair]]:
 
     def judge(self: Calls, verdict: Verdict, now: float) -> None:
         told = isinstance(verdict.key, tuple) and verdict.key[0] == "call"
-        if verdict.incoming and told and verdict.fate is CarrierStatus.DEAD:
+        if verdict.incoming and told and verdict.status is CarrierStatus.DEAD:
             seen["calls", "ARRIVED", "end"] += 1
         ends[2](self, verdict, now)
 

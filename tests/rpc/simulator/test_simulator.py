@@ -35,13 +35,13 @@ def test_laws_hold_in_some_schedules(part: int) -> None:
     play(range(part * ORDINARY, (part + 1) * ORDINARY))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_laws_hold_in_many_schedules(part: int) -> None:
     play(range(1000 + part * LONG, 1000 + (part + 1) * LONG))
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", range(PARTS))
 def test_laws_hold_in_ten_thousand_schedules_and_every_pair_is_seen(part: int) -> None:
     many = WHOLE // PARTS
@@ -119,7 +119,7 @@ def _without_expiry(kept: Callable[..., Any]) -> Callable[..., Any]:
     def lost(self: ReferenceMachine, peer: Any, reason: Reason, now: float) -> None:
         kept(self, peer, reason, now)
         self.owners.expire(peer)
-        self._tell_freed()
+        self._report_freed()
 
     return lost
 

@@ -62,7 +62,7 @@ class World:
         self.inbox.until(answered)
 
 
-@pytest.fixture(params=["tcp", pytest.param("ipc", marks=pytest.mark.long)])
+@pytest.fixture(params=["tcp", pytest.param("ipc", marks=pytest.mark.slow)])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     with ExitStack() as ends:
         yield World(ends, request.param)
@@ -87,7 +87,7 @@ def test_killed(world: World) -> None:
     assert states[:3] == [LinkState.UP, LinkState.DOWN, LinkState.ABSENT]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_that_comes_back_gets_what_waited(world: World) -> None:
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
@@ -150,7 +150,7 @@ def test_stopped(world: World) -> None:
     assert world.worker.counts()["lost"] == 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_stopped_and_full(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit is lost and counted; nothing waits, here or at the end."""
     monkeypatch.setattr(sockets, "MOST_WAITING", 50)
@@ -179,7 +179,7 @@ def test_a_stopped_peer_does_not_hold_up_the_end(world: World) -> None:
     assert not world.worker._threads[0].is_alive()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_stopped_peer_holds_up_nobody_else(world: World) -> None:
     (program, endpoint), (_, other) = world.program(), world.program()
     world.echo(endpoint, b"before")
@@ -212,7 +212,7 @@ def test_reset() -> None:
             del world.inbox.packets[:]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_24_workers() -> None:
     """Each is reached, each answers; all end."""
     with ExitStack() as ends:

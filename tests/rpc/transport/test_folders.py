@@ -82,7 +82,7 @@ def test_a_folder_is_opened_as_nothing_else(home: Path) -> None:
 
 def test_no_folder(home: Path) -> None:
     (home / "file").touch(0o600)
-    assert why(home / "file") == "it is no folder"
+    assert why(home / "file") == "it is not a folder"
     assert why(home / "missing") == "No such file or directory"
     assert why(home / "missing" / "own", create=True) == "No such file or directory"
 
@@ -98,7 +98,7 @@ def test_one_that_others_can_replace(home: Path) -> None:
     (shared / "own").mkdir(parents=True)
     (shared / "own").chmod(0o700)
     shared.chmod(0o777)
-    assert why(shared / "own") == f"others than this user can change `{shared}`"
+    assert why(shared / "own") == f"other users can change `{shared}`"
     # With the sticky bit, only its owner renames it.
     shared.chmod(0o1777)
     assert private_folder(shared / "own") == str(shared / "own")

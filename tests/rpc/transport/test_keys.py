@@ -137,7 +137,7 @@ def test_a_secret_behind_a_link(home: Path) -> None:
 def test_a_secret_that_is_no_file(home: Path) -> None:
     home.mkdir(mode=0o700)
     os.mkfifo(home / "secret.key", 0o600)
-    with pytest.raises(FolderUnsafe, match="it is no plain file"):
+    with pytest.raises(FolderUnsafe, match="it is not a regular file"):
         Keys.load(home)
 
 

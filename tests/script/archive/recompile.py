@@ -207,7 +207,7 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         "wait": wait,
         "warnings": warnings,
         **FORMS,
-        **PLUG_IN_WORDS,
+        **PLUG_IN_WORDS.rows,
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.schema.declared import EnumType
 from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.types import IntType
@@ -338,16 +339,17 @@ def test_a_kind_that_nobody_describes_has_all_operands() -> None:
     )
 
 
+@pytest.mark.spec("script 0.4", "a symbol, a form, an operator of a plug-in")
 def test_a_plug_in_describes_its_own() -> None:
-    remove = register_form(
+    handle = register_form(
         Rows.REMOTE, lambda node, operands, constants: f"rpc.remote({operands[0]})"
     )
     try:
         assert "return rpc.remote(where)\n" in graph_code(_remote())
-        with pytest.raises(AssertionError, match="described already"):
+        with pytest.raises(AlreadyRegistered, match="writers of nodes: "):
             register_form(Rows.REMOTE, lambda node, operands, constants: "")
     finally:
-        remove()
+        handle.close()
     assert "ops.rpc.remote(" in graph_code(_remote())
 
 

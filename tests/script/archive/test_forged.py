@@ -38,29 +38,32 @@ def shared(*entries: Any, root: Any = None, storages: Any = ()) -> str:
         ({"ref": -1}, "there is no value -1 in the table"),
         ({"ref": True}, "there is no value True in the table"),
         ({"tuple": 3}, "3 is not a tuple"),
-        ({"call": "os.system"}, "'call' is no kind of value"),
-        ({"__class__": 1}, "'__class__' is no kind of value"),
-        ({"float": "1e999"}, "'1e999' is no float"),
+        ({"call": "os.system"}, "'call' is not a kind of value"),
+        ({"__class__": 1}, "'__class__' is not a kind of value"),
+        ({"float": "1e999"}, "'1e999' is not a float"),
         ({"complex": [1.0]}, "a complex number is two floats"),
-        ({"tuple": [], "of": 1}, "'of' is no part of a tuple"),
-        ({"enum": "__torch__.a.B", "member": "C"}, "no type __torch__.a.B is in the"),
+        ({"tuple": [], "of": 1}, "'of' is not a part of a tuple"),
+        (
+            {"enum": "__torch__.a.B", "member": "C"},
+            "the archive has no type __torch__.a.B",
+        ),
         ({"function": "__torch__.f"}, "no function __torch__.f is in the archive"),
         ({"dtype": "float31"}, "'float31'"),
         ({"device": "mars"}, "'mars'"),
         (
             {"tuple": [1], "named": "os.x", "fields": ["a"]},
-            "'os.x' is no full name",
+            "'os.x' is not a full name",
         ),
         (
             {"tuple": [1], "named": "__torch__.X", "fields": ["__class__"]},
-            "'__class__' is no name of a part",
+            "'__class__' is not a name of a part",
         ),
         (
             {"tuple": [1], "named": "__torch__.X", "fields": ["a b"]},
-            "'a b' is no name of a part",
+            "'a b' is not a name of a part",
         ),
         (2**63, "an int has more than 64 bits"),
-        ([], "list is no value"),
+        ([], "list is not a value"),
     ],
 )
 def test_roots(root: Any, text: str) -> None:
@@ -70,12 +73,15 @@ def test_roots(root: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "text"),
     [
-        ({"object": "__torch__.a.B", "attributes": {}}, "no type __torch__.a.B is in"),
-        ({"dict": [[{"ref": 0}, 1]]}, "a dict is no key"),
+        (
+            {"object": "__torch__.a.B", "attributes": {}},
+            "the archive has no type __torch__.a.B",
+        ),
+        ({"dict": [[{"ref": 0}, 1]]}, "a dict is not a key"),
         ({"dict": [[1]]}, "list is not a pair"),
         ({"list": {}}, "dict is not a list"),
-        ({"set": []}, "'set' is no kind of value of the table"),
-        ({}, "dict is no value of the table"),
+        ({"set": []}, "'set' is not a kind of value of the table"),
+        ({}, "dict is not a value of the table"),
     ],
 )
 def test_entries(entry: Any, text: str) -> None:
@@ -96,9 +102,9 @@ def test_nesting() -> None:
 def test_names_that_are_there_twice_in_a_table() -> None:
     contents = members(saved(None))
     data = packed(contents | {"data.json": b'{"root": 1, "root": 2}'})
-    assert refusal(data) == "DamagedArchive: a name is there twice"
+    assert refusal(data) == "DamagedArchive: duplicate name"
     data = packed(contents | {"data.json": b'{"root": NaN}'})
-    assert refusal(data) == "DamagedArchive: NaN is no number here"
+    assert refusal(data) == "DamagedArchive: NaN is not a number here"
     data = packed(contents | {"data.json": b'{"root": %s}' % (b"9" * 10_000)})
     assert refusal(data).startswith("DamagedArchive: ")
 
@@ -157,7 +163,7 @@ STORAGE = {"dtype": "float32", "device": "meta", "count": 2}
         ({"shape": [3]}, {}, "does not fit its storage"),
         ({"strides": [2**62]}, {}, "A view of shape (2,)"),
         ({"shape": [2**62] * 2, "strides": [0, 0]}, {"count": 0}, "A view of"),
-        ({"strides": [-1]}, {}, "-1 is no size"),
+        ({"strides": [-1]}, {}, "-1 is not a size"),
         ({"offset": 1}, {}, "does not fit its storage"),
         ({"offset": 2**63}, {}, "is no size"),
         ({"shape": [1] * 65, "strides": [1] * 65}, {}, "65 dimensions"),
@@ -166,12 +172,12 @@ STORAGE = {"dtype": "float32", "device": "meta", "count": 2}
         ({"dtype": "complex31"}, {}, "complex31"),
         ({"dtype": "int64", "shape": [1], "requires_grad": True}, {}, "no gradient"),
         ({"tensor": 1}, {}, "there is no storage 1"),
-        ({"tensor": -1}, {}, "-1 is no size"),
+        ({"tensor": -1}, {}, "-1 is not a size"),
         ({}, {"device": "cpu"}, "the member is missing"),
         ({}, {"count": -1}, "storage 0 has no size"),
         ({}, {"count": 2**62}, "storage 0 has no size"),
         ({}, {"dtype": "void"}, "void"),
-        ({"of": 1}, {}, "'of' is no part of a tensor"),
+        ({"of": 1}, {}, "'of' is not a part of a tensor"),
     ],
 )
 def test_tensors(tensor: Any, storage: Any, text: str) -> None:
@@ -265,7 +271,7 @@ def test_types() -> None:
     def twice(table: Any) -> None:
         table["types"] *= 2
 
-    assert typed(twice) == "DamagedArchive: the type __torch__.tree.Node is there twice"
+    assert typed(twice) == "DamagedArchive: duplicate type __torch__.tree.Node"
 
     def other(table: Any) -> None:
         table["types"][0]["kind"] = "metaclass"
@@ -275,12 +281,12 @@ def test_types() -> None:
     def named(table: Any) -> None:
         table["types"][0]["name"] = "os.system"
 
-    assert typed(named) == "DamagedArchive: 'os.system' is no full name"
+    assert typed(named) == "DamagedArchive: 'os.system' is not a full name"
 
     def attribute(table: Any) -> None:
         table["types"][0]["attributes"][0][0] = "__dict__"
 
-    assert typed(attribute) == "DamagedArchive: '__dict__' is no name of a part"
+    assert typed(attribute) == "DamagedArchive: '__dict__' is not a name of a part"
 
     def schemas(table: Any) -> None:
         table["functions"][0]["schema"]["arguments"].pop()
@@ -358,12 +364,12 @@ def test_modules() -> None:
     def role(table: Any) -> None:
         table["shared"][1]["buffers"] = ["names"]
 
-    assert module(role) == "DamagedArchive: 'names' is no buffer"
+    assert module(role) == "DamagedArchive: 'names' is not a buffer"
 
     def own(table: Any) -> None:
         table["types"][0]["attributes"][0][0] = "_parameters"
 
-    text = "DamagedArchive: '_parameters' is no name of an attribute"
+    text = "DamagedArchive: '_parameters' is not a name of an attribute"
     assert module(own, "types.json") == text
 
     def hook(table: Any) -> None:
@@ -486,5 +492,5 @@ def test_attributes_of_modules_are_one_name() -> None:
     def dotted(table: Any) -> None:
         table["types"][0]["attributes"][0][0] = "forward.function"
 
-    text = "DamagedArchive: 'forward.function' is no name of an attribute"
+    text = "DamagedArchive: 'forward.function' is not a name of an attribute"
     assert module(dotted, "types.json") == text

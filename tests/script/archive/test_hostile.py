@@ -136,10 +136,10 @@ def test_a_newer_format() -> None:
     ("version", "text"),
     [
         (b"0", "DamagedArchive: there was no format 0"),
-        (b"", "DamagedArchive: this is no number"),
-        (b"9" * 5000, "DamagedArchive: this is no number"),
-        ("٣".encode(), "DamagedArchive: this is no number"),
-        (b"\xff", "DamagedArchive: the text is no UTF-8"),
+        (b"", "DamagedArchive: this is not a number"),
+        (b"9" * 5000, "DamagedArchive: this is not a number"),
+        ("٣".encode(), "DamagedArchive: this is not a number"),
+        (b"\xff", "DamagedArchive: the text is not UTF-8"),
     ],
 )
 def test_no_version(version: bytes, text: str) -> None:
@@ -148,7 +148,9 @@ def test_no_version(version: bytes, text: str) -> None:
 
 def test_no_archive_at_all() -> None:
     assert refusal(b"") == "NotAnArchive: there is no directory at its end"
-    assert refusal(packed({"a": b""})) == "NotAnArchive: it has no member `version`"
+    assert (
+        refusal(packed({"a": b""})) == "NotAnArchive: the member `version` is missing"
+    )
 
 
 # Members
@@ -168,7 +170,7 @@ def test_members_that_are_there_twice() -> None:
     buffer = BytesIO(SAMPLE)
     with zipfile.ZipFile(buffer, "a") as file:
         file.writestr("data.json", b"{}")
-    assert refusal(buffer.getvalue()) == "DamagedArchive: the member is there twice"
+    assert refusal(buffer.getvalue()) == "DamagedArchive: duplicate member"
 
 
 def test_members_that_are_missing() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any, NamedTuple
 
+import pytest
+
 from everyorder import runtime
 from everyorder.runtime import jit
 from everyorder.runtime.jit import Await, ScriptFunction
@@ -53,6 +55,7 @@ def several_later(x: Tensor) -> Tensor:
     return one
 
 
+@pytest.mark.spec("script 1.9", "16 multiout_save")
 def test_await_multiout_save() -> None:
     assert "awaitable(__awaitable_function)" in jit.script(several_later).code
     same(several_later, runtime.tensor([1.0, 2.0]))
@@ -71,6 +74,7 @@ def awaited_elsewhere(x: Tensor) -> Tensor:
     return awaited(aw)
 
 
+@pytest.mark.spec("script 1.9", "17 func_arg")
 def test_await_func_arg() -> None:
     same(awaited_elsewhere, runtime.tensor([1.0]))
 
@@ -218,6 +222,7 @@ def test_modules() -> None:
     assert back.shared.tolist() == [5.0, 5.0]
 
 
+@pytest.mark.spec("script 0.19", "owners")
 def test_what_is_loaded_dies_with_its_last_user() -> None:
     function = again(jit.script(several_later))
     dead = weakref.ref(function.function)

@@ -77,8 +77,8 @@ def test_generated_programs_do_the_same() -> None:
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(6, 156), marks=pytest.mark.long, id="150"),
-        pytest.param(range(156, 1156), marks=pytest.mark.whole, id="1000"),
+        pytest.param(range(6, 156), marks=pytest.mark.slow, id="150"),
+        pytest.param(range(156, 1156), marks=pytest.mark.nightly, id="1000"),
     ],
 )
 def test_many_generated_programs_come_back(seeds: range) -> None:

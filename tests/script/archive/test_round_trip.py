@@ -147,6 +147,7 @@ def test_what_an_archive_looks_like() -> None:
     }
 
 
+@pytest.mark.spec("script 6.9", "of what was loaded")
 def test_errors_of_what_was_loaded_show_the_source() -> None:
     ours = loop()
     back = loaded(saved(ours))
@@ -375,6 +376,7 @@ def test_what_has_no_form_is_refused_by_name_and_place(value: Any, text: str) ->
     assert str(raised.value) == text
 
 
+@pytest.mark.spec("futures 1.8", "awaits in containers and modules")
 def test_an_await_in_a_module_is_refused_by_the_name_of_its_attribute() -> None:
     module = network()
     inner = getattr(module, "0")

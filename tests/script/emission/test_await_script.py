@@ -41,12 +41,15 @@ def as_await_int(x: Tensor) -> Tensor:
     return a + b + x
 
 
-# Row 3.
+@pytest.mark.spec("script 0.23", "the example")
+@pytest.mark.spec("script 1.9", "3 script")
 def test_script() -> None:
     assert equal(script(as_await_int)(X), as_await_int(X))
 
 
-# Row 1, of what a script makes.
+# Of what a script makes.
+@pytest.mark.spec("futures 1.8", "the boundary of scripts")
+@pytest.mark.spec("script 0.21", "a type of its own")
 def test_await_of_a_script_is_one_of_python() -> None:
     def g(n: int, m: int) -> int:
         return n * m
@@ -61,7 +64,8 @@ def test_await_of_a_script_is_one_of_python() -> None:
     assert made.done()
 
 
-# Row 2.
+@pytest.mark.spec("futures 1.8", "awaits in containers and modules")
+@pytest.mark.spec("script 1.9", "2 type_python")
 def test_await_type_of_a_list() -> None:
     def f() -> int:
         awaits = annotate(list[Await[int]], [])
@@ -71,7 +75,8 @@ def test_await_type_of_a_list() -> None:
     agrees(f)
 
 
-# Row 4.
+@pytest.mark.spec("script 0.24", "three functions")
+@pytest.mark.spec("script 1.9", "4 nowait")
 def test_nowait() -> None:
     def f(x: Tensor) -> Tensor:
         aw = awaitable_nowait(13)
@@ -89,7 +94,7 @@ class Held:
         return self._a
 
 
-# Row 5.
+@pytest.mark.spec("script 1.9", "5 nowait_class")
 def test_nowait_class() -> None:
     def f(x: Tensor) -> Tensor:
         aw = awaitable_nowait(Held(x, x + 1))
@@ -110,7 +115,7 @@ class Private:
         return self.__a + self.__b
 
 
-# Row 6.
+@pytest.mark.spec("script 1.9", "6 class_arg")
 def test_await_class_arg() -> None:
     def g(held: Private) -> Tensor:
         return held.both()
@@ -130,7 +135,7 @@ class Slotted:
         self._b = b
 
 
-# Row 7.
+@pytest.mark.spec("script 1.9", "7 awaitable_to_await")
 def test_awaitable_to_await() -> None:
     def awaited(self: Slotted) -> Tensor:
         return self._a + self._b
@@ -142,7 +147,7 @@ def test_awaitable_to_await() -> None:
     assert equal(script(f)(X), f(X))
 
 
-# Row 8.
+@pytest.mark.spec("script 1.9", "8 class_return")
 def test_await_class_return() -> None:
     def g(x: Tensor) -> Held:
         return Held(x, x)
@@ -157,7 +162,8 @@ def test_await_class_return() -> None:
     assert kinds(made).count("prim::awaitable_wait") == 1
 
 
-# Row 9.
+@pytest.mark.spec("script 0.20", "made when first needed")
+@pytest.mark.spec("script 1.9", "9 getattr")
 def test_await_getattr_implicit_conversion() -> None:
     def g(x: Tensor) -> Held:
         return Held(x, x + 1)
@@ -171,7 +177,7 @@ def test_await_getattr_implicit_conversion() -> None:
     assert kinds(made).count("prim::awaitable_wait") == 2
 
 
-# Row 10.
+@pytest.mark.spec("script 1.9", "10 nested")
 def test_await_nested() -> None:
     def inner(x: Tensor) -> Tensor:
         return x * 2
@@ -186,7 +192,7 @@ def test_await_nested() -> None:
     assert equal(script(f)(X), f(X))
 
 
-# Row 12.
+@pytest.mark.spec("script 1.9", "12 isinstance")
 def test_await_isinstance() -> None:
     def f(x: Tensor) -> Tensor:
         aw: Await[Tensor] = awaitable_nowait(x)
@@ -199,7 +205,8 @@ def test_await_isinstance() -> None:
     assert "prim::isinstance" not in kinds(made)
 
 
-# Row 13, in a script: an attribute of what is awaited.
+# In a script: an attribute of what is awaited.
+@pytest.mark.spec("script 1.9", "13 lazy")
 def test_await_lazy() -> None:
     def g(x: Tensor) -> Tensor:
         return x + 1
@@ -211,7 +218,7 @@ def test_await_lazy() -> None:
     assert script(f)(X) is f(X) is True
 
 
-# Row 14.
+@pytest.mark.spec("script 1.9", "14 out_of_interpreter")
 def test_await_out_of_interpreter() -> None:
     def g(x: Tensor) -> Tensor:
         return x + 1
@@ -222,7 +229,7 @@ def test_await_out_of_interpreter() -> None:
     assert equal(awaitable_wait(script(f)(X)), awaitable_wait(f(X)))
 
 
-# Row 16.
+@pytest.mark.spec("script 1.9", "16 multiout_save")
 def test_await_multiout() -> None:
     def g(x: Tensor) -> tuple[Tensor, list[Tensor]]:
         return x, [x + each for each in range(5)]
@@ -235,7 +242,7 @@ def test_await_multiout() -> None:
     assert equal(script(f)(X), f(X))
 
 
-# Row 17.
+@pytest.mark.spec("script 1.9", "17 func_arg")
 def test_await_func_arg() -> None:
     def g(aw: Await[Tensor]) -> Tensor:
         return -awaitable_wait(aw)
@@ -251,6 +258,8 @@ def test_await_func_arg() -> None:
     assert equal(script(g)(awaitable(h, X)), f(X))
 
 
+@pytest.mark.spec("script 0.22", "closures that run at the wait")
+@pytest.mark.spec("script 0.24", "three functions")
 def test_nothing_runs_before_the_first_wait() -> None:
     def g(log: list[int]) -> int:
         log.append(1)
@@ -307,6 +316,7 @@ def test_operators_are_awaited() -> None:
     assert equal(script(f)(X), -X)
 
 
+@pytest.mark.spec("futures 1.8", "awaits in containers and modules")
 def test_awaits_are_values() -> None:
     def f(n: int) -> int:
         aw = awaitable_nowait(n)
@@ -347,6 +357,7 @@ def test_an_error_is_raised_at_each_wait() -> None:
             aw.wait()
 
 
+@pytest.mark.spec("script 0.21", "a type of its own")
 def test_the_type_of_an_await() -> None:
     def f(n: int) -> Any:
         return 1
@@ -358,6 +369,7 @@ def test_the_type_of_an_await() -> None:
     assert str(compiled(f).schema) == "f(int n) -> Any"
 
 
+@pytest.mark.spec("futures 1.1", "the bare name in an annotation")
 def test_an_await_without_a_type_is_one_of_anything() -> None:
     def f(aw: Await) -> bool:  # type: ignore[type-arg]  # that is the point
         found = awaitable_wait(aw)
@@ -368,6 +380,10 @@ def test_an_await_without_a_type_is_one_of_anything() -> None:
     assert script(f)(awaitable_nowait("a")) is False
 
 
+@pytest.mark.spec("futures 1.8", "the boundary of scripts")
+@pytest.mark.spec(
+    "futures 10", "D4 an await of Python is converted when it is waited for"
+)
 def test_what_an_await_of_python_gives_is_looked_at() -> None:
     def f(aw: Await[int]) -> int:
         return awaitable_wait(aw)

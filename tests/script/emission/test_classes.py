@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 from weakref import ref
 
+import pytest
+
 from everyorder.runtime.script.emission import compile_class, compile_function
 from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir.program import Program, interface
@@ -72,6 +74,7 @@ def test_a_program_with_classes_is_let_go() -> None:
     assert [each() for each in gone[:2]] == [None, None]
 
 
+@pytest.mark.spec("script 6.3", "named tuples, enums, classes, interfaces")
 def test_attributes_and_methods() -> None:
     def g(n: int) -> tuple[int, int, int, list[int], str]:
         c = Counter(n, name="d")
@@ -225,6 +228,7 @@ class Noted:
         self.log.append("out")
 
 
+@pytest.mark.spec("script 6.2", "with")
 def test_managers() -> None:
     def f(n: int) -> tuple[int, list[str]]:
         noted = Noted()
@@ -359,6 +363,7 @@ class Pair(NamedTuple):
     second: str = "b"
 
 
+@pytest.mark.spec("script 6.3", "named tuples, enums, classes, interfaces")
 def test_named_tuples() -> None:
     def f(n: int) -> tuple[int, str, str, int, int, bool]:
         p, q = Pair(n), Pair(second="c", first=2)
@@ -401,6 +406,7 @@ def sized(s: Sized, by: int) -> int:
     return s.size(by)
 
 
+@pytest.mark.spec("script 6.3", "named tuples, enums, classes, interfaces")
 def test_interfaces() -> None:
     def f(n: int) -> int:
         s: Sized = Small(n)

@@ -72,6 +72,7 @@ def uses_unit(x: int) -> int:
     return UNIT(x)  # type: ignore[operator, no-any-return]  # it means something below
 
 
+@pytest.mark.spec("script 6.1", "from a function to its value")
 def test_functions_that_are_called_are_compiled_with_it() -> None:
     program = Program()
     function = compile_function(four, program)
@@ -101,6 +102,7 @@ def test_constants_around_a_function_are_those_of_then() -> None:
     assert call(compile_function(base, Program()), (1,), {}) == 11
 
 
+@pytest.mark.spec("script 6.9", "because of which calls")
 def test_an_error_tells_the_calls_and_nothing_is_kept() -> None:
     program = Program()
     with pytest.raises(ProgramError) as caught:
@@ -144,6 +146,7 @@ def test_what_is_called_has_a_source() -> None:
         compile_function(unwritten, Program())
 
 
+@pytest.mark.spec("script 6.1", "from a text")
 def test_functions_of_a_text_know_each_other_and_names() -> None:
     text = "def f(x: int):\n    return g(x) + n\ndef g(x: int):\n    return x * n\n"
     f, g = compile_text(text, Program(), {"n": 3})
@@ -175,10 +178,10 @@ def test_sugar_is_registered_and_taken_back() -> None:
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 2
     of_object = register_special_form(UNIT, _Plus(5))
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 6
-    of_object.remove()
-    of_object.remove()
+    of_object.close()
+    of_object.close()
     assert call(compile_function(uses_unit, Program()), (1,), {}) == 2
-    of_class.remove()
+    of_class.close()
     with pytest.raises(IllTyped, check=code("IllTyped")):
         compile_function(uses_unit, Program())
 

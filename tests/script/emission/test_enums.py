@@ -2,6 +2,8 @@
 
 from enum import Enum, IntEnum
 
+import pytest
+
 from everyorder.runtime.script.emission import compile_function
 from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir.program import Program
@@ -27,6 +29,7 @@ class Level(IntEnum):
     LOW = 1
 
 
+@pytest.mark.spec("script 6.3", "named tuples, enums, classes, interfaces")
 def test_members() -> None:
     def f(c: Color) -> tuple[bool, bool, bool, bool, Color]:
         green = Color.GREEN

@@ -9,6 +9,8 @@ from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir.program import fork, wait
 from tests.script.emission.scripts import agrees, compiled, kinds, script
 
+pytestmark = pytest.mark.spec("futures 2.3", "fork and wait")
+
 X = runtime.tensor([1.0, 2.0])
 
 
@@ -34,6 +36,7 @@ def test_the_nodes_of_forks() -> None:
     assert found.count("prim::wait") == 1
 
 
+@pytest.mark.spec("futures 2.1", "the type of scripts")
 def test_the_type_of_a_fork() -> None:
     def f(n: int):  # type: ignore[no-untyped-def]  # it is inferred
         return fork(plus, n)
@@ -87,6 +90,7 @@ def test_operators_are_forked() -> None:
     assert script(f)(X).tolist() == [2.0, 4.0]
 
 
+@pytest.mark.spec("script 6.2", "starred arguments")
 def test_starred_arguments_of_known_length() -> None:
     def f(pair: tuple[int, int]) -> int:
         return wait(fork(plus, *pair))

@@ -83,19 +83,21 @@ def forms_of(seeds: range) -> Counter[str]:
     return forms
 
 
+@pytest.mark.spec("script 6.2", "each form, by chance")
 def test_some_programs_do_what_python_does() -> None:
     """Of some programs none differs, and nearly every form is among them."""
     forms = forms_of(range(FEW))
     assert len(EVERY - forms.keys()) < len(EVERY) // 10
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_more_programs_do_what_python_does() -> None:
     """Of a part of the 20,000 programs none differs."""
     forms_of(range(FEW, FEW + MORE))
 
 
-@pytest.mark.whole
+@pytest.mark.spec("script 6.2", "each form, by chance")
+@pytest.mark.nightly
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many_programs_do_what_python_does(part: int) -> None:
     """Of 20,000 programs none differs."""
@@ -103,7 +105,7 @@ def test_many_programs_do_what_python_does(part: int) -> None:
     forms_of(range(first, first + MANY // PARTS))
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_each_form_comes_often() -> None:
     """Of those 20,000 programs, at least 200 times."""
     forms: Counter[str] = Counter()
@@ -113,7 +115,7 @@ def test_each_form_comes_often() -> None:
     assert forms.keys() == EVERY
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_fused_programs_do_what_python_does() -> None:
     """Of programs of larger tensors none differs; 500 of them run compiled kernels."""
     fused = seed = 0

@@ -46,6 +46,7 @@ class Number:
         return self.x * 2
 
 
+@pytest.mark.spec("script 6.3", "refinement")
 def test_refined_objects() -> None:
     def f(v: Number | None, n: int) -> int:
         if v is not None:

@@ -7,10 +7,13 @@ all short histories of two steps and two uses, and looks at what compiled functi
 
 from collections.abc import Callable, Hashable
 
+import pytest
+
 from everyorder import runtime
 from everyorder.harness.engine import SystemBase, explore
 from everyorder.runtime import Tensor
 from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.script.emission import (
     Arguments,
     Emitter,
@@ -128,13 +131,15 @@ def test_what_runs_depends_on_what_is_registered() -> None:
         system.reset()
 
 
-def test_of_two_forms_the_newest_counts() -> None:
-    system = Programs(lambda: form("core::mul"), lambda: form("core::sub"))
+def test_a_second_form_of_an_object_is_refused() -> None:
+    close = form("core::mul")
     try:
-        assert not explore(system, "histories:2", order_dependent=True).violations
-        assert explore(system, "histories:2").violations
+        with pytest.raises(AlreadyRegistered, match="special forms: <function shown"):
+            form("core::sub")
+        assert compiled(asks_form) == "9.0"
     finally:
-        system.reset()
+        close()
+    assert compiled(asks_form) == "4.0"
 
 
 class Stale(Programs):

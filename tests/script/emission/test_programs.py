@@ -14,6 +14,8 @@ from tests.script.emission.graphs import GRAPHS, KEPT, document, programs, store
 PROGRAMS = programs()
 
 
+@pytest.mark.spec("script 6.2", "statements and expressions")
+@pytest.mark.spec("script 6.3", "refinement")
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_does_what_python_does(title: str) -> None:
     """Value, output, arguments afterwards and exception are Python's."""
@@ -37,6 +39,7 @@ def test_no_graph_is_without_a_program() -> None:
     assert {*GRAPHS.glob("*.txt")} == {*map(stored, KEPT)}
 
 
+@pytest.mark.spec("script 6.2", "statements and expressions")
 def test_every_accepted_construct_is_emitted() -> None:
     """Each class of syntax trees that the language accepts is in some program."""
     accepted = {
@@ -51,6 +54,7 @@ def test_every_accepted_construct_is_emitted() -> None:
     assert accepted - found <= {"ClassDef"}
 
 
+@pytest.mark.spec("script 6.5", "texts read back")
 @pytest.mark.parametrize("title", KEPT)
 def test_graphs_read_back(title: str) -> None:
     """What is printed of a graph parses to a graph that prints the same."""

@@ -13,6 +13,7 @@ from tests.script.emission.wrong_programs import (
 PROGRAMS = programs()
 
 
+@pytest.mark.spec("script 6.9", "names, attributes, branches, results, overloads")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_said_is_in_the_file(name: str) -> None:
     """Only errors of programs come out, with the words that the file has."""

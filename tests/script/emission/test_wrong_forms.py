@@ -7,6 +7,8 @@ from tests.script.emission.wrong_forms import FILE, complaint, document, stored
 STORED = stored()
 
 
+@pytest.mark.spec("futures 10", "D18 `len` of an await is refused")
+@pytest.mark.spec("script 6.9", "names, attributes, branches, results, overloads")
 @pytest.mark.parametrize("title", STORED)
 def test_what_is_said_of_a_wrong_program(title: str) -> None:
     program, words = STORED[title]

@@ -57,6 +57,12 @@ def outer() -> Function:
     )
 
 
+@pytest.mark.spec("script 0.17", "errors and warnings")
+@pytest.mark.spec("script 6.8", "exceptions")
+@pytest.mark.spec(
+    "boundary",
+    "an exception that leaves a program is the very object that was raised within",
+)
 def test_an_operator_raises_its_own_exception_with_a_note() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         call(outer(), (0,))
@@ -80,6 +86,7 @@ Traceback of the program (most recent call last):
     ]
 
 
+@pytest.mark.spec("script 6.9", "while it runs")
 def test_run_leaves_frames_and_no_note() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         run(inner(), [0])
@@ -112,6 +119,8 @@ HERE = __name__
 ScriptRaised = coded(RunningError, "ScriptRaised")
 
 
+@pytest.mark.spec("script 0.17", "errors and warnings")
+@pytest.mark.spec("script 6.8", "exceptions")
 @pytest.mark.parametrize(
     ("kind", "raised", "text"),
     [
@@ -196,6 +205,7 @@ def names(error: BaseException) -> list[str]:
     return [each.function for each in script_frames(error)]
 
 
+@pytest.mark.spec("script 6.8", "errors of forks")
 def test_frames_of_tasks_stay_below_those_of_who_waits() -> None:
     waits = written("waits(int n) -> int", FORKED, source=SOURCE)
     with pytest.raises(ZeroDivisionError) as caught:

@@ -62,6 +62,9 @@ with prim::fork_0 = graph():
     assert call(nothing) is None
 
 
+@pytest.mark.spec("futures 1.8", "the boundary of scripts")
+@pytest.mark.spec("futures 10", "D3 an await of a script is not complete before it ran")
+@pytest.mark.spec("script 0.22", "closures that run at the wait")
 def test_awaits_run_when_they_are_waited_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

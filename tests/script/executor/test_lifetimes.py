@@ -58,6 +58,8 @@ def run(lines: str, *arguments: Any, schema: str = "f() -> None") -> list[int]:
     return SEEN.copy()
 
 
+@pytest.mark.spec("script 0.19", "owners")
+@pytest.mark.spec("boundary", "a value is let go right behind its last use")
 def test_behind_the_last_use() -> None:
     assert run(
         """\

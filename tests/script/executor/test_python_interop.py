@@ -23,6 +23,7 @@ def same(type_: str) -> Function:
     return written(f"same({type_} x) -> {type_}", "  return (%x)\n")
 
 
+@pytest.mark.spec("script 6.10", "conversions")
 @pytest.mark.parametrize(
     ("type_", "given", "result"),
     [
@@ -52,6 +53,7 @@ def test_values_that_fit(type_: str, given: Any, result: Any) -> None:
     assert (found, type(found)) == (result, type(result))
 
 
+@pytest.mark.spec("script 6.10", "conversions")
 @pytest.mark.parametrize(
     ("type_", "given"),
     [
@@ -115,6 +117,7 @@ LINES = """\
 """
 
 
+@pytest.mark.spec("script 6.10", "calls that fit")
 @pytest.mark.parametrize(
     ("args", "kwargs", "result"),
     [
@@ -127,6 +130,7 @@ def test_calls_that_fit(args: Any, kwargs: Any, result: Any) -> None:
     assert call(written(TWO, LINES), args, kwargs) == result
 
 
+@pytest.mark.spec("script 6.10", "too many, missing, twice, unknown, another type")
 @pytest.mark.parametrize(
     ("args", "kwargs", "error", "text"),
     [
@@ -167,6 +171,9 @@ def test_calls_that_do_not_fit(
     assert text in told
 
 
+@pytest.mark.spec(
+    "boundary", "a call that does not fit the schema is refused before anything runs"
+)
 def test_a_refused_call_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     show = written("show(int x) -> int", "  prim::Print(%x)\n  return (%x)\n")
     with pytest.raises(WrongArgumentType):

@@ -202,11 +202,11 @@ def test_a_wrong_word_of_the_text_is_found(
         compare(range(200), capsys)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_more_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
     compare(range(150, 500), capsys)
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_many_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
     compare(range(500, 2_500), capsys)

@@ -105,6 +105,7 @@ def test_threads_are_as_many_as_the_options_say() -> None:
             each.wait()
 
 
+@pytest.mark.spec("script 0.19", "owners")
 def test_a_finished_task_keeps_nothing() -> None:
     class Thing:
         """An argument."""
@@ -286,6 +287,9 @@ KERNEL = "%z : Tensor = core::sin(%x)"
 PYTHON = '%z : Tensor = prim::PythonOp[name="long", object=object(2)](%x)'
 
 
+@pytest.mark.spec("script 0.15", "locks and the order of imports")
+@pytest.mark.spec("script 0.18", "the interpreter lock")
+@pytest.mark.spec("boundary", "kernels release the interpreter lock")
 @pytest.mark.parametrize(("line", "goes_on"), [(KERNEL, True), (PYTHON, False)])
 def test_kernels_run_without_the_interpreter_lock(line: str, goes_on: bool) -> None:
     # No thread is made to give the lock up, so the thread that waits for `begun` comes

@@ -29,6 +29,7 @@ def warning() -> Any:
     return written("f(int n) -> int", LOOP, source=SOURCE)
 
 
+@pytest.mark.spec("boundary", "what programs warn of within it is collected")
 def test_a_node_warns_once_in_a_run_when_all_is_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -43,6 +44,7 @@ def test_a_node_warns_once_in_a_run_when_all_is_done(
     assert capsys.readouterr().out == "0\n1\n2\n0\n1\n"
 
 
+@pytest.mark.spec("script 0.17", "errors and warnings")
 def test_a_filter_turns_a_warning_into_the_error_of_the_call(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -68,6 +70,7 @@ def failing() -> Any:
     )
 
 
+@pytest.mark.spec("script 0.17", "errors and warnings")
 @pytest.mark.parametrize("action", ["always", "error"])
 def test_an_error_on_its_way_stays_and_all_warnings_are_told(action: Any) -> None:
     with warnings.catch_warnings(record=True) as caught:

@@ -35,6 +35,7 @@ def entering(kind: str, namespace: Namespace) -> Function:
     return written(f"enter({kind} c, bool raises) -> int", BLOCK, namespace=namespace)
 
 
+@pytest.mark.spec("script 6.2", "with")
 def test_compiled_managers() -> None:
     namespace = Namespace()
     counter(namespace)

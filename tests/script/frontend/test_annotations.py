@@ -44,6 +44,7 @@ def types_of(function: Any, names: Any = None) -> Texts:
     )
 
 
+@pytest.mark.spec("script 0.7", "names of annotations")
 def test_annotations_are_read_where_they_are_written() -> None:
     assert types_of(postponed) == (
         {
@@ -58,6 +59,7 @@ def test_annotations_are_read_where_they_are_written() -> None:
     )
 
 
+@pytest.mark.spec("script 6.2", "type comments")
 def test_comments_are_read_as_annotations() -> None:
     typed = {"List": typing.List, "Optional": typing.Optional}  # noqa: UP006  # as above
     assert types_of(commented, typed) == (
@@ -110,6 +112,7 @@ def maker() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return used, postponed
 
 
+@pytest.mark.spec("script 6.4", "names of the function")
 def test_names_of_the_function_around_are_known_if_they_are_used() -> None:
     used, unused = maker()
     here = POINT.format("test_annotations")
@@ -167,6 +170,8 @@ def test_names_of_the_class_around_are_known_where_python_knew_them() -> None:
     assert text[slice(*caught.value.span)] == "Inner"
 
 
+@pytest.mark.spec("script 0.7", "names of annotations")
+@pytest.mark.spec("script 6.4", "unknown names")
 def test_what_is_unknown_is_told_at_its_place() -> None:
     def wrong(
         a: int,

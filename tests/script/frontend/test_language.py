@@ -84,6 +84,7 @@ def test_what_is_accepted_passes_all_of_the_frontend(row: Construct) -> None:
     assert row.node in kinds
 
 
+@pytest.mark.spec("script 6.2", "what is refused")
 @pytest.mark.parametrize("name", refused())
 def test_a_refused_construct_is_told_by_its_own_row(name: str) -> None:
     row, program = refused()[name]
@@ -95,6 +96,8 @@ def test_a_refused_construct_is_told_by_its_own_row(name: str) -> None:
     assert row.node in kinds
 
 
+@pytest.mark.spec("script 0.2", "keyword arguments are not expanded")
+@pytest.mark.spec("script 6.2", "what is refused")
 @pytest.mark.parametrize("name", stored())
 def test_what_is_said_is_what_the_file_has(name: str) -> None:
     program, text = stored()[name]
@@ -119,6 +122,7 @@ def test_what_is_said_points_into_the_program(name: str) -> None:
     assert isinstance(error, ProgramError) == (type(error).__name__[:3] != "Ann")
 
 
+@pytest.mark.spec("script 6.2", "the reference is the table")
 def test_the_reference_is_the_one_of_the_tables() -> None:
     kept = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
     # What stands behind it is of plug-ins, which have tests of their own.
@@ -203,12 +207,13 @@ def test_what_has_no_place_is_at_the_beginning() -> None:
     assert place_of(ast.Add(), source, (whole,)) == (0, 5)
 
 
+@pytest.mark.spec("script 6.2", "the reference is the table")
 def test_the_module_prints_the_reference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["frontend", "everyorder.runtime.script.frontend"])
+    monkeypatch.setattr(sys, "argv", ["language", "everyorder.runtime.script.frontend"])
     with added_section():
-        runpy.run_module("everyorder.runtime.script.frontend", run_name="__main__")
+        runpy.run_module("tests.tools.language", run_name="__main__")
         assert capsys.readouterr().out == reference() + sections()
         assert "\n## A plug-in\n\nWords.\n\n| a |\n| --- |\n| b\\|c |\n" in sections()
     assert "A plug-in" not in sections()
@@ -217,10 +222,10 @@ def test_the_module_prints_the_reference(
 @contextmanager
 def added_section() -> Iterator[None]:
     """The reference has a section of a plug-in."""
-    remove = register_section(Section("A plug-in", "Words.", [(("a",), [("b|c",)])]))
+    handle = register_section(Section("A plug-in", "Words.", [(("a",), [("b|c",)])]))
     yield
-    remove()
-    remove()
+    handle.close()
+    handle.close()
 
 
 def test_parts_of_refused_constructs_are_refused_as_those() -> None:

@@ -83,6 +83,7 @@ READ: dict[str, Callable[[], object]] = {
 }
 
 
+@pytest.mark.spec("script 6.9", "every place is reached")
 def test_every_place_that_raises_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {each for path in sorted(FOLDER.glob("*.py")) for each in sites(path)}
     reached: set[tuple[str, int]] = set()

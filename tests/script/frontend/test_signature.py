@@ -60,6 +60,7 @@ def weighted(x: Tensor, w: Tensor = WEIGHTS):  # type: ignore[no-untyped-def]  #
     return x
 
 
+@pytest.mark.spec("script 6.2", "parameters and defaults")
 def test_a_signature_is_a_schema() -> None:
     found = signature_of(several)
     assert str(found.schema()) == (
@@ -143,6 +144,7 @@ def test_defaults_in_a_text_are_constants(written: str, schema: str) -> None:
     assert str(found.schema()) == f"f({schema}) -> int"
 
 
+@pytest.mark.spec("script 6.2", "parameters and defaults")
 @pytest.mark.parametrize(
     "written",
     [

@@ -319,7 +319,7 @@ def test_a_file_that_has_changed_is_told_from_the_function(
             with pytest.raises(NotScriptable, check=code("NoSource")) as caught:
                 read_function(function)
             assert caught.value.reason.endswith("it may have changed since it was run")
-            assert caught.value.hint == "Run the file anew."
+            assert caught.value.hint == "Run the file again."
     path.write_text(f"{'-' * 5000}1\ndef f(x):\n    return x\n", encoding="utf-8")
     with pytest.raises(NotSupported, match="such deep nesting"):
         read_function(made.f)

@@ -9,7 +9,7 @@ import numpy as np
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.types import TensorType
 from everyorder.runtime.script.executor import ExecutionPlan, executor_options
-from everyorder.runtime.script.executor.fused_kernel import step_of
+from everyorder.runtime.script.executor.fused_steps import step_of
 from everyorder.runtime.script.executor.fusion import FusedGroup, fuse
 from everyorder.runtime.script.ir import Graph, Node, check, graph_text, parse_graph
 from everyorder.runtime.script.passes import TensorMeta, facts_of, propagate_shapes

@@ -222,7 +222,7 @@ def test_chains_by_chance(seed: int) -> None:
     drawn(seed)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 400))
 def test_more_chains_by_chance(seed: int) -> None:
     drawn(seed)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.schema.schema import Schema
-from everyorder.runtime.script.executor.fused_kernel import operators, step_of
+from everyorder.runtime.script.executor.fused_steps import operators, step_of
 from everyorder.runtime.script.ir import Graph, parse_graph, row_of
 from everyorder.runtime.script.passes import TensorMeta
 from tests.opinfo.table import ROWS
@@ -110,7 +110,7 @@ def test_operators_without_a_function_of_elements(dtype: str) -> None:
     assert absent(dtype) == ABSENT[dtype]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [*FLOATS, *WHOLE, "bool"])
 def test_each_gives_the_bits_of_the_eager_operator(dtype: str) -> None:
     lines = fusible(dtype)

@@ -516,6 +516,6 @@ The graph `f` has 1 fault:
   graph f():
     %0 : str = prim::Constant[value="a b c\\034d"]()
     %1 : str = prim::Constant[value=1]()
-    ^ types_are_inferred: the value is no constant of type str
+    ^ types_are_inferred: the value is not a constant of type str
     return ()"""
     )

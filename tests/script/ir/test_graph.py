@@ -43,6 +43,7 @@ class Line:
         return nodes
 
 
+@pytest.mark.spec("script 6.5", "graphs")
 def test_what_a_graph_is_made_of() -> None:
     line = Line()
     assert line.order == [line.first, line.second, line.third]
@@ -182,22 +183,25 @@ def test_random_graphs_are_destroyed_to_the_last_use() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (lambda line: line.first.insert_before(line.second), "a node is in one block"),
+        (
+            lambda line: line.first.insert_before(line.second),
+            "a node is in at most one block",
+        ),
         (
             lambda line: Node("demo::a").insert_before(line.block.entry),
-            "nothing is put in front of the parameters",
+            "a block starts with its parameters",
         ),
         (
             lambda line: Node("demo::a").insert_after(line.block.exit),
-            "nothing is put behind the results",
+            "a block ends with its results",
         ),
-        (lambda line: line.block.entry.unlink(), "these stay with their block"),
+        (lambda line: line.block.entry.unlink(), "a block keeps its ends"),
         (
             lambda line: Node("demo::a").unlink(),
-            "a node that is taken out is in a block",
+            "only a node of a block can be removed",
         ),
-        (lambda line: line.first.destroy(), "a value that is used stays"),
-        (lambda line: line.first.remove_output(0), "a value that is used stays"),
+        (lambda line: line.first.destroy(), "a used value cannot be destroyed"),
+        (lambda line: line.first.remove_output(0), "a used output cannot be removed"),
     ],
 )
 def test_what_the_methods_refuse(wrong: Callable[[Line], object], why: str) -> None:

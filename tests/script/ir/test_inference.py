@@ -66,6 +66,8 @@ TYPES: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.spec("script 0.7", "types of values")
+@pytest.mark.spec("script 6.4", "values")
 @pytest.mark.parametrize(("value", "text"), TYPES, ids=[text for _, text in TYPES])
 def test_types(value: Any, text: str) -> None:
     assert str(inferred_type(value, Program())) == text
@@ -81,19 +83,21 @@ REASONS: list[tuple[Any, str]] = [
     ({1: 1, "a": 2}, "the keys of a dictionary are of the types int and str"),
     ({"a": 1, "b": "c"}, "the values of a dictionary are of the types int and str"),
     ({(1,): 1}, "no dictionary has keys of type (int)"),
-    ({1}, "a set is no value of a program"),
-    ([1, {2}], "element 1 of a list: a set is no value of a program"),
+    ({1}, "a set is not a value of a program"),
+    ([1, {2}], "element 1 of a list: a set is not a value of a program"),
     (
         (1, [[]]),
         "element 1 of a tuple: element 0 of a list: an empty list does not say of what",
     ),
-    ({"a": object()}, "value 0 of a dictionary: an object is no value of a program"),
+    ({"a": object()}, "value 0 of a dictionary: an object is not a value of a program"),
     (Future(), "a future without a value does not say of which type"),
     (failed(), "a future without a value does not say of which type"),
-    (len, "a builtin_function_or_method is no value of a program"),
+    (len, "a builtin_function_or_method is not a value of a program"),
 ]
 
 
+@pytest.mark.spec("script 0.7", "types of values")
+@pytest.mark.spec("script 6.4", "values")
 @pytest.mark.parametrize(("value", "reason"), REASONS)
 def test_reasons(value: Any, reason: str) -> None:
     assert inferred_type(value, Program()) == NotInferred(reason)

@@ -104,7 +104,7 @@ MISUSED = [
     (
         lambda: interface(bool),
         "`interface` was given bool, which derives from int.\n"
-        "  it takes: a class of its own, with all of the methods",
+        "  it takes: a class without bases, with all of the methods",
     ),
     (
         lambda: is_of_type(3, 4),
@@ -196,5 +196,5 @@ def test_fork_and_wait_are_misused() -> None:
         wait(3)  # type: ignore[arg-type]  # as above
     assert str(waited.value) == (
         "`wait` was given an object of type int.\n"
-        "  it takes: what `fork` gave, or another future"
+        "  it takes: the result of `fork`, or another future"
     )

@@ -234,7 +234,7 @@ WRONG: list[tuple[str, str, str, str]] = [
         "-",
         "Here belongs a number.",
     ),
-    (node("prim::TupleIndex[index=1.5](%x)"), "this is no whole number", "1.5", ""),
+    (node("prim::TupleIndex[index=1.5](%x)"), "this is not a whole number", "1.5", ""),
     (
         node("prim::isinstance[types=int](%x)"),
         "a name cannot stand here",
@@ -267,7 +267,7 @@ WRONG: list[tuple[str, str, str, str]] = [
     ),
     (
         node("prim::Constant[function=twice]()"),
-        "`twice` is no object",
+        "`twice` is not an object",
         "twice",
         "Write object(0).",
     ),
@@ -297,13 +297,13 @@ WRONG: list[tuple[str, str, str, str]] = [
     ),
     (
         constant("2j"),
-        "this is no real number",
+        "this is not a real number",
         "2j",
         "Write complex(real, imaginary).",
     ),
     (
         constant("complex(1, 2.0)"),
-        "this part is no float",
+        "this part is not a float",
         "1",
         "Write 1.0, not 1.",
     ),
@@ -320,8 +320,13 @@ WRONG: list[tuple[str, str, str, str]] = [
         "(",
         "Tuples may be nested 64 deep.",
     ),
-    (constant("abc"), "`abc` is no constant", "abc", ""),
-    (constant("__torch__.a.B"), "`__torch__.a.B` is no constant", "__torch__.a.B", ""),
+    (constant("abc"), "`abc` is not a constant", "abc", ""),
+    (
+        constant("__torch__.a.B"),
+        "`__torch__.a.B` is not a constant",
+        "__torch__.a.B",
+        "",
+    ),
     (
         constant("__torch__.paint.Colour.PINK"),
         "__torch__.paint.Colour has no member PINK",
@@ -383,7 +388,7 @@ def test_what_is_no_graph(text: str, message: str, marked: str, hint: str) -> No
 
 def test_an_unknown_device_names_those_that_exist() -> None:
     message, marked, hint = fault(constant('device("cdua")'))
-    assert (message, marked) == ("'cdua' is no device", '"cdua"')
+    assert (message, marked) == ("'cdua' is not a device", '"cdua"')
     assert "cuda" in hint
 
 

@@ -56,6 +56,7 @@ with prim::fork_2 = graph():
 """
 
 
+@pytest.mark.spec("script 6.5", "the text")
 def test_a_whole_graph() -> None:
     graph = parse_graph(WHOLE, sources={"f.py": SOURCE})
     assert graph_text(graph) == WHOLE

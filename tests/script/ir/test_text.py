@@ -35,6 +35,7 @@ def read(text: str, objects: tuple[object, ...] = ()) -> Graph:
     )
 
 
+@pytest.mark.spec("script 6.5", "texts read back")
 def test_what_is_printed_reads_back_and_prints_the_same() -> None:
     for seed in SEEDS:
         graph = random_graph(Random(seed))

@@ -195,23 +195,23 @@ UNSOUND: tuple[tuple[str, str], ...] = (
     ),
     (
         "%0 : int = prim::Constant[value=1.0]()",
-        "the value is no constant of type int",
+        "the value is not a constant of type int",
     ),
     (
         "%0 : float = prim::Constant[value=1]()",
-        "the value is no constant of type float",
+        "the value is not a constant of type float",
     ),
     (
         "%0 : int = prim::Constant[value=True]()",
-        "the value is no constant of type int",
+        "the value is not a constant of type int",
     ),
     (
         "%0 : (int, int) = prim::Constant[value=(1, 2, 3)]()",
-        "the value is no constant of type (int, int)",
+        "the value is not a constant of type (int, int)",
     ),
     (
         "%0 : int[] = prim::Constant[value=(1, 2)]()",
-        "the value is no constant of type int[]",
+        "the value is not a constant of type int[]",
     ),
     (
         '%0 : Function = prim::Constant[value=1, function="<lambda>"]()',
@@ -223,7 +223,7 @@ UNSOUND: tuple[tuple[str, str], ...] = (
     ),
     (
         "%0 : __torch__.paint.Colour = prim::Constant[value=1]()",
-        "the value is no constant of type __torch__.paint.Colour",
+        "the value is not a constant of type __torch__.paint.Colour",
     ),
     (
         "prim::If(%i)\n block0():\n  -> ()\n block1():\n  -> ()",
@@ -282,7 +282,7 @@ UNSOUND: tuple[tuple[str, str], ...] = (
     ),
     (
         "prim::With(%node)\n block0(%0 : int):\n  -> ()",
-        "__torch__.tree.Node is no context manager: it has no `__enter__`",
+        "__torch__.tree.Node is not a context manager: it has no `__enter__`",
     ),
     (
         "prim::With(%guard)\n block0():\n  -> ()",
@@ -308,9 +308,9 @@ UNSOUND: tuple[tuple[str, str], ...] = (
         "%0 : (int, str) = prim::TupleConstruct(%i, %i)",
         "input 1, int, does not fit element 1, str",
     ),
-    ("%0 : int = prim::TupleUnpack(%li)", "int[] is no tuple"),
+    ("%0 : int = prim::TupleUnpack(%li)", "int[] is not a tuple"),
     ("%0 : int = prim::TupleUnpack(%tup)", "it gives 2 values for 1 outputs"),
-    ("%0 : int = prim::TupleIndex[index=0](%li)", "int[] is no tuple"),
+    ("%0 : int = prim::TupleIndex[index=0](%li)", "int[] is not a tuple"),
     ("%0 : int = prim::TupleIndex[index=2](%tup)", "(int, str) has no element 2"),
     ("%0 : int = prim::TupleIndex[index=1](%tup)", "is of type str, and says int"),
     (
@@ -321,7 +321,7 @@ UNSOUND: tuple[tuple[str, str], ...] = (
         "%0 : int[] = prim::ListConstruct(%i, %f)",
         "input 1, float, does not fit element 1, int",
     ),
-    ("%0 : int = prim::ListUnpack(%tup)", "(int, str) is no list"),
+    ("%0 : int = prim::ListUnpack(%tup)", "(int, str) is not a list"),
     ("%0 : str = prim::ListUnpack(%li)", "is of type int, and says str"),
     (
         "%0 : int = prim::DictConstruct(%i, %i)",
@@ -334,7 +334,7 @@ UNSOUND: tuple[tuple[str, str], ...] = (
     ),
     (
         "%0 : __torch__.tree.Deep = prim::CreateObject()",
-        "__torch__.tree.Deep is no class of a program",
+        "__torch__.tree.Deep is not a class of a program",
     ),
     (
         '%0 : int = prim::GetAttr[name="no"](%node)',
@@ -355,7 +355,7 @@ UNSOUND: tuple[tuple[str, str], ...] = (
     ),
     (
         "%0 : int = prim::CallFunction(%function, %i)",
-        "the function that is called is no constant",
+        "the function that is called is not a constant",
     ),
     (
         '%0 : Function = prim::Constant[function="__torch__.twice"]()\n'
@@ -446,7 +446,7 @@ def test_constants_are_nested_as_deeply_as_a_text_can_say() -> None:
     assert told(graph) == []
     assert not printed(graph).objects
     for depth in (DEEPEST_CONSTANT + 2, 5000):
-        fault = "types_are_inferred: the value is no constant of type Any"
+        fault = "types_are_inferred: the value is not a constant of type Any"
         assert told(constant(depth)) == [fault]
 
 
@@ -456,6 +456,7 @@ def test_an_operator_that_takes_numbers_for_tensors() -> None:
         assert len(told(graph)) == count
 
 
+@pytest.mark.spec("script 6.5", "the rules of kinds")
 @pytest.mark.parametrize("kind", SOUND)
 def test_sound_lines(kind: str) -> None:
     graph = graph_of(SOUND[kind])
@@ -474,6 +475,7 @@ def test_every_kind_has_lines() -> None:
     assert {*SOUND} == {*KINDS} - ends | {"operators"}
 
 
+@pytest.mark.spec("script 6.5", "the rules of kinds")
 @pytest.mark.parametrize(("lines", "fault"), UNSOUND)
 def test_unsound_lines(lines: str, fault: str) -> None:
     assert [each.partition(": ")[0] for each in told(graph_of(lines))] == [

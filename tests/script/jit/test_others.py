@@ -121,8 +121,10 @@ def test_what_is_saved_and_frozen_is_compiled() -> None:
     with pytest.raises(NotScriptable) as caught:
         jit.save(3, "file")
     assert str(caught.value) == (
-        "an object of class int is not for scripts: what is saved has been compiled.\n"
+        "an object of class int is not for scripts: only compiled modules and "
+        "functions\n"
+        "can be saved.\n"
         "  to do: Compile it by `jit.script`, or `jit.trace`."
     )
-    with pytest.raises(NotScriptable, match="what is frozen is a compiled"):
+    with pytest.raises(NotScriptable, match="only compiled modules can be"):
         jit.freeze(Module())

@@ -95,6 +95,7 @@ def test_a_function_that_wraps_another_is_compiled_itself() -> None:
     assert (jit.script(more)(1), compiled(1), jit.script(add)) == (4, 3, compiled)
 
 
+@pytest.mark.spec("script 6.1", "from a function to its value")
 def test_a_function() -> None:
     compiled = jit.script(add)
     assert isinstance(compiled, jit.ScriptFunction)
@@ -220,6 +221,7 @@ def test_an_object_goes_in_and_out() -> None:
     assert counter.value == 3
 
 
+@pytest.mark.spec("script 6.1", "from a text")
 def test_a_unit() -> None:
     unit = jit.CompilationUnit("def f(x: int) -> int:\n    return x + 1\n")
     unit.define("def g(x: int) -> int:\n    return f(x) * 2\n")

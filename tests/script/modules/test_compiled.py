@@ -47,6 +47,8 @@ def shown(value: Any) -> Any:
     return tuple(map(shown, value)) if isinstance(value, tuple) else value
 
 
+@pytest.mark.spec("script 0.7", "literals as indices of modules")
+@pytest.mark.spec("script 6.6", "literals")
 @pytest.mark.parametrize("name", ZOO)
 def test_it_computes_what_python_does(name: str) -> None:
     make, calls = ZOO[name]
@@ -120,6 +122,7 @@ def test_attributes_are_seen_from_both_sides() -> None:
     assert next(compiled.buffers()) is compiled.total
 
 
+@pytest.mark.spec("script 6.6", "lists of compiled modules")
 def test_lists_are_those_of_the_compiled_module() -> None:
     net = Plain()
     compiled = script(net)

@@ -30,6 +30,7 @@ def kinds(module: ScriptModule) -> list[str]:
     return [node.kind for node in module.graph.nodes()]
 
 
+@pytest.mark.spec("script 0.7", "freezing")
 @pytest.mark.parametrize("name", ZOO)
 def test_it_computes_the_same(name: str) -> None:
     make, calls = ZOO[name]
@@ -40,6 +41,7 @@ def test_it_computes_the_same(name: str) -> None:
         check(function.graph)
 
 
+@pytest.mark.spec("script 0.7", "freezing")
 def test_attributes_are_constants_named_by_their_ways() -> None:
     one = frozen(Nested())
     assert "prim::GetAttr" not in kinds(one)
@@ -68,6 +70,7 @@ def test_what_is_known_decides_branches() -> None:
         freeze(script(Switch()))
 
 
+@pytest.mark.spec("script 6.7", "freezing")
 def test_what_is_set_stays() -> None:
     net = Counting()
     compiled = script(net.eval())
@@ -93,6 +96,7 @@ def test_what_is_set_by_another_way_stays() -> None:
     assert [one(runtime.ones(1)) for _ in range(3)] == [1, 2, 3]
 
 
+@pytest.mark.spec("script 6.7", "freezing")
 def test_what_is_preserved_stays() -> None:
     one = frozen(Several(), "extra", "factor")
     assert {*one.__script_type__.declaration.methods} == {"extra", "forward"}

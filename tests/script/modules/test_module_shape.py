@@ -86,7 +86,7 @@ def test_what_each_attribute_is() -> None:
         "seen": "Tensor",
         "spare": "NoneType",
         "leaf": f"{NAME}Leaf",
-        "rest": "__torch__.runtime.modules.containers.ModuleList",
+        "rest": "__torch__.everyorder.runtime.nn.containers.ModuleList",
         "none": "NoneType",
         "training": "bool",
         "gone": "NoneType",
@@ -101,7 +101,7 @@ def test_what_each_attribute_is() -> None:
     assert shape.constants == {"pair": (1, "a"), "limit": 3, "factor": 2.5}
     assert shape.functions == {"sqrt": math.sqrt}
     assert shape.failures == {
-        "several": "a set is no value of a program",
+        "several": "a set is not a value of a program",
         "empty": "an empty list does not say of what",
         "strange": "its annotation: `Nowhere` is not defined here",
         "wrong": "it is of type int, and is a str",

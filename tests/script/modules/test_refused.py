@@ -6,6 +6,8 @@ from everyorder.runtime.errors import EveryorderError
 from tests.script.modules.refused import complaint, said, stored
 
 
+@pytest.mark.spec("script 0.7", "literals as indices of modules")
+@pytest.mark.spec("script 6.6", "other indices, out of range")
 @pytest.mark.parametrize("title", stored())
 def test_what_is_said(title: str) -> None:
     program, text = stored()[title]

@@ -272,6 +272,7 @@ def graph_of(parameters: str, lines: str) -> Graph:
     return read(text)
 
 
+@pytest.mark.spec("script 6.7", "aliases and effects")
 @pytest.mark.parametrize("case", CASES)
 def test_aliases(case: str) -> None:
     parameters, lines, pairs, outside = CASES[case]

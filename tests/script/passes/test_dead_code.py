@@ -374,6 +374,7 @@ graph(%x.1 : int):
 }
 
 
+@pytest.mark.spec("script 6.7", "dead code")
 @pytest.mark.parametrize("case", CASES)
 def test_dead_code(case: str) -> None:
     before, after, count = CASES[case]

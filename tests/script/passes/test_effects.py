@@ -87,6 +87,7 @@ def sound() -> dict[str, Any]:
     return everything()
 
 
+@pytest.mark.spec("script 6.7", "aliases and effects")
 @pytest.mark.parametrize("name", [each for each in FLIPS if each not in UNASKED])
 def test_what_is_taken_out_of_a_row_is_missed(name: str, sound: dict[str, Any]) -> None:
     kind, changed = FLIPS[name]

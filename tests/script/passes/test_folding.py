@@ -152,6 +152,7 @@ graph(%x.1 : int, %c.1 : bool):
 }
 
 
+@pytest.mark.spec("script 6.7", "constants")
 @pytest.mark.parametrize("case", CASES)
 def test_constants(case: str) -> None:
     before, after, count = CASES[case]
@@ -195,6 +196,7 @@ def test_lists_of_constants_are_looked_into_if_nobody_writes_to_them() -> None:
     assert changed(propagate_all, LISTS) == (KNOWN, 3)
 
 
+@pytest.mark.spec("script 6.7", "constants")
 def test_constants_are_kept_once_at_the_head() -> None:
     before = """\
 graph(%c.1 : bool):
@@ -300,6 +302,7 @@ ASKED = """\
 """
 
 
+@pytest.mark.spec("script 6.7", "list literals")
 def test_length_elements_and_unpacking_are_known() -> None:
     after = f"""\
 {HEAD}  %n.1 : int = prim::Constant[value=2]()
@@ -333,6 +336,7 @@ def test_what_is_out_of_range_stays_and_raises() -> None:
     assert changed(erase_list_literals, text) == (text, 0)
 
 
+@pytest.mark.spec("script 6.7", "tuples")
 def test_parts_of_a_tuple_that_is_made_here() -> None:
     before = """\
 graph(%x.1 : int, %y.1 : int?):

@@ -116,6 +116,7 @@ def _function_line() -> str:
     return next(line for line in CALLED.splitlines() if "Constant" in line)
 
 
+@pytest.mark.spec("script 6.7", "inlining")
 def test_a_call_is_replaced_by_a_copy_of_the_body_each_time() -> None:
     after = f"""\
 graph(%x.1 : int[], %n.1 : int):

@@ -200,6 +200,7 @@ graph(%n.1 : int, %c.1 : bool, %x.1 : int):
 }
 
 
+@pytest.mark.spec("script 6.7", "peephole")
 @pytest.mark.parametrize("case", CASES)
 def test_peephole(case: str) -> None:
     before, after, count = CASES[case]

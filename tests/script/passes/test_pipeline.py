@@ -46,6 +46,7 @@ def test_graphs_within_come_first_and_fused_ones_never() -> None:
     assert "fused" not in [each.name for each in graphs_of(graph)]
 
 
+@pytest.mark.spec("script 6.1", "cleaning up between")
 def test_passes_run_in_rounds_until_one_changes_nothing() -> None:
     graph = Graph()
     left = {"a": 2, "b": 1}
@@ -66,6 +67,7 @@ def test_passes_run_in_rounds_until_one_changes_nothing() -> None:
     assert run_passes(graph, [pass_of("a")]) == {"a": 0}
 
 
+@pytest.mark.spec("script 6.1", "cleaning up between")
 def test_the_checker_names_the_pass_that_broke_a_law() -> None:
     def breaks(graph: Graph) -> int:
         graph.block.append(Node("prim::Nonsense"))

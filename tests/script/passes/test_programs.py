@@ -62,14 +62,14 @@ def test_programs_do_the_same_after_passes_and_each_pass_fires() -> None:
     assert [name for name in LEGS if name.islower() and not fired[name]] == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_more_programs_do_the_same() -> None:
     fired: Counter[str] = Counter()
     for seed in range(FEW, FEW + 100):
         compare(seed, fired)
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_many_programs_do_the_same_and_each_pass_fires_often() -> None:
     fired: Counter[str] = Counter()
     for seed in range(FEW, FEW + 2_000):
@@ -83,7 +83,7 @@ def test_graphs_of_every_kind_keep_all_laws() -> None:
     keep_all_laws(range(40))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_more_graphs_of_every_kind_keep_all_laws() -> None:
     keep_all_laws(range(40, 400))
 

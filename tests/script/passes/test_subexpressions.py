@@ -346,6 +346,7 @@ graph(%x.1 : int[]):
 }
 
 
+@pytest.mark.spec("script 6.7", "common subexpressions")
 @pytest.mark.parametrize("case", CASES)
 def test_subexpressions(case: str) -> None:
     before, after, count = CASES[case]

@@ -23,6 +23,7 @@ from tests.script.primitives.trial import (
 ALL = [pytest.param(row, id=row.name) for row in ROWS]
 
 
+@pytest.mark.spec("script 6.8", "control, numbers and containers")
 @pytest.mark.parametrize("row", ALL)
 def test_a_primitive_does_what_python_does(row: PrimitiveRow) -> None:
     for sample in row.samples:

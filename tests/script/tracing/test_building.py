@@ -150,10 +150,18 @@ def test_a_graph_that_is_none_is_found_at_the_end() -> None:
         (
             lambda b, x: b.value(object()),
             "prim::Constant",
-            "an object is no constant of a graph",
+            "an object is not a constant of a graph",
         ),
-        (lambda b, x: b.value([]), "prim::ListConstruct", "nothing says what it holds"),
-        (lambda b, x: b.value({}), "prim::DictConstruct", "nothing says what it holds"),
+        (
+            lambda b, x: b.value([]),
+            "prim::ListConstruct",
+            "the type of its elements is not known",
+        ),
+        (
+            lambda b, x: b.value({}),
+            "prim::DictConstruct",
+            "the type of its elements is not known",
+        ),
         (
             lambda b, x: b.insert("core::missing", x),
             "core::missing",
@@ -169,7 +177,7 @@ def test_a_graph_that_is_none_is_found_at_the_end() -> None:
         (
             lambda b, x: b.insert("core::neg", object()),
             "core::neg",
-            "an object is no constant of a graph",
+            "an object is not a constant of a graph",
         ),
         (
             lambda b, x: b.insert("core::neg", "a"),
@@ -189,9 +197,9 @@ def test_a_graph_that_is_none_is_found_at_the_end() -> None:
         (
             lambda b, x: b.node("prim::TupleUnpack", [x]),
             "prim::TupleUnpack",
-            "Tensor is no tuple",
+            "Tensor is not a tuple",
         ),
-        (lambda b, x: b.unpack(x), "prim::TupleUnpack", "Tensor is no tuple"),
+        (lambda b, x: b.unpack(x), "prim::TupleUnpack", "Tensor is not a tuple"),
     ],
     ids=range(13),
 )

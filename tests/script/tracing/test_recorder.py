@@ -249,7 +249,7 @@ def test_grad_mode_is_that_of_the_caller() -> None:
 
     assert warned(f, arange(2)) == [
         "While a function was traced, it set grad mode to False. The trace does not: "
-        "it runs in the mode of whoever runs it."
+        "it runs in the mode of its caller."
     ]
     with runtime.no_grad():
         traced = trace(f, arange(2))
@@ -370,7 +370,7 @@ def test_what_no_graph_holds_is_refused_at_its_place() -> None:
         trace(f, arange(2))
     lines = str(raised.value).splitlines()
     assert lines[0] == (
-        "`core::rand` cannot be traced: a Generator is no value of a graph."
+        "`core::rand` cannot be traced: a Generator is not a value of a graph."
     )
     (here,) = [each for each in lines if each.endswith("<--- HERE")]
     assert (
@@ -435,6 +435,8 @@ def test_an_error_in_a_fork_is_that_of_the_fork() -> None:
     assert CURRENT.recorder is None
 
 
+@pytest.mark.spec("futures 1.8", "tracing")
+@pytest.mark.spec("script 1.9", "15 jit_trace")
 def test_an_await_is_recorded_where_it_is_waited_for() -> None:
     def f(x: Any) -> Any:
         later = awaitable(lambda y: y.exp(), x)

@@ -156,9 +156,9 @@ for _ in range(70):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (3, "`x`: an int is no tensor"),
-        (None, "`x`: None is no tensor"),
-        ((arange(2), [3]), "`x`[1][0]: an int is no tensor"),
+        (3, "`x`: an int is not a tensor"),
+        (None, "`x`: None is not a tensor"),
+        ((arange(2), [3]), "`x`[1][0]: an int is not a tensor"),
         ([], "`x`: an empty list does not say of what"),
         ({}, "`x`: an empty dictionary does not say of what"),
         ({"a": {}}, "`x`['a']: an empty dictionary does not say of what"),
@@ -179,7 +179,7 @@ for _ in range(70):
             Pair(arange(1), [arange(1)]),  # type: ignore[arg-type]  # not as declared
             "`x`: `Pair` is declared with (Tensor, Tensor), and has (Tensor, Tensor[])",
         ),
-        (Untyped(3), "`x`.one: an int is no tensor"),
+        (Untyped(3), "`x`.one: an int is not a tensor"),
         (DEEP, f"`x`{'[0]' * 61}: it is nested too deeply"),
     ],
     ids=range(13),
@@ -196,7 +196,7 @@ def test_the_text_of_a_refused_example() -> None:
     assert (
         str(raised.value)
         == """\
-`_lambda_` cannot be traced with `n`: an int is no tensor.
+`_lambda_` cannot be traced with `n`: an int is not a tensor.
   it takes: tensors, and tuples, lists and dictionaries of them
   to do:    bind everything else to the function before it is traced"""
     )
@@ -205,8 +205,8 @@ def test_the_text_of_a_refused_example() -> None:
 @pytest.mark.parametrize(
     ("result", "text"),
     [
-        (lambda x: 3, "The result: an int is no tensor"),
-        (lambda x: (x, None), "The result[1]: None is no tensor"),
+        (lambda x: 3, "The result: an int is not a tensor"),
+        (lambda x: (x, None), "The result[1]: None is not a tensor"),
         (lambda x: fork(lambda: x), "The result: it is a future"),
     ],
     ids=range(3),

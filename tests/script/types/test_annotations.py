@@ -233,7 +233,7 @@ Such are list, dict, tuple, Optional, Union, and the like.""",
         (
             "list[3]",
             """\
-`3` is no type:
+`3` is not a type:
   p.py:1:9
 x: list[3]
         ~ <--- HERE""",
@@ -249,7 +249,7 @@ x: typing.Union[()]
         (
             "[int]",
             """\
-`[int]` is no annotation:
+`[int]` is not an annotation:
   p.py:1:4
 x: [int]
    ~~~~~ <--- HERE
@@ -258,7 +258,7 @@ Annotations are names, `A | B`, and subscripts such as list[int].""",
         (
             "f(x).y",
             """\
-`f(x)` is no annotation:
+`f(x)` is not an annotation:
   p.py:1:4
 x: f(x).y
    ~~~~ <--- HERE
@@ -267,7 +267,7 @@ Annotations are names, `A | B`, and subscripts such as list[int].""",
         (
             "'int) | (str'",
             """\
-this is no annotation: unmatched ')':
+invalid annotation: unmatched ')':
   p.py:1:5
 x: 'int) | (str'
     ~~~~~~~~~~~ <--- HERE
@@ -319,8 +319,8 @@ def test_an_annotation_may_be_nested_as_deeply_as_a_schema() -> None:
     assert str(read(deep)) == "int" + "[]" * (DEEPEST - 1)
     assert refused(f"list[{deep}]").startswith("this annotation is nested too deeply:")
     assert str(read(" | ".join(["int", "str"] * 400))) == "Union(int, str)"
-    assert refused("'" + "(" * 5000 + "'").startswith("this is no annotation: ")
-    assert "is no annotation" in refused("-" * 80 + "1")
+    assert refused("'" + "(" * 5000 + "'").startswith("invalid annotation: ")
+    assert "is not an annotation" in refused("-" * 80 + "1")
 
 
 def test_a_name_is_looked_up_where_the_function_was_written() -> None:

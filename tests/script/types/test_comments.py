@@ -190,7 +190,7 @@ Use annotations or a comment.""",
                 return x
             """,
             """\
-this is no annotation: closing parenthesis ']' does not match opening parenthesis '(':
+invalid annotation: closing parenthesis ']' does not match opening parenthesis '(':
   p.py:6:13
 def f(x):
     # type: (int]) -> int
