@@ -78,7 +78,7 @@ class Closeable:
 
     def close(self) -> None:
         """End it; the second time nothing happens."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it ends")
+        raise NotImplementedError(f"{type(self).__name__} does not implement close()")
 
     def __enter__(self) -> Self:
         return self

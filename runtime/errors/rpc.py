@@ -239,8 +239,8 @@ class UnsafeKeys(RpcError):
     why: str = ""
 
     words = """
-    KeysNeeded (PermissionError): A worker at `{address}` without keys would run
-        calls of any process that can reach it.
+    KeysNeeded (PermissionError): A worker at `{address}` without keys would run the
+        calls of every process that can reach it.
       to do: pass a folder of keys, or an `ipc:///folder` of this machine
     FolderUnsafe (PermissionError): `{path}` is not safe: {why}.
       to do: have it owned by this user, folders with mode 0700, files with 0600, and no

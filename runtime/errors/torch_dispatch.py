@@ -146,7 +146,7 @@ class SubclassError(PythonDispatchError, TypeError, ValueError):
     WrongWhole: `{cls}.__tensor_unflatten__(...)` returned {found}; expected {expected},
         as was flattened.
     WrongTensorCount: A `{cls}` consists of {expected} tensors, but got {found}.
-    UnsupportedForWrappers: A `{cls}` cannot be created with {option}={found}: it has no
+    UnsupportedForWrappers: A `{cls}` cannot have {option}={found}: it has no
         elements.
       fits: {fits}
     """

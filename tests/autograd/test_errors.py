@@ -56,9 +56,9 @@ TEXTS: dict[str, tuple[EveryorderError, str]] = {
         errors.WriteRefused(
             code="OverlappingWrite", operator="core::add_", shape=(3,), strides=(0,)
         ),
-        "`core::add_` would write to a tensor of which several elements are one place "
-        "in\n"
-        "memory.\n"
+        "`core::add_` would write to a tensor of which several elements share one "
+        "place\n"
+        "in memory.\n"
         "  layout: shape (3,), strides (0,)\n"
         "  to do:  modify a clone()",
     ),

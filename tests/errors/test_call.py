@@ -249,8 +249,8 @@ A boxed kernel of `t::f` left the stack wrong.
         KernelError(code="FallthroughCalled", operator="t::f", key="AutogradCPU"),
         RuntimeError,
         """\
-`t::f` was redispatched to AutogradCPU, where it falls through and has nothing
-to run.
+`t::f` was redispatched to AutogradCPU, where it has only a fallthrough and no
+kernel to run.
   to do: redispatch with a key set below the fallthrough key""",
     ),
     (

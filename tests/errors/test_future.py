@@ -42,7 +42,7 @@ A future cannot be completed with the error KeyError: it is complete already.
         FutureMisuse(code="NotSettled"),
         (RuntimeError,),
         """\
-`value()` was asked of a future that is not complete.
+`value()` was called on a future that is not complete.
   to do: `wait()` waits for it; `then(...)` runs when it is complete""",
     ),
     (
@@ -69,15 +69,15 @@ The callback `f` raised ValueError: x
         FutureMisuse(code="Unmovable", kind="Await", asked="pickled"),
         (RuntimeError, TypeError),
         """\
-Await objects cannot be pickled: who waits holds this one.
+Await objects cannot be pickled: other threads may wait for this one.
   to do: wait, and let the value be pickled""",
     ),
     (
         FutureMisuse(code="WithoutFunction"),
         (RuntimeError,),
         """\
-This await was made of a value by `awaitable_nowait`: there is no function.
-  to do: ask `is_nowait()` first""",
+This await was created from a value by `awaitable_nowait`: it has no function.
+  to do: check `is_nowait()` first""",
     ),
     (
         FutureMisuse(code="AwaitedAttribute", attribute="x", kind="Table"),

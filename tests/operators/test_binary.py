@@ -221,7 +221,7 @@ def test_devices_that_do_not_go_together() -> None:
     with pytest.raises(DevicesDiffer) as caught:
         core.add(here, there)
     assert caught.value.devices == ("cpu", "meta")
-    # A CPU tensor without dimensions goes along.
+    # A CPU tensor without dimensions fits any.
     assert core.add(there, tensor(1.0)).device is META
     with pytest.raises(DevicesDiffer, check=code("DevicesDiffer")):
         core.add_(tensor(1.0), there)

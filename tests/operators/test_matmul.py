@@ -64,8 +64,8 @@ WRONG: tuple[Refusal, ...] = (
     (
         lambda: core.mm(zeros(2, 3), tensor(zeros(3, 2), device="meta")),
         DevicesDiffer,
-        "`core::mm` needs its tensors on one device, but they lie on cpu and meta.\n"
-        "  fits:  one device for all; a CPU tensor without dimensions goes along\n"
+        "`core::mm` needs its tensors on one device, but they are on cpu and meta.\n"
+        "  fits:  one device for all; a CPU tensor without dimensions fits any\n"
         "  to do: move them with `.to(device)`",
     ),
     (

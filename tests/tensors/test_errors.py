@@ -50,8 +50,8 @@ storage.
         BadSize(code="BadStrides", shape=(2,), strides=(-1,), offset=0),
         ValueError,
         """\
-Strides (-1,) and offset 0 describe no view of shape (2,): there must be one
-stride a dimension, and none of the numbers may be negative.""",
+Strides (-1,) and offset 0 do not describe a view of shape (2,): there must be
+one stride a dimension, and none of the numbers may be negative.""",
     ),
     (
         NotShareable(
@@ -59,8 +59,8 @@ stride a dimension, and none of the numbers may be negative.""",
         ),
         ValueError,
         """\
-An array of shape (3,) and dtype float64 cannot be shared with a tensor: it runs
-backwards through memory, which tensors never do.
+An array of shape (3,) and dtype float64 cannot be shared with a tensor: it has
+a negative stride, which tensors cannot have.
   to do: copy it: `runtime.tensor(array)`""",
     ),
     (
@@ -80,14 +80,14 @@ This tensor cannot be exported by DLPack: it requires grad.
             code="NotExportable", protocol="DLPack", reason="it is far away", remedy=""
         ),
         BufferError,
-        "This tensor cannot be handed over by DLPack: it is far away.",
+        "This tensor cannot be exported by DLPack: it is far away.",
     ),
     (
         BadSize(code="NoElementsLeft", shape=(2,), asked=(3,)),
         ValueError,
         """\
-A tensor of shape (2,) holds elements, so it does not become one of shape (3,);
-only a tensor without elements takes a new shape.""",
+A tensor of shape (2,) holds elements, so it cannot become one of shape (3,);
+only a tensor without elements can change its shape.""",
     ),
     (
         BadSize(code="NotOneElement", shape=(2,), elements=2, asked="bool()"),
@@ -114,15 +114,15 @@ Only one integer can be an index; this tensor holds `float32` in shape ().""",
         BadSize(code="UnevenData", depth=1, lengths=(2, 0)),
         ValueError,
         """\
-A tensor is made of nested lists of one length at each depth; at depth 1 their
+A tensor needs nested lists of one length at each depth; at depth 1 their
 lengths differ.
-  lengths: 2, 0 (0 stands for a bare element)""",
+  lengths: 2, 0 (0 means a bare element)""",
     ),
     (
         NotShareable(code="NeedsDetach", asked="numpy()"),
         RuntimeError,
         """\
-`numpy()` would hand out elements whose changes autograd cannot see, and this
+`numpy()` would export elements whose changes autograd cannot see, and this
 tensor requires grad.
   to do: call `.detach()` on it first""",
     ),
@@ -159,7 +159,7 @@ The shapes (2,) and (3, 1) and (4,) do not broadcast.
         BadSize(code="BadSize", asked=(2, -1), elements=5),
         ValueError,
         """\
-(2, -1) is no size for 5 elements.
+(2, -1) is not a size for 5 elements.
   would fit: sizes with that product; one of them may be -1""",
     ),
     (

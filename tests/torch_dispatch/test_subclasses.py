@@ -334,7 +334,7 @@ def test_options_of_wrappers(option: str, taken: Any, refused: Any) -> None:
     with pytest.raises(SubclassError, check=code("UnsupportedForWrappers")) as caught:
         TENSOR._make_wrapper_subclass(Boxed, (2,), **{option: refused})
     assert str(caught.value).startswith(
-        f"A `Boxed` cannot be created with {option}={refused}: it has no elements."
+        f"A `Boxed` cannot have {option}={refused}: it has no elements."
     )
 
 

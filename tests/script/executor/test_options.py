@@ -66,7 +66,7 @@ def test_options_for_a_while() -> None:
         (
             "speed",
             9,
-            "is given, and there is none.\n"
+            "does not exist.\n"
             "  it takes: optimize, text_after, fuse, fuse_after and threads",
         ),
     ],
