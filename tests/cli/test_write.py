@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everyorder import harness
+import everyorder
 from everyorder.harness.base.errors import HarnessError, TrialEnded
 from everyorder.harness.cli import command as exits
 from everyorder.harness.tools.scaffold import scenario_text
@@ -765,11 +765,11 @@ def test_a_package_that_has_the_name_of_ours(
 ) -> None:
     """Ours was looked at, and told to have nothing of theirs, or to hold."""
     registries.write("core.py", "")
-    registries.write("harness/registry.py", "class Plugins: ...\n")
-    own = registries.write("harness/__init__.py", "")
+    registries.write("everyorder/registry.py", "class Plugins: ...\n")
+    own = registries.write("everyorder/__init__.py", "")
     result = registries.run(*command)
     assert (result.output, result.exit_code) == (
-        f"Error: the name harness is taken: {harness.__file__} is imported already, "
+        f"Error: the name everyorder is taken: {everyorder.__file__} is imported already, "
         f"so {own.resolve()} cannot be imported; rename yours.\n",
         exits.REFUSED,
     )

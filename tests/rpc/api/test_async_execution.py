@@ -126,7 +126,7 @@ def test_a_result_that_is_no_future() -> None:
             way(remote.async_wrong)
         text = " ".join(str(e.value).split())
         assert "must return a torch.futures.Future object" in text
-        assert "`async_wrong` gave an object of type int" in text
+        assert "`async_wrong` returned an object of type int" in text
 
 
 @pytest.mark.spec(

@@ -200,7 +200,7 @@ def test_the_errors_say_what_happened() -> None:
     with pytest.raises(ValueError, match="a complex") as other:
         perform(by_operator("**"), -8.0, 0.5)
     assert str(other.value) == (
-        "`**` gives a complex for these operands, where the script has a float.\n"
+        "`**` returns a complex for these operands, where the script has a float.\n"
         "  operands: -8.0, 0.5\n"
         "  to do:    convert an operand first, so that the result is a complex"
     )
