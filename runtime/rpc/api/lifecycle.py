@@ -278,7 +278,7 @@ def stop_all() -> None:
 atexit.register(stop_all)
 # A module of transports that is loaded after this one closes them before `atexit` calls
 # `stop_all`, and so calls it itself.
-BEFORE_CLOSING.append(stop_all)
+BEFORE_CLOSING.set(stop_all)
 
 
 # Local groups ----------------------------------------------------------------------
