@@ -253,7 +253,7 @@ def test_other_plug_ins_are_added_when_their_area_is_ready() -> None:
         removals = (partial(told.append, each) for each in ("first", "second"))
         return [*map(RegistryHandle, removals)]
 
-    before = register_plug_in("tests.an_area", install)
+    before = register_plug_in("tests.an_area", "a log", install)
     assert told == []
     ready("tests.an_area")
     ready("tests.an_area")
@@ -261,9 +261,9 @@ def test_other_plug_ins_are_added_when_their_area_is_ready() -> None:
     before.close()
     before.close()
     assert told == ["added", "second", "first"]
-    with register_plug_in("tests.an_area", install):
+    with register_plug_in("tests.an_area", "a log", install):
         assert told[3:] == ["added"]
     assert told[3:] == ["added", "second", "first"]
-    register_plug_in("tests.never", install).close()
+    register_plug_in("tests.never", "a log", install).close()
     ready("tests.never")
     assert len(told) == 6

@@ -287,7 +287,7 @@ def stop_all() -> None:
 atexit.register(stop_all)
 # A transport module that is loaded after this one closes its transports before `atexit`
 # calls `stop_all`, and so calls `stop_all` itself.
-BEFORE_CLOSING.append(stop_all)
+BEFORE_CLOSING.set(stop_all)
 
 
 # Local groups ----------------------------------------------------------------------

@@ -20,7 +20,13 @@ class PlugIns(Closeable):
     __slots__ = ("_parts",)
 
     def __init__(self, parts: Iterable[PlugIn]) -> None:
-        self._parts = [*parts]
+        self._parts: list[PlugIn] = []
+        try:
+            for each in parts:
+                self._parts.append(each)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Remove all parts; idempotent."""
@@ -53,7 +59,9 @@ def plug_in(surface: Surface) -> PlugIns:
 
     parts = (emission, executor, archive, frontend)
     return PlugIns(
-        register_plug_in(f"everyorder.runtime.script.{install.__name__}", install)
+        register_plug_in(
+            f"everyorder.runtime.script.{install.__name__}", "remote calls", install
+        )
         for install in parts
     )
 
@@ -72,5 +80,5 @@ def plug_in_workers() -> PlugIns:
         yield from remote_execution.install_profiler_scopes()
 
     return PlugIns(
-        [register_plug_in("everyorder.runtime.rpc.api.remote_calls", install)]
+        [register_plug_in("everyorder.runtime.rpc.api.remote_calls", "script", install)]
     )

@@ -62,6 +62,7 @@ from time import monotonic
 from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
+from everyorder.runtime.base.hooks import Hook
 from everyorder.runtime.base.locks import renewed
 from everyorder.runtime.errors.rpc import AddressUnusable
 
@@ -186,8 +187,8 @@ def _in_child() -> None:
         each.in_child()
 
 
-# Functions to call at the end of a program, before transports are closed.
-BEFORE_CLOSING: list[Callable[[], None]] = []
+# Asked at the end of a program, before transports are closed; answered by workers.
+BEFORE_CLOSING: Hook[Callable[[], None]] = Hook("the end of all workers")
 
 # Some systems do not have fork.
 if hasattr(os, "register_at_fork"):

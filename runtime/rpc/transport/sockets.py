@@ -563,8 +563,8 @@ _OPEN: WeakSet[SocketTransport] = WeakSet()
 
 def _close_all() -> None:
     """Close open transports: their sent buffers are about to be freed."""
-    for call in BEFORE_CLOSING:
-        call()
+    if BEFORE_CLOSING.answer is not None:
+        BEFORE_CLOSING.answer()
     for each in [*_OPEN]:
         each.close(linger=0)
         if each._ends is not None:
