@@ -769,8 +769,8 @@ def test_a_package_that_has_the_name_of_ours(
     own = registries.write("everyorder/__init__.py", "")
     result = registries.run(*command)
     assert (result.output, result.exit_code) == (
-        f"Error: the name everyorder is taken: {everyorder.__file__} is imported already, "
-        f"so {own.resolve()} cannot be imported; rename yours.\n",
+        "Error: the name everyorder is taken: "
+        f"{everyorder.__file__} is imported already, so {own.resolve()} cannot be imported; rename yours.\n",
         exits.REFUSED,
     )
 
