@@ -91,10 +91,17 @@ ROOT = Path(__file__).parents[2]
 # As the console script has it, and it says when it begins: the first thing that `main`
 # does after it has taken over the signals is to look for what hides our packages.
 SCRIPT = """
-import everyorder
-look = everyorder.hidden
-everyorder.hidden = lambda: print("begun", flush=True) or look()
-everyorder.main()
+import builtins
+from everyorder.__main__ import main
+plain = builtins.__import__
+def first(name, *rest):
+    # The handlers of signals are set before the command line is imported.
+    if name == "everyorder.harness.cli":
+        print("begun", flush=True)
+        builtins.__import__ = plain
+    return plain(name, *rest)
+builtins.__import__ = first
+main()
 """
 
 SLOW = """

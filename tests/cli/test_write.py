@@ -770,7 +770,8 @@ def test_a_package_that_has_the_name_of_ours(
     result = registries.run(*command)
     assert (result.output, result.exit_code) == (
         "Error: the name everyorder is taken: "
-        f"{everyorder.__file__} is imported already, so {own.resolve()} cannot be imported; rename yours.\n",
+        f"{everyorder.__file__} is imported already, "
+        f"so {own.resolve()} cannot be imported; rename yours.\n",
         exits.REFUSED,
     )
 

@@ -181,8 +181,8 @@ def test_the_error_says_what_to_do() -> None:
     assert str(caught.value) == (
         "expect/a/b.txt:2: expected 'scenario: '; the line reads "
         "'scenary: scenarios/test_demo/pair'. Restore the file from version control, "
-        "or accept what is observed now with --everyorder-update=all, which writes it "
-        "anew."
+        "or accept what is observed now with --everyorder-update=all, which rewrites "
+        "it."
     )
 
 

@@ -111,5 +111,5 @@ def test_what_only_a_dispatcher_can_do(made: Scenario, text: str) -> None:
 
 
 def test_assertions_say_what_is_missing() -> None:
-    with pytest.raises(AssertionError, match="has a system of its own"):
+    with pytest.raises(AssertionError, match="has another system"):
         RegistrySystem(Scenario(reserve("a::b")))

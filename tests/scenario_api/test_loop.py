@@ -167,7 +167,7 @@ def test_asyncio_is_imported_by_the_first_coroutine() -> None:
     program = (
         "import sys\n"
         "from contextlib import contextmanager\n"
-        "from everyorder.harness.scenario.execution import Loop\n"
+        "from everyorder.harness.scenario.execution import ScenarioLoop\n"
         "@contextmanager\n"
         "def importing():\n"
         "    told.append('asyncio' in sys.modules)\n"
@@ -176,7 +176,7 @@ def test_asyncio_is_imported_by_the_first_coroutine() -> None:
         "async def one():\n"
         "    return 1\n"
         "told = []\n"
-        "loop = Loop(importing)\n"
+        "loop = ScenarioLoop(importing)\n"
         "told.append(loop.call(len, 'ab'))\n"
         "told += [loop.wait(one()), loop.wait(one())]\n"
         "loop.close()\n"

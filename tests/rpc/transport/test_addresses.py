@@ -241,9 +241,9 @@ def test_what_the_errors_say() -> None:
     assert str(
         UnsafeKeys(code="KeysNeeded", address="tcp://0.0.0.0:5")
     ).splitlines() == [
-        "A worker at `tcp://0.0.0.0:5` without keys would run calls of any process "
-        "that",
-        "can reach it.",
+        "A worker at `tcp://0.0.0.0:5` without keys would run the calls of every "
+        "process",
+        "that can reach it.",
         "  to do: pass a folder of keys, or an `ipc:///folder` of this machine",
     ]
     assert str(
