@@ -85,6 +85,7 @@ def texts(target: Target) -> dict[str, str]:
     return {
         file.stem: file.read_text(encoding="utf-8")
         for file in sorted(target.folder.glob("*.py"))
+        if file.stem not in target.left_out
     }
 
 
