@@ -197,7 +197,7 @@ ADVICE = [
                 "differs from the first fresh system (first / now):",
                 "    shop.norm.currsize: 0 / 1",
                 "    shop.norm.cached[1]: 2 / 'a'",
-                "shop.norm is a functools.lru_cache, which this empties:",
+                "shop.norm is a functools.lru_cache; to empty it:",
                 "    reset=lambda registry: shop.norm.cache_clear()",
                 *ADVICE,
             ],

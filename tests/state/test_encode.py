@@ -361,7 +361,7 @@ def test_a_running_generator_can_be_looked_at() -> None:
 
 PROGRAM = """
 import collections, enum, functools, sys
-from everyorder.harness.state import Heap, Scope
+from everyorder.harness.state import FollowedScope, Heap
 
 class Color(enum.Enum):
     RED = 1
@@ -385,7 +385,7 @@ class Registry:
         self.find("x")
 
 ballast = [object() for _ in range(int(sys.argv[1]))]
-form = Heap(Scope(frozenset({"__main__"}))).form({"r": Registry()})
+form = Heap(FollowedScope(frozenset({"__main__"}))).form({"r": Registry()})
 print(form.blind.hex(), form.exact.hex(), form.objects)
 """
 

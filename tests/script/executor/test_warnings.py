@@ -29,7 +29,7 @@ def warning() -> Any:
     return written("f(int n) -> int", LOOP, source=SOURCE)
 
 
-@pytest.mark.spec("boundary", "what programs warn of within it is collected")
+@pytest.mark.spec("boundary", "the warnings of programs within it are collected")
 def test_a_node_warns_once_in_a_run_when_all_is_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
