@@ -7,9 +7,10 @@ True only here: the sample and the file that remembers the killers.
     python -m tests.mutants.mechanical dispatch --sample 30 --seed 7    another one
 
 Rules:
-- which mutants are in the sample is decided by the seed and their names alone: each
-  module has its share, and within it those of the lowest hash come first, so editing
-  one function leaves the sample of all others as it is;
+- the seed and the names of the mutants rank them: each module has its share, and
+  within it the lowest hash comes first;
+- the first of the ranking were drawn once, and the file lists them: a rename does not
+  draw again, and the next of the ranking replaces a mutant whose code is gone;
 - a mutant that cannot be imported is discarded, and the next of the sample takes its
   place;
 - the file names the part of the run that killed each mutant, which is tried first;
@@ -115,13 +116,23 @@ def ranked(target: Target, seed: int) -> list[Candidate]:
 def sample(
     target: Target, memory: Memory, seed: int | None = None
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """The sample, of another seed if given, and what was discarded on the way to it."""
-    taken: list[Candidate] = []
-    discarded: list[Candidate] = []
-    for each in ranked(target, target.seed if seed is None else seed):
-        if len(taken) == target.sample:
-            break
-        (discarded if each.name in memory.discarded else taken).append(each)
+    """Return the sample, and the mutants that were discarded on the way to it.
+
+    Without another seed the sample is the one in the file, which the target's seed drew
+    and which survives renames of other code; where a mutant's code is gone, the next
+    one of the ranking replaces it.
+    """
+    ranking = ranked(target, target.seed if seed is None else seed)
+    discarded = [each for each in ranking if each.name in memory.discarded]
+    candidates = [each for each in ranking if each.name not in memory.discarded]
+    if seed is None:
+        remembered = {*memory.killed, *memory.equivalent}
+        # A stable sort: the remembered mutants first, each group by rank.
+        candidates.sort(key=lambda each: each.name not in remembered)
+    taken = candidates[: target.sample]
+    if seed is not None and taken:
+        last = ranking.index(taken[-1])
+        discarded = [each for each in ranking[:last] if each.name in memory.discarded]
     return taken, discarded
 
 
@@ -133,8 +144,9 @@ def tried(target: Target, memory: Memory, seed: int, count: int) -> Iterator[Tri
     """Try the sample of a seed, on the whole run where it is not remembered."""
     killed = dict(memory.killed)
     left = count
+    first = sample(target, memory)[0] if seed == target.seed else []
     with Nursery(target) as nursery:
-        for each in ranked(target, seed):
+        for each in dict.fromkeys([*first, *ranked(target, seed)]):
             # What has killed by now is tried early on the next mutant of the module.
             order = replace(memory, killed=killed).order(each.name)
             trial = confirmed(nursery, order)

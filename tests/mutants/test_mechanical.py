@@ -128,7 +128,7 @@ def test_a_mutant_is_killed_by_the_rest_of_the_catalogue() -> None:
 
 def test_what_never_ends_is_killed_and_told() -> None:
     name, by = (
-        "table:numbers:condition true:1",
+        "dispatch_table:numbers:condition true:1",
         "scenarios/test_fallbacks/alias_all_or_none",
     )
     found = tried(Order(name, (by,), everything=False, seconds=2))

@@ -102,7 +102,7 @@ def doubled(x: runtime.Tensor) -> runtime.Tensor:
 
 
 @pytest.mark.spec("script 0.16", "storages")
-@pytest.mark.spec("boundary", "A storage is never absent")
+@pytest.mark.spec("boundary", "Every tensor has a storage")
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_storage_is_never_absent(make: Callable[[], Any]) -> None:
     """0.16: without elements, without memory, of a program: it is there."""
