@@ -59,7 +59,7 @@ def run(lines: str, *arguments: Any, schema: str = "f() -> None") -> list[int]:
 
 
 @pytest.mark.spec("script 0.19", "owners")
-@pytest.mark.spec("boundary", "a value is let go right behind its last use")
+@pytest.mark.spec("boundary", "a value is released right after its last use")
 def test_behind_the_last_use() -> None:
     assert run(
         """\
