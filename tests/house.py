@@ -318,7 +318,7 @@ class Crossing:
 def crossing(action: Callable[[], object]) -> Crossing:
     """What an action goes through."""
     files: Counter[str] = Counter()
-    inside = f"{ROOT.as_posix()}/"
+    inside = f"{ROOT.as_posix()}/everyorder/"
 
     def called(frame: FrameType, event: str, _: object) -> None:
         path = frame.f_code.co_filename

@@ -15,6 +15,7 @@ from tests.house import (
     FILES,
     ROOT,
     circles,
+    crossing,
     folder_graph,
     import_graph,
     imports,
@@ -175,3 +176,11 @@ def test_files_that_name_an_operator_are_found() -> None:
     files = naming("sigmoid")
     assert "runtime/errors/source.py" not in files
     assert any(each.startswith("runtime/operators/") for each in files)
+
+
+def test_a_crossing_counts_files_below_the_links_of_the_package() -> None:
+    from everyorder.runtime import Dispatcher
+
+    crossed = crossing(Dispatcher)
+    assert "runtime/dispatch/dispatcher.py" in crossed.files
+    assert crossed.calls >= len(crossed.files)
