@@ -149,8 +149,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "no parameter": (
         lambda: Scale(1.0).register_parameter("w", runtime.ones(1)),  # type: ignore[arg-type]  # refused
         ModuleError,
-        "`w` cannot be a member of `Scale`: an object of type Tensor is no "
-        "`Parameter`.",
+        "`w` cannot be a member of `Scale`: an object of type Tensor is not "
+        "a `Parameter`.",
     ),
     "no tensor": (
         lambda: Scale(1.0).register_buffer("w", 1),  # type: ignore[arg-type]  # refused

@@ -64,8 +64,8 @@ WRONG: dict[str, Refusal] = {
         lambda: core.index_select(tensor(1), 0, tensor([0, 0])),
         ShapesDoNotFit,
         "`core::index_select` cannot work on these shapes: self has one element and "
-        "no\n"
-        "dimension.\n"
+        "zero\n"
+        "dimensions.\n"
         "  given: self (), index (2,)\n"
         "  fits:  an index of one number",
     ),

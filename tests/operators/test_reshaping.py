@@ -95,8 +95,8 @@ WRONG: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "reshape of no run": (
         lambda x: core.reshape(core.t(core.select(x, 0, 0)), [-1, -1]),
         ShapesDoNotFit,
-        "`core::reshape` cannot work on these shapes: size -1 at position 1 is no "
-        "size. given: self (4, 3), wanted (-1, -1) fits: sizes of zero and more, and "
+        "`core::reshape` cannot work on these shapes: size -1 at position 1 is not "
+        "a size. given: self (4, 3), wanted (-1, -1) fits: sizes of zero and more, and "
         "-1 once",
     ),
     "flatten": (

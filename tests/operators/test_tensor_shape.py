@@ -46,9 +46,9 @@ WRONG: dict[str, Refusal] = {
     "cat numbers": (
         lambda: core.cat([tensor(1)]),
         ShapesDoNotFit,
-        "`core::cat` cannot work on these shapes: a tensor without dimensions has no "
-        "end\n"
-        "to join at.\n"
+        "`core::cat` cannot work on these shapes: a tensor without dimensions cannot "
+        "be\n"
+        "joined.\n"
         "  given: tensors[0] ()\n"
         "  fits:  at least one dimension; stack(...) joins along a new one",
     ),

@@ -526,7 +526,7 @@ def test_threads_that_race_get_what_is_theirs() -> None:
     assert len(memory_of(run)) <= MOST + len(workers)
 
 
-RUNTIME = (str(Path(saved_plans.__file__).parents[1]),)
+RUNTIME = (str(Path(saved_plans.__file__).parents[2]),)
 
 
 def free_of(lock: Any) -> bool:

@@ -291,7 +291,7 @@ def test_any_cut(value: Any) -> None:
         (b"\x0b\x00\x00", "table of tensors"),
         (b"\x0d\x03abc", "unknown device"),
         (b"\x0e\xff", "invalid DType code 255"),
-        (b"\x12\x00", "not carried"),
+        (b"\x12\x00", "does not carry it"),
     ],
 )
 def test_what_is_wrong(body: bytes, reason: str) -> None:

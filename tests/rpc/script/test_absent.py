@@ -181,7 +181,10 @@ def test_imports_are_explored() -> None:
 
     That with the compiler is too large to be looked at whole; see above.
     """
-    use = "len(runtime.rpc._PROGRAMS._parts), runtime.script.frontend.sections()"
+    use = (
+        "len(everyorder.runtime.rpc._PROGRAMS._parts), "
+        "everyorder.runtime.script.frontend.sections()"
+    )
     modules = ("everyorder.runtime.script.frontend", "everyorder.runtime.rpc")
     report = Scenario.of_imports(*modules, use=use, timeout=300).explore(jobs=1)
     assert report.passed, report.render()
