@@ -236,6 +236,9 @@ def _origin(caller: FrameType) -> tuple[str, str, "ref[ModuleType] | None"]:
         frame = frame.f_back
     name = "" if frame is None else frame.f_globals.get("__name__", "")
     module = sys.modules.get(name)
-    if frame is None or module is None or vars(module) is not frame.f_globals:
+    # The main program is not imported a second time.
+    if frame is None or module is None or name == "__main__":
+        return site, "", None
+    if vars(module) is not frame.f_globals:
         return site, "", None
     return site, name, ref(module)
