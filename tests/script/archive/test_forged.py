@@ -47,7 +47,7 @@ def shared(*entries: Any, root: Any = None, storages: Any = ()) -> str:
             {"enum": "__torch__.a.B", "member": "C"},
             "the archive has no type __torch__.a.B",
         ),
-        ({"function": "__torch__.f"}, "no function __torch__.f is in the archive"),
+        ({"function": "__torch__.f"}, "the archive has no function __torch__.f"),
         ({"dtype": "float31"}, "'float31'"),
         ({"device": "mars"}, "'mars'"),
         (
@@ -165,7 +165,7 @@ STORAGE = {"dtype": "float32", "device": "meta", "count": 2}
         ({"shape": [2**62] * 2, "strides": [0, 0]}, {"count": 0}, "A view of"),
         ({"strides": [-1]}, {}, "-1 is not a size"),
         ({"offset": 1}, {}, "does not fit its storage"),
-        ({"offset": 2**63}, {}, "is no size"),
+        ({"offset": 2**63}, {}, "is not a size"),
         ({"shape": [1] * 65, "strides": [1] * 65}, {}, "65 dimensions"),
         ({"shape": [1, 1]}, {}, "Strides (1,)"),
         ({"dtype": "float64"}, {}, "does not fit its storage"),
