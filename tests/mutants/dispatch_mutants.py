@@ -195,7 +195,7 @@ DISPATCH = (
         "the writer's lock is held while a handler is asked",
         "kernels_run_without_the_lock",
         test_python_dispatch.a_class_and_its_fallbacks,
-        _all(_general, replacing(Handling, "_asked", _asks_under_the_lock)),
+        _all(_general, replacing(Handling, "_call_handler", _asks_under_the_lock)),
     ),
     DispatchMutant(
         "modes_kept_alive",
@@ -223,14 +223,14 @@ DISPATCH = (
         "a class that was asked once is remembered",
         "released_objects_are_dead",
         test_python_dispatch.classes_come_and_go,
-        _all(_general, replacing(Handling, "_asked", _remembers_the_class)),
+        _all(_general, replacing(Handling, "_call_handler", _remembers_the_class)),
     ),
     DispatchMutant(
         "classes_kept_by_few_orders",
         "a class that was asked about an operator with a kernel is remembered",
         "released_objects_are_dead",
         test_python_dispatch.classes_come_and_go,
-        _all(_general, replacing(Handling, "_asked", _remembers_the_class_of_a_kernel)),
+        _all(_general, replacing(Handling, "_call_handler", _remembers_the_class_of_a_kernel)),
     ),
     DispatchMutant(
         "contexts_kept_alive",
