@@ -230,7 +230,10 @@ DISPATCH = (
         "a class that was asked about an operator with a kernel is remembered",
         "released_objects_are_dead",
         test_python_dispatch.classes_come_and_go,
-        _all(_general, replacing(Handling, "_call_handler", _remembers_the_class_of_a_kernel)),
+        _all(
+            _general,
+            replacing(Handling, "_call_handler", _remembers_the_class_of_a_kernel),
+        ),
     ),
     DispatchMutant(
         "contexts_kept_alive",
