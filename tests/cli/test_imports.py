@@ -184,7 +184,9 @@ def test_three_modules_that_it_takes(modules: Project) -> None:
         modules.write(f"{name}.py", f"import log\nlog.DONE.add({name!r})\n")
     modules.write("c.py", "import log\nBOTH = len(log.DONE) == 2\n")
     text = modules.text("imports", "a", "b", "c")
-    assert "the order of a, b and c makes a difference; that of fewer of them" in text
+    assert (
+        "the order of a, b and c makes a difference; the order of fewer of them" in text
+    )
     assert difference(text)[:9] == [
         *("import a", "import b", "import c"),
         *("import a", "import c", "import b"),

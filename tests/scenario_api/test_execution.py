@@ -480,7 +480,7 @@ async def a_task(to: Names) -> Any:
         (
             lambda to: to.remove,
             "Names.remove(name: str) -> None, returned by 'a'; it wants a function "
-            "without parameters; undo=... gets the registry, and what was returned.",
+            "without parameters; undo=... receives the registry and the result.",
         ),
         (
             a_task,
