@@ -199,8 +199,8 @@ def _save(module: Any, file: Any, **options: Any) -> None:
 errors._load = load
 CODE_OF.set(_code_of)
 SAVE.set(_save)
-PROVIDERS.update(core=_register_core, script=_register_script)
-MEMORY_PROVIDERS.update(cuda=_register_cuda)
+PROVIDERS.register_all({"core": _register_core, "script": _register_script})
+MEMORY_PROVIDERS.register("cuda", _register_cuda)
 
 # The operators of the default dispatcher, by attribute.  `core` is the runtime's
 # namespace; programs for torch call it `aten`.
