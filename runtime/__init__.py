@@ -196,7 +196,7 @@ def _save(module: Any, file: Any, **options: Any) -> None:
     save(module, file, **options)
 
 
-errors._load = load
+errors.set_loader(load)
 CODE_OF.set(_code_of)
 SAVE.set(_save)
 PROVIDERS.register_all({"core": _register_core, "script": _register_script})

@@ -502,8 +502,7 @@ def provide(name: OperatorName) -> None:
 
 def provide_namespace(namespace: str) -> None:
     """Register the operators of a namespace, if the runtime has them."""
-    register = PROVIDERS.rows.get(namespace)
-    if register is not None:
+    if (register := PROVIDERS.rows.get(namespace)) is not None:
         with LOADING:
             register()
 
@@ -573,7 +572,7 @@ class Operators:
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         self._source = source
-        self._providers = providers
+        self._providers = providers or Registry("providers")
         if TYPE_CHECKING:
             self.core: Core
             self.aten: Core
@@ -585,8 +584,7 @@ class Operators:
         alias = self._aliases.get(namespace)
         if alias is not None and namespace not in self._source().state.namespaces:
             return getattr(self, alias)  # type: ignore[no-any-return]  # one of these
-        providers = {} if self._providers is None else self._providers.rows
-        register = providers.get(namespace)
+        register = self._providers.rows.get(namespace)
         if register is None:
             return OperatorNamespace(self._source(), namespace)
         with LOADING:

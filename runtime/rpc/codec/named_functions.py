@@ -96,7 +96,7 @@ class Registered(Closeable):
         return f"Registered({self.name!r})"
 
 
-class _Row:
+class _NamedFunction:
     """A registered function, compared by identity: it may override equality."""
 
     __slots__ = ("function",)
@@ -105,7 +105,7 @@ class _Row:
         self.function = function
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Row) and other.function is self.function
+        return isinstance(other, _NamedFunction) and other.function is self.function
 
     __hash__ = None  # type: ignore[assignment]  # rows are compared only
 
@@ -114,11 +114,11 @@ class FunctionRegistry:
     """Registry of functions by the names that other workers use."""
 
     def __init__(self) -> None:
-        self._registry: Registry[str, _Row] = Registry(
+        self._registry: Registry[str, _NamedFunction] = Registry(
             "functions", order=str, shared=True
         )
         # The rows, and the first name of each function in them, by its id.
-        self._index: tuple[Mapping[str, _Row], Mapping[int, str]] = ({}, {})
+        self._index: tuple[Mapping[str, _NamedFunction], Mapping[int, str]] = ({}, {})
 
     def add(self, function: F, name: str | None = None) -> Registered:
         """Register a function under a name, by default `module.qualname`.
@@ -140,7 +140,9 @@ class FunctionRegistry:
                 wanted="a non-empty string",
             )
         try:
-            handle = self._registry.register(name, _Row(function), stacklevel=2)
+            handle = self._registry.register(
+                name, _NamedFunction(function), stacklevel=2
+            )
         except AlreadyRegistered:
             raise RpcMisuse(
                 call="register",
