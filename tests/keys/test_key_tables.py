@@ -1,4 +1,4 @@
-from everyorder.runtime.keys.model import (
+from everyorder.runtime.keys.key_tables import (
     AUTOCAST,
     BACKENDS,
     DEVICES,
