@@ -71,7 +71,7 @@ def summary(folder: Path, legs: list[str]) -> tuple[list[str], bool]:
         ),
         f"{skipped:,} skipped",
     ]
-    runs = f"{len(legs)} runs, the longest {minutes}:{seconds:02}"
+    runs = f"{len(legs)} run{'s' * (len(legs) > 1)}, the longest {minutes}:{seconds:02}"
     lines.append(f"tests: {', '.join(figures)}; {runs}")
     return lines, is_good
 

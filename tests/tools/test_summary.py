@@ -65,4 +65,4 @@ def test_the_exit_code(
         with pytest.raises(SystemExit) as ended:
             module.main()
         assert ended.value.code == code
-        assert f"{len(legs)} runs" in capsys.readouterr().out
+        assert f"; {len(legs)} run" in capsys.readouterr().out
