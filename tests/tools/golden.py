@@ -10,7 +10,8 @@ r"""Read and write golden texts: expected outputs of tests, in files of many cas
     ...
 
 A case has a name, an input and an output. The input is the text below the first header,
-the output the text below `[out]`; a case without `[out]` has no output, or none yet.
+the output is the text below `[out]`. A case may lack `[out]`: a test that compares its
+output then fails.
 
 A text is complete lines: each ends with a line break. The empty line before the next
 `[case ...]` separates the cases and belongs to no text. A line that looks like a
@@ -34,7 +35,7 @@ HEADER = re.compile(r"\[(?:case (.+)|out)\]")
 
 @dataclass(frozen=True)
 class Case:
-    """A case: `line` is the one of `[out]`, or of `[case ...]` if it has no output."""
+    """A case: `line` is that of `[out]`, or of `[case ...]` if the output is None."""
 
     name: str
     input: str

@@ -40,7 +40,7 @@ EXTRA: dict[str, Any] = {
 
 
 def said(program: str) -> str:
-    """What is said of a program: the class and the words of the error."""
+    """Return the class and the text of the error of a program, as lines."""
     names = {**NAMES, **EXTRA}
     text = program + (HELPERS if re.search("helper|untyped|recursive", program) else "")
     try:

@@ -65,7 +65,7 @@ def frontend(text: str) -> list[FunctionSignature]:
 
 
 def complaint(text: str) -> EveryorderError | None:
-    """What the frontend says of a text; None if it takes it."""
+    """Return the error of the frontend for a text; None if it accepts the text."""
     try:
         frontend(text)
     except EveryorderError as error:
