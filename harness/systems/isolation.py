@@ -39,7 +39,7 @@ from everyorder.harness.base.errors import (
 from everyorder.harness.engine.player import outlives
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.processes.child import flush_streams
-from everyorder.harness.processes.zygote import PipeEnd, Spawner, Zygote
+from everyorder.harness.processes.zygote import PipeEnd, Zygote
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
@@ -48,6 +48,7 @@ from everyorder.harness.systems.outcomes import (
     skip_reason,
 )
 from everyorder.harness.systems.registry import RegistrySystem, ScenarioSystem
+from everyorder.harness.systems.spawner import Spawner
 from everyorder.harness.systems.state_reader import LearnedState
 
 
