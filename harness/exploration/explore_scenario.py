@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, TypeVar
 from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
 from everyorder.harness.engine import Budget, Exploration, Progress, System, Violation
 from everyorder.harness.engine import explore as explore_system
-from everyorder.harness.processes.child import end_with_parent
+from everyorder.harness.processes.fork import end_with_parent
+from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.watch import Subject
-from everyorder.harness.processes.zygote import PipeEnd
 from everyorder.harness.report.outcome import NO_EXPLORATION, Report
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.isolation import IsolatedSystem, serve_child

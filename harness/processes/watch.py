@@ -49,7 +49,7 @@ _MOST_OWN_FRAMES = 6
 _FATAL = re.compile("Fatal Python error: (.*)")
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
-_MAIN = re.compile(r'^  File ".*child\.py", line \d+ in _run$')
+_MAIN = re.compile(r'^  File ".*fork\.py", line \d+ in _run$')
 
 
 @dataclass(frozen=True, slots=True)

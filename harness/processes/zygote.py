@@ -16,50 +16,19 @@ import os
 import select
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic, sleep
-from typing import Any
 
-from everyorder.harness.processes.child import (
+from everyorder.harness.processes.fork import (
+    blocked_signals,
     end_with_parent,
     flush_streams,
-    prctl,
-    receive_message,
-    send_message,
-    without_fork_warning,
+    fork,
+    kill,
+    reap,
 )
-
-
-class PipeEnd:
-    """One end of a channel; owns the file descriptors `reader` and `writer`."""
-
-    def __init__(self, reader: int, writer: int) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    def send(self, message: Any) -> None:
-        """Send a value.
-
-        Raises:
-            OSError: the other side is gone.
-            pickle.PicklingError: or another error of pickling; then nothing was sent.
-        """
-        send_message(self.writer, message)
-
-    def receive(self) -> Any:
-        """Return the next value.  Raises `EOFError` if the other side is gone."""
-        return receive_message(self.reader)
-
-    def close(self) -> None:
-        """Close both descriptors; the other side receives the end."""
-        for descriptor in {self.reader, self.writer}:
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.reader = self.writer = -1
-
+from everyorder.harness.processes.messages import PipeEnd
 
 # Seconds until a dead parent is detected if another process holds its socket open.
 _PATIENCE = 1.0
@@ -72,14 +41,28 @@ class Zygote:
     """The parent's side: returns children, and their exit statuses."""
 
     def __init__(self, serve: Callable[[PipeEnd], None]) -> None:
-        flush_streams()
         ours, theirs = socket.socketpair()
         parent = os.getpid()
-        self.pid = _fork()
-        if not self.pid:
+
+        def run() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             ours.close()
             _ZygoteProcess(theirs, serve, parent).run()
-        theirs.close()
+
+        flush_streams()  # here, where Ctrl-C ends it
+        self.pid = 0
+        try:
+            with blocked_signals() as mask:
+                self.pid = fork(run, traced=False)
+        except BaseException:  # no fork, or Ctrl-C, which was blocked until here
+            if self.pid:
+                kill(self.pid)
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._own_status: int | None = None
         self._socket = ours
         self._channel = PipeEnd(ours.fileno(), ours.fileno())
 
@@ -87,19 +70,30 @@ class Zygote:
         """Return a fresh child: process id and channel; `ended` may be reaped.
 
         Raises:
-            OSError: the zygote is gone.
             EOFError: the zygote is gone.
         """
-        self._channel.send(("fork", ended))
-        data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
+        data, descriptors = b"", list[int]()
+        with suppress(OSError):
+            self._channel.send(("fork", ended))
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
         if not descriptors:
             raise EOFError("the zygote is gone")
-        return int.from_bytes(data), PipeEnd(descriptors[0], descriptors[0])
+        (descriptor,) = descriptors
+        os.set_inheritable(descriptor, False)
+        return int.from_bytes(data), PipeEnd(descriptor, descriptor)
 
     def status(self, pid: int) -> int:
-        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does."""
-        self._channel.send(("wait", pid))
-        status: int = self._channel.receive()
+        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does.
+
+        It is that of the zygote, if this is gone: the child has ended with it.
+        """
+        try:
+            self._channel.send(("wait", pid))
+            status: int = self._channel.receive()
+        except (EOFError, OSError):
+            if self._own_status is None:
+                self._own_status = kill(self.pid)
+            return self._own_status
         return status
 
     def close(self) -> None:
@@ -107,8 +101,9 @@ class Zygote:
         with suppress(OSError):
             self._channel.send(("end", None))
         self._socket.close()
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        if self._own_status is None:
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
 
 
 class _ZygoteProcess:
@@ -127,9 +122,7 @@ class _ZygoteProcess:
     def run(self) -> None:
         """Answer requests until the parent ends; never returns."""
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
             threading.settrace(None)
-            prctl()  # loaded once, before the first fork
             # Existing objects stay: a child's collector need not scan them, or copy
             # their pages.
             gc.disable()
@@ -169,8 +162,8 @@ class _ZygoteProcess:
         """Fork a child that waits for a request; return it with the parent's end."""
         theirs, ours = socket.socketpair()
         zygote = os.getpid()
-        pid = _fork()
-        if not pid:
+
+        def run() -> None:
             end_with_parent(zygote)
             self._control.close()
             theirs.close()
@@ -178,7 +171,8 @@ class _ZygoteProcess:
                 self._spare[1].close()
             descriptor = ours.detach()
             self._serve(PipeEnd(descriptor, descriptor))
-            os._exit(0)
+
+        pid = fork(run, traced=False)
         ours.close()
         self._children.add(pid)
         return pid, theirs
@@ -186,27 +180,8 @@ class _ZygoteProcess:
     def _reap(self, pid: int) -> int:
         """Wait for a child for a limited time, and return its exit status."""
         self._children.discard(pid)
-        end = monotonic() + _GRACE
-        with suppress(ChildProcessError):
-            while True:
-                reaped, status = os.waitpid(pid, os.WNOHANG)
-                if reaped:
-                    return os.waitstatus_to_exitcode(status)
-                if monotonic() > end:
-                    os.kill(pid, signal.SIGKILL)
-                    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                sleep(0.001)
-        return 0
-
-
-def _fork() -> int:
-    """Call `os.fork` without tracing, and restore the tracer in the parent."""
-    tracer, profiler = sys.gettrace(), sys.getprofile()
-    sys.settrace(None)
-    sys.setprofile(None)
-    with without_fork_warning():
-        pid = os.fork()
-    if pid:
-        sys.settrace(tracer)
-        sys.setprofile(profiler)
-    return pid
+        try:
+            code = reap(pid, _GRACE)
+        except ChildProcessError:
+            return 0
+        return kill(pid) if code is None else code

@@ -38,8 +38,9 @@ from everyorder.harness.base.errors import (
 )
 from everyorder.harness.engine.player import outlives
 from everyorder.harness.engine.protocol import Caveat
-from everyorder.harness.processes.child import flush_streams
-from everyorder.harness.processes.zygote import PipeEnd, Zygote
+from everyorder.harness.processes.fork import flush_streams
+from everyorder.harness.processes.messages import PipeEnd
+from everyorder.harness.processes.zygote import Zygote
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import (
     ErrorOutcome,

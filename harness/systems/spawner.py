@@ -22,7 +22,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from everyorder.harness.base.errors import NotAScenario
-from everyorder.harness.processes.zygote import PipeEnd
+from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.scenario.scenario import Scenario
 
 _MAIN = (
