@@ -242,8 +242,14 @@ class IsolatedSystem(ScenarioSystem):
                 else Zygote(partial(serve_child, self.scenario))
             )
             self._closing = finalize(self, _close, source, os.getpid())
-        self._pid, self._channel = self._source.child(self._ended)
-        self._ended = []
+        try:
+            self._pid, self._channel = self._source.child(self._ended)
+        except EOFError:
+            error = self._death_error("reset")
+            self.close()  # the next reset starts another source
+            raise error from None
+        finally:
+            self._ended = []
         self._children += 1
         looks = self._children in CHECKING_CHILDREN
         self._request("reset", "reset", replace(self._memory, checks_outside=looks))
