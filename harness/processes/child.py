@@ -45,11 +45,7 @@ from everyorder.harness.processes.fork import (
     kill,
     reap,
 )
-from everyorder.harness.processes.messages import (
-    MessageBuffer,
-    PipeEnd,
-    send_message,
-)
+from everyorder.harness.processes.messages import PipeEnd
 
 # Requests the stack of a child.  It has no other use: the last but one of the signals
 # for applications (valgrind uses the last one), which macOS does not have.
@@ -150,13 +146,12 @@ class ForkedChild:
     def __init__(self, main: Main, arguments: tuple[Any, ...]) -> None:
         self._memory = mmap(-1, progress.BYTES)
         self.cells = memoryview(self._memory).cast("Q")
-        self._messages = MessageBuffer()
         self._stack = bytearray()
         self._termination: str | None = None
         pipes = [os.pipe() for _ in range(6)]
         (up, up_end), (down_end, down), (life_end, life) = pipes[:3]
         (out, out_end), (err, err_end), (stack, stack_end) = pipes[3:]
-        self._up, self._down, self._trace = up, down, stack
+        self._line, self._trace = PipeEnd(up, down), stack
         self._printed = {out: ("stdout", b""), err: ("stderr", b"")}
         self._open = {up, down, life, stack, out, err}
         ends = _Ends(up_end, down_end, life_end, out_end, err_end, stack_end)
@@ -201,18 +196,20 @@ class ForkedChild:
 
     def sources(self) -> Sequence[int]:
         """Return the open ends of its pipes."""
-        return [each for each in (self._up, *self._printed) if each in self._open]
+        return [
+            each for each in (self._line.reader, *self._printed) if each in self._open
+        ]
 
     def send(self, request: object) -> None:
         """Send a request; a child that has ended is ignored."""
         with suppress(OSError):
-            send_message(self._down, request)
+            self._line.send(request)
 
     def read(self) -> list[Any]:
         """Return the messages that have arrived; print the output of the child."""
         for source in self._printed:
             self._print(source)
-        return self._messages.complete(self._arrived(self._up))
+        return self._line.complete(self._arrived(self._line.reader))
 
     def termination(self) -> str | None:
         """Return the exit code or signal; None while it lives."""
@@ -249,7 +246,7 @@ class ForkedChild:
 
     def finish(self) -> None:
         """End the child in order, without further requests."""
-        self._close(self._down)
+        self._close(self._line.writer)
         until = monotonic() + STACK_SECONDS
         while self.termination() is None and monotonic() < until:
             wait([self], 0.01)
@@ -330,10 +327,10 @@ class _ForkedParentPipe(PipeEnd):
         self._exit_fork()
         super().send(message)
 
-    def receive(self) -> Any:
+    def receive(self, seconds: float | None = None) -> Any:
         """Wait for a request.  Raises EOFError if there will be none."""
         self._exit_fork()
-        return super().receive()
+        return super().receive(seconds)
 
     def _exit_fork(self) -> None:
         if os.getpid() != self._owner:

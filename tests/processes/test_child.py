@@ -186,7 +186,7 @@ def test_half_a_message_is_not_waited_for(started: Callable[..., Any]) -> None:
 
     child = started(stops)
     until = time.monotonic() + PATIENCE
-    while not child._messages._parts and time.monotonic() < until:
+    while not child._line._parts and time.monotonic() < until:
         wait((child,), 0.1)
         assert child.read() == []
     assert child.read() == []
