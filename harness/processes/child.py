@@ -36,11 +36,8 @@ from everyorder.harness.base.errors import ProcessError
 from everyorder.harness.engine import progress
 from everyorder.harness.processes.fork import (
     CAN_FORK,
-    ENDING_SIGNALS,
-    blocked_signals,
     end_with_parent,
     exit_text,
-    flush_streams,
     fork,
     kill,
     reap,
@@ -157,27 +154,24 @@ class ForkedChild:
         ends = _Ends(up_end, down_end, life_end, out_end, err_end, stack_end)
         for source in (up, out, err, stack):
             os.set_blocking(source, False)
-        flush_streams()  # here, where Ctrl-C ends it
         parent, drawn = os.getpid(), _random_state()
+
+        def run() -> None:
+            self._become_child(ends, parent, drawn)
+            main(_ForkedParentPipe(self.cells, ends), *arguments)
+
         self.pid = 0
         try:
-            with blocked_signals() as mask:
-
-                def run() -> None:
-                    self._become_child(ends, parent, drawn)
-                    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-                    main(_ForkedParentPipe(self.cells, ends), *arguments)
-
-                try:
-                    self.pid = fork(run)
-                finally:
-                    for end in ends:
-                        os.close(end)
-                # The child does it, too, so that it is done before either continues.
-                with suppress(OSError):
-                    os.setpgid(self.pid, self.pid)
-                _children.add(self)
-        except BaseException:  # no fork, or Ctrl-C, which was blocked until here
+            try:
+                self.pid = fork(run)
+            finally:
+                for end in ends:
+                    os.close(end)
+            # The child does it, too, so that it is done before either continues.
+            with suppress(OSError):
+                os.setpgid(self.pid, self.pid)
+            _children.add(self)
+        except BaseException:  # no fork, or Ctrl-C
             if self.pid:
                 self.kill()
             self.close()
@@ -360,12 +354,7 @@ def _random_state() -> Any:
 
 def _become_process(ends: _Ends, parent: int) -> None:
     """Set up the child's streams, signal handlers and end with the parent."""
-    signal.set_wakeup_fd(-1)
-    # Signals that have arrived were sent to the parent: ignoring them once drops them.
-    for number in ENDING_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _follow_parent(parent, ends.life)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -5,6 +5,8 @@ Rules:
   runs none of the parent's callbacks at exit;
 - the streams are flushed before a fork, so that a child neither repeats nor loses their
   contents;
+- a signal by which a user ends a command is handled by the parent only: a child
+  ignores Ctrl-C, and runs no handler of its parent;
 - on Linux the kernel ends a child with its parent (`end_with_parent`);
 - a child that is killed is killed with its process group, before it is waited for: its
   process id, which may be the number of its group, is reserved until then.
@@ -13,8 +15,8 @@ Rules:
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from time import monotonic, sleep
 from typing import NoReturn
@@ -22,7 +24,7 @@ from typing import NoReturn
 CAN_FORK = hasattr(os, "fork")
 
 # The signals by which users end a command.
-ENDING_SIGNALS: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM})
+_ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM})
 
 _SET_PDEATHSIG = 1  # prctl(2)
 
@@ -46,33 +48,54 @@ def fork(run: Callable[[], object], *, traced: bool = True) -> int:
     flush_streams()
     prctl()  # looked up once, here, rather than in every child
     tracer, profiler = sys.gettrace(), sys.getprofile()
-    if not traced:
-        sys.settrace(None)
-        sys.setprofile(None)
+    pid, blocked = 0, signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            pid = os.fork()
-        if not pid:
-            _run(run)
-    finally:
-        if not traced:
-            sys.settrace(tracer)
-            sys.setprofile(profiler)
+        try:
+            if not traced:
+                sys.settrace(None)
+                sys.setprofile(None)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+            if not pid:
+                _run(run, blocked)
+        finally:
+            if not traced:
+                sys.settrace(tracer)
+                sys.setprofile(profiler)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    except BaseException:  # no fork, or Ctrl-C, which was blocked until here
+        if pid:
+            kill(pid)
+        raise
     return pid
 
 
-@contextmanager
-def blocked_signals() -> Iterator[set[int]]:
-    """Block signals in this context, so that no child runs its parent's handlers.
-
-    Yields the signals that were blocked before.
-    """
-    before: set[int] = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+def _run(run: Callable[[], object], blocked: set[int]) -> NoReturn:
+    """Run the child; `blocked` are the signals that it blocks."""
+    code = 1
     try:
-        yield before
+        signal.set_wakeup_fd(-1)
+        # Signals that have arrived were sent to the parent: ignoring them drops them.
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        run()
+        code = 0
+    except (BrokenPipeError, EOFError):  # the parent is gone
+        pass
+    except BaseException:
+        with suppress(Exception):
+            import traceback
+
+            traceback.print_exc()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            _save_coverage()
+            flush_streams()
+        finally:
+            os._exit(code)
 
 
 def flush_streams() -> None:
@@ -141,23 +164,6 @@ def exit_text(code: int) -> str:
         return f"exit code {code}"
     name = signal.strsignal(-code)
     return f"signal {-code}" + (f", {name}" if name else "")
-
-
-def _run(run: Callable[[], object]) -> NoReturn:
-    code = 1
-    try:
-        run()
-        code = 0
-    except (BrokenPipeError, EOFError):  # the parent is gone
-        pass
-    except BaseException:
-        with suppress(Exception):
-            import traceback
-
-            traceback.print_exc()
-    _save_coverage()
-    flush_streams()
-    os._exit(code)
 
 
 def _save_coverage() -> None:

@@ -20,14 +20,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from everyorder.harness.processes.fork import (
-    blocked_signals,
-    end_with_parent,
-    flush_streams,
-    fork,
-    kill,
-    reap,
-)
+from everyorder.harness.processes.fork import end_with_parent, fork, kill, reap
 from everyorder.harness.processes.messages import PipeEnd
 
 # Seconds until a dead parent is detected if another process holds its socket open.
@@ -45,19 +38,12 @@ class Zygote:
         parent = os.getpid()
 
         def run() -> None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             ours.close()
             _ZygoteProcess(theirs, serve, parent).run()
 
-        flush_streams()  # here, where Ctrl-C ends it
-        self.pid = 0
         try:
-            with blocked_signals() as mask:
-                self.pid = fork(run, traced=False)
-        except BaseException:  # no fork, or Ctrl-C, which was blocked until here
-            if self.pid:
-                kill(self.pid)
+            self.pid = fork(run, traced=False)
+        except BaseException:  # no fork, or Ctrl-C
             ours.close()
             raise
         finally:

@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from traceback import format_exc
-from typing import Any, Protocol
+from typing import Any
 from weakref import finalize, ref
 
 from everyorder.harness.base.errors import (
@@ -187,22 +187,6 @@ class RemoteHandle:
         self.number = number
 
 
-class ChildSource(Protocol):
-    """Creates children."""
-
-    def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
-        """Return a fresh child: process id and channel; `ended` may be reaped."""
-        ...
-
-    def status(self, pid: int) -> int:
-        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does."""
-        ...
-
-    def close(self) -> None:
-        """End all children."""
-        ...
-
-
 class IsolatedSystem(ScenarioSystem):
     """A scenario with `create` and `isolation`, as the engine explores it."""
 
@@ -212,7 +196,7 @@ class IsolatedSystem(ScenarioSystem):
         assert scenario.isolation is not None, "others live in this process"
         super().__init__(scenario)
         self._memory = LearnedState()
-        self._source: ChildSource | None = None
+        self._source: Zygote | Spawner | None = None
         self._pid = 0
         self._channel: PipeEnd | None = None
         self._ended: list[int] = []
@@ -396,7 +380,7 @@ def _numbers(handles: Sequence[object]) -> list[int | None]:
     return [each.number if isinstance(each, RemoteHandle) else None for each in handles]
 
 
-def _close(source: ChildSource, owner: int) -> None:
+def _close(source: Zygote | Spawner, owner: int) -> None:
     """End the children of this process; a forked copy of it has none."""
     if os.getpid() == owner:
         source.close()

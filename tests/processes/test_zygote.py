@@ -53,6 +53,25 @@ def test_a_channel_is_not_inherited(zygote: Zygote) -> None:
     channel.close()
 
 
+def test_signals_are_for_the_parent_only() -> None:
+    """Nothing of its handlers is left, and nothing is blocked."""
+
+    def report(channel: PipeEnd) -> None:
+        handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        channel.send((handlers == [signal.SIG_IGN, signal.SIG_DFL], mask))
+
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    zygote = Zygote(report)
+    try:
+        _, channel = zygote.child([])
+        assert channel.receive() == (True, set())
+        channel.close()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        zygote.close()
+
+
 def test_a_zygote_that_is_killed(zygote: Zygote) -> None:
     pid, channel = zygote.child([])
     os.kill(zygote.pid, signal.SIGKILL)

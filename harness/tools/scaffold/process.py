@@ -302,5 +302,4 @@ def serve() -> None:
         draft = error
     with os.fdopen(output, "wb") as pipe:
         pipe.write(pickle.dumps(draft))
-        pipe.flush()
     os._exit(0)
