@@ -841,17 +841,16 @@ def test_a_trial_ends_with_the_process_that_tries_it() -> None:
 
 @needs_fork
 def test_a_trial_that_forks_answers_at_once() -> None:
-    """The process that it leaves holds the pipe of the answer open."""
+    """The process that it leaves holds the pipe of the answer open, for an hour."""
 
     def forks() -> str:
         if not os.fork():
-            time.sleep(600)
+            time.sleep(3600)
         return "done"
 
-    began = time.monotonic()
-    sandbox = Sandbox("", frozenset(), (), began + 600, seconds=60.0)
+    # A sandbox that waits for the pipe hangs here until the limit of all tests.
+    sandbox = Sandbox("", frozenset(), (), time.monotonic() + 3600, seconds=3600.0)
     assert sandbox.run("", forks) == "done"
-    assert time.monotonic() - began < 60
 
 
 def test_a_module_that_cannot_be_imported(registries: Project) -> None:
