@@ -33,7 +33,7 @@ LONG ?=
 LEG_cli := tests/cli
 LEG_plugin := tests/pytest_plugin tests/processes
 LEG_engine := tests/engine tests/expectations tests/report
-LEG_heap := tests/state
+LEG_state := tests/state
 # The zoo collects garbage all the time: the less is loaded, the faster.
 LEG_zoo := tests/zoo
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
@@ -57,7 +57,7 @@ LEG_mutants := tests/mutants tests/pairs
 LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 LEG_kernels := tests/kernels
-UNWATCHED := zoo mutants kernels heap engine catalogue followed cli registries plugin \
+UNWATCHED := zoo mutants kernels state engine catalogue followed cli registries plugin \
 	examples
 
 # Legs that are watched; the last one is all that is in no other.
@@ -71,6 +71,11 @@ LEG_opinfo := tests/opinfo
 LEG_rest := tests $(addprefix --ignore=,$(filter tests/%,$(foreach leg,$(UNWATCHED) \
 	compiler script rpc operators opinfo,$(LEG_$(leg)))))
 WATCHED := rpc rest operators opinfo script compiler
+# Where the legs write their results, and the line that ends a recipe of legs: the sums
+# of all of them, and failure if `make` failed, a gate among others, or a test did.
+RESULTS := build/legs
+SUMMARISE = ended=$$?; $(BIN)/python -m tests.tools.summary $(RESULTS) \
+	$(WATCHED) $(UNWATCHED) && exit $$ended
 
 # Many tests start processes, which need not compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -119,10 +124,11 @@ run: $(STAMP)
 
 ifeq ($(strip $(TESTS)),)
 test: $(STAMP)
+	@rm -rf $(RESULTS)
 ifeq ($(strip $(LONG)),)
-	$(AT_ONCE) test-legs SHARE=--thin
+	$(AT_ONCE) test-legs SHARE=--thin; $(SUMMARISE)
 else
-	$(AT_ONCE) test-legs gate SHARE='$(BOTH_SHARES)'
+	$(AT_ONCE) test-legs gate SHARE='$(BOTH_SHARES)'; $(SUMMARISE)
 endif
 else
 test: $(STAMP)
@@ -134,11 +140,13 @@ endif
 test-legs: $(addprefix leg-,$(WATCHED) $(UNWATCHED))
 
 leg-%: $(STAMP)
-	$(BIN)/python $(if $(filter $*,$(WATCHED)),$(RUN_COVERED),$(RUN)) $(SHARE) $(LEG_$*)
+	$(BIN)/python $(if $(filter $*,$(WATCHED)),$(RUN_COVERED),$(RUN)) $(SHARE) $(LEG_$*) \
+		-o junit_family=xunit1 --junitxml=$(RESULTS)/$*.xml
 
 ifeq ($(strip $(TESTS)),)
 test-long: $(STAMP)
-	$(AT_ONCE) test-legs SHARE='$(OTHER_SHARE)'
+	@rm -rf $(RESULTS)
+	$(AT_ONCE) test-legs SHARE='$(OTHER_SHARE)'; $(SUMMARISE)
 	$(MAKE) gate
 else
 test-long: $(STAMP)

@@ -196,11 +196,11 @@ def _save(module: Any, file: Any, **options: Any) -> None:
     save(module, file, **options)
 
 
-errors._load = load
+errors.set_loader(load)
 CODE_OF.set(_code_of)
 SAVE.set(_save)
-PROVIDERS.update(core=_register_core, script=_register_script)
-MEMORY_PROVIDERS.update(cuda=_register_cuda)
+PROVIDERS.register_all({"core": _register_core, "script": _register_script})
+MEMORY_PROVIDERS.register("cuda", _register_cuda)
 
 # The operators of the default dispatcher, by attribute.  `core` is the runtime's
 # namespace; programs for torch call it `aten`.

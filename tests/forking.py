@@ -66,4 +66,4 @@ def free_logging() -> None:
     """Let go of what an interrupt within `logging` keeps: a fork would wait for it."""
     with suppress(RuntimeError):
         while True:
-            logging._releaseLock()  # type: ignore[attr-defined]  # nobody offers it
+            logging._lock.release()  # type: ignore[attr-defined]  # not public

@@ -282,6 +282,60 @@ def _says(node: ast.AST, word: str) -> bool:
     return False
 
 
+# The methods by which a list, a dict, a set or a deque changes.
+CHANGING = {
+    *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop"),
+    *("popitem", "popleft", "remove", "setdefault", "update"),
+}
+
+
+def foreign_changes(file: str) -> list[str]:
+    """Return `line: target` where a file changes a variable of another module.
+
+    A variable is a container with the name of a constant, changed by a method, an item
+    or an operator, or an attribute of a module, changed or assigned.
+    """
+    return [
+        f"{node.lineno}: {ast.unparse(target)}"
+        for node, target in _changed(nodes_of(file))
+        if _is_foreign(file, target)
+    ]
+
+
+def _changed(nodes: tuple[ast.AST, ...]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=target, attr=name)):
+                if name in CHANGING:
+                    yield node, target
+            case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+                for each in targets:
+                    yield each, each.value if isinstance(each, ast.Subscript) else each
+            case ast.AugAssign(target=each) | ast.AnnAssign(target=each):
+                yield each, each.value if isinstance(each, ast.Subscript) else each
+
+
+def _is_foreign(file: str, target: ast.expr) -> bool:
+    match target:
+        case ast.Name(id=name):
+            return name in _imported_names(file) and name.isupper()
+        case ast.Attribute(value=ast.Name(id=name)):
+            return as_file(_imported_names(file).get(name, "")) is not None
+    return False
+
+
+@cache
+def _imported_names(file: str) -> dict[str, str]:
+    """Return what the names that a file imports from this project stand for."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in nodes_of(file)
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("everyorder")
+        for alias in node.names
+    }
+
+
 def error_classes() -> Counter[str]:
     """Classes of errors of the runtime, and how many places make one of each.
 
@@ -409,6 +463,8 @@ def measures() -> Iterator[tuple[str, object, str]]:
             len(circles(folder_graph(typed=typed))),
             "0",
         )
+    foreign = sum(len(foreign_changes(file)) for file in FILES)
+    yield "changes of another module's variable", foreign, "0"
     by_string = [file for file in FILES if string_imports(file)]
     yield "files that import by string", len(by_string), f"at most {len(BY_STRING)}"
     classes = Counter(

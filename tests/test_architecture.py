@@ -18,6 +18,7 @@ from tests.house import (
     circles,
     crossing,
     folder_graph,
+    foreign_changes,
     import_graph,
     imports,
     naming,
@@ -97,6 +98,36 @@ def test_an_import_of_a_module_of_the_package_itself_is_counted() -> None:
     assert "everyorder/coded_error.py" in imports("harness/base/errors.py")
     modules = (ROOT / "everyorder").glob("[!_]*.py")
     assert {path.relative_to(ROOT).as_posix() for path in modules} == {*SHARED}
+
+
+def test_no_file_changes_a_variable_of_another_module() -> None:
+    """What others add to is a `Registry` or a `Hook`: it has handles, and no order."""
+    assert {
+        file: foreign_changes(file) for file in FILES if foreign_changes(file)
+    } == {}
+
+
+def test_a_change_of_another_modules_variable_is_found(tmp_path: Path) -> None:
+    changing = tmp_path / "changing.py"
+    changing.write_text(
+        """from everyorder.runtime import errors
+from everyorder.runtime.tensors.storage import HOST as ROWS
+from everyorder.runtime.tensors import storage as memories
+OWN = []
+OWN.append(1)
+ROWS.append(1)
+ROWS[1] = 2
+ROWS |= {}
+del ROWS[1]
+memories.MEMORIES.update(a=1)
+errors._load = OWN
+""",
+        encoding="utf-8",
+    )
+    assert {*foreign_changes(str(changing))} == {
+        *("6: ROWS", "7: ROWS", "8: ROWS", "9: ROWS"),
+        *("10: memories.MEMORIES", "11: errors._load"),
+    }
 
 
 # What files that begin so may import.

@@ -52,12 +52,12 @@ from everyorder.harness.cli.task import (
 )
 from everyorder.harness.engine import progress
 from everyorder.harness.processes.child import (
-    CAN_FORK,
     ChildProcess,
     Parent,
     start,
     wait,
 )
+from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import (
     MOST_BETWEEN_POLLS,
     POLL_SECONDS,

@@ -23,7 +23,7 @@ from everyorder.harness.engine import progress as pulse
 from everyorder.harness.exploration.collection import (
     UncollectedScenarios,
 )
-from everyorder.harness.processes.watch import Subject, subject_of
+from everyorder.harness.processes.watch import Subject
 from everyorder.harness.report.outcome import Report, Unexplored
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ def task_of(entry: "Entry", effort: ExploreOptions) -> Task:
     Raises:
         BadStrategy: the strategy is unknown.
     """
+    from everyorder.harness.exploration.explore_scenario import subject_of
+
     scenario, subject = entry.scenario, subject_of(entry.scenario, entry.root)
     size = size_of(scenario, effort)
     texts = subject.source, subject.steps, subject.uses
@@ -223,6 +225,8 @@ def failure_of(entry: "Entry", error: BaseException) -> Unexplored:
     reason = f"{type(error).__name__}: {error}".rstrip(": ")
     operation, history = "", tuple[str, ...]()
     if beats is not None:
+        from everyorder.harness.exploration.explore_scenario import subject_of
+
         operation, history = subject_of(scenario, entry.root).position(beats.trail())
     return Unexplored(
         scenario.path, where, reason, operation=operation, history=history

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, TypeVar
 from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
 from everyorder.harness.engine import Budget, Exploration, Progress, System, Violation
 from everyorder.harness.engine import explore as explore_system
-from everyorder.harness.processes.child import end_with_parent
-from everyorder.harness.processes.zygote import PipeEnd
+from everyorder.harness.processes.fork import end_with_parent
+from everyorder.harness.processes.messages import PipeEnd
+from everyorder.harness.processes.watch import Subject
 from everyorder.harness.report.outcome import NO_EXPLORATION, Report
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.isolation import IsolatedSystem, serve_child
@@ -48,6 +49,13 @@ LEAK_WITHOUT_ORDER = "seen at the end, when all was undone; by which order is no
 
 # Collecting after every step is expensive, and most leaks show at once.
 LEAK_SECONDS = 30.0
+
+
+def subject_of(scenario: Scenario, root: Path) -> Subject:
+    """Return the subject of a scenario, for a report on its crash."""
+    steps = tuple(step.text for step in scenario.steps)
+    uses = tuple(use.text for use in scenario.uses)
+    return Subject(scenario.path, scenario.source, steps, uses, root)
 
 
 def system_of(scenario: Scenario) -> System:

@@ -16,20 +16,17 @@ Rules:
 - the end of a pipe does not mean death (a process that a step forked may hold it open,
   and a step may close it): a child is dead when the system reports it.
 
-How it works: messages are pickles with a length prefix.  Both sides are processes of
-one user, one of which started the other, so messages are trusted.  Messages that were
-sent before the child died are read after it, so a result that was sent is never lost.
+Messages that were sent before the child died are read after it, so a result that was
+sent is never lost.
 """
 
 import gc
 import os
-import pickle
 import select
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from io import FileIO, TextIOWrapper
 from mmap import mmap
 from time import monotonic
@@ -37,6 +34,15 @@ from typing import IO, Any, NamedTuple, NoReturn, Protocol
 
 from everyorder.harness.base.errors import ProcessError
 from everyorder.harness.engine import progress
+from everyorder.harness.processes.fork import (
+    CAN_FORK,
+    end_with_parent,
+    exit_text,
+    fork,
+    kill,
+    reap,
+)
+from everyorder.harness.processes.messages import PipeEnd
 
 # Requests the stack of a child.  It has no other use: the last but one of the signals
 # for applications (valgrind uses the last one), which macOS does not have.
@@ -52,9 +58,7 @@ STACK_SECONDS = 2.0
 # Reports show no more of a stack.
 MOST_STACK = 1 << 20
 
-_HEAD = 8
 _CHUNK = 1 << 16
-_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class Parent(Protocol):
@@ -109,8 +113,6 @@ class ChildProcess(Protocol):
 Main = Callable[..., None]
 """Runs in the child: (parent, *arguments).  Spawning needs an importable name."""
 
-CAN_FORK = hasattr(os, "fork")
-
 
 def start(main: Main, *arguments: Any, fork: bool = CAN_FORK) -> ChildProcess:
     """Start a child that runs `main(parent, *arguments)`."""
@@ -141,48 +143,41 @@ class ForkedChild:
     def __init__(self, main: Main, arguments: tuple[Any, ...]) -> None:
         self._memory = mmap(-1, progress.BYTES)
         self.cells = memoryview(self._memory).cast("Q")
-        self._frames = bytearray()
         self._stack = bytearray()
         self._termination: str | None = None
         pipes = [os.pipe() for _ in range(6)]
         (up, up_end), (down_end, down), (life_end, life) = pipes[:3]
         (out, out_end), (err, err_end), (stack, stack_end) = pipes[3:]
-        self._up, self._down, self._trace = up, down, stack
+        self._line, self._trace = PipeEnd(up, down), stack
         self._printed = {out: ("stdout", b""), err: ("stderr", b"")}
         self._open = {up, down, life, stack, out, err}
         ends = _Ends(up_end, down_end, life_end, out_end, err_end, stack_end)
         for source in (up, out, err, stack):
             os.set_blocking(source, False)
-        flush_streams()
-        prctl()  # looked up once, here, rather than in every child
-        self.pid = -1
-        try:
-            with _blocked_signals() as mask:
-                self._fork(main, arguments, ends, mask)
-        except BaseException:  # Ctrl-C, which was blocked until here
-            if self.pid == 0:
-                _print_traceback()
-                os._exit(1)
-            if self.pid > 0:
-                self.kill()
-            raise
+        parent, drawn = os.getpid(), _random_state()
 
-    def _fork(
-        self, main: Main, arguments: tuple[Any, ...], ends: "_Ends", mask: set[int]
-    ) -> None:
-        """Fork; return in the parent only.  `mask` are the signals to block later."""
-        drawn = _random_state()
-        parent = os.getpid()
-        with without_fork_warning():
-            self.pid = os.fork()
-        if self.pid:
-            # Parent and child both do it, so that it is done before either continues.
+        def run() -> None:
+            self._become_child(ends, parent, drawn)
+            main(_ForkedParentPipe(self.cells, ends), *arguments)
+
+        self.pid = 0
+        try:
+            try:
+                self.pid = fork(run)
+            finally:
+                for end in ends:
+                    os.close(end)
+            # The child does it, too, so that it is done before either continues.
             with suppress(OSError):
                 os.setpgid(self.pid, self.pid)
-            for end in ends:
-                os.close(end)
             _children.add(self)
-            return
+        except BaseException:  # no fork, or Ctrl-C
+            if self.pid:
+                self.kill()
+            self.close()
+            raise
+
+    def _become_child(self, ends: "_Ends", parent: int, drawn: Any) -> None:
         os.setpgid(0, 0)
         # Objects of the parent are not garbage of the child.
         gc.freeze()
@@ -192,42 +187,33 @@ class ForkedChild:
         _become_process(ends, parent)
         if drawn is not None:
             sys.modules["random"].setstate(drawn)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        _run(main, _ForkedParentPipe(self.cells, ends.up, ends.down), arguments)
 
     def sources(self) -> Sequence[int]:
         """Return the open ends of its pipes."""
-        return [each for each in (self._up, *self._printed) if each in self._open]
+        return [
+            each for each in (self._line.reader, *self._printed) if each in self._open
+        ]
 
     def send(self, request: object) -> None:
         """Send a request; a child that has ended is ignored."""
         with suppress(OSError):
-            send_message(self._down, request)
+            self._line.send(request)
 
     def read(self) -> list[Any]:
         """Return the messages that have arrived; print the output of the child."""
         for source in self._printed:
             self._print(source)
-        self._frames += self._arrived(self._up)
-        messages = []
-        while len(self._frames) >= _HEAD:
-            end = _HEAD + int.from_bytes(self._frames[:_HEAD], "big")
-            if len(self._frames) < end:
-                break
-            messages.append(pickle.loads(self._frames[_HEAD:end]))  # noqa: S301  # from our own child
-            del self._frames[:end]
-        return messages
+        return self._line.complete(self._arrived(self._line.reader))
 
     def termination(self) -> str | None:
         """Return the exit code or signal; None while it lives."""
         if self._termination is None:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                code = reap(self.pid)
             except ChildProcessError:  # another caller has waited for it
                 self._termination = "exit status unknown: another process read it"
             else:
-                if pid:
-                    self._termination = _exit_text(os.waitstatus_to_exitcode(status))
+                self._termination = None if code is None else exit_text(code)
         return self._termination
 
     def stack(self, *, living: bool) -> str:
@@ -254,7 +240,7 @@ class ForkedChild:
 
     def finish(self) -> None:
         """End the child in order, without further requests."""
-        self._close(self._down)
+        self._close(self._line.writer)
         until = monotonic() + STACK_SECONDS
         while self.termination() is None and monotonic() < until:
             wait([self], 0.01)
@@ -264,14 +250,7 @@ class ForkedChild:
     def kill(self) -> None:
         """Kill the child with all processes that it started, and close all handles."""
         if self._termination is None:
-            # The number of its group is its process id, which is reserved until the
-            # wait.
-            for kill in (os.killpg, os.kill):
-                with suppress(OSError):
-                    kill(self.pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)
-            self._termination = _exit_text(-signal.SIGKILL)
+            self._termination = exit_text(kill(self.pid))
         self.read()
         self.close()
         _children.discard(self)
@@ -329,57 +308,27 @@ class _Ends(NamedTuple):
     stack: int
 
 
-class _ForkedParentPipe:
-    """The pipes of a forked child to its parent."""
+class _ForkedParentPipe(PipeEnd):
+    """The pipes of a forked child to its parent; a fork of the child exits instead."""
 
-    def __init__(self, cells: memoryview, up: int, down: int) -> None:
+    def __init__(self, cells: memoryview, ends: _Ends) -> None:
+        super().__init__(ends.down, ends.up)
         self.cells = cells
-        self._up = up
-        self._down = down
         self._owner = os.getpid()
 
     def send(self, message: object) -> None:
-        """Send a message; a fork of the child exits instead."""
-        if os.getpid() != self._owner:
-            os._exit(0)
-        send_message(self._up, message)
+        """Send a message.  Raises OSError if the parent is gone."""
+        self._exit_fork()
+        super().send(message)
 
-    def receive(self) -> Any:
+    def receive(self, seconds: float | None = None) -> Any:
         """Wait for a request.  Raises EOFError if there will be none."""
+        self._exit_fork()
+        return super().receive(seconds)
+
+    def _exit_fork(self) -> None:
         if os.getpid() != self._owner:
             os._exit(0)
-        return receive_message(self._down)
-
-
-def send_message(end: int, message: object) -> None:
-    """Write a value to a pipe or socket.
-
-    Raises:
-        OSError: the other side is gone.
-        pickle.PicklingError: or another error of pickling; then nothing was written.
-    """
-    payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    view = memoryview(len(payload).to_bytes(_HEAD, "big") + payload)
-    while view:
-        view = view[os.write(end, view) :]
-
-
-def receive_message(end: int) -> Any:
-    """Wait for the next value.  Raises EOFError if the other side is gone."""
-    size = int.from_bytes(_exactly(end, _HEAD), "big")
-    return pickle.loads(_exactly(end, size))  # noqa: S301  # see the module
-
-
-def _exactly(end: int, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = b""
-        with suppress(ConnectionResetError):
-            part = os.read(end, min(size - len(parts), _CHUNK))
-        if not part:
-            raise EOFError("the other process is gone")
-        parts += part
-    return bytes(parts)
 
 
 def _incomplete(text: bytes) -> int:
@@ -394,21 +343,6 @@ def _incomplete(text: bytes) -> int:
     return 0
 
 
-def _exit_text(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    name = signal.strsignal(-code)
-    return f"signal {-code}" + (f", {name}" if name else "")
-
-
-def flush_streams() -> None:
-    """Flush the streams, so that a child neither repeats nor loses their contents."""
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-        with suppress(Exception):
-            if stream is not None:
-                stream.flush()
-
-
 def _random_state() -> Any:
     """Return the state of `random`, which Python reseeds in a fork, or None.
 
@@ -418,47 +352,9 @@ def _random_state() -> Any:
     return None if module is None else module.getstate()
 
 
-# The signals by which users end a command.
-_ENDING: frozenset[int] = frozenset({signal.SIGINT, signal.SIGTERM})
-
-
-@contextmanager
-def _blocked_signals() -> Iterator[set[int]]:
-    """Block signals in this context, so that no child runs its parent's handlers.
-
-    Yields the signals that were blocked before.
-    """
-    before: set[int] = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield before
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def without_fork_warning() -> Iterator[None]:
-    """Suppress the warning of a fork with threads, as of Python 3.12, in this context.
-
-    The warning is about locks that threads hold.  The important ones (of imports,
-    logging, the interpreter's streams) are created again in a child, which has separate
-    streams and pipes; a child that waits for another lock exceeds its time limit, and
-    is reported with its stack.
-    """
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
-
-
 def _become_process(ends: _Ends, parent: int) -> None:
     """Set up the child's streams, signal handlers and end with the parent."""
-    signal.set_wakeup_fd(-1)
-    # Signals that have arrived were sent to the parent: ignoring them once drops them.
-    for number in _ENDING:
-        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _follow_parent(parent, ends.life)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -489,27 +385,6 @@ def _no_debugger(*_: object, **__: object) -> NoReturn:
     raise ProcessError(code="NoDebugger")
 
 
-@cache
-def prctl() -> Callable[..., int] | None:
-    """Return the system call that ends a process with its parent, or None."""
-    if sys.platform == "linux":
-        with suppress(ImportError, OSError, AttributeError):
-            from ctypes import CDLL
-
-            prctl: Callable[..., int] = CDLL(None).prctl
-            return prctl
-    return None
-
-
-def end_with_parent(parent: int) -> bool:
-    """Have the kernel end this process with its parent; return True if it can."""
-    call = prctl()
-    ends = call is not None and not call(_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it has died already
-        os._exit(1)
-    return ends
-
-
 def _follow_parent(parent: int, life: int) -> None:
     if end_with_parent(parent):
         return
@@ -520,38 +395,3 @@ def _follow_parent(parent: int, life: int) -> None:
         os._exit(1)
 
     Thread(target=end, name="everyorder-lifeline", daemon=True).start()
-
-
-def _run(main: Main, parent: Parent, arguments: tuple[Any, ...]) -> NoReturn:
-    """Run the child, and exit without the parent's callbacks at exit."""
-    code = 0
-    try:
-        main(parent, *arguments)
-    except (BrokenPipeError, EOFError):  # the parent is gone
-        code = 1
-    except BaseException:
-        _print_traceback()
-        code = 1
-    _save_coverage()
-    flush_streams()
-    os._exit(code)
-
-
-def _print_traceback() -> None:
-    with suppress(Exception):
-        import traceback
-
-        traceback.print_exc()
-
-
-def _save_coverage() -> None:
-    """Save the coverage of a child, if each process writes a separate file.
-
-    `coverage run --parallel-mode` and pytest-cov do; with `patch = _exit` it is saved
-    anyway.
-    """
-    module = sys.modules.get("coverage")
-    with suppress(Exception):
-        measured = None if module is None else module.Coverage.current()
-        if measured is not None and measured.get_option("run:parallel"):
-            measured.save()

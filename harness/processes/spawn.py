@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 from everyorder.harness.engine import progress
+from everyorder.harness.processes.fork import exit_text
 
 # As for a forked child: a child that should end has no work left.
 END_SECONDS = 2.0
@@ -61,9 +62,7 @@ class SpawnedChild:
     def termination(self) -> str | None:
         """Return the exit code or signal; None while it lives."""
         code = self._process.exitcode
-        if code is None:
-            return None
-        return f"exit code {code}" if code >= 0 else f"signal {-code}"
+        return None if code is None else exit_text(code)
 
     def stack(self, *, living: bool) -> str:
         """Return "": there is no signal that requests the stack of a spawned child."""

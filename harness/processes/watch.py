@@ -19,15 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from everyorder.harness.engine import progress
 from everyorder.harness.engine.progress import RESET, OperationMark, ProgressTrail
 from everyorder.harness.processes.child import ChildProcess
 from everyorder.harness.report.outcome import Unexplored, operation_line
-
-if TYPE_CHECKING:
-    from everyorder.harness.scenario.scenario import Scenario
 
 # Registering, looking up and removing take milliseconds; ten seconds allow for a first
 # import or compilation on a loaded machine.
@@ -52,7 +49,7 @@ _MOST_OWN_FRAMES = 6
 _FATAL = re.compile("Fatal Python error: (.*)")
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
-_MAIN = re.compile(r'^  File ".*child\.py", line \d+ in _run$')
+_MAIN = re.compile(r'^  File ".*fork\.py", line \d+ in _run$')
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +84,6 @@ class Subject:
             lines.insert(0, "...")
         operation = lines.pop() if lines and not trail.resting else ""
         return operation, tuple(lines)
-
-
-def subject_of(scenario: "Scenario", root: Path) -> Subject:
-    """Return the subject of a scenario."""
-    steps = tuple(step.text for step in scenario.steps)
-    uses = tuple(use.text for use in scenario.uses)
-    return Subject(scenario.path, scenario.source, steps, uses, root)
 
 
 class TimeWatch:

@@ -1,23 +1,14 @@
-"""Children with one fresh registry each, forked or newly started, and their channel.
+"""Children forked from one process that stays as it was, and their channels.
 
 The zygote is a process in which no operation has run yet.  It is forked before the
 first operation, so each child starts from the same clean process; it waits for requests
 on a socket, always has the next child ready, and reaps children that ended.
 
-A newly started child has a separate interpreter.  The scenario's functions cannot be
-sent, so the file that created it is loaded again, and the scenario is found by its
-digest; it has to be a variable of its module.  `serve_registry` of
-`harness.exploration.explore_scenario` is the other side.
-
 Rules:
 - tracing is off while a process is forked, and in the child: a tracer (coverage) has
   locks, which another thread may hold at that time, and the child would wait for ever;
 - the zygote has one thread and runs no code of a scenario;
-- it ends with its socket, or within a second of its parent, and its children with it;
-- all newly started children have the same hash seed, because otherwise their states
-  could not be compared;
-- the scenario's output in such a child is written to standard error: standard output is
-  the channel.
+- it ends with its socket, or within a second of its parent, and its children with it.
 """
 
 import gc
@@ -25,56 +16,12 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from time import monotonic, sleep
-from types import FunctionType, MethodType
-from typing import Any
 
-from everyorder.harness.base.errors import NotAScenario
-from everyorder.harness.processes.child import (
-    end_with_parent,
-    flush_streams,
-    prctl,
-    receive_message,
-    send_message,
-    without_fork_warning,
-)
-from everyorder.harness.scenario.scenario import Scenario
-
-
-class PipeEnd:
-    """One end of a channel; owns the file descriptors `reader` and `writer`."""
-
-    def __init__(self, reader: int, writer: int) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    def send(self, message: Any) -> None:
-        """Send a value.
-
-        Raises:
-            OSError: the other side is gone.
-            pickle.PicklingError: or another error of pickling; then nothing was sent.
-        """
-        send_message(self.writer, message)
-
-    def receive(self) -> Any:
-        """Return the next value.  Raises `EOFError` if the other side is gone."""
-        return receive_message(self.reader)
-
-    def close(self) -> None:
-        """Close both descriptors; the other side receives the end."""
-        for descriptor in {self.reader, self.writer}:
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.reader = self.writer = -1
-
+from everyorder.harness.processes.fork import end_with_parent, fork, kill, reap
+from everyorder.harness.processes.messages import PipeEnd
 
 # Seconds until a dead parent is detected if another process holds its socket open.
 _PATIENCE = 1.0
@@ -87,14 +34,21 @@ class Zygote:
     """The parent's side: returns children, and their exit statuses."""
 
     def __init__(self, serve: Callable[[PipeEnd], None]) -> None:
-        flush_streams()
         ours, theirs = socket.socketpair()
         parent = os.getpid()
-        self.pid = _fork()
-        if not self.pid:
+
+        def run() -> None:
             ours.close()
             _ZygoteProcess(theirs, serve, parent).run()
-        theirs.close()
+
+        try:
+            self.pid = fork(run, traced=False)
+        except BaseException:  # no fork, or Ctrl-C
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._own_status: int | None = None
         self._socket = ours
         self._channel = PipeEnd(ours.fileno(), ours.fileno())
 
@@ -102,19 +56,30 @@ class Zygote:
         """Return a fresh child: process id and channel; `ended` may be reaped.
 
         Raises:
-            OSError: the zygote is gone.
             EOFError: the zygote is gone.
         """
-        self._channel.send(("fork", ended))
-        data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
+        data, descriptors = b"", list[int]()
+        with suppress(OSError):
+            self._channel.send(("fork", ended))
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
         if not descriptors:
             raise EOFError("the zygote is gone")
-        return int.from_bytes(data), PipeEnd(descriptors[0], descriptors[0])
+        (descriptor,) = descriptors
+        os.set_inheritable(descriptor, False)
+        return int.from_bytes(data), PipeEnd(descriptor, descriptor)
 
     def status(self, pid: int) -> int:
-        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does."""
-        self._channel.send(("wait", pid))
-        status: int = self._channel.receive()
+        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does.
+
+        It is that of the zygote, if this is gone: the child has ended with it.
+        """
+        try:
+            self._channel.send(("wait", pid))
+            status: int = self._channel.receive()
+        except (EOFError, OSError):
+            if self._own_status is None:
+                self._own_status = kill(self.pid)
+            return self._own_status
         return status
 
     def close(self) -> None:
@@ -122,8 +87,9 @@ class Zygote:
         with suppress(OSError):
             self._channel.send(("end", None))
         self._socket.close()
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        if self._own_status is None:
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
 
 
 class _ZygoteProcess:
@@ -142,9 +108,7 @@ class _ZygoteProcess:
     def run(self) -> None:
         """Answer requests until the parent ends; never returns."""
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
             threading.settrace(None)
-            prctl()  # loaded once, before the first fork
             # Existing objects stay: a child's collector need not scan them, or copy
             # their pages.
             gc.disable()
@@ -184,8 +148,8 @@ class _ZygoteProcess:
         """Fork a child that waits for a request; return it with the parent's end."""
         theirs, ours = socket.socketpair()
         zygote = os.getpid()
-        pid = _fork()
-        if not pid:
+
+        def run() -> None:
             end_with_parent(zygote)
             self._control.close()
             theirs.close()
@@ -193,7 +157,8 @@ class _ZygoteProcess:
                 self._spare[1].close()
             descriptor = ours.detach()
             self._serve(PipeEnd(descriptor, descriptor))
-            os._exit(0)
+
+        pid = fork(run, traced=False)
         ours.close()
         self._children.add(pid)
         return pid, theirs
@@ -201,121 +166,8 @@ class _ZygoteProcess:
     def _reap(self, pid: int) -> int:
         """Wait for a child for a limited time, and return its exit status."""
         self._children.discard(pid)
-        end = monotonic() + _GRACE
-        with suppress(ChildProcessError):
-            while True:
-                reaped, status = os.waitpid(pid, os.WNOHANG)
-                if reaped:
-                    return os.waitstatus_to_exitcode(status)
-                if monotonic() > end:
-                    os.kill(pid, signal.SIGKILL)
-                    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                sleep(0.001)
-        return 0
-
-
-def _fork() -> int:
-    """Call `os.fork` without tracing, and restore the tracer in the parent."""
-    tracer, profiler = sys.gettrace(), sys.getprofile()
-    sys.settrace(None)
-    sys.setprofile(None)
-    with without_fork_warning():
-        pid = os.fork()
-    if pid:
-        sys.settrace(tracer)
-        sys.setprofile(profiler)
-    return pid
-
-
-_MAIN = (
-    "import sys; sys.path[:] = {path!r}; "
-    "from everyorder.harness.exploration.explore_scenario import serve_registry; {call}"
-)
-
-
-class Spawner:
-    """Starts the children of one scenario.
-
-    Raises:
-        NotAScenario: the file that created the scenario is unknown.
-    """
-
-    def __init__(self, scenario: Scenario) -> None:
-        files = _source_files(scenario)
-        if not files:
-            raise NotAScenario(
-                found="isolation='spawn' for functions that no file has",
-                wanted="a scenario that is a variable of a module, or 'fork'",
-            )
-        call = (
-            f"serve_registry({[str(file) for file in files]!r}, "
-            f"{scenario.digest!r}, {scenario.name!r}, {os.getpid()})"
-        )
-        self._program = _MAIN.format(path=sys.path, call=call)
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
-
-    def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
-        """Return a fresh child: process id and channel; `ended` may be reaped."""
-        for pid in ended:
-            self.status(pid)
-        seed = os.environ.get("PYTHONHASHSEED", "")
-        child = subprocess.Popen(  # noqa: S603  # our own interpreter, our own program
-            [sys.executable, "-c", self._program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONHASHSEED": seed if seed.isdigit() else "0"},
-        )
-        assert child.stdin is not None, "it is a pipe"
-        assert child.stdout is not None, "it is a pipe"
-        channel = PipeEnd(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()))
-        child.stdin.close()
-        child.stdout.close()
-        self._children[child.pid] = child
-        return child.pid, channel
-
-    def status(self, pid: int) -> int:
-        """Return the exit status; kill a child that runs on without its channel."""
-        child = self._children.pop(pid)
         try:
-            return child.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            return child.wait()
-
-    def close(self) -> None:
-        """End all children."""
-        for child in self._children.values():
-            child.kill()
-            child.wait()
-        self._children.clear()
-
-
-def _source_files(scenario: Scenario) -> list[Path]:
-    """Return the files that may have created the scenario, the likeliest first."""
-    functions: list[Any] = [
-        *(function for step in scenario.steps for function in step.functions),
-        *(use.perform for use in scenario.uses),
-        scenario.create,
-        scenario.observe,
-        scenario.check,
-    ]
-    paths = (Path(name) for each in functions for name in _function_files(each))
-    files = list(dict.fromkeys(path.resolve() for path in paths if path.is_file()))
-    its_own = [path for path in files if path.as_posix().endswith(scenario.source)]
-    return its_own or files
-
-
-def _function_files(function: Any) -> Iterator[str]:
-    """Yield the files of a function, and of the functions that it wraps."""
-    if isinstance(function, partial):
-        for each in (function.func, *function.args):
-            yield from _function_files(each)
-    elif isinstance(function, MethodType):
-        yield from _function_files(function.__func__)
-    elif isinstance(function, FunctionType):
-        yield function.__code__.co_filename
-    elif isinstance(function, type):
-        module = sys.modules.get(function.__module__)
-        name = getattr(module, "__file__", None)
-        if name is not None:
-            yield name
+            code = reap(pid, _GRACE)
+        except ChildProcessError:
+            return 0
+        return kill(pid) if code is None else code

@@ -39,13 +39,13 @@ from typing import Any
 
 from everyorder.harness.base.errors import ExplorationDied
 from everyorder.harness.engine import Progress, progress
+from everyorder.harness.exploration.explore_scenario import subject_of
 from everyorder.harness.processes.child import ChildProcess, Parent, start, wait
 from everyorder.harness.processes.watch import (
     POLL_SECONDS,
     Limits,
     Subject,
     TimeWatch,
-    subject_of,
 )
 from everyorder.harness.report.outcome import Report
 from everyorder.harness.scenario import Scenario

@@ -40,7 +40,7 @@ import pytest
 
 from everyorder.harness.base.errors import FileError, HarnessError
 from everyorder.harness.expectations import Store, parse, read_all
-from everyorder.harness.processes.child import CAN_FORK
+from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import (
     OPERATION_SECONDS,
     SCENARIO_SECONDS,

@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from traceback import format_exc
-from typing import Any, Protocol
+from typing import Any
 from weakref import finalize, ref
 
 from everyorder.harness.base.errors import (
@@ -38,8 +38,9 @@ from everyorder.harness.base.errors import (
 )
 from everyorder.harness.engine.player import outlives
 from everyorder.harness.engine.protocol import Caveat
-from everyorder.harness.processes.child import flush_streams
-from everyorder.harness.processes.zygote import PipeEnd, Spawner, Zygote
+from everyorder.harness.processes.fork import flush_streams
+from everyorder.harness.processes.messages import PipeEnd
+from everyorder.harness.processes.zygote import Zygote
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
@@ -48,6 +49,7 @@ from everyorder.harness.systems.outcomes import (
     skip_reason,
 )
 from everyorder.harness.systems.registry import RegistrySystem, ScenarioSystem
+from everyorder.harness.systems.spawner import Spawner
 from everyorder.harness.systems.state_reader import LearnedState
 
 
@@ -185,22 +187,6 @@ class RemoteHandle:
         self.number = number
 
 
-class ChildSource(Protocol):
-    """Creates children."""
-
-    def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
-        """Return a fresh child: process id and channel; `ended` may be reaped."""
-        ...
-
-    def status(self, pid: int) -> int:
-        """Return the exit status of a child, as `os.waitstatus_to_exitcode` does."""
-        ...
-
-    def close(self) -> None:
-        """End all children."""
-        ...
-
-
 class IsolatedSystem(ScenarioSystem):
     """A scenario with `create` and `isolation`, as the engine explores it."""
 
@@ -210,7 +196,7 @@ class IsolatedSystem(ScenarioSystem):
         assert scenario.isolation is not None, "others live in this process"
         super().__init__(scenario)
         self._memory = LearnedState()
-        self._source: ChildSource | None = None
+        self._source: Zygote | Spawner | None = None
         self._pid = 0
         self._channel: PipeEnd | None = None
         self._ended: list[int] = []
@@ -240,8 +226,14 @@ class IsolatedSystem(ScenarioSystem):
                 else Zygote(partial(serve_child, self.scenario))
             )
             self._closing = finalize(self, _close, source, os.getpid())
-        self._pid, self._channel = self._source.child(self._ended)
-        self._ended = []
+        try:
+            self._pid, self._channel = self._source.child(self._ended)
+        except EOFError:
+            error = self._death_error("reset")
+            self.close()  # the next reset starts another source
+            raise error from None
+        finally:
+            self._ended = []
         self._children += 1
         looks = self._children in CHECKING_CHILDREN
         self._request("reset", "reset", replace(self._memory, checks_outside=looks))
@@ -388,7 +380,7 @@ def _numbers(handles: Sequence[object]) -> list[int | None]:
     return [each.number if isinstance(each, RemoteHandle) else None for each in handles]
 
 
-def _close(source: ChildSource, owner: int) -> None:
+def _close(source: Zygote | Spawner, owner: int) -> None:
     """End the children of this process; a forked copy of it has none."""
     if os.getpid() == owner:
         source.close()

@@ -115,7 +115,9 @@ DEFINE_METHODS: Hook[Callable[[Any, str], None]] = Hook("the methods of a text")
 FILL: Hook[Callable[..., None]] = Hook("the parts of a tensor of data")
 
 # Device type -> a function that registers its memory, added by `everyorder.runtime`.
-MEMORY_PROVIDERS: dict[str, Callable[[], object]] = {}
+MEMORY_PROVIDERS: Registry[str, Callable[[], object]] = Registry(
+    "providers of memories"
+)
 
 
 class PlugIn(Closeable):

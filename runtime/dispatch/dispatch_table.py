@@ -38,7 +38,7 @@ from everyorder.runtime.keys import (
     members,
 )
 from everyorder.runtime.keys.dispatch_key import guarded_backends
-from everyorder.runtime.keys.model import BACKENDS
+from everyorder.runtime.keys.key_tables import BACKENDS
 
 # Slot 0 is `Undefined`: no dispatch key is left.
 UNDEFINED_SLOT = 1

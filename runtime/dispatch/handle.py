@@ -26,6 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from everyorder.runtime.base.locks import LOADING
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.dispatch.call import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.registration import DispatcherProtocol
 from everyorder.runtime.dispatch.registration_record import (
@@ -55,7 +56,7 @@ OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 OPERATORS = "everyorder.runtime.ops"
 # Namespaces of the runtime -> a function that registers their operators.  The package
 # `everyorder.runtime`, which sees all areas, adds the rows when it is imported.
-PROVIDERS: dict[str, Callable[[], object]] = {}
+PROVIDERS: Registry[str, Callable[[], object]] = Registry("providers of operators")
 
 
 class SignatureOf:
@@ -501,8 +502,7 @@ def provide(name: OperatorName) -> None:
 
 def provide_namespace(namespace: str) -> None:
     """Register the operators of a namespace, if the runtime has them."""
-    register = PROVIDERS.get(namespace)
-    if register is not None:
+    if (register := PROVIDERS.rows.get(namespace)) is not None:
         with LOADING:
             register()
 
@@ -568,11 +568,11 @@ class Operators:
     def __init__(
         self,
         source: Callable[[], DispatcherProtocol],
-        provided: Mapping[str, Callable[[], object]] | None = None,
+        providers: Registry[str, Callable[[], object]] | None = None,
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         self._source = source
-        self._provided = provided or {}
+        self._providers = providers or Registry("providers")
         if TYPE_CHECKING:
             self.core: Core
             self.aten: Core
@@ -584,7 +584,7 @@ class Operators:
         alias = self._aliases.get(namespace)
         if alias is not None and namespace not in self._source().state.namespaces:
             return getattr(self, alias)  # type: ignore[no-any-return]  # one of these
-        register = self._provided.get(namespace)
+        register = self._providers.rows.get(namespace)
         if register is None:
             return OperatorNamespace(self._source(), namespace)
         with LOADING:

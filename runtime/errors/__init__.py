@@ -23,9 +23,17 @@ if TYPE_CHECKING:
     from everyorder.runtime.errors.tensor import *
     from everyorder.runtime.errors.torch_dispatch import *
 
-# Imports an area.  `everyorder.runtime` sets it to `load`, which holds a lock that a
-# fork waits for: locks are a layer above errors.
 _load: Callable[[str], ModuleType] = import_module
+
+
+def set_loader(load: Callable[[str], ModuleType]) -> None:
+    """Import areas by `load` from now on.
+
+    `everyorder.runtime` passes the function that holds a lock which a fork waits for:
+    locks are a layer above errors.
+    """
+    global _load
+    _load = load
 
 
 def __getattr__(name: str) -> Any:

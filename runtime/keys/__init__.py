@@ -12,6 +12,7 @@ from everyorder.runtime.keys.dispatch_key import (
     key_of_device,
     members,
 )
+from everyorder.runtime.keys.key_tables import BACKENDS, FUNCTIONALITIES
 from everyorder.runtime.keys.keyset import (
     AFTER_ADINPLACEORVIEW,
     AFTER_AUTOGRAD,
@@ -40,7 +41,6 @@ from everyorder.runtime.keys.local import (
     set_excluded,
     set_included,
 )
-from everyorder.runtime.keys.model import BACKENDS, FUNCTIONALITIES
 
 __all__ = [
     "AFTER_ADINPLACEORVIEW",

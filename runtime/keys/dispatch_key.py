@@ -2,7 +2,7 @@
 
 One object exists per name: keys are compared by identity, ordered by `.value`, and a
 copy or an unpickled key is the very same object.  Everything here is computed from the
-tables of `runtime.keys.model`.
+tables of `runtime.keys.key_tables`.
 
 Kinds:
 - `undefined`       the one key `Undefined`: no bits, slot 0;
@@ -40,7 +40,7 @@ from everyorder.runtime.errors.registration import (
     LookupFailed,
     UnknownDevice,
 )
-from everyorder.runtime.keys.model import (
+from everyorder.runtime.keys.key_tables import (
     ALIASES,
     BACKENDS,
     DEVICES,

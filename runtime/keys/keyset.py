@@ -25,7 +25,7 @@ from everyorder.runtime.keys.dispatch_key import (
     DispatchKey,
     guarded_backends,
 )
-from everyorder.runtime.keys.model import (
+from everyorder.runtime.keys.key_tables import (
     AUTOCAST,
     AUTOGRAD,
     AUTOGRADOTHER,

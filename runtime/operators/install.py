@@ -16,6 +16,7 @@ from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatche
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.operators import (
     binary,
+    cat_flip_pad,
     convolution,
     copying,
     creation,
@@ -29,7 +30,6 @@ from everyorder.runtime.operators import (
     reductions,
     reshaping,
     sort,
-    tensor_shape,
     unary,
     views,
 )
@@ -46,7 +46,7 @@ FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(unary.OPERATORS, binary.OPERATORS, binary.GRADIENTS, pointwise.OPERATORS),
     *(reductions.OPERATORS, sort.OPERATORS),
     *(creation.OPERATORS, random.OPERATORS, copying.OPERATORS),
-    *(views.OPERATORS, reshaping.OPERATORS, tensor_shape.OPERATORS),
+    *(views.OPERATORS, reshaping.OPERATORS, cat_flip_pad.OPERATORS),
     *(gather_scatter.OPERATORS, indexing.OPERATORS),
     *(matmul.OPERATORS, convolution.OPERATORS, nn_layers.OPERATORS),
     losses.OPERATORS,

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from everyorder.runtime.base.hooks import MEMORY_PROVIDERS
 from everyorder.runtime.base.locks import LOADING
+from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.errors.tensor import (
     BadSize,
     DeviceUnavailable,
@@ -101,12 +102,16 @@ class HostMemory:
 HOST = HostMemory()
 
 # Device type -> its memory; a type that is missing here uses host memory.
-MEMORIES: dict[str, Memory] = {"cpu": HOST}
+MEMORIES: Registry[str, Memory] = Registry("memories of device types", {"cpu": HOST})
 
 
-def register_memory(kind: str, memory: Memory) -> None:
-    """Store the elements of tensors on device type `kind` in `memory`."""
-    MEMORIES[kind] = memory
+def register_memory(kind: str, memory: Memory) -> RegistryHandle:
+    """Store the elements of tensors on device type `kind` in `memory`.
+
+    Raises:
+        AlreadyRegistered: the type has a memory.
+    """
+    return MEMORIES.register(kind, memory, stacklevel=2)
 
 
 def memory_of(kind: str) -> Memory:
@@ -115,16 +120,18 @@ def memory_of(kind: str) -> Memory:
     Raises:
         DeviceUnavailable: the memory of the type cannot be used here.
     """
-    memory = MEMORIES.get(kind)
+    memory = MEMORIES.rows.get(kind)
     if memory is not None:
         return memory
-    provider = MEMORY_PROVIDERS.get(kind)
+    provider = MEMORY_PROVIDERS.rows.get(kind)
     return HOST if provider is None else _provided(kind, provider)
 
 
 def is_host(kind: str) -> bool:
     """Return True if the elements of a device type are in host memory."""
-    return kind != "meta" and kind not in MEMORY_PROVIDERS and memory_of(kind) is HOST
+    return (
+        kind != "meta" and kind not in MEMORY_PROVIDERS.rows and memory_of(kind) is HOST
+    )
 
 
 def resolve_device(device: Device | str) -> Device:
@@ -141,7 +148,7 @@ def resolve_device(device: Device | str) -> Device:
         return _CPU
     place = device if isinstance(device, Device) else Device.parse(device)
     if place.index is None:
-        if place.type in MEMORY_PROVIDERS:
+        if place.type in MEMORY_PROVIDERS.rows:
             current = getattr(memory_of(place.type), "current_index", None)
             return Device(place.type, 0 if current is None else current())
         return place
@@ -158,11 +165,12 @@ def _provided(kind: str, register: Callable[[], object]) -> Memory:
             reason=f"the module `{error.name}` is not installed",
             remedy=f"install everyorder with the extra `{kind}`",
         ) from error
-    if kind not in MEMORIES:
+    memory = MEMORIES.rows.get(kind)
+    if memory is None:
         raise DeviceUnavailable(
             device=kind, reason="its module registered no memory", remedy=""
         )
-    return MEMORIES[kind]
+    return memory
 
 
 class Storage:

@@ -32,9 +32,9 @@ from everyorder.runtime.tensors.keys import PYTHON, STATE
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.torch_dispatch.context_library import (
     CHANGED,
-    OTHERS,
     MainLibrary,
     VerifiedLibrary,
+    count_context,
 )
 from everyorder.runtime.torch_dispatch.wrappers import check_class
 
@@ -76,7 +76,7 @@ class Context:
         self.timeout = timeout
         self.alive = True
         if not self.registrar:
-            OTHERS.add(ref(self, OTHERS.discard))
+            count_context(self)
         # Identity -> class, as classes need not be hashable. The id of a dead class may
         # be used again by another class: then the reference differs.
         self.noted: dict[int, ref[type[Tensor]]] = {}

@@ -74,6 +74,11 @@ from everyorder.runtime.tensors.keys import PYTHON, STATE
 OTHERS: set[ref[Any]] = set()
 
 
+def count_context(context: Any) -> None:
+    """Check the contexts of tensors in calls as long as `context` exists."""
+    OTHERS.add(ref(context, OTHERS.discard))
+
+
 def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
     """Return the context of the first tensor that has one, else the thread's current
     one.

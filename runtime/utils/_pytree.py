@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from everyorder.runtime.base.registry import Registry, RegistryHandle
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.errors.tensor import UnfitValue
 
 Leaves = list[Any]
@@ -57,7 +59,7 @@ def _items(kind: Callable[..., Any]) -> _Node:
     )
 
 
-_NODES: dict[type, _Node] = {
+_BUILT_IN: dict[type, _Node] = {
     list: _Node(lambda tree: (tree, None), lambda children, _: list(children)),
     tuple: _Node(lambda tree: (tree, None), lambda children, _: tuple(children)),
     deque: _Node(
@@ -72,30 +74,34 @@ _NODES: dict[type, _Node] = {
         ),
     ),
 }
+NODES: Registry[type, _Node] = Registry("nodes of trees", _BUILT_IN)
 
 
 def register_pytree_node(
     cls: type,
     flatten_fn: Callable[[Any], Apart],
     unflatten_fn: Callable[[Iterable[Any], Any], Any],
-) -> None:
+) -> RegistryHandle:
     """Register a class as a node: `flatten_fn(tree)` returns (children, context).
+
+    `close()` of the returned handle makes its instances leaves again.
 
     Raises:
         UnfitValue: the class is registered already.
     """
-    if cls in _NODES:
+    try:
+        return NODES.register(cls, _Node(flatten_fn, unflatten_fn), stacklevel=2)
+    except AlreadyRegistered:
         raise UnfitValue(
             asked="register_pytree_node",
             found=f"the class {cls.__name__}",
             fits="a class that is not a node yet",
-        )
-    _NODES[cls] = _Node(flatten_fn, unflatten_fn)
+        ) from None
 
 
 def _node_of(tree: Any) -> _Node | None:
     kind = type(tree)
-    node = _NODES.get(kind)
+    node = NODES.rows.get(kind)
     if node is None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _Node(lambda tree: (tree, None), lambda children, _: kind(*children))
     return node
@@ -137,7 +143,7 @@ def _built(spec: TreeSpec, leaves: Iterator[Any]) -> Any:
     if spec.kind is None:
         return next(leaves)
     children = [_built(child, leaves) for child in spec.children]
-    node = _NODES.get(spec.kind)
+    node = NODES.rows.get(spec.kind)
     return spec.kind(*children) if node is None else node.again(children, spec.context)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from everyorder.runtime.base import locks
 from everyorder.runtime.base.locks import LOADING, load, renewed
+from everyorder.runtime.base.registry import Registry
 from tests.counting import unmeasured
 from tests.forking import free_logging, in_child, needs_fork
 
@@ -118,7 +119,7 @@ def test_lazy_names_and_namespaces_load_by_one_thread_at_a_time(
     assert getattr(runtime, name) is None
     monkeypatch.delattr(runtime, "asked_for_by_a_test")
     operators = runtime.dispatch.Operators(
-        runtime.default_dispatcher, {"provided": note}
+        runtime.default_dispatcher, Registry("providers", {"provided": note})
     )
     assert operators.provided
     assert held == [True, True]

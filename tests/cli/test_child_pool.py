@@ -20,7 +20,7 @@ from everyorder.harness.cli.task import (
     listing_of,
 )
 from everyorder.harness.exploration.catalogue import load
-from everyorder.harness.processes.child import CAN_FORK
+from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import Limits
 from everyorder.harness.report.outcome import Report, Unexplored
 from tests.cli.conftest import Project

@@ -15,6 +15,8 @@ from everyorder import harness
 from everyorder.harness.cli import command as exits
 from everyorder.harness.tools.imports import of_imports
 from tests.cli.conftest import Project
+from tests.forking import needs_fork
+from tests.processes.samples import is_alive
 
 # So long a process may take to start, or to end, where others keep the machine busy.
 PATIENCE = 120.0
@@ -312,6 +314,31 @@ def test_a_module_that_dies_of_a_signal(modules: Project) -> None:
     text = modules.text("imports", "plain", "dying")
     assert "a process died of signal 9, Killed, in 1 of 1 orders of" in text
     assert "it printed:\n    on\n" in text
+
+
+@needs_fork
+def test_a_zygote_that_is_killed_fails_one_order(modules: Project) -> None:
+    """Its child ends in time, too: it measures the time itself."""
+    modules.write(
+        "killing.py",
+        "import os, sys, time\n"
+        "if 'plain' in sys.modules:\n"
+        "    open('running', 'a').write(f'{os.getpid()} ')\n"
+        "    os.kill(os.getppid(), 9)\n"
+        "    time.sleep(600)\n",
+    )
+    command = ("imports", "plain", "killing", "--jobs", "1", "--timeout", "2")
+    text = modules.text(*command)
+    assert "a process died of signal 9, Killed, in 1 of 2 orders of these" in text
+    assert "4 of 4 orders: 1 refuted\n" in text
+    pids = list(map(int, (modules.root / "running").read_text().split()))
+    until = time.monotonic() + PATIENCE
+    while any(map(is_alive, pids)) and time.monotonic() < until:
+        time.sleep(0.05)
+    left = [pid for pid in pids if is_alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
 
 
 @pytest.mark.slow

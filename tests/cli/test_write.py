@@ -1,9 +1,13 @@
 import ast
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,8 @@ from everyorder.harness.tools.scaffold import scenario_text
 from everyorder.harness.tools.scaffold.discovery import draft_of
 from everyorder.harness.tools.scaffold.sandbox import Sandbox
 from tests.cli.conftest import Project
+from tests.forking import needs_fork
+from tests.processes.samples import is_alive
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -784,6 +790,67 @@ def test_a_module_that_ends_its_process(registries: Project) -> None:
         "3. --timeout allows more time.\n",
         exits.REFUSED,
     )
+
+
+def test_a_module_that_dies_of_a_signal(registries: Project) -> None:
+    registries.write("dying.py", "import os\nos.kill(os.getpid(), 9)\n")
+    result = registries.run("write", "dying:Registry")
+    assert (result.output, result.exit_code) == (
+        "Error: dying:Registry could not be tried: its process ended with signal 9, "
+        "Killed. --timeout allows more time.\n",
+        exits.REFUSED,
+    )
+
+
+# A trial that its time limit does not end; the process that tries it is killed.
+STUBBORN = """
+import os, signal, time
+from everyorder.harness.tools.scaffold.sandbox import Sandbox
+
+def trial():
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+Sandbox("", frozenset(), (), time.monotonic() + 60, seconds=60.0).run("", trial)
+"""
+
+
+@needs_fork
+def test_a_trial_ends_with_the_process_that_tries_it() -> None:
+    root = str(Path(__file__).parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    assert is_alive(pid)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    until = time.monotonic() + 10
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    ended = not is_alive(pid)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    assert ended
+
+
+@needs_fork
+def test_a_trial_that_forks_answers_at_once() -> None:
+    """The process that it leaves holds the pipe of the answer open, for an hour."""
+
+    def forks() -> str:
+        if not os.fork():
+            time.sleep(3600)
+        return "done"
+
+    # A sandbox that waits for the pipe hangs here until the limit of all tests.
+    sandbox = Sandbox("", frozenset(), (), time.monotonic() + 3600, seconds=3600.0)
+    assert sandbox.run("", forks) == "done"
 
 
 def test_a_module_that_cannot_be_imported(registries: Project) -> None:

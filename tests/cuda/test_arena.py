@@ -201,9 +201,8 @@ def test_no_memory_says_who_has_it() -> None:
         "  tensors hold:    4.0 KiB (4096 bytes)\n"
         "  arena holds:     2.0 MiB (2097152 bytes)\n"
         "  device has left: 1000 bytes\n"
-        "  to do:           drop tensors that are not needed, or work on smaller "
-        "pieces;\n"
-        "                   what the arena had cached is given back already"
+        "  to do:           release tensors that are not needed, or work on smaller\n"
+        "                   pieces; the cache of the arena is empty already"
     )
     # It still works.
     assert arena.lend(512, "s").size == 512

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.dispatch import Dispatcher, Library, Operators
 from everyorder.runtime.dispatch.call import WARM
 from everyorder.runtime.dispatch.call_stub import maker_of
@@ -174,7 +175,7 @@ def test_a_lasting_namespace_remembers_its_operators() -> None:
         asked.append(1)
         return dispatcher
 
-    operators = Operators(source, {"test": lambda: None})
+    operators = Operators(source, Registry("providers", {"test": lambda: None}))
     assert operators.test.foo is operators.test.foo
     assert len(asked) == 1
     plain = Operators(source)

@@ -24,7 +24,7 @@ from everyorder.runtime.dispatch.dispatch_table import (
 )
 from everyorder.runtime.dispatch.state import OperatorEntry
 from everyorder.runtime.keys import BACKEND_BITS, FULL, SLOTS, DispatchKey
-from everyorder.runtime.keys.model import BACKENDS
+from everyorder.runtime.keys.key_tables import BACKENDS
 from tests.dispatch.samples import bare, says, silent
 
 pytestmark = pytest.mark.spec("dispatch 9.2", "4 the guard of autograd")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.dispatch import (
     Dispatcher,
     Library,
@@ -159,7 +160,7 @@ def test_a_packet_does_not_go_stale() -> None:
 def test_overloads_that_were_kept_say_that_they_are_gone(calls: int) -> None:
     d = silent()
     _, library = opened(d, plain="int x", b="str x")
-    ops = Operators(lambda: d, {"test": lambda: None})
+    ops = Operators(lambda: d, Registry("providers", {"test": lambda: None}))
     packet = ops.test.f
     kept = {"plain": packet.default, "b": packet.b}
     for _ in range(calls):
@@ -175,7 +176,7 @@ def test_a_packet_keeps_its_attributes_when_it_gets_its_call_stub() -> None:
     library = Library("test", "DEF", dispatcher=d)
     library.define("f(int x) -> str")
     library.impl("f", says("plain"), CE)
-    packet = Operators(lambda: d, {"test": lambda: None}).test.f
+    packet = Operators(lambda: d, Registry("providers", {"test": lambda: None})).test.f
     vars(packet)["noted"] = 1
     kept = packet.default
     for _ in range(30):

@@ -132,12 +132,12 @@ def load(name):
     if name.endswith("rpc"):
         raise KeyboardInterrupt
     return whole(name)
-errors._load = load
+errors.set_loader(load)
 try:
     errors.RpcError
 except KeyboardInterrupt:
     pass
-errors._load = whole
+errors.set_loader(whole)
 print(errors.RpcError.__name__, len(errors.__all__))
 """
     done = subprocess.run(
@@ -166,7 +166,7 @@ def load(name):
         threads[0].start()
         looked.wait(0.3)
     return whole(name)
-errors._load = load
+errors.set_loader(load)
 errors.RpcError
 threads[0].join()
 print(len(failed))

@@ -37,7 +37,7 @@ from everyorder.runtime.keys import (
     members,
 )
 from tests.coded import code, coded
-from tests.keys.test_model import BITS_16_TO_61
+from tests.keys.test_key_tables import BITS_16_TO_61
 
 NotRegistrable = coded(KeyMisuse, "NotRegistrable")
 

@@ -18,9 +18,11 @@ from everyorder.harness.base.errors import ProcessError
 from everyorder.harness.engine import progress
 from everyorder.harness.processes import child as module
 from everyorder.harness.processes.child import Parent, start, wait
+from everyorder.harness.processes.fork import CAN_FORK
+from everyorder.harness.processes.watch import Subject, crash_of
 from tests.processes.samples import echo, ends, is_alive, sleeps
 
-FORKS = pytest.mark.skipif(not module.CAN_FORK, reason="this system cannot fork")
+FORKS = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
 BOTH = pytest.mark.parametrize(
     "fork",
     [pytest.param(True, marks=FORKS, id="fork"), pytest.param(False, id="spawn")],
@@ -96,7 +98,7 @@ def test_a_killed_child_is_gone(started: Callable[..., Any], fork: bool) -> None
     child = started(sleeps, fork=fork)
     answers(child)
     child.kill()
-    assert str(child.termination()).startswith("signal 9")
+    assert child.termination() == f"signal 9, {signal.strsignal(9)}"
 
 
 @FORKS
@@ -153,6 +155,57 @@ def test_the_stack_of_one_that_crashed(started: Callable[..., Any]) -> None:
     child = started(crashes)
     assert end_of(child)[0].startswith("signal 11")
     assert " in crashes\n" in child.stack(living=False)
+
+
+@FORKS
+def test_a_crash_in_another_thread_shows_the_thread_of_the_scenario(
+    started: Callable[..., Any],
+) -> None:
+    def crashes(parent: Parent) -> None:
+        thread = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
+        thread.start()
+        assert thread.ident is not None
+        signal.pthread_kill(thread.ident, signal.SIGSEGV)
+        time.sleep(1000)
+
+    child = started(crashes)
+    how, _ = end_of(child)
+    assert "Current thread" in child.stack(living=False)
+    subject = Subject("", "", (), (), Path(__file__).parent)
+    stack = crash_of(subject, child, how).stack
+    assert [line.rpartition(" ")[2] for line in stack][:1] == ["crashes"]
+
+
+@FORKS
+def test_half_a_message_is_not_waited_for(started: Callable[..., Any]) -> None:
+    """A child may stop anywhere: its parent has to measure the time."""
+
+    def stops(parent: Any) -> None:
+        os.write(parent.writer, (1000).to_bytes(8, "big") + b"x" * 500)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    child = started(stops)
+    until = time.monotonic() + PATIENCE
+    while not child._line._parts and time.monotonic() < until:
+        wait((child,), 0.1)
+        assert child.read() == []
+    assert child.read() == []
+    assert child.termination() is None
+
+
+@FORKS
+def test_a_child_that_floods_its_output_is_read(
+    started: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def floods(parent: Parent) -> None:
+        for _ in range(1000):
+            os.write(2, b"x" * 1000)
+        parent.send("done")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    how, messages = end_of(started(floods))
+    assert (how, messages) == (f"signal 9, {signal.strsignal(9)}", ["done"])
+    assert len(capsys.readouterr().err) == 1_000_000
 
 
 @FORKS
@@ -297,12 +350,12 @@ def test_beside_a_thread_nothing_is_warned_of(started: Callable[..., Any]) -> No
 # A process that starts two children which sleep, tells their numbers, and sleeps.
 MOTHER = """
 import sys, time
-from everyorder.harness.processes import child
+from everyorder.harness.processes import child, fork as forking
 from tests.processes.samples import sleeps
 
 if __name__ == "__main__":  # what is spawned imports this again
     if "pipe" in sys.argv:
-        child.prctl = lambda: None
+        forking.prctl = lambda: None
     fork = "spawn" not in sys.argv
     children = [child.start(sleeps, fork=fork) for _ in range(2)]
     print(*(each.pid for each in children), flush=True)
@@ -352,3 +405,16 @@ def test_no_file_stays_open(started: Callable[..., Any]) -> None:
         answers(child)
         child.finish()
     assert len(opened()) == len(before)
+
+
+@FORKS
+def test_a_fork_that_fails_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> int:
+        raise BlockingIOError("no process is left")
+
+    before = set(os.listdir("/dev/fd"))
+    monkeypatch.setattr(os, "fork", fails)
+    with pytest.raises(BlockingIOError):
+        start(echo, 1)
+    assert len(os.listdir("/dev/fd")) == len(before)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()

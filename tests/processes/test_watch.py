@@ -131,7 +131,7 @@ Current thread 0x00007f0000000002 (most recent call first):
   File "/project/tests/scenarios/test_a.py", line 12 in sleeps
   File "/project/src/registry.py", line 70 in <lambda>
   File "{HARNESS}/engine/player.py", line 200 in play
-  File "{HARNESS}/child.py", line 400 in _run
+  File "{HARNESS}/processes/fork.py", line 400 in _run
 """
 
 FRAMES = (

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from everyorder.harness.processes.child import CAN_FORK
+from everyorder.harness.processes.fork import CAN_FORK
 from tests.pytest_plugin.project import BROKEN, PAIR, Project
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")

@@ -194,14 +194,11 @@ def _provided(target: Dispatcher) -> list[str]:
     name = parse_name("tree::leaf")
     found = []
     for provider in ({}, {"tree": partial(import_module, "no.such.module")}):
-        PROVIDERS.update(provider)
-        try:
+        with PROVIDERS.register_all(provider):
             found += [
                 answer(partial(load_operator, kind, target, name))
                 for kind in (OperatorHandle, OperatorPacket)
             ]
-        finally:
-            PROVIDERS.pop("tree", None)
     return found
 
 

@@ -4,12 +4,14 @@ Which overload a call takes is the first by name that its arguments fit, whateve
 order of registration.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
 from everyorder.harness.scenario import Scenario, define, impl, listen, reserve
 from everyorder.harness.scenario.effects import probe_tensor
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.dispatch import Dispatcher, Operators
 from tests.scenarios.asking import ask, asked, often
 from tests.scenarios.kernels import composed, on_cpu, spelled, spelled_anew
@@ -104,10 +106,14 @@ operators_by_name = Scenario(
             lambda target: sorted({"math", "text"} & {*dir(Operators(lambda: target))}),
             lambda target: Operators(lambda: target)._private,
             # What provides a namespace is loaded when it is asked for.
-            lambda target: Operators(lambda: target, {"math": _missing}).math,
+            lambda target: Operators(lambda: target, _providing(_missing)).math,
         )
     ),
 )
+
+
+def _providing(load: Callable[[], object]) -> Registry[str, Callable[[], object]]:
+    return Registry("providers", {"math": load})
 
 
 def _found_then(target: Dispatcher) -> list[str]:
@@ -125,7 +131,7 @@ def _found_then(target: Dispatcher) -> list[str]:
 
 def _lasting(target: Dispatcher) -> list[bool]:
     """What a namespace of the runtime's own remembers."""
-    ops = Operators(lambda: target, {"math": lambda: None})
+    ops = Operators(lambda: target, _providing(lambda: None))
     packet = ops.math.power
     return [
         *("math" in vars(ops), "power" in vars(ops.math), ops.math is ops.math),

@@ -79,23 +79,23 @@ def sites(path: Path) -> Iterator[Site]:
 def raised() -> Iterator[BaseException]:
     """What the wrong programs of all corpora raise."""
     names = {**NAMES, **wrong_programs.EXTRA}
-    for program in wrong_programs.programs().values():
-        text = program
-        if re.search("helper|untyped|recursive", program):
+    for case in wrong_programs.GOLDEN.cases.values():
+        text = case.input
+        if re.search("helper|untyped|recursive", text):
             text += wrong_programs.HELPERS
         try:
             compile_text(text, Program(), names)
         except Exception as error:
             yield error
-    for program, _ in wrong_forms.stored().values():
+    for case in wrong_forms.GOLDEN.cases.values():
         try:
-            compile_function(wrong_forms.defined(program)["f"], Program())
+            compile_function(wrong_forms.defined(case.input)["f"], Program())
         except Exception as error:
             yield error
         finally:
             del sys.modules["program"]
-    for each in refused.stored().values():
-        found = refused.complaint(each.program)
+    for case in refused.GOLDEN.cases.values():
+        found = refused.complaint(case.input)
         assert found is not None
         yield found
     yield from without_room()
@@ -157,19 +157,10 @@ def test_a_place_that_nobody_reaches_is_found() -> None:
 
 
 def test_there_are_three_hundred_wrong_programs() -> None:
-    counts = [
-        len(wrong_programs.programs()),
-        len(wrong_forms.stored()),
-        len(refused.stored()),
-        len(frontend_programs.stored()),
+    corpora = [
+        module.GOLDEN.cases.values()
+        for module in (wrong_programs, wrong_forms, refused, frontend_programs)
     ]
-    assert min(counts) > 50
-    assert sum(counts) >= 300
+    assert min(map(len, corpora)) > 50
     # Each has its own text: none is counted twice.
-    texts = [
-        *wrong_programs.programs().values(),
-        *(program for program, _ in wrong_forms.stored().values()),
-        *(each.program for each in refused.stored().values()),
-        *(program for program, _ in frontend_programs.stored().values()),
-    ]
-    assert len({*texts}) >= 500
+    assert len({case.input for cases in corpora for case in cases}) >= 500

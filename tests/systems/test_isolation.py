@@ -206,6 +206,23 @@ def test_a_child_that_hangs_can_be_killed(system: IsolatedSystem) -> None:
     assert system.observe() == (("state", ""),)
 
 
+def test_a_zygote_that_dies(forked: IsolatedSystem) -> None:
+    (zygote,) = children()
+    os.kill(zygote, signal.SIGKILL)
+    pid = forked._pid
+    assert until(lambda: not alive(pid))
+    with pytest.raises(
+        ProcessError, check=code("ChildDied"), match="ended by SIGKILL during observe"
+    ):
+        forked.observe()
+    with pytest.raises(
+        ProcessError, check=code("ChildDied"), match="ended by SIGKILL during reset"
+    ):
+        forked.reset()
+    forked.reset()
+    assert forked.observe() == (("state", ""),)
+
+
 def test_skip_and_mistakes_cross(forked: IsolatedSystem) -> None:
     with pytest.raises(ScenarioSkipped, match="no database"):
         forked.do(SKIP)

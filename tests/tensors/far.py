@@ -6,6 +6,10 @@ It keeps bfloat16 as uint16, as a device does whose compiler lacks the type.
 from typing import Any
 
 import numpy as np
+import pytest
+
+from everyorder.runtime.base.registry import Registry
+from everyorder.runtime.tensors import storage
 
 
 class FarArray:
@@ -50,3 +54,9 @@ class Far:
 
 def _kept(form: "np.dtype[Any]") -> "np.dtype[Any]":
     return np.dtype("uint16") if form.name == "bfloat16" else form
+
+
+def use_memory(monkeypatch: pytest.MonkeyPatch, kind: str, memory: Any) -> None:
+    """Use `memory` for device type `kind` until the test ends, whatever it had."""
+    rows = {"cpu": storage.HOST, kind: memory}
+    monkeypatch.setattr(storage, "MEMORIES", Registry("memories", rows))

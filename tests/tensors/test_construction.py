@@ -36,10 +36,9 @@ from everyorder.runtime.tensors.construction import (
     place_on,
 )
 from everyorder.runtime.tensors.keys import fresh_key_bits, inference_keys_of, keys_of
-from everyorder.runtime.tensors.storage import MEMORIES
 from everyorder.runtime.tensors.tensor_impl import TensorBase
 from tests.coded import code
-from tests.tensors.far import Far
+from tests.tensors.far import Far, use_memory
 
 F32, F64 = DType.named("float32"), DType.named("float64")
 META, HIP = Device("meta"), Device("hip")
@@ -178,7 +177,7 @@ def test_numbers_too_large_for_a_tensor() -> None:
 
 
 def test_numbers_in_the_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEMORIES, "fpga", Far())
+    use_memory(monkeypatch, "fpga", Far())
     made = wrap_number(2.5, Device("fpga"))
     assert (made.number, made.device) == (2.5, Device("fpga"))
     assert made._flat is not None

@@ -8,8 +8,7 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime.errors.tensor import NoData
 from everyorder.runtime.tensors import Tensor, tensor, view_of, wrap_number
-from everyorder.runtime.tensors.storage import MEMORIES
-from tests.tensors.far import Far
+from tests.tensors.far import Far, use_memory
 
 CASES: list[tuple[Tensor, str]] = [
     (tensor([1.0, 2.5]), "tensor([1. , 2.5])"),
@@ -75,7 +74,7 @@ def test_a_view_that_lost_its_base(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_elements_of_another_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEMORIES, "fpga", Far())
+    use_memory(monkeypatch, "fpga", Far())
     made = tensor([1.0, 2.0], device="fpga")
     assert repr(made) == "tensor([1., 2.], device='fpga')"
 

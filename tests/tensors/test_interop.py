@@ -25,11 +25,11 @@ from everyorder.runtime.tensors import (
 )
 from everyorder.runtime.tensors.construction import place_on
 from everyorder.runtime.tensors.dtype_info import SUPPORTED
-from everyorder.runtime.tensors.storage import MEMORIES, restored_storage
+from everyorder.runtime.tensors.storage import restored_storage
 from tests.coded import code
 from tests.examples.nested_wrappers import Wrapper
 from tests.operators.refusals import message_of
-from tests.tensors.far import Far
+from tests.tensors.far import Far, use_memory
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED)
@@ -81,7 +81,7 @@ def far_tensor(data: Any) -> Tensor:
 
 
 def test_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEMORIES, "fpga", Far())
+    use_memory(monkeypatch, "fpga", Far())
     made = far_tensor([[1.0, 2.0], [3.0, 4.0]])
     assert made.device is Device("fpga", 1)
     assert made.tolist() == [[1.0, 2.0], [3.0, 4.0]]
@@ -100,7 +100,7 @@ def test_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cuda_interface(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEMORIES, "cuda", Far())
+    use_memory(monkeypatch, "cuda", Far())
     made = tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
     assert made.device is Device("cuda", 0)
     assert made.__cuda_array_interface__ == {
@@ -151,7 +151,7 @@ def test_forced_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoData) as nothing:
         tensor(1, device="meta").numpy(force=True)
     assert nothing.value.asked == "numpy(force=True)"
-    monkeypatch.setitem(MEMORIES, "fpga", Far())
+    use_memory(monkeypatch, "fpga", Far())
     turned = view_of(far_tensor([[1.0, 2.0], [3.0, 4.0]]), (2, 2), (1, 2), 0)
     assert turned.numpy(force=True).tolist() == [[1.0, 3.0], [2.0, 4.0]]
     with pytest.raises(TypeError):

@@ -4,7 +4,7 @@ import pytest
 
 from everyorder.runtime.errors.registration import UnknownDevice
 from everyorder.runtime.keys import BACKENDS, KeySet
-from everyorder.runtime.keys.model import DEVICES
+from everyorder.runtime.keys.key_tables import DEVICES
 from everyorder.runtime.tensors.keys import keys_of
 
 # Read off torch 2.13, except for hip and ve (AutogradOther there).

@@ -13,20 +13,20 @@ import pytest
 
 from everyorder.runtime.base.hooks import MEMORY_PROVIDERS
 from everyorder.runtime.base.locks import load
-from everyorder.runtime.errors.registration import UnknownDevice
+from everyorder.runtime.base.registry import Registry
+from everyorder.runtime.errors.registration import AlreadyRegistered, UnknownDevice
 from everyorder.runtime.errors.tensor import DeviceUnavailable
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors import Storage, storage, tensor
 from everyorder.runtime.tensors.dtype_info import SUPPORTED
 from everyorder.runtime.tensors.storage import (
     HOST,
-    MEMORIES,
     is_host,
     memory_of,
     register_memory,
     resolve_device,
 )
-from tests.tensors.far import Far
+from tests.tensors.far import Far, use_memory
 from tests.tensors.loading import noted
 
 F32, CPU, META = DType.named("float32"), Device("cpu"), Device("meta")
@@ -96,7 +96,7 @@ def test_out_of_band_pickles_are_copied_where_they_are_read_only() -> None:
 
 
 def test_in_the_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MEMORIES, "fpga", Far())
+    use_memory(monkeypatch, "fpga", Far())
     held = tensor([1.5, 2.5], dtype="bfloat16", device="fpga").storage()
     for other in (held, held.copy(), loads(dumps(held))):
         elements = other.numpy()
@@ -113,31 +113,41 @@ def test_host_memory() -> None:
 
 
 def test_a_device_type_starts_in_host_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
+    monkeypatch.setattr(storage, "MEMORIES", Registry("memories", {"cpu": HOST}))
     assert memory_of("cpu") is memory_of("fpga") is HOST
     assert (is_host("fpga"), is_host("meta")) == (True, False)
     far = Far()
-    register_memory("fpga", far)
-    assert memory_of("fpga") is far
-    assert not is_host("fpga")
-    assert resolve_device("fpga") is Device("fpga")
+    with register_memory("fpga", far):
+        assert memory_of("fpga") is far
+        assert not is_host("fpga")
+        assert resolve_device("fpga") is Device("fpga")
+        with pytest.raises(AlreadyRegistered, match="fpga"):
+            register_memory("fpga", Far())
+        assert memory_of("fpga") is far
+    assert memory_of("fpga") is HOST
 
 
 def test_a_provider_is_loaded_by_one_thread_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
-    monkeypatch.setitem(MEMORY_PROVIDERS, "fpga", partial(load, "provider"))
+    monkeypatch.setattr(storage, "MEMORIES", Registry("memories"))
     asked = noted(monkeypatch, None)
-    with pytest.raises(DeviceUnavailable, match="its module registered no memory"):
+    with (
+        MEMORY_PROVIDERS.register("fpga", partial(load, "provider")),
+        pytest.raises(DeviceUnavailable, match="its module registered no memory"),
+    ):
         memory_of("fpga")
     assert asked == [("provider", True)]
 
 
-def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
-    monkeypatch.setitem(
-        MEMORY_PROVIDERS, "fpga", partial(import_module, "tests_of_a_provider")
+def test_the_module_of_a_memory_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(storage, "MEMORIES", Registry("memories"))
+    request.addfinalizer(
+        MEMORY_PROVIDERS.register(
+            "fpga", partial(import_module, "tests_of_a_provider")
+        ).close
     )
     with pytest.raises(DeviceUnavailable) as caught:
         memory_of("fpga")
@@ -170,10 +180,10 @@ def test_devices_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert resolve_device("meta:0") is Device("meta")
     assert resolve_device("hip:1") is Device("hip", 1)
-    monkeypatch.setitem(MEMORIES, "cuda", Far())
+    use_memory(monkeypatch, "cuda", Far())
     assert resolve_device("cuda") is resolve_device("cuda:0") is Device("cuda", 0)
     assert resolve_device("cuda:1") is Device("cuda", 1)
-    monkeypatch.setitem(MEMORIES, "cuda", HOST)
+    use_memory(monkeypatch, "cuda", HOST)
     assert resolve_device("cuda") is Device("cuda", 0)
     with pytest.raises(UnknownDevice):
         resolve_device("foo")

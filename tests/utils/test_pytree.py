@@ -85,14 +85,16 @@ class Pair:
         self.left, self.right = left, right
 
 
-def test_a_class_becomes_a_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_NODES", dict(tree._NODES))
+def test_a_class_becomes_a_node_once() -> None:
     apart = lambda pair: ((pair.left, pair.right), None)  # noqa: E731
-    tree.register_pytree_node(Pair, apart, lambda children, _: Pair(*children))
-    found = tree.tree_map(str, [Pair(1, (2,))])[0]
-    assert (found.left, found.right) == ("1", ("2",))
-    with pytest.raises(UnfitValue, match="Pair"):
-        tree.register_pytree_node(Pair, apart, lambda children, _: Pair(*children))
+    again = lambda children, _: Pair(*children)  # noqa: E731
+    with tree.register_pytree_node(Pair, apart, again):
+        mapped = tree.tree_map(str, [Pair(1, (2,))])[0]
+        assert (mapped.left, mapped.right) == ("1", ("2",))
+        with pytest.raises(UnfitValue, match="Pair"):
+            tree.register_pytree_node(Pair, apart, again)
+    pair = Pair(1, 2)
+    assert tree.tree_flatten(pair)[0] == [pair]
 
 
 def test_what_does_not_fit() -> None:

@@ -9,14 +9,15 @@ Rules:
 - before the modules, only parts of the interpreter and modules of its start may be
   imported: a module that is loaded already is not imported again, so its place in the
   order would be lost; the observing code is imported after the modules;
-- a child that exceeds its time writes its stack and is killed, with its process group;
+- a child that exceeds its time writes its stack and ends; its process group is killed;
 - when the standard input ends, the child is killed and this process ends;
 - no files are written next to the modules, not even compiled ones;
 - a child has no input, and the end of its output is stored in case it dies.
 
-A message is eight bytes of length, then `marshal`: the first is the code of our own
-modules, the others are requests (dicts of `order_processes.py`); a reply is the kind of
-end of a child, its exit code, its output, and a packed `Observation`.
+Messages are values of `marshal`, because `pickle` imports too much: the first has the
+code of our own modules, the others are requests (dicts of `order_processes.py`); a
+reply is the kind of end of a child, its exit code, its output, and a packed
+`Observation`.
 """
 
 import faulthandler
@@ -41,7 +42,7 @@ if sys.platform != "win32":
 # `signal` would import `enum`; POSIX fixes this number.
 SIGKILL = 9
 
-# Time for a child to end by itself after its stack is written.
+# Time for a child to write its stack and end.
 GRACE_SECONDS = 0.5
 
 # Interval of checking that a child is alive while its children hold its pipes.
@@ -56,11 +57,16 @@ INTERNAL_ERROR = 70
 
 def serve(start: frozenset[str], codes: "Codes") -> None:
     """Fork a child for each request until the input ends."""
-    while (request := _receive(0)) is not None:
+    while True:
+        try:
+            request = marshal.load(sys.stdin.buffer)  # noqa: S302  # of our parent
+        except EOFError:
+            return
         reply = _run_in_child(request, start, codes)
         if reply is None:
             return
-        _send(1, marshal.dumps(reply))
+        marshal.dump(reply, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> bytes:
@@ -181,8 +187,10 @@ def _run_in_child(
             os.close(seen_out)
             os.close(printed_out)
             _redirect(printed_in)
-            faulthandler.dump_traceback_later(request["seconds"], file=2)
-            _send(seen_in, play(request, start, codes))
+            faulthandler.dump_traceback_later(request["seconds"], exit=True, file=2)
+            packed = play(request, start, codes)
+            with open(seen_in, "wb") as target:
+                target.write(len(packed).to_bytes(8, "little") + packed)
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
@@ -235,7 +243,8 @@ def _wait_for(
         elif not ready or waited == {0}:
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
-                how, code = "died", os.waitstatus_to_exitcode(status)
+                code = os.waitstatus_to_exitcode(status)
+                how = "hung" if left < GRACE_SECONDS else "died"
     _kill(child, ended=code is not None)
     return how, code or 0, texts[printed_out], texts[seen_out][8:]
 
@@ -251,40 +260,15 @@ def _kill(child: int, *, ended: bool = False) -> None:
         os.waitpid(child, 0)
 
 
-def _receive(source: int) -> "dict[str, Any] | None":
-    head = _exactly(source, 8)
-    body = head and _exactly(source, int.from_bytes(head, "little"))
-    if not body:
-        return None
-    request: dict[str, Any] = marshal.loads(body)  # noqa: S302  # of our parent
-    return request
-
-
-def _exactly(source: int, size: int) -> bytes:
-    """Return that many bytes; none if the input ended before."""
-    parts = b""
-    while len(parts) < size:
-        part = os.read(source, size - len(parts))
-        if not part:
-            return b""
-        parts += part
-    return parts
-
-
-def _send(target: int, body: bytes) -> None:
-    rest = memoryview(len(body).to_bytes(8, "little") + body)
-    while rest:
-        rest = rest[os.write(target, rest) :]
-
-
 def _play_once(start: frozenset[str], codes: "Codes") -> None:
     """Play one order in this process, on a platform without fork."""
-    request = _receive(0)
-    assert request is not None, "the parent sends a request at once"
+    request = marshal.load(sys.stdin.buffer)  # noqa: S302  # of our parent
     target = os.dup(1)
     os.dup2(2, 1)
     faulthandler.dump_traceback_later(request["seconds"], file=2)
-    _send(target, play(request, start, codes))
+    packed = play(request, start, codes)
+    with open(target, "wb") as file:
+        file.write(packed)
     os._exit(0)
 
 
@@ -295,8 +279,8 @@ if __name__ == "__main__":
     if seeded:
         del os.environ["PYTHONHASHSEED"]
     sys.argv[:] = ["-c"]
-    before, ours = frozenset(sys.modules), _receive(0)
-    assert ours is not None, "the parent sends our modules at once"
+    before = frozenset(sys.modules)
+    ours = marshal.loads(marshal.load(sys.stdin.buffer))  # noqa: S302  # of our parent
     if isolation == "fork":
         serve(before, ours)
     else:

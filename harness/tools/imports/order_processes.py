@@ -19,7 +19,6 @@ Rules:
 
 import marshal
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -39,6 +38,7 @@ from typing import IO, Any, Literal, Self, TypeAlias
 
 from everyorder.harness.engine.covering_arrays import rows
 from everyorder.harness.engine.reference import count_arrangements
+from everyorder.harness.processes.fork import CAN_FORK, exit_text
 from everyorder.harness.tools.imports.import_observation import Observation, unpack
 
 Order: TypeAlias = tuple[str, ...]
@@ -158,9 +158,8 @@ class ProcessEnd:
         """Return the end in words."""
         if self.kind == "hung":
             return "did not end in time"
-        if self.code < 0:
-            return f"died of signal {-self.code}, {signal.strsignal(-self.code)}"
-        return f"ended by itself with exit code {self.code}"
+        verb = "died of" if self.code < 0 else "ended by itself with"
+        return f"{verb} {exit_text(self.code)}"
 
 
 Outcome: TypeAlias = Observation | ProcessEnd
@@ -179,7 +178,7 @@ class OrderRequest:
 
 def usual_isolation() -> Isolation:
     """Return "fork" if the platform supports it, else "spawn"."""
-    return "fork" if hasattr(os, "fork") else "spawn"
+    return "fork" if CAN_FORK else "spawn"
 
 
 class Processes:
@@ -187,33 +186,29 @@ class Processes:
 
     def __init__(self, request: OrderRequest, jobs: int) -> None:
         self._request = request
-        self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-        self._zygotes: list[subprocess.Popen[bytes]] = []
+        self._idle: SimpleQueue[_Zygote] = SimpleQueue()
+        self._zygotes: list[_Zygote] = []
         self._spawned: set[subprocess.Popen[bytes]] = set()
         self._pool = ThreadPoolExecutor(jobs)
         if request.isolation == "fork":
             for _ in range(jobs):
-                zygote = _start(request, subprocess.DEVNULL)
-                assert zygote.stdin is not None, "it was started with a pipe"
-                with suppress(OSError):
-                    zygote.stdin.write(_frame(_codes()))
-                self._zygotes.append(zygote)
-                self._idle.put(zygote)
+                self._idle.put(self._start_zygote())
+
+    def _start_zygote(self) -> "_Zygote":
+        zygote = _Zygote(self._request)
+        self._zygotes.append(zygote)
+        return zygote
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         for zygote in self._zygotes:
-            assert zygote.stdin is not None, "it was started with a pipe"
-            with suppress(OSError):
-                zygote.stdin.close()
+            zygote.end()
         for process in tuple(self._spawned):
             process.kill()
         self._pool.shutdown(cancel_futures=True)
         for zygote in self._zygotes:
-            assert zygote.stdout is not None, "it was started with a pipe"
-            zygote.stdout.close()
             zygote.wait()
 
     def play(
@@ -240,7 +235,7 @@ class Processes:
 
     def _play(self, order: Order, whole: bool, disturbance: int) -> Outcome:
         request = self._request
-        message = _frame(
+        message = marshal.dumps(
             {
                 "modules": list(order),
                 "uses": list(request.uses),
@@ -254,7 +249,12 @@ class Processes:
             return self._play_spawned(message)
         zygote = self._idle.get()
         try:
-            how, code, printed, packed = _request(zygote, message)
+            how, code, printed, packed = zygote.answer(message)
+        except EOFError:
+            code = zygote.wait()
+            if code:  # the system has killed it
+                zygote = self._start_zygote()
+            return ProcessEnd("died", code, "")
         finally:
             self._idle.put(zygote)
         if how == "seen":
@@ -269,7 +269,7 @@ class Processes:
             self._spawned.add(process)
             try:
                 body, _ = process.communicate(
-                    _frame(_codes()) + message, request.seconds + START_SECONDS
+                    _codes() + message, request.seconds + START_SECONDS
                 )
             except subprocess.TimeoutExpired:
                 process.kill()
@@ -277,19 +277,22 @@ class Processes:
                 return ProcessEnd("hung", 0, _text(printed))
             finally:
                 self._spawned.discard(process)
-            if len(body) > 8:
-                return unpack(body[8:])
+            if body:
+                return unpack(body)
             return ProcessEnd("died", process.returncode, _text(printed))
 
 
 @cache
-def _codes() -> dict[str, tuple[str, bool, CodeType]]:
-    """Return the modules that a child needs: file, whether a package, and code."""
+def _codes() -> bytes:
+    """Return the modules that a child needs: file, whether a package, and code.
+
+    They are packed twice: `marshal.load` reads each value of a file by itself.
+    """
     heap = find_spec("everyorder.harness.state")
     assert heap is not None, "it is part of this package"
     infos = iter_modules(heap.submodule_search_locations)
     names = (*OWN_MODULES, *(f"everyorder.harness.state.{each.name}" for each in infos))
-    codes = {}
+    codes: dict[str, tuple[str, bool, CodeType]] = {}
     for name in names:
         spec = find_spec(name)
         assert spec is not None, "it is part of this package"
@@ -302,12 +305,44 @@ def _codes() -> dict[str, tuple[str, bool, CodeType]]:
         if code is None or name in FACES:
             code = compile("", spec.origin, "exec")
         codes[name] = (spec.origin, spec.submodule_search_locations is not None, code)
-    return codes
+    return marshal.dumps(marshal.dumps(codes))
 
 
-def _frame(message: dict[str, Any]) -> bytes:
-    body = marshal.dumps(message)
-    return len(body).to_bytes(8, "little") + body
+class _Zygote:
+    """A process that forks a child for each order."""
+
+    def __init__(self, request: OrderRequest) -> None:
+        self._process = process = _start(request, subprocess.DEVNULL)
+        assert process.stdin is not None, "it was started with a pipe"
+        assert process.stdout is not None, "it was started with a pipe"
+        self._input, self._output = process.stdin, process.stdout
+        with suppress(OSError):
+            self._input.write(_codes())
+
+    def answer(self, message: bytes) -> tuple[Any, int, bytes, bytes]:
+        """Return the end of the child that plays an order, as the zygote sends it.
+
+        Raises:
+            EOFError: the zygote has ended.
+        """
+        try:
+            self._input.write(message)
+            self._input.flush()
+            reply = marshal.load(self._output)  # noqa: S302  # from our own child
+        except (OSError, ValueError):
+            raise EOFError from None
+        return reply  # type: ignore[no-any-return]  # as the zygote sends it
+
+    def end(self) -> None:
+        """Have it end: without input it kills its child."""
+        with suppress(OSError):
+            self._input.close()
+
+    def wait(self) -> int:
+        """Return its exit code, when it has ended."""
+        self.end()
+        self._output.close()
+        return self._process.wait()
 
 
 def _start(request: OrderRequest, errors: IO[bytes] | int) -> subprocess.Popen[bytes]:
@@ -322,23 +357,6 @@ def _start(request: OrderRequest, errors: IO[bytes] | int) -> subprocess.Popen[b
         env=environment,
         start_new_session=True,
     )
-
-
-def _request(
-    zygote: subprocess.Popen[bytes], message: bytes
-) -> tuple[Literal["seen", "died", "hung"], int, bytes, bytes]:
-    """Return the zygote's reply, or "died" if it does not reply."""
-    assert zygote.stdin is not None, "it was started with a pipe"
-    assert zygote.stdout is not None, "it was started with a pipe"
-    try:
-        zygote.stdin.write(message)
-        zygote.stdin.flush()
-        head = zygote.stdout.read(8)
-        body = zygote.stdout.read(int.from_bytes(head, "little"))
-        reply = marshal.loads(body)  # noqa: S302  # from our own child
-    except (OSError, ValueError, EOFError):
-        return "died", zygote.poll() or 0, b"", b""
-    return reply  # type: ignore[no-any-return]  # as the zygote sends it
 
 
 def _text(printed: IO[bytes]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from everyorder.harness.base.errors import HarnessError, TrialEnded
+from everyorder.harness.processes.fork import exit_text
 from everyorder.harness.report.text import wrap_words
 from everyorder.harness.tools.scaffold.discovery import draft_of
 from everyorder.harness.tools.scaffold.draft import (
@@ -262,29 +263,26 @@ def scenario_text(
     folder = str(Path(path).resolve())
     script = _SCRIPT.format(home=str(PACKAGE_FOLDER))
     with TemporaryDirectory() as empty:
-        process = subprocess.Popen(  # noqa: S603  # this interpreter and ourselves
-            [sys.executable, "-P", "-c", script, target, folder, str(seconds)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=empty,
-            start_new_session=True,
-        )
         try:
-            output, errors = process.communicate(timeout=seconds + START_SECONDS)
+            process = subprocess.run(  # noqa: S603  # this interpreter and ourselves
+                [sys.executable, "-P", "-c", script, target, folder, str(seconds)],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                cwd=empty,
+                start_new_session=True,
+                timeout=seconds + START_SECONDS,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             reason = "it did not end"
             raise TrialEnded(target=target, reason=reason) from None
-        finally:
-            process.kill()
-            process.wait()
-    if not output:
-        last_line = errors.decode(errors="replace").strip().rpartition("\n")[2]
-        reason = f"its process ended with exit code {process.returncode}"
+    if not process.stdout:
+        last_line = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        reason = f"its process ended with {exit_text(process.returncode)}"
         if last_line:
             reason += f", and printed {last_line!r}"
         raise TrialEnded(target=target, reason=reason)
-    draft: Draft | HarnessError = pickle.loads(output)  # noqa: S301  # of ourselves
+    draft: Draft | HarnessError = pickle.loads(process.stdout)  # noqa: S301  # of ourselves
     if isinstance(draft, HarnessError):
         raise draft
     return render_draft(draft)
@@ -304,5 +302,4 @@ def serve() -> None:
         draft = error
     with os.fdopen(output, "wb") as pipe:
         pipe.write(pickle.dumps(draft))
-        pipe.flush()
     os._exit(0)

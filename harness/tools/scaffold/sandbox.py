@@ -11,9 +11,7 @@ and `result`.
 """
 
 import os
-import pickle
 import re
-import select
 import signal
 import time
 from collections import Counter
@@ -36,6 +34,8 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from everyorder.harness.base.errors import TrialEnded
+from everyorder.harness.processes.fork import CAN_FORK, end_with_parent, fork, kill
+from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.state import FollowedScope, Heap, canonical
 from everyorder.harness.tools.scaffold.draft import RETURNED, StepDraft
 from everyorder.harness.tools.scaffold.target import (
@@ -64,8 +64,6 @@ HANG_TEXT = f"did not return in {RETRY_SECONDS:g} s"
 
 # Limit on the trials of a subject that hangs: other arguments seldom change that.
 MOST_HANGS = 2
-
-SIGKILL = 9
 
 # Limit on the members of a listed look-up: a longer one may never end, and uses memory
 # until it is killed. Some tables begin with a thousand.
@@ -109,7 +107,7 @@ class Sandbox:
             raise self._timeout()
         if self.is_given_up(subject):
             return None
-        if not hasattr(os, "fork"):
+        if not CAN_FORK:
             with suppress(BaseException):
                 return trial()
             return None
@@ -292,40 +290,28 @@ def _run_in_child(trial: Callable[[], T], seconds: float) -> T | None:
     Raises:
         TimeoutError: the trial exceeded its time.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.close(reading)
-            os.setsid()
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-            data = pickle.dumps(trial())
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(data)
-        finally:
-            os._exit(0)
-    os.close(writing)
-    data = b""
-    deadline = time.monotonic() + 2 * seconds
-    with os.fdopen(reading, "rb", buffering=0) as pipe:
-        while (left := deadline - time.monotonic()) > 0:
-            if not select.select((pipe,), (), (), left)[0]:
-                break
-            part = pipe.read(1 << 16)
-            if not part:
-                break
-            data += part
-    is_late = time.monotonic() > deadline
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, SIGKILL)
-    with suppress(ProcessLookupError):
-        os.kill(child, SIGKILL)
-    _, status = os.waitpid(child, 0)
+    reader, writer = os.pipe()
+    parent = os.getpid()
+
+    def run() -> None:
+        end_with_parent(parent)
+        os.setsid()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        with suppress(BaseException):  # the end of the pipe reports it
+            PipeEnd(-1, writer).send(trial())
+
+    child = fork(run)
+    os.close(writer)
+    channel = PipeEnd(reader, -1)
     try:
-        result: T = pickle.loads(data)  # noqa: S301  # from our own child
-    except (EOFError, pickle.UnpicklingError):
-        if is_late or os.waitstatus_to_exitcode(status) == -signal.SIGALRM:
-            raise TimeoutError from None
-        return None
-    return result
+        result: T = channel.receive(2 * seconds)  # if the trial blocks the signal
+        return result
+    except EOFError:
+        pass
+    finally:
+        channel.close()
+        code = kill(child)
+    if code == -signal.SIGALRM:
+        raise TimeoutError
+    return None

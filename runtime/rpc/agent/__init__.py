@@ -22,12 +22,13 @@ from everyorder.runtime.rpc.agent.options import (
 )
 from everyorder.runtime.rpc.agent.outgoing_calls import CallRequest
 from everyorder.runtime.rpc.agent.owned_values import (
+    REFERENCE_CLASS,
     ReferenceClass,
     ReferenceHandle,
-    set_reference_class,
 )
 
 __all__ = [
+    "REFERENCE_CLASS",
     "UNSET_RPC_TIMEOUT",
     "Agent",
     "BackendType",
@@ -45,7 +46,6 @@ __all__ = [
     "init_backend",
     "is_initialized",
     "register_backend",
-    "set_reference_class",
     "timeout_seconds",
     "worker_slot",
 ]

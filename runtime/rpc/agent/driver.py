@@ -66,8 +66,8 @@ def wait_for_wakeup(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) 
         return
 
 
-WAITS.add(wait_for_wakeup.__code__)
-WAITS.add(ReceiveLeadership.wait.__code__)
+WAITS.register(wait_for_wakeup.__code__, "wait_for_wakeup")
+WAITS.register(ReceiveLeadership.wait.__code__, "ReceiveLeadership.wait")
 
 
 class deferred_interrupt:  # noqa: N801  # as a function it would take three times as long

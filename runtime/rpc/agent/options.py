@@ -11,10 +11,13 @@ worker starts.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from everyorder.runtime.base.registry import Registry
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.errors.rpc import RpcMisuse
 from everyorder.runtime.rpc.protocol.events import Settings as Settings
 
@@ -193,24 +196,29 @@ class BackendType(Enum):
     @property
     def handlers(self) -> Backend:
         """Return the functions registered under this name."""
-        return _BACKENDS[self.name]
+        return BACKENDS.rows[self.name]
 
     def __repr__(self) -> str:
         return f"BackendType.{self.name}"
 
 
-_BACKENDS: dict[str, Backend] = {}
-_TYPE: type[BackendType] = BackendType
+BACKENDS: Registry[str, Backend] = Registry("backends", order=str)
 
 
 def backend_type() -> type[BackendType]:
-    """Return the enumeration of all registered backends."""
-    return _TYPE
+    """Return the enumeration of all registered backends, in the order of names."""
+    return _enumeration(tuple(BACKENDS.rows))
+
+
+@cache
+def _enumeration(names: tuple[str, ...]) -> type[BackendType]:
+    members = {name: name for name in names}
+    return BackendType("BackendType", members, module=__name__)  # type: ignore[return-value,call-arg]  # the functional form of enumerations
 
 
 def backend_registered(backend_name: str) -> bool:
     """Return True if a backend of that name is registered."""
-    return backend_name in _BACKENDS
+    return backend_name in BACKENDS.rows
 
 
 def register_backend(
@@ -223,19 +231,16 @@ def register_backend(
     Raises:
         RpcMisuse: a backend of that name is registered already.
     """
-    global _TYPE
-    if backend_name in _BACKENDS:
+    backend = Backend(construct_rpc_backend_options_handler, init_backend_handler)
+    try:
+        BACKENDS.register(backend_name, backend, stacklevel=2)
+    except AlreadyRegistered:
         raise RpcMisuse(
             call="register_backend",
             found=f"a name in use: RPC backend {backend_name}: already registered",
             wanted="a different name for each backend",
-        )
-    _BACKENDS[backend_name] = Backend(
-        construct_rpc_backend_options_handler, init_backend_handler
-    )
-    names = {name: name for name in _BACKENDS}
-    _TYPE = BackendType("BackendType", names, module=__name__)  # type: ignore[assignment,call-arg]  # the functional form of enumerations
-    return _TYPE[backend_name]
+        ) from None
+    return backend_type()[backend_name]
 
 
 def construct_rpc_backend_options(
@@ -278,9 +283,11 @@ def choose_backend(
             ),
         )
     if backend is None and options is None:
-        backend = _TYPE[default]
+        backend = backend_type()[default]
     if backend is None:
-        for each in _TYPE:
+        # Several may have options of one class: the default one is preferred, then the
+        # first by name.
+        for each in (backend_type()[default], *backend_type()):
             if type(construct_rpc_backend_options(each)) is type(options):
                 backend = each
                 break

@@ -130,7 +130,7 @@ def wait_answer(
                 return None
 
 
-WAITS.add(wait_answer.__code__)
+WAITS.register(wait_answer.__code__, "wait_answer")
 
 
 def failure(pending: PendingCall, event: Failed) -> RpcError:

@@ -24,6 +24,7 @@ drops it, outside of all locks.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from everyorder.runtime.base.hooks import Hook
 from everyorder.runtime.errors.rpc import ReferenceDead, RpcMisuse
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent.driver import Components, Driver
@@ -162,10 +163,8 @@ class ReferenceClass(NamedTuple):
     find: Callable[[Any], ReferenceHandle | None]
 
 
-def set_reference_class(of_programs: ReferenceClass) -> None:
-    """Set the class of references in programs; done once, on import."""
-    MessageReferences.of_programs = of_programs
-    MessageReferences.kinds = (of_programs.kind, ReferenceHandle)
+# Asked by agents, answered by the names of users.
+REFERENCE_CLASS: Hook[ReferenceClass] = Hook("the class of references in programs")
 
 
 class MessageReferences:
@@ -175,13 +174,19 @@ class MessageReferences:
     `drop_rest`.
     """
 
-    of_programs: ReferenceClass
-    # The classes that the codec treats as references.
-    kinds: tuple[type, ...] = (ReferenceHandle,)
-
     def __init__(self, agent: "ReferenceHolder", carries: Sequence[Fork] = ()) -> None:
         self._agent = agent
         self._left = {fork.fork: fork for fork in carries}
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """Return the classes that the codec treats as references."""
+        of_programs = REFERENCE_CLASS.answer
+        return (
+            (ReferenceHandle,)
+            if of_programs is None
+            else (of_programs.kind, ReferenceHandle)
+        )
 
     def carry(self, reference: Any) -> Fork | RRefId:
         """Return the id under which the session sends a reference.
@@ -192,7 +197,7 @@ class MessageReferences:
         """
         handle: ReferenceHandle | None = reference
         if not isinstance(reference, ReferenceHandle):
-            handle = self.of_programs.find(reference)
+            handle = REFERENCE_CLASS.get().find(reference)
         assert handle is not None, "the codec passes references only"
         if handle.agent is not self._agent:
             ended = ", which has stopped" if handle.agent.ended else ""
@@ -206,7 +211,7 @@ class MessageReferences:
     def receive(self, carried: Any) -> Any:
         """Return the reference for a received fork."""
         del self._left[carried.fork]
-        return self.of_programs.make(self._agent, self._agent.handle(carried))
+        return REFERENCE_CLASS.get().make(self._agent, self._agent.handle(carried))
 
     def drop_rest(self) -> None:
         """Drop the forks that were not received."""

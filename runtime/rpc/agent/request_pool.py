@@ -24,12 +24,15 @@ from types import CodeType
 from typing import Any
 
 from everyorder.runtime.base.locks import reentered
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.futures import Future
 
 Task = tuple[Callable[[Any], object], Any]
 
 # Code of the functions in which a thread only waits for another thread.
-WAITS: set[CodeType] = {Future._wait_outcome.__code__}
+WAITS: Registry[CodeType, str] = Registry(
+    "functions that wait", {Future._wait_outcome.__code__: "Future.wait"}
+)
 
 # Seconds between two checks while all threads are busy: a nested call beyond `size`
 # waits half of that for a thread, on average.
@@ -215,12 +218,12 @@ class RequestPool:
 
     def _replace(self) -> None:
         """Start threads to replace waiting ones, at most one per queued request."""
-        frames = sys._current_frames()
+        frames, waits = sys._current_frames(), WAITS.rows
         with self._lock:
             waiting = 0
             for thread in self._threads:
                 frame = frames.get(thread.ident or 0)
-                waiting += frame is not None and frame.f_code in WAITS
+                waiting += frame is not None and frame.f_code in waits
             del frames
             room = min(self._size + waiting, MOST) - len(self._threads)
             for _ in range(min(room, -self._free)):

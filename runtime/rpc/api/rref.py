@@ -32,12 +32,12 @@ from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout
 from everyorder.runtime.futures import Future
 from everyorder.runtime.futures.completion import Unmovable
 from everyorder.runtime.rpc.agent import (
+    REFERENCE_CLASS,
     Agent,
     CallRequest,
     ReferenceClass,
     ReferenceHandle,
     current_agent,
-    set_reference_class,
     timeout_seconds,
 )
 from everyorder.runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
@@ -267,7 +267,7 @@ def handle_of(value: Any) -> ReferenceHandle | None:
     return value._handle if isinstance(value, RRef) else None
 
 
-set_reference_class(ReferenceClass(RRef, reference_of, handle_of))
+REFERENCE_CLASS.set(ReferenceClass(RRef, reference_of, handle_of))
 
 
 def _value_here(rref: RRef[Any], call: str, seconds: float | None) -> Any:

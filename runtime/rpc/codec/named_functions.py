@@ -19,15 +19,14 @@ Rules of names:
 - the set of names depends on the open handles only, not on their order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from threading import Lock
 from typing import Any, ParamSpec, TypeVar, overload
 
-from everyorder.runtime.base.locks import renewed
-from everyorder.runtime.base.registry import Closeable
+from everyorder.runtime.base.registry import Closeable, Registry, RegistryHandle
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.future import callable_name, describe_type
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.errors.rpc import RpcMisuse, UnknownCallable
 from everyorder.runtime.futures import Future
 
@@ -75,14 +74,14 @@ class Registered(Closeable):
     The handle is callable, on this worker or by `rpc_sync(to, handle, args=...)`.
     """
 
-    __slots__ = ("_registry", "function", "name")
+    __slots__ = ("_handle", "function", "name")
 
     def __init__(
-        self, registry: "FunctionRegistry | None", name: str, function: Any
+        self, name: str, function: Any, handle: RegistryHandle | None = None
     ) -> None:
-        self._registry = registry
         self.name = name
         self.function = function
+        self._handle = handle
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on this worker."""
@@ -90,22 +89,36 @@ class Registered(Closeable):
 
     def close(self) -> None:
         """Undo the registration; idempotent."""
-        registry, self._registry = self._registry, None
-        if registry is not None:
-            registry.remove(self)
+        if self._handle is not None:
+            self._handle.close()
 
     def __repr__(self) -> str:
         return f"Registered({self.name!r})"
+
+
+class _NamedFunction:
+    """A registered function, compared by identity: it may override equality."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _NamedFunction) and other.function is self.function
+
+    __hash__ = None  # type: ignore[assignment]  # rows are compared only
 
 
 class FunctionRegistry:
     """Registry of functions by the names that other workers use."""
 
     def __init__(self) -> None:
-        self._lock: Lock = renewed()
-        self._handles: dict[str, list[Registered]] = {}
-        # By identity: a function may override equality.
-        self._names: dict[int, list[str]] = {}
+        self._registry: Registry[str, _NamedFunction] = Registry(
+            "functions", order=str, shared=True
+        )
+        # The rows, and the first name of each function in them, by its id.
+        self._index: tuple[Mapping[str, _NamedFunction], Mapping[int, str]] = ({}, {})
 
     def add(self, function: F, name: str | None = None) -> Registered:
         """Register a function under a name, by default `module.qualname`.
@@ -126,32 +139,17 @@ class FunctionRegistry:
                 found=describe_type(name),
                 wanted="a non-empty string",
             )
-        registration = Registered(self, name, function)
-        with self._lock:
-            handles = self._handles.setdefault(name, [])
-            occupied = bool(handles) and handles[0].function is not function
-            if not occupied:
-                handles.append(registration)
-                self._names.setdefault(id(function), []).append(name)
-        if occupied:
+        try:
+            handle = self._registry.register(
+                name, _NamedFunction(function), stacklevel=2
+            )
+        except AlreadyRegistered:
             raise RpcMisuse(
                 call="register",
                 found=f"the name `{name}`, which is registered for another function",
                 wanted="another name; or close the handle of that function first",
-            )
-        return registration
-
-    def remove(self, handle: Registered) -> None:
-        """Undo a registration."""
-        with self._lock:
-            handles = self._handles[handle.name]
-            handles.remove(handle)
-            if not handles:
-                del self._handles[handle.name]
-            names = self._names[id(handle.function)]
-            names.remove(handle.name)
-            if not names:
-                del self._names[id(handle.function)]
+            ) from None
+        return Registered(name, function, handle)
 
     def find(self, name: str) -> Callable[..., Any]:
         """Return the function of a name.
@@ -159,28 +157,32 @@ class FunctionRegistry:
         Raises:
             UnknownCallable: the name is not registered.
         """
-        with self._lock:
-            handles = self._handles.get(name)
-            names = [] if handles else [*self._handles]
-        if not handles:
-            near = nearest(name, names)
+        rows = self._registry.rows
+        row = rows.get(name)
+        if row is None:
+            near = nearest(name, [*rows])
             raise UnknownCallable(kind="registered function", name=name, near=near)
-        function: Callable[..., Any] = handles[0].function
+        function: Callable[..., Any] = row.function
         return function
 
     def has(self, name: str) -> bool:
         """Return True if a name is registered."""
-        return name in self._handles
+        return name in self._registry.rows
 
     def name_of(self, function: Any) -> str | None:
         """Return the first name of a function in sorted order; None without a name."""
-        names = self._names.get(id(function))
-        return min(names) if names else None
+        rows, names = self._registry.rows, self._index
+        if names[0] is not rows:
+            first: dict[int, str] = {}
+            for name, row in rows.items():
+                first.setdefault(id(row.function), name)
+            # One assignment: another thread sees rows and names of one time.
+            self._index = names = (rows, first)
+        return names[1].get(id(function))
 
     def names(self) -> tuple[str, ...]:
         """Return the names, sorted."""
-        with self._lock:
-            return tuple(sorted(self._handles))
+        return tuple(self._registry.rows)
 
 
 REGISTRY = FunctionRegistry()
@@ -221,4 +223,4 @@ def registered(name: str) -> Registered:
     def call(*args: Any, **kwargs: Any) -> Any:
         return REGISTRY.find(name)(*args, **kwargs)
 
-    return Registered(None, name, call)
+    return Registered(name, call)

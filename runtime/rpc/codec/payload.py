@@ -401,8 +401,9 @@ class Packed(NamedTuple):
 class ReferenceCodec(Protocol):
     """How a codec writes and reads references to values of other workers."""
 
-    # The classes of references.
-    kinds: tuple[type, ...]
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """Return the classes of references."""
 
     def carry(self, reference: Any) -> Any:
         """Return the id under which a session sends a reference."""

@@ -28,7 +28,7 @@ import re
 import sys
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from hashlib import blake2b
 from io import BytesIO, TextIOWrapper
@@ -36,7 +36,9 @@ from logging import Logger, RootLogger
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.errors.base import code_of
+from everyorder.runtime.errors.registration import AlreadyRegistered
 from everyorder.runtime.errors.rpc import RpcError, Undecodable, UnknownCallable
 from everyorder.runtime.errors.tensor import DeviceUnavailable
 from everyorder.runtime.rpc.codec.compiled import Reducer, reducer_of_compiled
@@ -357,9 +359,14 @@ def _reference(place: int) -> Any:
 
 
 class ReducerTable(dict[type, Reducer]):
-    """Reducers by class; subclasses are looked up by `__missing__` each time."""
+    """Reducers by class, which are looked up each time: nothing is ever stored."""
 
     def __missing__(self, kind: type) -> Reducer:
+        registered = REDUCERS.rows.get(kind)
+        if registered is not None:
+            return registered
+        if kind is Storage:
+            return _reduce_storage
         if issubclass(kind, current_writer().references.kinds):
             return _reduce_reference
         if issubclass(kind, Tensor) and _reduces_as_tensors(kind):
@@ -375,14 +382,9 @@ def _reduces_as_tensors(kind: Any) -> bool:
     return same and kind.__reduce_ex__ is plain.__reduce_ex__
 
 
-TABLE = ReducerTable(
-    {
-        Tensor: _reduce_tensor,
-        Storage: _reduce_storage,
-    }
-)
-# Classes with a registered reducer.
-_OWN: set[type] = set()
+TABLE = ReducerTable()
+# The reducers of users, by exact class.
+REDUCERS: Registry[type, Reducer] = Registry("reducers")
 
 
 def register_reducer(kind: type, reducer: Reducer) -> None:
@@ -390,9 +392,9 @@ def register_reducer(kind: type, reducer: Reducer) -> None:
 
     Of two reducers for one class the first one stays.
     """
-    if kind not in _OWN:
-        _OWN.add(kind)
-        TABLE[kind] = reducer
+    # The rule is upstream's, and the order is the user's; nothing else depends on it.
+    with suppress(AlreadyRegistered):
+        REDUCERS.register(kind, reducer, stacklevel=2)
 
 
 # Pickling by value.

@@ -31,9 +31,9 @@ from typing import NamedTuple
 
 from everyorder.runtime.rpc.protocol.events import Buffer, Reason, Settings
 from everyorder.runtime.rpc.protocol.identities import WorkerNode
+from everyorder.runtime.rpc.protocol.liveness import LeaseTimes
 from everyorder.runtime.rpc.protocol.messages import Message, encode
 from everyorder.runtime.rpc.protocol.packets import (
-    LeaseTimes,
     Outbox,
     Packet,
     PacketWriter,

@@ -6,7 +6,6 @@
     PacketWriter  the headers: a HELLO does not name a session of the peer, as it is
                   for the next one; a RESET names the one that is over
     Parts         payloads that are too large for one packet, in parts
-    LeaseTimes    the times at which each side was last proven alive
 
 Rules of the window: one message always has room, however large; waiting messages keep
 their order.
@@ -18,20 +17,11 @@ message with more frames than a packet may have.  Channels keep the order, so th
 message receives all parts that arrived before it.  A frame that arrives in one part is
 used without a copy, others are copied into one buffer; frames beyond the limit of this
 worker are not stored, and their message is refused.
-
-Rules of the lease: an answer proves that the peer was alive when the packet that it
-answers was sent, not when the answer arrives: `proven`.  The peer received a packet of
-this side then or later, and releases nothing until `expire` after that; this side gives
-up `dead` after `proven`, which is earlier, however long the answer took.  This side
-keeps the peer's holds until `expire` after `heard`, the time of the last packet.  A
-note has a stamp, and the next packet of the peer that echoes the stamp proves the time
-of that note; echoes of late or duplicated packets prove an older time.
 """
 
 from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
-from math import inf
 from typing import NamedTuple
 
 from everyorder.runtime.rpc.protocol.events import Buffer, Settings
@@ -226,66 +216,6 @@ def message_name(frames: Sequence[Buffer]) -> str:
         return ""
     kind = KINDS.get(first[HEADER.size])
     return kind.__name__ if kind is not None else ""
-
-
-# The number of notes whose times are stored; answers to older ones prove nothing.
-_REMEMBERED = 8
-
-
-class LeaseTimes:
-    """Times of one session; `stamp` is that of the last note, `echo` the peer's."""
-
-    __slots__ = ("_dead", "_expire", "_notes", "echo", "heard", "proven", "stamp")
-
-    def __init__(self, settings: Settings) -> None:
-        self._dead = settings.dead
-        self._expire = settings.expire
-        self._notes: deque[tuple[int, float]] = deque(maxlen=_REMEMBERED)
-        self.clear()
-
-    def clear(self) -> None:
-        """Reset to the state before a session."""
-        self._notes.clear()
-        self.stamp = 0
-        self.echo = 0
-        self.heard = -inf
-        self.proven = -inf
-
-    def note(self, now: float) -> int:
-        """Store the time of a note that is sent, and return its stamp."""
-        self.stamp += 1
-        self._notes.append((self.stamp, now))
-        return self.stamp
-
-    def echoed(self, stamp: int) -> None:
-        """Handle an echo: the peer has received the note of a stamp."""
-        for number, time in self._notes:
-            if number == stamp:
-                self.prove(time)
-
-    def prove(self, time: float) -> None:
-        """Record that the peer has received a packet that was sent at a time."""
-        if time > self.proven:
-            self.proven = time
-
-    def ends(self) -> float:
-        """Return the time at which this side gives up."""
-        return self.proven + self._dead
-
-    def expires(self) -> float:
-        """Return the time at which the peer has given up for certain."""
-        return self.heard + self._expire
-
-    def picture(self, now: float) -> Hashable:
-        """Return the times relative to now, and the stamps relative to the last one."""
-        return (
-            None if self.heard == -inf else round(self.heard - now, 6),
-            None if self.proven == -inf else round(self.proven - now, 6),
-            tuple(
-                (self.stamp - stamp, round(time - now, 6))
-                for stamp, time in self._notes
-            ),
-        )
 
 
 # Buffers of a payload: the field for their number has two bytes.

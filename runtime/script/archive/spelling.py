@@ -57,8 +57,8 @@ from everyorder.runtime.schema.types import (
 from everyorder.runtime.script.ir import Graph, Node, row_of
 from everyorder.runtime.script.ir.program import declared_type
 from everyorder.runtime.script.ir.type_rules import called
+from everyorder.runtime.script.primitives.primitive_row import Way
 from everyorder.runtime.script.primitives.primitive_table import by_name
-from everyorder.runtime.script.primitives.row import Way
 
 # Names in the text that are neither Python's nor a program's.
 WORDS = (

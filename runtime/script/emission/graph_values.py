@@ -27,7 +27,6 @@ from everyorder.runtime.schema.types import (
     TupleType,
     Type,
 )
-from everyorder.runtime.script.emission import sugar as values
 from everyorder.runtime.script.emission.call_matching import (
     call_forms,
     call_rows,
@@ -42,10 +41,16 @@ from everyorder.runtime.script.emission.emitter import (
 )
 from everyorder.runtime.script.emission.operators import Operator, tensor_method
 from everyorder.runtime.script.emission.sugar import (
+    VALUE_ATTRIBUTES,
+    VALUE_DELETE_SUBSCRIPT,
+    VALUE_SET_SUBSCRIPT,
+    VALUE_SUBSCRIPT,
+    VALUE_TRUTH,
     SimpleValue,
     SugaredEllipsis,
     SugaredSlice,
     SugaredTuple,
+    constant_of,
     part_of,
     sugar_of_value,
     type_of,
@@ -297,7 +302,7 @@ def truth(e: Emitter, self_: SimpleValue) -> Value | bool:
     """Return the truth of a value."""
     kind = self_.type
     if kind is BoolType:
-        is_known, constant = values.constant_of(self_)
+        is_known, constant = constant_of(self_)
         return constant if is_known else self_.node_value
     if kind is NoneType_:
         return False
@@ -325,8 +330,8 @@ def text_of(e: Emitter, message: Sugared) -> Value:
     return call_rows(e, "`str`", by_function(str), message).value(e)
 
 
-values.VALUE_ATTRIBUTES = attribute
-values.VALUE_SUBSCRIPT = subscript
-values.VALUE_SET_SUBSCRIPT = set_subscript
-values.VALUE_DELETE_SUBSCRIPT = delete_subscript
-values.VALUE_TRUTH = truth
+VALUE_ATTRIBUTES.set(attribute)
+VALUE_SUBSCRIPT.set(subscript)
+VALUE_SET_SUBSCRIPT.set(set_subscript)
+VALUE_DELETE_SUBSCRIPT.set(delete_subscript)
+VALUE_TRUTH.set(truth)

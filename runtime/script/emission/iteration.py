@@ -23,7 +23,6 @@ from everyorder.runtime.schema.types import (
     TensorType,
     TupleType,
 )
-from everyorder.runtime.script.emission import sugar as values
 from everyorder.runtime.script.emission.call_matching import call_rows
 from everyorder.runtime.script.emission.emitter import (
     ITERABLES,
@@ -31,7 +30,11 @@ from everyorder.runtime.script.emission.emitter import (
     Holder,
     Sugared,
 )
-from everyorder.runtime.script.emission.sugar import SimpleValue, SugaredTuple
+from everyorder.runtime.script.emission.sugar import (
+    VALUE_ITERATE,
+    SimpleValue,
+    SugaredTuple,
+)
 from everyorder.runtime.script.ir import Value
 from everyorder.runtime.script.primitives import by_function
 
@@ -336,4 +339,4 @@ def iterate(e: Emitter, container: Sugared) -> Iteration:
     return e.fail(f"{container.describe()} is not iterable", hint)
 
 
-values.VALUE_ITERATE = iterate
+VALUE_ITERATE.set(iterate)

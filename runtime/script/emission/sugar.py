@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from everyorder.runtime.base.hooks import Hook
 from everyorder.runtime.base.registry import Registry, RegistryHandle
 from everyorder.runtime.schema.annotation import annotated_type
 from everyorder.runtime.schema.types import (
@@ -60,16 +61,16 @@ class SimpleValue(Sugared):
         return self.node_value
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
-        return VALUE_ATTRIBUTES(e, self, name)
+        return VALUE_ATTRIBUTES.get()(e, self, name)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        return VALUE_SUBSCRIPT(e, self, index)
+        return VALUE_SUBSCRIPT.get()(e, self, index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
-        VALUE_SET_SUBSCRIPT(e, self, index, value)
+        VALUE_SET_SUBSCRIPT.get()(e, self, index, value)
 
     def delete_subscript(self, e: Emitter, index: Sugared) -> None:
-        VALUE_DELETE_SUBSCRIPT(e, self, index)
+        VALUE_DELETE_SUBSCRIPT.get()(e, self, index)
 
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
         if not isinstance(self.type, TupleType):
@@ -78,24 +79,29 @@ class SimpleValue(Sugared):
         return [sugar_of_value(each) for each in node.outputs]
 
     def iterate(self, e: Emitter) -> Any:
-        return VALUE_ITERATE(e, self)
+        return VALUE_ITERATE.get()(e, self)
 
     def truth(self, e: Emitter) -> Value | bool:
-        return VALUE_TRUTH(e, self)
+        return VALUE_TRUTH.get()(e, self)
 
 
-# The operations of values are implemented by modules of higher layers, which set these
-# hooks when they are imported.
-def _missing(*_: Any) -> Any:
-    raise AssertionError("the package imports the modules that set the hooks")
-
-
-VALUE_ATTRIBUTES: Callable[[Emitter, SimpleValue, str], Sugared] = _missing
-VALUE_SUBSCRIPT: Callable[[Emitter, SimpleValue, Sugared], Sugared] = _missing
-VALUE_SET_SUBSCRIPT: Callable[[Emitter, SimpleValue, Sugared, Sugared], None] = _missing
-VALUE_DELETE_SUBSCRIPT: Callable[[Emitter, SimpleValue, Sugared], None] = _missing
-VALUE_ITERATE: Callable[[Emitter, SimpleValue], Any] = _missing
-VALUE_TRUTH: Callable[[Emitter, SimpleValue], Value | bool] = _missing
+# Asked by the classes here, answered by the modules of the operations on values.
+VALUE_ATTRIBUTES: Hook[Callable[[Emitter, SimpleValue, str], Sugared]] = Hook(
+    "an attribute of a value"
+)
+VALUE_SUBSCRIPT: Hook[Callable[[Emitter, SimpleValue, Sugared], Sugared]] = Hook(
+    "an item of a value"
+)
+VALUE_SET_SUBSCRIPT: Hook[Callable[[Emitter, SimpleValue, Sugared, Sugared], None]] = (
+    Hook("the assignment of an item")
+)
+VALUE_DELETE_SUBSCRIPT: Hook[Callable[[Emitter, SimpleValue, Sugared], None]] = Hook(
+    "the deletion of an item"
+)
+VALUE_ITERATE: Hook[Callable[[Emitter, SimpleValue], Any]] = Hook("a loop over a value")
+VALUE_TRUTH: Hook[Callable[[Emitter, SimpleValue], Value | bool]] = Hook(
+    "the truth of a value"
+)
 
 
 class Refined(SimpleValue):
@@ -142,7 +148,7 @@ class SugaredTuple(Sugared):
         return self.items
 
     def iterate(self, e: Emitter) -> Any:
-        return VALUE_ITERATE(e, self)  # type: ignore[arg-type]  # the hook needs only `elements`
+        return VALUE_ITERATE.get()(e, self)  # type: ignore[arg-type]  # the hook needs only `elements`
 
     def truth(self, e: Emitter) -> Value | bool:
         return bool(self.items)

@@ -1,5 +1,6 @@
 """Primitives: the operators that scripts call on numbers, strings, lists and dicts."""
 
+from everyorder.runtime.script.primitives.primitive_row import NAMESPACE, PrimitiveRow
 from everyorder.runtime.script.primitives.primitive_table import (
     ROWS,
     by_attribute,
@@ -12,7 +13,6 @@ from everyorder.runtime.script.primitives.primitive_table import (
     methods_of,
     widened,
 )
-from everyorder.runtime.script.primitives.row import NAMESPACE, PrimitiveRow
 
 __all__ = [
     "NAMESPACE",

@@ -24,7 +24,7 @@ from typing import Any
 
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
 from everyorder.runtime.script.primitives.numbers import bounded, overflow
-from everyorder.runtime.script.primitives.row import (
+from everyorder.runtime.script.primitives.primitive_row import (
     form,
     functions,
     methods,

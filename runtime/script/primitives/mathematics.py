@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 
 from everyorder.runtime.script.primitives.numbers import bounded, overflow
-from everyorder.runtime.script.primitives.row import call, functions, row
+from everyorder.runtime.script.primitives.primitive_row import call, functions, row
 
 # Samples of a Scalar, whose kind is known only at run time; complex ones are refused.
 _SCALAR = "0.5; 1; 1j; True"

@@ -25,7 +25,7 @@ from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
 from everyorder.runtime.schema.call_errors import describe_value, shortened
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
-from everyorder.runtime.script.primitives.row import (
+from everyorder.runtime.script.primitives.primitive_row import (
     attributes,
     functions,
     methods,

@@ -64,7 +64,11 @@ from everyorder.runtime.script.primitives import (
     strings,
     tensor_values,
 )
-from everyorder.runtime.script.primitives.row import NAMESPACE, Kind, PrimitiveRow
+from everyorder.runtime.script.primitives.primitive_row import (
+    NAMESPACE,
+    Kind,
+    PrimitiveRow,
+)
 
 # Narrowest first.
 KINDS = (BoolType, IntType, FloatType, ComplexType)
@@ -159,7 +163,7 @@ def by_name(name: str) -> PrimitiveRow | None:
 
 
 def by_operator(symbol: str) -> Rows:
-    """Return the rows of an operator, spelled as in the module `row`."""
+    """Return the rows of an operator, spelled as in `primitive_row`."""
     return OPERATORS.get(symbol, ())
 
 

@@ -17,7 +17,11 @@ from string import Formatter
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.schema.call_errors import shortened
 from everyorder.runtime.script.primitives.numbers import bounded
-from everyorder.runtime.script.primitives.row import functions, methods, operators
+from everyorder.runtime.script.primitives.primitive_row import (
+    functions,
+    methods,
+    operators,
+)
 
 _SUBSCRIPT = re.compile(r"\[[^\]]*\]")
 

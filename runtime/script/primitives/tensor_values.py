@@ -23,7 +23,7 @@ from typing import Any
 from everyorder.runtime.autograd.grad_mode import is_grad_enabled
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.script.primitives.numbers import bounded
-from everyorder.runtime.script.primitives.row import (
+from everyorder.runtime.script.primitives.primitive_row import (
     Way,
     attributes,
     call,

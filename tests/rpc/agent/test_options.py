@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.errors.rpc import RpcMisuse
 from everyorder.runtime.rpc.agent import (
     RpcBackendOptions,
@@ -95,8 +96,8 @@ class _Own(RpcBackendOptions):
 
 @pytest.fixture
 def _backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chapter, "_BACKENDS", {**chapter._BACKENDS})
-    monkeypatch.setattr(chapter, "_TYPE", chapter._TYPE)
+    backends = Registry("backends", {**chapter.BACKENDS.rows}, order=str)
+    monkeypatch.setattr(chapter, "BACKENDS", backends)
 
 
 @pytest.mark.usefixtures("_backends")
@@ -125,7 +126,7 @@ def test_a_backend_of_ones_own() -> None:
 
 
 def own_handlers(name: str) -> Any:
-    return chapter._BACKENDS[name]
+    return chapter.BACKENDS.rows[name]
 
 
 @pytest.mark.usefixtures("_backends")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent import request_pool as pools
 from everyorder.runtime.rpc.agent.request_pool import RequestPool
@@ -98,7 +99,7 @@ def test_threads_that_wait_are_replaced(pool: RequestPool) -> None:
 def test_without_replacing_nested_requests_starve(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pools, "WAITS", set())
+    monkeypatch.setattr(pools, "WAITS", Registry("functions that wait"))
     pool = RequestPool("w", 2)
     result = nest(3, pool)
     with pytest.raises(TimeoutError):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.rpc.protocol.channel import Channel
-from everyorder.runtime.rpc.protocol.packets import LeaseTimes
+from everyorder.runtime.rpc.protocol.liveness import LeaseTimes
 from tests.rpc.exploring.channels import Limits, Wire
 from tests.rpc.exploring.search import Found, explore_to_rest
 

@@ -17,7 +17,7 @@ MEMORY = Memory.read(SESSION.file)
 SOME = 6
 
 # Nobody asks for more than is there in what only sends a payload.
-PROVES = "packets:LeaseTimes.prove:condition false:1"
+PROVES = "liveness:LeaseTimes.prove:condition false:1"
 BLIND = "protocol/test_parts/test_what_cannot_have_a_payload_is_refused"
 
 

@@ -18,6 +18,7 @@ from everyorder.runtime.rpc.protocol import (
     call_machine,
     channel,
     core,
+    liveness,
     membership,
     packets,
     termination,
@@ -268,7 +269,7 @@ def ends(first: str, second: str) -> Callable[[], None]:
 
 
 CHANNEL, CALLS = channel.Channel, call_machine.Calls
-OUTBOX, LEASE = packets.Outbox, packets.LeaseTimes
+OUTBOX, LEASE = packets.Outbox, liveness.LeaseTimes
 TERMINATION, MEMBERS = termination.Termination, membership.MembershipMachine
 
 FAULTS = [

@@ -6,7 +6,7 @@ lost for good, it only takes longer.
 
 import pytest
 
-from everyorder.runtime.rpc.protocol.packets import LeaseTimes
+from everyorder.runtime.rpc.protocol.liveness import LeaseTimes
 from tests.rpc.protocol.pair import Pair
 from tests.rpc.protocol.times import TIMES
 

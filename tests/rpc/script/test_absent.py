@@ -33,7 +33,7 @@ import sys
 
 class Hidden:
     def find_spec(self, name, path=None, target=None):
-        if name == "everyorder.runtime.rpc" or name.startswith("runtime.rpc."):
+        if (name + ".").startswith("everyorder.runtime.rpc."):
             raise ModuleNotFoundError(f"no {name}", name=name)
 
 sys.meta_path.insert(0, Hidden())
@@ -175,17 +175,42 @@ print(len(kinds._PLUG_IN_KINDS.rows))
     assert lines == ["False False", "0 False", "10"]
 
 
+# The compiler, archives, modules of programs, and what plugs into all three.
+EXTENDED = (
+    *("everyorder.runtime.jit", "everyorder.runtime.rpc.api", "everyorder.runtime.nn"),
+    "everyorder.runtime.script.archive",
+)
+
+
+def _explored(*modules: str, path: Path | None = None) -> Any:
+    return Scenario.of_imports(*modules, path=path, timeout=300).explore(jobs=1)
+
+
 @pytest.mark.slow
 def test_imports_are_explored() -> None:
-    """Of what loads without the compiler: every subset, in every order, compared whole.
-
-    That with the compiler is too large to be looked at whole; see above.
-    """
-    use = (
-        "len(everyorder.runtime.rpc._PROGRAMS._parts), "
-        "everyorder.runtime.script.frontend.sections()"
-    )
-    modules = ("everyorder.runtime.script.frontend", "everyorder.runtime.rpc")
-    report = Scenario.of_imports(*modules, use=use, timeout=300).explore(jobs=1)
+    """Every subset in every order; all globals of the project are compared."""
+    report = _explored(*EXTENDED[:3])
     assert report.passed, report.render()
-    assert [row.orders for row in report.rows] == [2, 2]
+    assert [row.orders for row in report.rows] == [3, 6, 6]
+
+
+@pytest.mark.nightly
+def test_all_imports_are_explored() -> None:
+    report = _explored(*EXTENDED)
+    assert report.passed, report.render()
+    assert [row.orders for row in report.rows] == [4, 12, 24, 24]
+
+
+@pytest.mark.slow
+def test_an_import_that_is_not_independent_is_found(tmp_path: Path) -> None:
+    """A plug-in that adds a row only if the compiler was loaded before it."""
+    (tmp_path / "hasty.py").write_text(
+        """import sys
+if "everyorder.runtime.jit" in sys.modules:
+    from everyorder.runtime.script.frontend import language
+    ADDED = language.__name__
+"""
+    )
+    report = _explored("hasty", EXTENDED[0], path=tmp_path)
+    assert not report.passed
+    assert "hasty.ADDED" in report.render()

@@ -9,11 +9,9 @@ import everyorder.runtime.rpc.script
 from everyorder.runtime.script.emission import compile_function
 from everyorder.runtime.script.ir.program import Program
 from tests.rpc.script.fakes import World
-from tests.rpc.script.wrong_calls import FILE, complaint, defined
-from tests.script.emission.wrong_forms import document, stored
+from tests.rpc.script.wrong_calls import GOLDEN, complaint, defined
 from tests.script.test_raise_sites import Site, sites
 
-STORED = stored(FILE)
 FOLDER = Path(everyorder.runtime.rpc.script.__file__).parent
 # The chapters that compile; what the others raise, programs raise when they run.
 FILES = (FOLDER / "remote_forms.py",)
@@ -23,30 +21,30 @@ FILES = (FOLDER / "remote_forms.py",)
 @pytest.mark.spec("rpc 3.3", "the callee's schema decides")
 @pytest.mark.spec("rpc 3.4", "errors of compiling")
 @pytest.mark.spec("rpc 3.7", "methods of references")
-@pytest.mark.parametrize("title", STORED)
+@pytest.mark.parametrize("title", GOLDEN.cases)
 def test_what_is_said_of_a_wrong_program(title: str) -> None:
-    program, words = STORED[title]
+    words = complaint(GOLDEN.cases[title].input)
     assert words
-    assert complaint(program) == words
+    GOLDEN.check(title, f"{words}\n")
 
 
-def test_the_file_is_as_it_is_written() -> None:
-    assert FILE.read_text(encoding="utf-8") == document(STORED)
-    assert len(STORED) >= 65
+def test_there_are_enough() -> None:
+    assert len(GOLDEN.cases) >= 65
 
 
 def test_another_text_is_found() -> None:
-    program, words = STORED["worker: a number"]
-    assert complaint(program.replace("1,", "1.0,", 1)) != words
+    case = GOLDEN.cases["worker: a number"]
+    words = complaint(case.input.replace("1,", "1.0,", 1))
+    assert f"{words}\n" != case.output
     assert complaint("def f():\n    return 3\n") == ""
 
 
 def passed() -> Iterator[tuple[str, int]]:
     """Where the errors of all wrong programs came by in the chapters."""
-    for program, _ in STORED.values():
+    for case in GOLDEN.cases.values():
         with World().plugged():
             try:
-                compile_function(defined(program)["f"], Program())
+                compile_function(defined(case.input)["f"], Program())
             except Exception as error:
                 trace = error.__traceback__
                 while trace is not None:

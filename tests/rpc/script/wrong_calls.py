@@ -1,8 +1,7 @@
-"""Wrong programs with remote calls, each with all that is said of it.
+"""Wrong programs with remote calls, with their errors: `wrong_calls.test`.
 
-`python -m tests.rpc.script.wrong_calls --write` writes anew what is said; look at what
-changed before it is kept.  A program is what stands between its title and the rule; its
-function `f` is compiled.
+`python -m tests.rpc.script.wrong_calls --write` writes the errors again; review the
+changes before you commit them. The function `f` of a program is compiled.
 """
 
 import linecache
@@ -14,9 +13,9 @@ from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.script.emission import compile_function
 from everyorder.runtime.script.ir.program import Program
 from tests.rpc.script.fakes import World
-from tests.script.emission.wrong_forms import document, stored
+from tests.tools.golden import Golden
 
-FILE = Path(__file__).parent / "wrong_calls.txt"
+GOLDEN = Golden(Path(__file__).with_suffix(".test"), "tests.rpc.script.wrong_calls")
 PRELUDE = """
 from typing import Any, Dict, List, Optional
 from everyorder import runtime
@@ -60,5 +59,4 @@ def complaint(text: str) -> str:
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
-    known = {title: (p, complaint(p)) for title, (p, _) in stored(FILE).items()}
-    FILE.write_text(document(known), encoding="utf-8")
+    GOLDEN.write(lambda case: f"{complaint(case.input)}\n")

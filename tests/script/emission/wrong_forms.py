@@ -1,8 +1,7 @@
-"""Wrong programs of classes and special forms, each with all that is said of it.
+"""Wrong programs of classes and special forms, with their errors: `wrong_forms/`.
 
-`python -m tests.script.emission.wrong_forms --write` writes anew what is said; look at
-what changed before it is kept.  A program is what stands between its title and the
-rule; its function `f` is compiled.
+`python -m tests.script.emission.wrong_forms --write` writes the errors again; review
+the changes before you commit them. The function `f` of a program is compiled.
 """
 
 import linecache
@@ -15,9 +14,9 @@ from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.schema.declared import EnumType
 from everyorder.runtime.script.emission import compile_function
 from everyorder.runtime.script.ir.program import Program
+from tests.tools.golden import Golden
 
-FILE = Path(__file__).parent / "wrong_forms.txt"
-TITLE, RULE = "=== ", "-" * 72 + "\n"
+GOLDEN = Golden(Path(__file__).with_suffix(""), "tests.script.emission.wrong_forms")
 PRELUDE = """
 import warnings
 from dataclasses import InitVar, dataclass, field
@@ -59,24 +58,5 @@ def complaint(text: str) -> str:
     return ""
 
 
-def stored(file: Path = FILE) -> dict[str, tuple[str, str]]:
-    """The programs of a file and what is said of each, by their titles."""
-    found = {}
-    for part in file.read_text(encoding="utf-8").split(f"\n{TITLE}")[1:]:
-        title, _, rest = part.partition("\n")
-        program, _, words = rest.partition(RULE)
-        found[title] = program, words.removesuffix("\n")
-    return found
-
-
-def document(said: dict[str, tuple[str, str]]) -> str:
-    """The text of the file."""
-    parts = [
-        f"\n{TITLE}{title}\n{p}{RULE}{words}\n" for title, (p, words) in said.items()
-    ]
-    return "".join(parts)
-
-
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
-    known = {title: (p, complaint(p)) for title, (p, _) in stored().items()}
-    FILE.write_text(document(known), encoding="utf-8")
+    GOLDEN.write(lambda case: f"{complaint(case.input)}\n")

@@ -1,9 +1,8 @@
-"""Wrong programs, and what is said of each.
+"""Wrong programs, with their errors: `wrong/`.
 
-`python -m tests.script.emission.wrong_programs --write` writes the files of `wrong/`
-anew.  A line of `wrong_programs.txt` is parameters, ` -> ` and a result if it is
-written, ` | ` and the body: `;;` ends a line, and `: ` behind the head of a block
-begins its body, of which the statements are separated by `; `.
+`python -m tests.script.emission.wrong_programs --write` writes the errors again; review
+the changes before you commit them. The name of a case is its program in one line:
+parameters, ` -> ` and the result if it is annotated, ` | ` and the body.
 """
 
 import re
@@ -19,9 +18,9 @@ from everyorder.runtime.errors.script import ProgramError
 from everyorder.runtime.script.emission import compile_text
 from everyorder.runtime.script.ir.program import Program
 from tests.script.emission.both import NAMES
+from tests.tools.golden import Golden
 
-HERE = Path(__file__).parent
-WRONG = HERE / "wrong"
+GOLDEN = Golden(Path(__file__).parent / "wrong", "tests.script.emission.wrong_programs")
 HELPERS = """
 def helper(a: int, b: int) -> int:
     return a + b
@@ -38,48 +37,10 @@ EXTRA: dict[str, Any] = {
     "something": SOMETHING,
     "warnings": warnings,
 }
-_HEADS = ("if ", "else:", "elif ", "for ", "while ", "with ")
-
-
-def programs() -> dict[str, str]:
-    """The programs by the names of their files."""
-    found: dict[str, str] = {}
-    for line in (HERE / "wrong_programs.txt").read_text().splitlines():
-        if line.startswith("#") or not line:
-            continue
-        head, body = re.split(r" \| (?!None)", line, maxsplit=1)
-        given, _, result = head.partition(" -> ")
-        ends = f" -> {result}" if result else ""
-        lines = [f"def f({given}){ends}:"]
-        for part in body.split(" ;; "):
-            lines += _lines(part)
-        name = re.sub(r"\W+", "-", line).strip("-")[:60]
-        while name in found:
-            name += "-"
-        found[name] = "\n".join(lines) + "\n"
-    return found
-
-
-def _lines(part: str) -> list[str]:
-    """The lines of a statement, or of a block."""
-    if part.startswith(_HEADS):
-        at = _end_of_head(part)
-        inner = [f"        {each}" for each in part[at + 1 :].strip().split("; ")]
-        return [f"    {part[: at + 1]}", *inner]
-    return [f"    {each}" for each in part.split("; ")]
-
-
-def _end_of_head(part: str) -> int:
-    depth = 0
-    for at, each in enumerate(part):
-        depth += (each in "([{") - (each in ")]}")
-        if each == ":" and not depth:
-            return at
-    raise ValueError(part)
 
 
 def said(program: str) -> str:
-    """What is said of a program: the class and the words of the error."""
+    """Return the class and the text of the error of a program, as lines."""
     names = {**NAMES, **EXTRA}
     text = program + (HELPERS if re.search("helper|untyped|recursive", program) else "")
     try:
@@ -89,21 +50,5 @@ def said(program: str) -> str:
     return "nothing\n"
 
 
-def stored(name: str) -> Path:
-    """The file of a program."""
-    return WRONG / f"{name}.txt"
-
-
-def document(program: str) -> str:
-    """The file of a program: its text, and what is said of it."""
-    return f"{program}\n{said(program)}"
-
-
-if __name__ == "__main__":
-    every = programs()
-    if "--write" in sys.argv:
-        for each in WRONG.glob("*.txt"):
-            each.unlink()
-        for each_name, each_text in every.items():
-            stored(each_name).write_text(document(each_text))
-    print(f"{len(every)} programs")
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    GOLDEN.write(lambda case: said(case.input))

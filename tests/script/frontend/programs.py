@@ -1,7 +1,8 @@
-"""Programs for the tests of the frontend, and files with what is said of wrong ones.
+"""Programs for the tests of the frontend, and wrong ones with their errors: `refused/`.
 
-`python -m tests.script.frontend.programs --write` writes the files of `refused/` anew;
-look at what changed before it is kept.
+`python -m tests.script.frontend.programs --write` writes the errors again; review the
+changes before you commit them. The programs of `constructs.test` are those of the
+tables, those of `programs.test` have other errors.
 """
 
 import ast
@@ -28,12 +29,13 @@ from everyorder.runtime.script.frontend import (
     read_text,
 )
 from everyorder.runtime.script.types.annotations import TypeScope
+from tests.tools.golden import Case, Golden
 
-REFUSED = Path(__file__).parent / "refused"
+FOLDER, MODULE = Path(__file__).parent / "refused", "tests.script.frontend.programs"
+GOLDEN = Golden(FOLDER, MODULE)
+CONSTRUCTS_GOLDEN = Golden(FOLDER / "constructs.test", MODULE)
 # What begins a program that is read as a saved one.
 SAVED = "# saved\n"
-# Between a program and what is said of it.
-RULE = "-" * 72 + "\n"
 
 ROWS = [row for group in CONSTRUCTS.values() for row in group]
 SCOPE = TypeScope(vars(typing), {"typing": typing})
@@ -63,7 +65,7 @@ def frontend(text: str) -> list[FunctionSignature]:
 
 
 def complaint(text: str) -> EveryorderError | None:
-    """What the frontend says of a text; None if it takes it."""
+    """Return the error of the frontend for a text; None if it accepts the text."""
     try:
         frontend(text)
     except EveryorderError as error:
@@ -79,7 +81,7 @@ class Refused(NamedTuple):
 
 
 def refused() -> dict[str, Refused]:
-    """The refused constructs of the tables by the names of their files."""
+    """Return the refused constructs of the tables by the names of their cases."""
     found = {
         row.node.lower(): Refused(row, row.program)
         for row in ROWS
@@ -99,27 +101,13 @@ def refused() -> dict[str, Refused]:
     return found
 
 
-def document(program: str) -> str:
-    """The text of a file: the program, and what is said of it."""
-    return f"{program}{RULE}{complaint(program)}\n"
-
-
-def stored() -> dict[str, tuple[str, str]]:
-    """The programs in the files, and what is said of them, by the files' names."""
-    found = {}
-    for path in sorted(REFUSED.glob("*.txt")):
-        program, _, text = path.read_text(encoding="utf-8").partition(RULE)
-        found[path.stem] = program, text.removesuffix("\n")
-    return found
-
-
-def write() -> None:
-    """Write what is said now, of the constructs of the tables and of the others."""
-    programs = {name: program for name, (program, _) in stored().items()}
-    programs |= {name: each.program for name, each in refused().items()}
-    for name, program in programs.items():
-        (REFUSED / f"{name}.txt").write_text(document(program), encoding="utf-8")
+def words(case: Case) -> str:
+    """Return the output of a case: what the frontend says of its program."""
+    return f"{complaint(case.input)}\n"
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
-    write()
+    GOLDEN.write(words)
+    CONSTRUCTS_GOLDEN.write(
+        words, {name: each.program for name, each in refused().items()}
+    )

@@ -27,14 +27,14 @@ from everyorder.runtime.script.frontend import (
     sections,
 )
 from tests.script.frontend.programs import (
-    REFUSED,
+    CONSTRUCTS_GOLDEN,
+    GOLDEN,
     ROWS,
     SAVED,
     complaint,
-    document,
     frontend,
     refused,
-    stored,
+    words,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -98,24 +98,20 @@ def test_a_refused_construct_is_told_by_its_own_row(name: str) -> None:
 
 @pytest.mark.spec("script 0.2", "keyword arguments are not expanded")
 @pytest.mark.spec("script 6.2", "what is refused")
-@pytest.mark.parametrize("name", stored())
+@pytest.mark.parametrize("name", GOLDEN.cases)
 def test_what_is_said_is_what_the_file_has(name: str) -> None:
-    program, text = stored()[name]
-    assert str(complaint(program)) == text
-    path = REFUSED / f"{name}.txt"
-    assert document(program) == path.read_text(encoding="utf-8")
+    GOLDEN.check(name, words(GOLDEN.cases[name]))
 
 
-def test_each_refused_construct_has_a_file_with_its_program() -> None:
-    files = {name: program for name, (program, _) in stored().items()}
-    assert {name: each.program for name, each in refused().items()}.items() <= (
-        files.items()
-    )
+def test_the_cases_of_constructs_are_those_of_the_tables() -> None:
+    programs = {name: each.program for name, each in refused().items()}
+    CONSTRUCTS_GOLDEN.check_inputs(programs)
+    assert len(GOLDEN.cases) >= len(programs) + 40
 
 
-@pytest.mark.parametrize("name", stored())
+@pytest.mark.parametrize("name", GOLDEN.cases)
 def test_what_is_said_points_into_the_program(name: str) -> None:
-    error = complaint(stored()[name][0])
+    error = complaint(GOLDEN.cases[name].input)
     assert error is not None
     (start, end), source = error.span, error.source  # type: ignore[attr-defined]  # all have a place
     assert 0 <= start <= end <= len(source.text)

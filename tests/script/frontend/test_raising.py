@@ -19,7 +19,7 @@ from everyorder.runtime.script.frontend import (
     read_signature,
     scope_of,
 )
-from tests.script.frontend.programs import complaint, stored
+from tests.script.frontend.programs import GOLDEN, complaint
 
 FOLDER = Path(everyorder.runtime.script.frontend.__file__).parent
 # Functions that do nothing but raise.
@@ -87,8 +87,8 @@ READ: dict[str, Callable[[], object]] = {
 def test_every_place_that_raises_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {each for path in sorted(FOLDER.glob("*.py")) for each in sites(path)}
     reached: set[tuple[str, int]] = set()
-    for program, _ in stored().values():
-        error = complaint(program)
+    for case in GOLDEN.cases.values():
+        error = complaint(case.input)
         assert error is not None
         reached |= {*frames(error.__traceback__)}
     drawn = type(sys)("drawn")

@@ -1,21 +1,18 @@
-"""Modules that cannot be compiled, and what is said of them: `refused.txt`.
+"""Modules that cannot be compiled, with their errors: `refused/`.
 
-`python -m tests.script.modules.refused --write` writes the file anew.
-
-Each part of the file begins with a line of equality signs and a title; a program
-follows, whose end compiles, and behind a line of hyphens what is said.
+`python -m tests.script.modules.refused --write` writes the errors again; review the
+changes before you commit them. A program compiles at its end.
 """
 
 import linecache
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from everyorder.runtime.errors.base import code_of
+from tests.tools.golden import Golden
 
-FILE = Path(__file__).with_suffix(".txt")
-BEGIN, LINE = "=== ", "-" * 72 + "\n"
+GOLDEN = Golden(Path(__file__).with_suffix(""), "tests.script.modules.refused")
 NAMES = """\
 import math
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, overload
@@ -27,25 +24,6 @@ from everyorder.runtime.jit import (
     Attribute, CompilationUnit, ScriptModule, export, ignore, interface, script, unused
 )
 """
-
-
-class Refused(NamedTuple):
-    """A program, and what is said of it."""
-
-    program: str
-    text: str
-
-
-def stored() -> dict[str, Refused]:
-    """What the file has, by its titles."""
-    parts = FILE.read_text(encoding="utf-8").split(f"\n{BEGIN}")
-    found = {}
-    for part in parts:
-        title, _, body = part.removeprefix(BEGIN).partition("\n")
-        program, _, text = body.partition(LINE)
-        assert title not in found, "a title stands once"
-        found[title] = Refused(program, text.rstrip("\n"))
-    return found
 
 
 def complaint(program: str) -> Exception | None:
@@ -62,17 +40,10 @@ def complaint(program: str) -> Exception | None:
     return None
 
 
-def document(parts: dict[str, Refused]) -> Iterator[str]:
-    """The file, with what is said now."""
-    for title, (program, _) in parts.items():
-        yield f"{BEGIN}{title}\n{program}{LINE}{said(complaint(program))}\n"
-
-
 def said(error: Exception | None) -> str:
-    """The class and the text of an error."""
-    return "nothing" if error is None else f"{code_of(error)}: {error}"
+    """Return the class and the text of an error, as lines."""
+    return "nothing\n" if error is None else f"{code_of(error)}: {error}\n"
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
-    made = "\n".join(document(stored()))
-    FILE.write_text(made, encoding="utf-8")
+    GOLDEN.write(lambda case: said(complaint(case.input)))

@@ -19,14 +19,14 @@ pytestmark = [
 # What the zoo imports of the runtime, and where torch has it.
 IMPORTS = {
     "from everyorder import runtime\n": "import torch as runtime\n",
-    "from everyorder.runtime import Module, ": (
+    "from everyorder.runtime import (\n": (
         "from torch import Tensor\n"
         "def Parameter(x):\n"
         "    return runtime.nn.Parameter(runtime.tensor(x))\n"
-        "from torch.nn import Module, "
+        "from torch.nn import (\n"
     ),
-    "Parameter, Sequential, Tensor": "Sequential",
-    "from runtime.jit": "from torch.jit",
+    "    Parameter,\n    Sequential,\n    Tensor,\n": "    Sequential,\n",
+    "from everyorder.runtime.jit": "from torch.jit",
     "from everyorder.runtime.script.ir.program import export, ignore, unused": (
         "from torch.jit import export, ignore, unused"
     ),

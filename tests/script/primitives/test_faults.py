@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.script.primitives import PrimitiveRow
-from everyorder.runtime.script.primitives.row import OPERATOR_WAYS, Way, call, row
+from everyorder.runtime.script.primitives.primitive_row import (
+    OPERATOR_WAYS,
+    Way,
+    call,
+    row,
+)
 from tests.script.primitives import test_rows as checks
 
 ITEM = OPERATOR_WAYS["getitem"]
