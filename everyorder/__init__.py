@@ -5,7 +5,8 @@
 The names of this module are those of `everyorder.harness`, and load on first access.
 `everyorder.runtime` is the operator dispatcher with its runtime, and
 `everyorder.invariants` holds the laws of the dispatcher's state. In the repository the
-three packages are folders at the top, and links in this folder.
+three packages are folders at the top, and links in this folder; `coded_error`, the base
+of their errors, belongs to none of them.
 """
 
 from importlib import import_module

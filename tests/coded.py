@@ -41,7 +41,8 @@ def coded(kind: type[Error], code: str) -> type[Error]:
 
 def kind_of(error: BaseException) -> type[BaseException]:
     """The class of an error, or what stands for its sentence if there are several."""
-    from everyorder.runtime.errors.base import EveryorderError, sentences
+    from everyorder.coded_error import sentences
+    from everyorder.runtime.errors.base import EveryorderError
 
     if isinstance(error, EveryorderError) and len(sentences(error.words)) > 1:
         return coded(error._named or type(error), error.code)

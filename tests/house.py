@@ -28,10 +28,17 @@ from tests.tools.prose import measure, python_files
 
 ROOT = Path(__file__).parent.parent
 AREAS = ("runtime", "invariants", "harness")
+# Modules of the package itself, which the areas share.
+SHARED = ("everyorder/coded_error.py",)
 FILES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for area in AREAS
-    for path in (ROOT / area).rglob("*.py")
+    [
+        *SHARED,
+        *(
+            path.relative_to(ROOT).as_posix()
+            for area in AREAS
+            for path in (ROOT / area).rglob("*.py")
+        ),
+    ]
 )
 # What came after the others, and has no ceiling of its own.
 LATER = ("runtime/script/", "runtime/futures/", "runtime/rpc/")
@@ -68,6 +75,9 @@ def type_only(file: str) -> set[ast.AST]:
 @cache
 def as_file(module: str) -> str | None:
     """Return the file of a module of this project, or None for any other module."""
+    path = f"{module.replace('.', '/')}.py"
+    if path in SHARED:
+        return path
     top, _, rest = module.partition(".")
     if top != "everyorder" or rest.partition(".")[0] not in AREAS:
         return None
@@ -80,7 +90,8 @@ def as_file(module: str) -> str | None:
 
 def as_package(file: str) -> str:
     """Return the dotted name of the package that a file is in."""
-    return ".".join(["everyorder", *Path(file).parent.parts])
+    parts = Path("everyorder", file.removeprefix("everyorder/")).parent.parts
+    return ".".join(parts)
 
 
 @cache
@@ -333,7 +344,7 @@ def error_classes() -> Counter[str]:
     bases = {
         node.name: [ast.unparse(base) for base in node.bases]
         for file in FILES
-        if file.startswith("runtime/errors/")
+        if file.startswith(("runtime/errors/", *SHARED))
         for node in tree_of(file).body
         if isinstance(node, ast.ClassDef)
     }
@@ -378,7 +389,7 @@ def crossing(action: Callable[[], object]) -> Crossing:
         path = frame.f_code.co_filename
         if event == "call" and path.startswith(inside):
             file = path.removeprefix(inside)
-            if file.startswith(AREAS):
+            if file.startswith(AREAS) or f"everyorder/{file}" in SHARED:
                 files[file] += 1
 
     sys.setprofile(called)

@@ -14,6 +14,7 @@ from tests.house import (
     BY_STRING,
     FILES,
     ROOT,
+    SHARED,
     circles,
     crossing,
     folder_graph,
@@ -92,6 +93,13 @@ def test_an_import_by_string_is_counted() -> None:
     assert "harness/scenario/uses.py" in imports("harness/__init__.py")
 
 
+def test_an_import_of_a_module_of_the_package_itself_is_counted() -> None:
+    assert "everyorder/coded_error.py" in imports("runtime/errors/base.py")
+    assert "everyorder/coded_error.py" in imports("harness/base/errors.py")
+    modules = (ROOT / "everyorder").glob("[!_]*.py")
+    assert {path.relative_to(ROOT).as_posix() for path in modules} == {*SHARED}
+
+
 def test_no_file_changes_a_variable_of_another_module() -> None:
     """What others add to is a `Registry` or a `Hook`: it has handles, and no order."""
     assert {
@@ -124,9 +132,10 @@ errors._load = OWN
 
 # What files that begin so may import.
 AREAS = {
-    "runtime/": {"runtime"},
+    "everyorder/": {"everyorder"},
+    "runtime/": {"everyorder", "runtime"},
     "invariants/": {"runtime", "invariants"},
-    "harness/engine/": {"harness"},
+    "harness/engine/": {"everyorder", "harness"},
 }
 
 

@@ -7,78 +7,33 @@ of pytest-xdist.  A violation is not an error, it is a result
 (`harness.engine.Violation`): errors are for questions that cannot be answered.
 
 Rules:
-- a class annotates its fields, and `words` has a template for each of its codes; the
-  code of a class with one sentence defaults to the name of the class;
+- a class annotates its fields, and `words` is the table of its sentences (see
+  `everyorder.coded_error`), without rows and builtin classes; the code of a class with
+  one sentence defaults to the name of the class;
 - a field that some sentences do not use is declared with a default;
 - a field holds text and numbers only, never a system, a handle or another live object;
 - no import in this file is slow: the processes that import modules in some order load
   it (`ScenarioSkipped`, which needs `unittest`, is in `systems/outcomes.py`).
-
-In a template, `{name}` is a field or a property of the error, `{names:, }` is a tuple
-with its separator, and `[[text||other]]` is `text` if all fields that it names are
-truthy, else `other`, which may be left out.
-
-The design is that of `runtime.errors.base`, but no code is shared: a user's registry is
-explored without importing `runtime`, and the page layout of the runtime's errors is not
-needed for sentences.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias, dataclass_transform, get_origin
+from collections.abc import Callable, Sequence
+from typing import Any
 
-# The template of each code.
-Words: TypeAlias = Mapping[str, str]
-
-_OPTIONAL = re.compile(r"\[\[(.*?)(?:\|\|(.*?))?\]\]", re.DOTALL)
+from everyorder.coded_error import CodedError
 
 
-@dataclass_transform(eq_default=False, kw_only_default=True)
-class _DeclaredError(Exception):
-    """Marks errors whose constructor takes the annotated fields, for type checkers."""
-
-
-class HarnessError(_DeclaredError):
+class HarnessError(CodedError):
     """Base of all errors of `harness`; the code and the fields hold the facts."""
-
-    code: str = "HarnessError"
-
-    words: ClassVar[Words] = {}
-    # The names of all fields.
-    declared: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, **fields: Any) -> None:
-        for name, value in fields.items():
-            setattr(self, name, value)
-        missing = [name for name in self.declared if not hasattr(self, name)]
-        if missing:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(missing)}")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "code" not in vars(cls):
-            cls.code = cls.__name__
-        notes = vars(cls).get("__annotations__", {})
-        own = [name for name, note in notes.items() if get_origin(note) is not ClassVar]
-        cls.declared = (*cls.declared, *own)
-
-    def render(self) -> str:
-        """Return the whole text for a person.
-
-        Raises:
-            NotImplementedError: the class has no template for this code.
-        """
-        if self.code not in self.words:
-            raise NotImplementedError(f"{self.code} does not say what happened")
-        return _filled(self.words[self.code], self)
+        names = (*cls._required, *vars(cls).get("__annotations__", ()))
+        cls._required = tuple(name for name in names if not hasattr(cls, name))
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the sentence by name, as passed to the constructor."""
         others = ("code", "__notes__")
         return {name: value for name, value in vars(self).items() if name not in others}
-
-    def __str__(self) -> str:
-        return self.render()
 
     def __repr__(self) -> str:
         values = {"code": self.code, **self.fields()}
@@ -95,41 +50,15 @@ def _rebuild(kind: type[HarnessError], values: dict[str, Any]) -> HarnessError:
     return kind(**values)
 
 
-def _filled(template: str, error: HarnessError) -> str:
-    """Return the template filled with fields and properties of the error."""
-    from string import Formatter
-
-    class Words(Formatter):
-        def get_value(self, key: int | str, *_: object) -> object:
-            return getattr(error, str(key))
-
-        def convert_field(self, value: object, conversion: Any) -> Any:
-            if conversion and isinstance(value, (tuple, list)):
-                return tuple(map(repr, value))
-            return super().convert_field(value, conversion)
-
-        def format_field(self, value: object, form: str) -> str:
-            if isinstance(value, (tuple, list)):
-                return form.join(map(str, value))
-            return format(value, form)
-
-    def chosen(part: re.Match[str]) -> str:
-        names = [name for _, name, _, _ in Formatter().parse(part[1]) if name]
-        there = all(getattr(error, name) for name in names)
-        return part[1] if there else part[2] or ""
-
-    return Words().vformat(_OPTIONAL.sub(chosen, template), (), {})
-
-
 class NotAScenario(HarnessError, TypeError):
     """An argument of a scenario has a wrong type or a wrong form."""
 
     found: str
     wanted: str
 
-    words: ClassVar[Words] = {
-        "NotAScenario": "a scenario cannot take {found}; it wants {wanted}."
-    }
+    words = """
+    NotAScenario: a scenario cannot take {found}; it wants {wanted}.
+    """
 
 
 class BadScenario(HarnessError, ValueError):
@@ -144,31 +73,21 @@ class BadScenario(HarnessError, ValueError):
     path: str = ""
     reason: str = ""
 
-    words: ClassVar[Words] = {
-        "UnknownProbe": (
-            "there are no tensors of kind {kind!r}.[[ Near: {near!r:, }.]] Kinds: "
-            "{known!r:, }; or name keys, as 'CPU+Tracer'."
-        ),
-        "NotSymmetric": (
-            "{one} and {other} are declared symmetric, but are not: {reason}. Remove "
-            "symmetric=True, or make them equivalent; a use that asks for only one of "
-            "them also distinguishes them, and so does a value that is read as "
-            "something else."
-        ),
-        "NoFingerprint": (
-            "{strategy!r} compares complete states, but the system's state() is None. "
-            "Return the whole state from it, or explore with 'walk:1' or 'kA:1', which "
-            "need none."
-        ),
-        "BadFingerprint": (
-            "the system's state() cannot be a complete state: {reason}. Return all "
-            "that later steps may read, copied into tuples and texts, or None if it "
-            "is unavailable."
-        ),
-        "BadScenarioPath": (
-            "no expect file can belong to the scenario {path!r}: {reason}"
-        ),
-    }
+    words = """
+    UnknownProbe: there are no tensors of kind {kind!r}.[[ Near: {near!r:, }.]] Kinds:
+        {known!r:, }; or name keys, as 'CPU+Tracer'.
+    NotSymmetric: {one} and {other} are declared symmetric, but are not: {reason}.
+        Remove symmetric=True, or make them equivalent; a use that asks for only one of
+        them also distinguishes them, and so does a value that is read as something
+        else.
+    NoFingerprint: {strategy!r} compares complete states, but the system's state() is
+        None. Return the whole state from it, or explore with 'walk:1' or 'kA:1', which
+        need none.
+    BadFingerprint: the system's state() cannot be a complete state: {reason}. Return
+        all that later steps may read, copied into tuples and texts, or None if it is
+        unavailable.
+    BadScenarioPath: no expect file can belong to the scenario {path!r}: {reason}
+    """
 
 
 class BadStrategy(HarnessError, ValueError):
@@ -180,16 +99,12 @@ class BadStrategy(HarnessError, ValueError):
     size: int = 0
     limit: int = 0
 
-    words: ClassVar[Words] = {
-        "UnknownStrategy": (
-            "no strategy is called {name!r}; there are {known:, }. Join several by "
-            "'+', as in 'graph+walk:2'."
-        ),
-        "TooLarge": (
-            "{what}: {size:,} exceeds the limit of {limit:,}. Choose a smaller "
-            "parameter or another strategy, or 'auto' with a budget."
-        ),
-    }
+    words = """
+    UnknownStrategy: no strategy is called {name!r}; there are {known:, }. Join several
+        by '+', as in 'graph+walk:2'.
+    TooLarge: {what}: {size:,} exceeds the limit of {limit:,}. Choose a smaller
+        parameter or another strategy, or 'auto' with a budget.
+    """
 
 
 class CannotReplay(HarnessError, ValueError):
@@ -204,24 +119,16 @@ class CannotReplay(HarnessError, ValueError):
     scenario: str = ""
     option: str = ""
 
-    words: ClassVar[Words] = {
-        "BadReplayId": "replay id {text!r}: {reason}",
-        "UnknownOperation": (
-            "operation {operation} of the history [{history:, }] is out of range "
-            "0..{last}; was the scenario changed since?"
-        ),
-        "BadState": (
-            "invalid step list {text!r}: expected distinct numbers from 1 to {steps}, "
-            "joined by commas, as in '3,1'; '' is the empty list."
-        ),
-        "SkipsItself": (
-            "{scenario} cannot be played here: it skips itself[[: {reason}]]"
-        ),
-        "NotADispatcher": (
-            "{option} shows the internals of a dispatcher, but {scenario} explores "
-            "another registry; without {option}, the observations are shown."
-        ),
-    }
+    words = """
+    BadReplayId: replay id {text!r}: {reason}
+    UnknownOperation: operation {operation} of the history [{history:, }] is out of
+        range 0..{last}; was the scenario changed since?
+    BadState: invalid step list {text!r}: expected distinct numbers from 1 to {steps},
+        joined by commas, as in '3,1'; '' is the empty list.
+    SkipsItself: {scenario} cannot be played here: it skips itself[[: {reason}]]
+    NotADispatcher: {option} shows the internals of a dispatcher, but {scenario}
+        explores another registry; without {option}, the observations are shown.
+    """
 
     @property
     def last(self) -> int:
@@ -238,19 +145,13 @@ class ExplorationRestart(HarnessError):
 
     packages: tuple[str, ...] = ()
 
-    words: ClassVar[Words] = {
-        "OlderGarbage": (
-            "objects older than the first registry became garbage: the exploration "
-            "must be restarted"
-        ),
-        "ScopeGrown": (
-            "undo handles come from {packages:, }: the exploration must be restarted"
-        ),
-        "CachesWarm": (
-            "abstract classes held answers cached earlier: the exploration must be "
-            "restarted"
-        ),
-    }
+    words = """
+    OlderGarbage: objects older than the first registry became garbage: the exploration
+        must be restarted
+    ScopeGrown: undo handles come from {packages:, }: the exploration must be restarted
+    CachesWarm: abstract classes held answers cached earlier: the exploration must be
+        restarted
+    """
 
 
 class DamagedExpectFile(HarnessError, ValueError):
@@ -264,12 +165,10 @@ class DamagedExpectFile(HarnessError, ValueError):
     reason: str
     found: str
 
-    words: ClassVar[Words] = {
-        "DamagedExpectFile": (
-            "{damage}. Restore the file from version control, or accept what is "
-            "observed now with --everyorder-update=all, which rewrites it."
-        )
-    }
+    words = """
+    DamagedExpectFile: {damage}. Restore the file from version control, or accept what
+        is observed now with --everyorder-update=all, which rewrites it.
+    """
 
     @property
     def damage(self) -> str:
@@ -286,18 +185,14 @@ class FileError(HarnessError, OSError):
     reason: str = ""
     done: tuple[str, ...] = ()
 
-    words: ClassVar[Words] = {
-        "CannotReadExpectFile": (
-            "{source} exists but cannot be read: {reason}. Make it a readable file, or "
-            "remove it."
-        ),
-        "CannotWriteExpectFile": (
-            "{source} cannot be written: {reason}; "
-            "[[written before: {done:, }||no expect file was written]]."
-        ),
-        "CannotWriteReport": "no report can be written to {source}: {reason}",
-        "CannotWriteScenario": "{source} cannot be written: {reason}",
-    }
+    words = """
+    CannotReadExpectFile: {source} exists but cannot be read: {reason}. Make it a
+        readable file, or remove it.
+    CannotWriteExpectFile: {source} cannot be written: {reason}; [[written before:
+        {done:, }||no expect file was written]].
+    CannotWriteReport: no report can be written to {source}: {reason}
+    CannotWriteScenario: {source} cannot be written: {reason}
+    """
 
 
 class FileExists(FileError, FileExistsError):
@@ -305,9 +200,9 @@ class FileExists(FileError, FileExistsError):
 
     source: str
 
-    words: ClassVar[Words] = {
-        "FileExists": "{source} already exists; --force overwrites it."
-    }
+    words = """
+    FileExists: {source} already exists; --force overwrites it.
+    """
 
 
 class WritesForbidden(FileError, PermissionError):
@@ -316,13 +211,11 @@ class WritesForbidden(FileError, PermissionError):
     variable: str
     value: str
 
-    words: ClassVar[Words] = {
-        "WritesForbidden": (
-            "expect files are never written while {variable}={value!r} is set. Accept "
-            "the change on a developer's machine and commit the files, or set "
-            "{variable}=0 if this is one."
-        )
-    }
+    words = """
+    WritesForbidden: expect files are never written while {variable}={value!r} is set.
+        Accept the change on a developer's machine and commit the files, or set
+        {variable}=0 if this is one.
+    """
 
 
 class NotFound(HarnessError, LookupError):
@@ -346,58 +239,35 @@ class NotFound(HarnessError, LookupError):
     tried: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
-    words: ClassVar[Words] = {
-        "NoHistory": "replay id {wanted}: {reason}",
-        "NoScenarios": (
-            "there are no scenarios in {where}. A scenario is a module-level "
-            "`Scenario` of a file called test_*.py."
-        ),
-        "SeveralScenarios": (
-            "{wanted!r} fits several scenarios: {found:, }. Name one of them."
-        ),
-        "NotLoaded": (
-            "[[{wanted!r} could not be loaded:\n{reasons:\n}||"
-            "there are no scenarios in {wanted}]]"
-        ),
-        "NoSuchPath": (
-            "there is no Python file, folder or scenario {wanted!r}; without a path, "
-            "scenarios are looked for in {folders:, or else }."
-        ),
-        "NoSuchScenario": (
-            "there is no Python file, folder or scenario {wanted!r}"
-            "[[; did you mean {near: or }?||; scenarios looked at: {known}; "
-            "`everyorder run` lists them.]]"
-        ),
-        "NothingToAccept": (
-            "--accept {wanted}: no scenario has this path, name or pattern"
-            "[[; did you mean {near: or }?||; `everyorder review` lists what can be "
-            "accepted.]]"
-        ),
-        "UnknownOperator": (
-            "the default dispatcher has no operator {wanted!r}"
-            "[[; did you mean {near: or }?||; those of a scenario are shown by the "
-            "scenario's name or path, see `everyorder show --help`.]]"
-        ),
-        "NoSuchModule": (
-            "there is no module {wanted!r} in {where} or on Python's path"
-            "[[; did you mean {near: or }?||; --path names the folder that it is in.]]"
-        ),
-        "NeverImported": (
-            "--watch {wanted}: nothing imports a module of this name"
-            "[[; did you mean {near: or }?||; add it to the modules to import it.]]"
-        ),
-        "NoTarget": (
-            "{wanted}: {reason}"
-            "[[; did you mean {near: or }?||. Name a class as in "
-            "package.module:Class, or a module.]]"
-        ),
-        "NothingRegisters": (
-            "{wanted} has nothing that registers. Looked for: {pairs}."
-            "[[ These calls did not return: {lost:; }.]]"
-            "[[ Tried, without effect: {tried:; }.]]"
-            "[[ These have such names: {near:, }.]]"
-        ),
-    }
+    words = """
+    NoHistory: replay id {wanted}: {reason}
+    NoScenarios: there are no scenarios in {where}. A scenario is a module-level
+        `Scenario` of a file called test_*.py.
+    SeveralScenarios: {wanted!r} fits several scenarios: {found:, }. Name one of them.
+    NotLoaded |
+        [[{wanted!r} could not be loaded:
+        {reasons:
+        }||there are no scenarios in {wanted}]]
+    NoSuchPath: there is no Python file, folder or scenario {wanted!r}; without a path,
+        scenarios are looked for in {folders:, or else }.
+    NoSuchScenario: there is no Python file, folder or scenario {wanted!r}[[; did you
+        mean {near: or }?||; scenarios looked at: {known}; `everyorder run` lists
+        them.]]
+    NothingToAccept: --accept {wanted}: no scenario has this path, name or pattern[[;
+        did you mean {near: or }?||; `everyorder review` lists what can be accepted.]]
+    UnknownOperator: the default dispatcher has no operator {wanted!r}[[; did you mean
+        {near: or }?||; those of a scenario are shown by the scenario's name or path,
+        see `everyorder show --help`.]]
+    NoSuchModule: there is no module {wanted!r} in {where} or on Python's path[[; did
+        you mean {near: or }?||; --path names the folder that it is in.]]
+    NeverImported: --watch {wanted}: nothing imports a module of this name[[; did you
+        mean {near: or }?||; add it to the modules to import it.]]
+    NoTarget: {wanted}: {reason}[[; did you mean {near: or }?||. Name a class as in
+        package.module:Class, or a module.]]
+    NothingRegisters: {wanted} has nothing that registers. Looked for: {pairs}.[[ These
+        calls did not return: {lost:; }.]][[ Tried, without effect: {tried:; }.]][[
+        These have such names: {near:, }.]]
+    """
 
 
 class BadArgument(HarnessError, ValueError):
@@ -411,33 +281,22 @@ class BadArgument(HarnessError, ValueError):
     reason: str = ""
     place: str = ""
 
-    words: ClassVar[Words] = {
-        "NamedTwice": "{name} is named twice; a process imports a module only once.",
-        "NothingToOrder": (
-            "cannot order [[{modules:, }||no modules]]: name at least two modules."
-        ),
-        "OtherModules": (
-            "{modules:,} and {other:,} do not order the same modules; only orders of "
-            "the same modules can be compared."
-        ),
-        "NotAnExpression": (
-            "{text!r} is not an expression: {reason}. A use is evaluated after all "
-            "imports, as in --use 'shop.formats()'."
-        ),
-        "CannotCreate": (
-            "could not create {name}: tried {tried:, }; the last attempt failed with: "
-            "{reason}. Name a function without parameters that creates one, as in "
-            "package.module:make."
-        ),
-        "ActsOutside": (
-            "{name} acts on files, processes or the network, so none of its functions "
-            "is called on trial; write its scenario by hand."
-        ),
-        "HiddenModule": (
-            "the name {name} is taken: {reason} is imported already, so {place} cannot "
-            "be imported; rename yours."
-        ),
-    }
+    words = """
+    NamedTwice: {name} is named twice; a process imports a module only once.
+    NothingToOrder: cannot order [[{modules:, }||no modules]]: name at least two
+        modules.
+    OtherModules: {modules:,} and {other:,} do not order the same modules; only orders
+        of the same modules can be compared.
+    NotAnExpression: {text!r} is not an expression: {reason}. A use is evaluated after
+        all imports, as in --use 'shop.formats()'.
+    CannotCreate: could not create {name}: tried {tried:, }; the last attempt failed
+        with: {reason}. Name a function without parameters that creates one, as in
+        package.module:make.
+    ActsOutside: {name} acts on files, processes or the network, so none of its
+        functions is called on trial; write its scenario by hand.
+    HiddenModule: the name {name} is taken: {reason} is imported already, so {place}
+        cannot be imported; rename yours.
+    """
 
 
 class TrialEnded(HarnessError, RuntimeError):
@@ -446,11 +305,9 @@ class TrialEnded(HarnessError, RuntimeError):
     target: str
     reason: str
 
-    words: ClassVar[Words] = {
-        "TrialEnded": (
-            "{target} could not be tried: {reason}. --timeout allows more time."
-        )
-    }
+    words = """
+    TrialEnded: {target} could not be tried: {reason}. --timeout allows more time.
+    """
 
 
 class ProcessError(HarnessError, RuntimeError):
@@ -465,22 +322,18 @@ class ProcessError(HarnessError, RuntimeError):
     name: str = ""
     reason: str = ""
 
-    words: ClassVar[Words] = {
-        "ChildDied": (
-            "the process ended [[by {signal}||with exit code {exit_code}]] during "
-            "{operation}"
-        ),
-        "ChildFailed": "{operation} failed: {error}[[: {text}]][[\n{traceback}]]",
-        "CannotLoad": (
-            "the process that loads the scenarios ended ({reason}) before it had "
-            "imported any of them; use --in-process to load them without it"
-        ),
-        "CannotServe": "worker[[ {name}]] could not start: {reason}",
-        "NoDebugger": (
-            "breakpoint() was called in a child process, which has no terminal; "
-            "explore with --in-process (pytest: --everyorder-in-process, or --pdb)"
-        ),
-    }
+    words = """
+    ChildDied: the process ended [[by {signal}||with exit code {exit_code}]] during
+        {operation}
+    ChildFailed |
+        {operation} failed: {error}[[: {text}]][[
+        {traceback}]]
+    CannotLoad: the process that loads the scenarios ended ({reason}) before it had
+        imported any of them; use --in-process to load them without it
+    CannotServe: worker[[ {name}]] could not start: {reason}
+    NoDebugger: breakpoint() was called in a child process, which has no terminal;
+        explore with --in-process (pytest: --everyorder-in-process, or --pdb)
+    """
 
 
 class ExplorationDied(HarnessError):
@@ -495,18 +348,20 @@ class ExplorationDied(HarnessError):
     operation: str
     report: str
 
-    words: ClassVar[Words] = {"ExplorationDied": "{sentence}\n{report}"}
+    words = """
+    ExplorationDied |
+        {sentence}
+        {report}
+    """
 
 
 class NotInstalled(HarnessError, ImportError):
     """A requested feature needs an extra that is not installed."""
 
-    words: ClassVar[Words] = {
-        "NoTorch": (
-            "--system torch needs torch itself, the extra `torch`: "
-            "python -m pip install 'everyorder[torch]'"
-        )
-    }
+    words = """
+    NoTorch: --system torch needs torch itself, the extra `torch`: python -m pip install
+        'everyorder[torch]'
+    """
 
 
 def near_modules(name: str, folder: str) -> tuple[str, ...]:

@@ -210,6 +210,7 @@ def join(path: str, label: str) -> str:
 NOISE_MODULES: Mapping[str, str] = {
     "everyorder.harness": "observing tool",
     "everyorder": "observing tool",
+    "everyorder.coded_error": "its cache has the sentences of error classes",
     "_pytest": "observing tool",
     "pytest": "observing tool",
     "_frozen_importlib": "an import is reported by its name",

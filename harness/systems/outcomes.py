@@ -30,10 +30,10 @@ from collections.abc import (
     ValuesView,
 )
 from inspect import isawaitable
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from unittest import SkipTest
 
-from everyorder.harness.base.errors import HarnessError, NotAScenario, Words
+from everyorder.harness.base.errors import HarnessError, NotAScenario
 from everyorder.harness.scenario.mistakes import kind_of
 from everyorder.harness.scenario.step import UseStep
 from everyorder.harness.state import canonical
@@ -56,7 +56,9 @@ class ScenarioSkipped(HarnessError, SkipTest):
 
     reason: str
 
-    words: ClassVar[Words] = {"ScenarioSkipped": "{reason}"}
+    words = """
+    ScenarioSkipped: {reason}
+    """
 
 
 class ErrorOutcome(Exception):

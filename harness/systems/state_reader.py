@@ -288,7 +288,9 @@ class Audit:
 
 # Packages of the harness and of pytest do not belong to any registry; undo handles of
 # the standard library do not show the package of the state.
-_NEVER_FOLLOWED = frozenset({"_pytest", "everyorder", "everyorder.harness", "pytest"})
+_NEVER_FOLLOWED = frozenset(
+    {"_pytest", "everyorder", "everyorder.coded_error", "everyorder.harness", "pytest"}
+)
 _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
 
 

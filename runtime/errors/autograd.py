@@ -126,17 +126,13 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
 
     words = """
     NotImplementedFormula: `{operator}` has no formula for its gradient.
-      wanted: {_wanted}
+      wanted: [[`{inputs:`, `}`]]
       to do: use register_autograd (custom operators), a kernel at the key Autograd, a
         runtime.autograd.Function, or no_grad()
     DifferentiatedOnce: The backward of `{function}` is marked `once_differentiable`,
         and its result was differentiated.
       to do: write backward with differentiable operators, unmarked
     """
-
-    @property
-    def _wanted(self) -> str:
-        return ", ".join(f"`{name}`" for name in self.inputs)
 
 
 class AutogradMisuse(AutogradError, TypeError, ValueError):

@@ -189,7 +189,7 @@ class OpCheckError(EveryorderError, AssertionError):
     UndeclaredAlias: {result} of `{operator}` shares memory with argument `{argument}`,
         which its schema does not declare.
       seen: {seen}
-      declared: {_only}
+      declared: [[it may share memory with `{declared:` or `}`]]
       right: {right}
       or: return a copy
     AliasNotSeen: {result} of `{operator}` does not share memory with
@@ -244,11 +244,6 @@ class OpCheckError(EveryorderError, AssertionError):
       to do: let results depend on the elements and layouts of the arguments alone, and
         declare what is written
     """
-
-    @property
-    def _only(self) -> str:
-        names = " or ".join(f"`{name}`" for name in self.declared)
-        return names and f"it may share memory with {names}"
 
     @property
     def _done(self) -> str:

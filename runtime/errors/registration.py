@@ -173,7 +173,9 @@ class LookupFailed(EveryorderError, LookupError):
     UnknownOperator (AttributeError) | no operator {operator} is registered.{_hint}
     NoSuchOverload (AttributeError): `{operator}` has no overload `{overload}`.
       near: {near:, }
-    UnknownKey (KeyError) | no dispatch key is named {name!r}.  {_guess}
+    UnknownKey (KeyError) |
+        no dispatch key is named {name!r}.  \\
+        [[Did you mean {near:, / or }?||`list(DispatchKey)` lists them all.]]
     UnknownBackend (KeyError) | no backend is named {name!r}.  Backends: {known:, }.
     NoSuchKernel: `{operator}` has no kernel registered directly for {device!r}, so it
         cannot be switched.
@@ -186,13 +188,6 @@ class LookupFailed(EveryorderError, LookupError):
         if not self.implemented:
             return near
         return f"\n  Kernels are registered under this name; define it as well.{near}"
-
-    @property
-    def _guess(self) -> str:
-        if not self.near:
-            return "`list(DispatchKey)` lists them all."
-        *most, last = self.near
-        return f"Did you mean {', '.join(most)}{' or ' * bool(most)}{last}?"
 
 
 class AlreadyRegistered(EveryorderError, ValueError):

@@ -95,17 +95,9 @@ class NotInitialized(RpcError):
 
     words = """
     NotInitialized: `{call}` needs a worker, and RPC has not been initialized
-        here{_why}.
+        here[[: this process was forked, and the worker `{parent}` is its parent's]].
       to do: {_remedy}
     """
-
-    @property
-    def _why(self) -> str:
-        if not self.parent:
-            return ""
-        return (
-            f": this process was forked, and the worker `{self.parent}` is its parent's"
-        )
 
     @property
     def _remedy(self) -> str:
@@ -281,14 +273,10 @@ class Unsendable(RpcError):
     Unsendable (TypeError): `{path}`, {found}, cannot be sent: it cannot be pickled.
       reason: {reason}
       to do: send its parts, or a reference to it
-    PayloadTooLarge: {call} on `{worker}` is too large{_sizes}.
+    PayloadTooLarge: {call} on `{worker}` is too large[[ ({detail})]].
       to do: send it in parts, or give that worker a larger `max_payload`
     SentInVain: Send attempt failed intentionally for {message}: {call}.
     """
-
-    @property
-    def _sizes(self) -> str:
-        return f" ({self.detail})" if self.detail else ""
 
 
 class Undecodable(RpcError, ValueError):

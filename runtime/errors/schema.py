@@ -53,9 +53,9 @@ class SchemaError(EveryorderError, ValueError):
 
     words = """
     UnknownAliasKind |
-        {found!r} is not an alias-analysis kind.{_guess}
+        {found!r} is not an alias-analysis kind.[[ Did you mean {_nearest}?]]
         Use one of {known:, }, or "" for FROM_SCHEMA.
-    UnknownTag | unknown tag {found!r}.{_guess}
+    UnknownTag | unknown tag {found!r}.[[ Did you mean {near: or }?]]
     TagMismatch |
         This schema does not fit the tag {tag}: {fault}.
             {schema}
@@ -82,7 +82,7 @@ class SchemaError(EveryorderError, ValueError):
         The annotation {name} means {known} in schemas already; it cannot also mean \\
         {wanted}.
     UnknownDeclaration (LookupError, TypeError) |
-        No type {qualname} is declared in this process.{_guess}
+        No type {qualname} is declared in this process.[[ There is {near: and }.]]
         Compile the program that declares it before its types are unpickled.
     UnsharedNamespace (LookupError, TypeError) |
         Types of a private namespace cannot be pickled ({_names}).
@@ -92,13 +92,8 @@ class SchemaError(EveryorderError, ValueError):
     """
 
     @property
-    def _guess(self) -> str:
-        near = self.near
-        if self.code == "UnknownDeclaration":
-            return f" There is {' and '.join(near)}." if near else ""
-        if self.code == "UnknownAliasKind":
-            near = nearest(self.found, tuple(self.known))[:1]
-        return f" Did you mean {' or '.join(near)}?" if near else ""
+    def _nearest(self) -> str:
+        return "".join(nearest(self.found, tuple(self.known))[:1])
 
     @property
     def _promise(self) -> str:

@@ -13,7 +13,8 @@ converted: it keeps its type.
 
 from typing import NamedTuple
 
-from everyorder.runtime.errors.base import EveryorderError, Sentence, filled, sentences
+from everyorder.coded_error import filled
+from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.source import Since, Source, Span, printable, with_calls
 
 
@@ -66,12 +67,6 @@ class ProgramError(ScriptError):
     def advice(self) -> str:
         """Return what to write instead, or "" if nothing is known."""
         return "".join(filled(text, self) for _, text in self._sentence().rows)
-
-    def _sentence(self) -> Sentence:
-        sentence = sentences(self.words).get(self.code)
-        if sentence is None:
-            raise NotImplementedError(f"no sentence for {self.code} in `words`")
-        return sentence
 
     def place(self) -> str:
         """Return the complaint and the source with a marker."""
@@ -130,13 +125,9 @@ class UnknownName(ProgramError, NameError):
 
     words = """
     UnknownName: `{variable}` means nothing here
-      write: {_guess}
+      write: [[Did you mean `{near:` or `}`?]]
     NotDefined: `{variable}` is not defined {way}
     """
-
-    @property
-    def _guess(self) -> str:
-        return _close(self.near)
 
     def place(self) -> str:
         """Return how the variable can have no value, and where it is used."""
@@ -156,12 +147,12 @@ class UnknownAttribute(ProgramError, AttributeError):
 
     words = """
     UnknownAttribute: {owner} has no attribute `{attribute}`
-      write: {_guess}
+      write: [[{hint}||{_guess}]]
     """
 
     @property
     def _guess(self) -> str:
-        return self.hint or _close(self.near)
+        return f"Did you mean `{'` or `'.join(self.near)}`?" if self.near else ""
 
 
 class IllTyped(ProgramError, TypeError):
@@ -198,10 +189,6 @@ class IllTyped(ProgramError, TypeError):
         lines = [f"  {schema}\n    {reason}" for schema, reason in self.candidates]
         head = "It has these forms:" if len(lines) > 1 else "It is:"
         return "\n".join([head, *lines]) if lines else ""
-
-
-def _close(near: tuple[str, ...]) -> str:
-    return f"Did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else ""
 
 
 class GraphFault(NamedTuple):

@@ -207,15 +207,10 @@ class WrongOption(OperandError, ValueError):
         fractions.
       fits: exponents from 0 on, or floating-point elements
       state: nothing was written
-    ExecutorRefused: The option `{option}` of the executor {_fault}.
+    ExecutorRefused: The option `{option}` of the executor
+        [[was given {found}||does not exist]].
       it takes: {wanted}
     """
-
-    @property
-    def _fault(self) -> str:
-        if self.found:
-            return f"was given {self.found}"
-        return "does not exist"
 
 
 class ArithmeticRefused(EveryorderError, ArithmeticError):

@@ -133,7 +133,7 @@ class SubclassError(PythonDispatchError, TypeError, ValueError):
       to do: read the wrapped tensor; if the class has elements, read the result of
         `clone()` inside of `no_dispatch()`
     UnknownPolicy: `{cls}` was created with dispatch_sizes_strides_policy={found!r};
-        expected {_choices}, or no such argument.
+        expected {known!r: or }, or no such argument.
     WrongMetadata: A `{cls}` called `{operator}` and got {found}: a size, a stride, an
         offset or a number of dimensions cannot be negative.
       to do: return the value from its handler, or None for the default
@@ -160,10 +160,6 @@ class SubclassError(PythonDispatchError, TypeError, ValueError):
             "`Tensor._make_subclass` or `Tensor._make_wrapper_subclass`"
         )
 
-    @property
-    def _choices(self) -> str:
-        return " or ".join(map(repr, self.known))
-
 
 class ModeStackError(PythonDispatchError, RuntimeError):
     """The stack of modes is used incorrectly, or a handler changed it.
@@ -186,7 +182,8 @@ class ModeStackError(PythonDispatchError, RuntimeError):
     ModeStackChanged: `{handler}` returned with other modes entered than at its call,
         {left:, |none}; the modes before the call are restored.
       to do: enter modes by `with`
-    EmptyModeStack: {_fault}
+    EmptyModeStack: [[{mode} is exited, and no mode is entered in this thread.||The
+        innermost mode was requested, and no mode is entered.]]
     NoModeAtPlace: There is no mode at place {place} of {_entered}.
     ModeNotInnermost: {mode} is exited, but {_innermost} is the innermost mode.
       to do: exit modes in the reverse of the order they were entered in, in the thread
@@ -201,12 +198,6 @@ class ModeStackError(PythonDispatchError, RuntimeError):
         them.
       to do: exit the context that suspends modes in the thread that entered it
     """
-
-    @property
-    def _fault(self) -> str:
-        if self.mode:
-            return f"{self.mode} is exited, and no mode is entered in this thread."
-        return "The innermost mode was requested, and no mode is entered."
 
     @property
     def _entered(self) -> int:
@@ -252,8 +243,9 @@ class ContextError(PythonDispatchError, RuntimeError):
     ContextNotEntered: The context `{context}` is exited, and the thread is in
         `{current}`.
       to do: enter contexts by `with`, and exit each in the thread that entered it
-    NotVerified: The context `{context}` registered {_what}`{operator}`, and waited
-        {timeout:g} s in vain for the main context to do the same.
+    NotVerified: The context `{context}` registered [[a kernel at {key} for||a
+        definition of]] `{operator}`, and waited {timeout:g} s in vain for the main
+        context to do the same.
       found: {_other_kernel}
       to do: do the same in every context, the main one first: its libraries come from
         `MAIN.library(...)`, and each module has to be imported there, too; or let the
@@ -267,10 +259,6 @@ class ContextError(PythonDispatchError, RuntimeError):
         copy, and `{context}` has none.
       to do: register it in `{context}` by `{context}.library(...)`
     """
-
-    @property
-    def _what(self) -> str:
-        return f"a kernel at {self.key} for " if self.key else "a definition of "
 
     @property
     def _other_kernel(self) -> str:

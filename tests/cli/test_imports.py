@@ -389,6 +389,27 @@ def test_modules_named_like_ours(modules: Project) -> None:
     assert told[4:7] == ["harness.SEEN[1]", "-'one'", "+'other'"]
 
 
+def test_a_child_loads_no_module_of_ours_from_a_file() -> None:
+    text = """
+import sys
+from everyorder.harness.tools.imports.import_zygote import _observer
+from everyorder.harness.tools.imports.order_processes import _codes
+
+class Later:
+    def find_spec(name, *_):
+        if name.startswith("everyorder"):
+            print(name)
+
+codes = _codes()
+sys.meta_path.insert(0, Later)
+_observer(codes)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ""
+
+
 def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
     for name in ("one", "other"):
         modules.write(f"src/{name}.py", "import core\ncore.PLACES[1] = __name__\n")

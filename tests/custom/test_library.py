@@ -7,7 +7,8 @@ import pytest
 
 import everyorder.runtime.custom.opcheck
 import everyorder.runtime.library
-from everyorder.runtime.errors.base import EveryorderError, sentences
+from everyorder.coded_error import sentences
+from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.call import KernelError
 from everyorder.runtime.errors.custom import DefinitionRefused, MissingFake
 from everyorder.runtime.errors.registration import LookupFailed

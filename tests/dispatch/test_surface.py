@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from everyorder import runtime
-from everyorder.runtime.errors.base import EveryorderError, sentences
+from everyorder.coded_error import sentences
+from everyorder.runtime.errors.base import EveryorderError
 
 # Modules of ours, and of all; how long they take, `make bench` measures.
 OURS, ALL = 100, 190

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import everyorder.harness.base.errors
+from everyorder.coded_error import blocks, sentences
 from everyorder.harness.base.errors import (
     BadScenario,
     CannotReplay,
@@ -34,10 +35,11 @@ KINDS: dict[str, type[HarnessError]] = {
 }
 
 
-def sentences() -> Iterator[tuple[type[HarnessError], str, str]]:
+def rows() -> Iterator[tuple[type[HarnessError], str, str]]:
+    """The sentences of all classes: the class, the code, the template."""
     for kind in KINDS.values():
-        for code, words in kind.words.items():
-            yield kind, code, words
+        for code, sentence in sentences(kind.words).items():
+            yield kind, code, sentence.head
 
 
 def fields(kind: type[HarnessError]) -> set[str]:
@@ -64,32 +66,39 @@ def calls() -> Iterator[tuple[str, type[HarnessError], str, set[str]]]:
 
 
 def test_a_code_is_of_one_sentence() -> None:
-    codes = Counter(code for _, code, _ in sentences())
+    codes = Counter(code for _, code, _ in rows())
     assert [code for code, count in codes.items() if count > 1] == []
     assert len(codes) > 40
+
+
+def test_a_sentence_is_a_head_since_nothing_else_is_rendered() -> None:
+    for kind in KINDS.values():
+        assert not any(row.rows for row in sentences(kind.words).values()), kind
+        assert not any(begin[2] for begin, _ in blocks(kind.words)), kind
 
 
 def test_every_sentence_is_said_somewhere_and_has_its_fields() -> None:
     said = set()
     for place, kind, code, given in calls():
-        assert code in kind.words, place
+        words = sentences(kind.words)
+        assert code in words, place
         assert given <= fields(kind), place
         required = {name for name in fields(kind) if not hasattr(kind, name)}
         assert required <= given, place
-        always = re.sub(r"\[\[.*?\]\]", "", kind.words[code], flags=re.DOTALL)
+        always = re.sub(r"\[\[.*?\]\]", "", words[code].head, flags=re.DOTALL)
         assert named(always) & fields(kind) <= given, place
         said.add(code)
-    assert said == {code for _, code, _ in sentences()}
+    assert said == {code for _, code, _ in rows()}
 
 
 def test_a_sentence_names_fields_and_properties() -> None:
-    for kind, code, words in sentences():
+    for kind, code, words in rows():
         for name in named(words):
             assert name in fields(kind) or hasattr(kind, name), (code, name)
 
 
 def test_every_sentence_crosses_a_process() -> None:
-    for kind, code, words in sentences():
+    for kind, code, words in rows():
         given: dict[str, Any] = {
             name: getattr(kind, name, "x") or ("x",)
             for name in fields(kind) & named(words) | ({*fields(kind)} - {*dir(kind)})
@@ -124,9 +133,9 @@ def test_a_part_is_left_out_where_its_fields_are_empty() -> None:
 
 
 def test_a_code_without_words() -> None:
-    with pytest.raises(NotImplementedError, match="HarnessError does not say"):
+    with pytest.raises(NotImplementedError, match="no sentence for HarnessError"):
         str(HarnessError())
-    with pytest.raises(NotImplementedError, match="Else does not say"):
+    with pytest.raises(NotImplementedError, match="no sentence for Else"):
         str(NotFound(code="Else"))
 
 
@@ -142,6 +151,7 @@ def test_errors_load_nothing_of_ours() -> None:
     loaded = done.stdout.split()
     ours = [each for each in loaded if each.startswith("everyorder.")]
     assert ours == [
+        "everyorder.coded_error",
         "everyorder.harness",
         "everyorder.harness.base",
         "everyorder.harness.base.errors",

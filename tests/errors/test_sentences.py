@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import everyorder.runtime.errors
-from everyorder.runtime.errors.base import EveryorderError, Sentence, sentences
+from everyorder.coded_error import Sentence, sentences
+from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.future import FutureMisuse
 
 KINDS: dict[str, Any] = {
@@ -94,6 +95,38 @@ def test_a_sentence_is_laid_out() -> None:
     )
     drawn = "Several lines:\n    3, and what goes on here.\n  end"
     assert str(Told(code="Drawn", number=3)) == drawn
+
+
+class Parts(EveryorderError):
+    """What a sentence may leave out."""
+
+    near: tuple[str, ...] = ()
+    name: str = ""
+    size: int = 0
+
+    words = """
+    Parts: {size}[[, near {near!r:, / or }||, alone]]
+      to do: [[rename `{name}`]]
+    Row | {size}[[ of {name}, near
+        {near:
+        }]]
+    """
+
+
+def test_an_optional_part_needs_all_of_its_fields() -> None:
+    assert str(Parts()) == "0, alone"
+    assert str(Parts(near=("a", "b", "c"))) == "0, near 'a', 'b' or 'c'"
+    assert str(Parts(name="x")) == "0, alone\n  to do: rename `x`"
+    assert str(Parts(code="Row", name="x")) == "0"
+    near: Any = ["a", "b"]  # a list reads as a tuple does
+    assert str(Parts(code="Row", name="x", near=near)) == "0 of x, near\na\nb"
+
+
+def test_a_field_of_an_optional_part_is_one_of_the_error_if_it_was_passed() -> None:
+    assert Parts(code="Row").fields() == {"size": 0}
+    error = Parts(code="Row", name="x")
+    assert error.fields() == {"name": "x", "size": 0}
+    assert pickle.loads(pickle.dumps(error)).fields() == error.fields()
 
 
 def test_a_table_without_a_code_is_none() -> None:

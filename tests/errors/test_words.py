@@ -1,6 +1,7 @@
 """Whoever makes an error says which sentence it is, and all that the sentence tells."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,7 +9,8 @@ from string import Formatter
 from typing import Any
 
 import everyorder.runtime.errors
-from everyorder.runtime.errors.base import EveryorderError, sentences
+from everyorder.coded_error import sentences
+from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.tensor import OperandError
 from tests.house import FILES, nodes_of
 
@@ -56,10 +58,14 @@ def fields(kind: Any) -> set[str]:
 
 
 def named(kind: Any, code: str) -> set[str]:
-    """The fields of a sentence and of its rows, and those without a default."""
+    """The fields of a sentence and of its rows, and those without a default.
+
+    Those of an optional part may be left out.
+    """
     sentence = sentences(kind.words).get(code)
     rows = (*kind.rows, *sentence.rows) if sentence else ()
     texts = [sentence.head if sentence else "", *map("".join, rows)]
+    texts = [re.sub(r"\[\[.*?\]\]", "", text) for text in texts]
     paths = [path for text in texts for _, path, _, _ in Formatter().parse(text)]
     required = {name for name in fields(kind) if not hasattr(kind, name)}
     names = {path.partition("[")[0] for path in paths if path} & fields(kind) | required
@@ -99,7 +105,7 @@ def test_a_field_of_a_row_is_needed_although_it_has_a_default() -> None:
         other: str = ""
 
         words = """
-        Rowed: {head}
+        Rowed: {head}[[, {other}]]
           {label}: {row}
         Bare: nothing
         """

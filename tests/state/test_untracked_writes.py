@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from everyorder.coded_error import sentences
+from everyorder.harness.base.errors import FileExists
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state import FollowedScope, Heap
 from everyorder.harness.state.c_state import context_values
@@ -914,6 +916,16 @@ def test_what_did_not_change_is_found_without_a_second_walk() -> None:
 
     assert second.run(same)
     assert decimal.Context in {type(value) for value in first.values()}
+
+
+def test_a_sentence_that_was_read_is_not_a_change() -> None:
+    """Errors are rendered between two looks, and their tables are parsed once."""
+    sentences.cache_clear()
+    boundary = scan()
+    before = boundary.snapshot()
+    assert str(FileExists(source="x"))
+    assert sentences.cache_info().currsize == 1
+    assert boundary.changes(before) == ()
 
 
 def test_all_noise_has_a_reason() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from everyorder.harness.base.errors import ExplorationRestart
+from everyorder.harness.base.errors import ExplorationRestart, HarnessError
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.exploration.explore_scenario import explore
 from everyorder.harness.scenario import Scenario, Step, step, use
@@ -308,6 +308,15 @@ def test_what_does_not_count_is_told() -> None:
         "the order of what names answers does not count",
         "the order of observed lines does not count",
     ]
+
+
+def test_the_base_of_our_errors_is_in_no_package_of_handles() -> None:
+    space = {"close": lambda _: None, "__module__": "far.away"}
+    far: Any = type("Handle", (HarnessError,), space)
+    system = started(step("add", lambda _: far()), observe=lambda _: "")
+    with pytest.raises(ExplorationRestart, check=code("ScopeGrown")) as caught:
+        system.do(0)
+    assert caught.value.packages == ("far",)
 
 
 def test_packages_of_handles_are_followed() -> None:

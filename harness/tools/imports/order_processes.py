@@ -130,6 +130,7 @@ START_SECONDS = 10.0
 # The modules of `everyorder` that a child imports, except those of `harness.state`.
 OWN_MODULES = (
     "everyorder",
+    "everyorder.coded_error",
     "everyorder.harness",
     "everyorder.harness.base",
     "everyorder.harness.base.errors",
