@@ -57,7 +57,7 @@ class NotAScenario(HarnessError, TypeError):
     wanted: str
 
     words = """
-    NotAScenario: a scenario cannot take {found}; it wants {wanted}.
+    NotAScenario: a scenario cannot use {found}; expected {wanted}.
     """
 
 

@@ -457,7 +457,7 @@ def _match_union(formal: UnionType, actual: Type, bound: _Bound) -> str | None:
                 bound.update(attempt)
                 break
         else:
-            return f"{each} is no member of {formal}"
+            return f"{each} is not a member of {formal}"
     return None
 
 

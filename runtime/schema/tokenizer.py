@@ -20,12 +20,12 @@ from everyorder.runtime.schema.signature import ESCAPES
 
 # Kind -> its name in errors.
 KINDS: Final = {
-    "name": "a name",
-    "number": "a number",
-    "string": "a quoted text",
-    "value": "a value of a graph",
-    "newline": "the end of the line",
-    "end": "the end of the text",
+    "name": "name",
+    "number": "number",
+    "string": "quoted text",
+    "value": "value of a graph",
+    "newline": "end of the line",
+    "end": "end of the text",
 }
 
 # Words that are never names; source: the Python keywords the language reserves.
@@ -242,8 +242,8 @@ class Cursor:
         token = self.token
         subject = KINDS.get(token.kind, f"`{token.text}`")
         if token.kind in KEYWORDS:
-            subject = f"the keyword `{token.text}`"
-        self.fail(f"{subject} cannot stand here", token, f"Here belongs {belongs}.")
+            subject = f"keyword `{token.text}`"
+        self.fail(f"unexpected {subject}", token, f"Expected {belongs}.")
 
     def fail(
         self, message: str, start: Token, hint: str = "", *, upto: Token | None = None

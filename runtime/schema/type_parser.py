@@ -268,7 +268,7 @@ class TypeParser:
         near = nearest(word.text, (*NAMED_BASES, *_WRAPPERS, "Dict", "Union", *words))
         guess = f"Did you mean {' or '.join(near)}?" if near else ""
         common = "Common types are Tensor, int, SymInt, float, bool, Scalar and str."
-        self.cursor.fail(f"`{word.text}` is no type", word, guess or common)
+        self.cursor.fail(f"`{word.text}` is not a type", word, guess or common)
 
 
 def _container(own: AliasInfo | None, element: AliasInfo | None) -> AliasInfo | None:

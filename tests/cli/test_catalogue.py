@@ -245,7 +245,7 @@ def test_two_files_of_one_path(project: Project) -> None:
         ("import none_such\n", 1, "ModuleNotFoundError: No module named 'none_such'"),
         ("\n\nraise ValueError\n", 3, "ValueError"),
         ("import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
-        (EMPTY + "Scenario(1)\n", 2, "NotAScenario: a scenario cannot take int amon"),
+        (EMPTY + "Scenario(1)\n", 2, "NotAScenario: a scenario cannot use int amon"),
     ],
 )
 def test_broken_modules_are_kept_with_their_line(

@@ -132,7 +132,7 @@ def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
         "tests/scenarios/test_lists.py",
         "failed",
     )
-    assert outcome.reason.startswith("a scenario cannot take list, returned by observe")
+    assert outcome.reason.startswith("a scenario cannot use list, returned by observe")
 
 
 def test_what_a_scenario_raises_is_an_outcome(project: Project) -> None:

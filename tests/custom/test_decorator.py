@@ -232,7 +232,7 @@ def test_a_fault_inside_of_a_schema() -> None:
     with pytest.raises(SchemaSyntaxError) as refused:
         custom_op("mine::f", double, mutates_args=(), schema="(Tenso x) -> Tensor")
     assert str(refused.value) == (
-        "`Tenso` is no type\n"
+        "`Tenso` is not a type\n"
         "    mine::f(Tenso x) -> Tensor\n"
         "            ~~~~^\n"
         "Did you mean Tensor?"

@@ -70,7 +70,7 @@ def test_unchecked(project: Project) -> None:
     project.module("test_a.py", UNCHECKED)
     result = project.run()
     result.assert_outcomes(passed=1, failed=1)
-    wrong = "NotAScenario: a scenario cannot take int among the steps; it wants Step."
+    wrong = "NotAScenario: a scenario cannot use int among the steps; expected Step."
     assert f"E       everyorder.harness.base.errors.{wrong}" in result.outlines
     assert project.files() == {}
 

@@ -221,7 +221,7 @@ def test_what_a_scenario_raises_is_shown_without_the_harness(project: Project) -
     assert "SystemExit: 3" in parts["left"]
     assert "explore(*steps(" in parts["test_it"]
     assert "ZeroDivisionError: division by zero" in parts["test_it"]
-    assert "without create; it wants" in parts["test_wrong"]
+    assert "without create; expected" in parts["test_wrong"]
     assert "--full-trace shows all frames" in parts["bare"]
     assert parts["bare"].count("Error") == 2
 
@@ -242,7 +242,7 @@ def test_a_refusal_is_told_once(project: Project) -> None:
     project.write("expect/test_a/pair.txt", "<<<<<<< mine\n")
     text = project.run().stdout.str()
     assert "During handling" not in text
-    assert text.count("returned by observe; it wants text") == 1
+    assert text.count("returned by observe; expected text") == 1
     assert text.count("a merge conflict is not resolved") == 1
 
 

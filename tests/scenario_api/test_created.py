@@ -105,7 +105,7 @@ def test_what_only_a_dispatcher_can_do(made: Scenario, text: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         RegistrySystem(made).reset()
     assert str(caught.value) == (
-        f"a scenario cannot take {text} with create=set, which makes set; it wants "
+        f"a scenario cannot use {text} with create=set, which makes set; expected "
         "steps and uses of that registry, as step() and use() make them, or no create."
     )
 

@@ -314,13 +314,13 @@ async def never_later(to: Names) -> AsyncIterator[None]:
         yield
 
 
-ONE_YIELD = "it wants one yield: the code before it does the step, the rest undoes it."
+ONE_YIELD = "expected one yield: the code before it does the step, the rest undoes it."
 
 
 def refused(call: Callable[..., object], *arguments: Any) -> str:
     with pytest.raises(NotAScenario) as caught:
         call(*arguments)
-    return str(caught.value).removeprefix("a scenario cannot take ")
+    return str(caught.value).removeprefix("a scenario cannot use ")
 
 
 @pytest.mark.parametrize("do", [twice, twice_later])
@@ -341,7 +341,7 @@ def test_a_generator_that_does_not_yield(do: Any, loop: ScenarioLoop) -> None:
 @pytest.mark.parametrize("undo", [None, Names.remove])
 def test_what_would_never_run(undo: Any, loop: ScenarioLoop) -> None:
     wanted = (
-        "it wants a function that does the step, or a generator without undo=: the "
+        "expected a function that does the step, or a generator without undo=: the "
         "code after its yield undoes the step."
     )
     for do, kind in (
@@ -368,7 +368,7 @@ def test_what_cannot_refuse_and_be_undone_later(
 ) -> None:
     made = step("a", do, may_refuse=True)
     assert refused(perform, made, Names(), loop) == (
-        f"{kind}, returned by 'a' with may_refuse; it wants undo=..., a function that "
+        f"{kind}, returned by 'a' with may_refuse; expected undo=..., a function that "
         "can be called again where it refused (may_refuse)."
     )
 
@@ -430,7 +430,7 @@ def test_a_decorator_that_returns_the_function(
 ) -> None:
     assert refused(perform, step("a", do), Names(), loop) == (
         f"{name}, returned by 'a': it returned the function that was registered, as "
-        "decorators do; it wants undo=..., a function of the registry that "
+        "decorators do; expected undo=..., a function of the registry that "
         "removes it, or undo=None if the step stays."
     )
 
@@ -443,7 +443,7 @@ def test_a_function_that_undoes_may_be_known_by_name(loop: ScenarioLoop) -> None
 
 def test_a_step_that_returns_none(loop: ScenarioLoop) -> None:
     assert refused(perform, step("a", lambda to: to.add("a")), Names(), loop) == (
-        "None, returned by 'a'; it wants an undo: return a function without "
+        "None, returned by 'a'; expected an undo: return a function without "
         "parameters or an object with close(), pass undo=..., or undo=None if the step "
         "stays."
     )
@@ -452,7 +452,7 @@ def test_a_step_that_returns_none(loop: ScenarioLoop) -> None:
 def test_a_step_that_returns_the_registry(loop: ScenarioLoop) -> None:
     """It has `close()`, which ends much more than the step."""
     assert refused(perform, step("a", lambda to: to.fluent("a")), Names(), loop) == (
-        "the registry itself, returned by 'a'; it wants an undo: undo=..., a "
+        "the registry itself, returned by 'a'; expected an undo: undo=..., a "
         "function of the registry, or undo=None if the step stays."
     )
 
@@ -468,23 +468,23 @@ async def a_task(to: Names) -> Any:
     [
         (
             lambda to: 5,
-            "int, returned by 'a'; it wants the function that undoes the step, or an "
+            "int, returned by 'a'; expected the function that undoes the step, or an "
             "object with close().",
         ),
         (
             lambda to: Entered,
-            "the class Entered, returned by 'a'; it wants the function that undoes "
+            "the class Entered, returned by 'a'; expected the function that undoes "
             "the step, or undo=..., a function of the registry and of what was "
             "returned.",
         ),
         (
             lambda to: to.remove,
-            "Names.remove(name: str) -> None, returned by 'a'; it wants a function "
+            "Names.remove(name: str) -> None, returned by 'a'; expected a function "
             "without parameters; undo=... receives the registry and the result.",
         ),
         (
             a_task,
-            "Future, returned by 'a'; it wants the function that undoes the step, as "
+            "Future, returned by 'a'; expected the function that undoes the step, as "
             "task.cancel.",
         ),
     ],
@@ -495,6 +495,6 @@ def test_what_undoes_nothing(do: Any, text: str, loop: ScenarioLoop) -> None:
 
 def test_coroutines_of_a_dispatcher_are_refused() -> None:
     assert refused(step("a", awaits).prepare(Names(), "step 1")) == (
-        "a coroutine among the steps of a dispatcher; it wants create=..., a function "
+        "a coroutine among the steps of a dispatcher; expected create=..., a function "
         "that makes a fresh registry."
     )

@@ -149,8 +149,8 @@ def test_inside_of_a_running_loop(loop: ScenarioLoop) -> None:
         with pytest.raises(NotAScenario) as caught:
             loop.wait(asyncio.sleep(0))
         assert str(caught.value) == (
-            "a scenario cannot take a coroutine, while an event loop runs in this "
-            "thread; it wants explore() to be called outside of coroutines."
+            "a scenario cannot use a coroutine, while an event loop runs in this "
+            "thread; expected explore() to be called outside of coroutines."
         )
 
     asyncio.run(outer())

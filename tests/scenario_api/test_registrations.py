@@ -185,7 +185,7 @@ def test_a_def_step_that_fails_gives_its_namespace_back() -> None:
     handle.close()
 
 
-NO_NAMESPACE = "operator 'b' without a namespace; it wants its full name, as in 'ns::b'"
+NO_NAMESPACE = "operator 'b' without a namespace; expected its full name, as in 'ns::b'"
 # What a type checker would tell, too.
 UNCHECKED: Any = impl
 
@@ -198,11 +198,11 @@ UNCHECKED: Any = impl
         (lambda: reserve("b"), NO_NAMESPACE),
         (
             lambda: UNCHECKED("a::b", "CPU", on_cpu),
-            "str 'CPU' as a kernel; it wants a callable or runtime.fallthrough",
+            "str 'CPU' as a kernel; expected a callable or runtime.fallthrough",
         ),
         (
             lambda: UNCHECKED("a::b", None),
-            "NoneType None as a kernel; it wants a callable or runtime.fallthrough",
+            "NoneType None as a kernel; expected a callable or runtime.fallthrough",
         ),
     ],
 )
@@ -211,7 +211,7 @@ def test_slips_are_told_where_the_step_is_written(
 ) -> None:
     with pytest.raises(NotAScenario) as caught:
         step()
-    assert str(caught.value) == f"a scenario cannot take {text}."
+    assert str(caught.value) == f"a scenario cannot use {text}."
 
 
 def test_together_takes_back_what_came_before_a_failure() -> None:

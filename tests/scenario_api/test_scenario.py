@@ -160,65 +160,65 @@ def test_digest_is_the_same_in_every_process() -> None:
     [
         (
             ((call("a::add"),), {}),
-            'the use \'call("a::add", "cpu")\' among the steps; it wants steps there, '
+            'the use \'call("a::add", "cpu")\' among the steps; expected steps there, '
             "and uses=[...]",
         ),
         (
             ((), {}),
-            "no steps; it wants one step at least: Scenario(step(...), ...)",
+            "no steps; expected one step at least: Scenario(step(...), ...)",
         ),
         (
             ((ADD,), {"uses": [ADD]}),
-            "the step 'define(\"a::add(Tensor x) -> Tensor\")' among the uses; it "
-            "wants uses: use(text, a function from the registry to an answer)",
+            "the step 'define(\"a::add(Tensor x) -> Tensor\")' among the uses; "
+            "expected uses: use(text, a function from the registry to an answer)",
         ),
-        (((ADD,), {"given": ["x"]}), "str among the given; it wants Step"),
+        (((ADD,), {"given": ["x"]}), "str among the given; expected Step"),
         (
             ((len,), {"create": list, "observe": str}),
-            "len among the steps; it wants step('how it is called', the function)",
+            "len among the steps; expected step('how it is called', the function)",
         ),
         (
             ((PUT,), {"create": list, "observe": str, "uses": [len]}),
-            "len among the uses; it wants use('how it is called', the function)",
+            "len among the uses; expected use('how it is called', the function)",
         ),
         (
             (([ADD, CPU],), {}),
-            "list among the steps; it wants each by itself: Scenario(*steps(...), ...)",
+            "list among the steps; expected each by itself: Scenario(*steps(...), ...)",
         ),
         (
             ((ADD,), {"uses": call("a::add")}),
-            'uses=call("a::add", "cpu"); it wants a list, uses=[...]',
+            'uses=call("a::add", "cpu"); expected a list, uses=[...]',
         ),
         (
             ((ADD,), {"create": list}),
-            "create without observe and without uses; it wants observe=..., a "
+            "create without observe and without uses; expected observe=..., a "
             "function from the registry to text, or uses=[...]",
         ),
         (
             ((PUT, PUT), {"create": list, "observe": str}),
-            "two steps of the text 'put'; it wants a different text for each step",
+            "two steps of the text 'put'; expected a different text for each step",
         ),
         (
             ((PUT,), {"create": "list", "observe": str}),
-            "create=str; it wants a function without parameters",
+            "create=str; expected a function without parameters",
         ),
         (
             ((PUT,), {"create": list, "observe": shown_beside}),
-            "observe=shown_beside(one: object, other: object) -> str; it wants a "
+            "observe=shown_beside(one: object, other: object) -> str; expected a "
             "function of the registry",
         ),
         (
             ((PUT,), {"create": list, "observe": str, "isolation": "thread"}),
-            "isolation='thread'; it wants 'fork', 'spawn' or None",
+            "isolation='thread'; expected 'fork', 'spawn' or None",
         ),
         (
             ((ADD,), {"watch": ["sys"]}),
-            "watch= without create; it wants create=..., a function that makes a "
+            "watch= without create; expected create=..., a function that makes a "
             "fresh registry",
         ),
         (
             ((PUT,), {"create": list, "observe": str, "ordered": ("put", "take")}),
-            "'put' in ordered=; it wants a list of pairs: [('a', 'b')]",
+            "'put' in ordered=; expected a list of pairs: [('a', 'b')]",
         ),
         (
             (
@@ -230,7 +230,7 @@ def test_digest_is_the_same_in_every_process() -> None:
                     "order_dependent": "the newest wins",
                 },
             ),
-            "ordered= together with order_dependent=; it wants one of the two: with "
+            "ordered= together with order_dependent=; expected one of the two: with "
             "order_dependent= all orders may show",
         ),
     ],
@@ -239,7 +239,7 @@ def test_what_is_no_scenario(given: Any, text: str) -> None:
     steps, named = given
     with pytest.raises(NotAScenario) as caught:
         Scenario(*steps, **named)
-    assert str(caught.value) == f"a scenario cannot take {text}."
+    assert str(caught.value) == f"a scenario cannot use {text}."
 
 
 def test_two_kernels_of_a_key_have_two_descriptions() -> None:
@@ -250,8 +250,8 @@ def test_two_kernels_of_a_key_have_two_descriptions() -> None:
     with pytest.raises(NotAScenario) as caught:
         Scenario(together(two), given=[one])
     assert str(caught.value) == (
-        "a scenario cannot take a second kernel described as 'CPU of a::b: mine'; it "
-        "wants a different description (debug=) for each kernel of a key."
+        "a scenario cannot use a second kernel described as 'CPU of a::b: mine'; "
+        "expected a different description (debug=) for each kernel of a key."
     )
 
 
@@ -275,7 +275,7 @@ def test_steps_of_a_registry_without_one() -> None:
         with pytest.raises(NotAScenario) as caught:
             Scenario(put, **options)
         assert str(caught.value) == (
-            "a scenario cannot take step('put', ...) without create; it wants "
+            "a scenario cannot use step('put', ...) without create; expected "
             "create=..., a function that makes a fresh registry, and observe=..., one "
             "from the registry to text."
         )

@@ -40,7 +40,7 @@ def performed(made: Step, shelf: Shelf) -> Any:
 def refused(make: Callable[[], object]) -> str:
     with pytest.raises(NotAScenario) as caught:
         make()
-    return str(caught.value).removeprefix("a scenario cannot take ")
+    return str(caught.value).removeprefix("a scenario cannot use ")
 
 
 def test_step_that_returns_an_object_with_close() -> None:
@@ -137,7 +137,7 @@ def test_a_value_that_is_written_with_its_address() -> None:
     value = object()
     text = refused(lambda: steps("put", [value], Shelf.put))
     assert text == (
-        f"the value {value!r}, whose text contains its address; it wants values by "
+        f"the value {value!r}, whose text contains its address; expected values by "
         "text: {'json': value, ...}."
     )
 
@@ -161,22 +161,22 @@ def test_declarations() -> None:
     [
         (
             {"again": True},
-            "step('put', ...) with again=True, which can be undone; it wants "
+            "step('put', ...) with again=True, which can be undone; expected "
             "undo=None, or a second step of another text.",
         ),
         (
             {"undo": None, "may_refuse": True},
-            "step('put', ...) with may_refuse=True, which cannot be undone; it wants "
+            "step('put', ...) with may_refuse=True, which cannot be undone; expected "
             "undo=..., a function that may raise.",
         ),
         (
             {"undo": "take"},
-            "undo of step('put', ...)=str; it wants a function of the registry, or of "
+            "undo of step('put', ...)=str; expected a function of the registry, or of "
             "it and of what the step returned.",
         ),
         (
             {"undo": lambda: None},
-            "undo of step('put', ...)=<lambda>(); it wants a function of the registry, "
+            "undo of step('put', ...)=<lambda>(); expected a function of the registry, "
             "or of it and of what the step returned.",
         ),
     ],
@@ -191,15 +191,15 @@ def test_a_function_that_takes_no_registry() -> None:
     def put() -> None: ...
 
     assert refused(lambda: step("put", put)) == (  # type: ignore[arg-type]  # the mistake
-        f"do of step('put', ...)={name}() -> None; it wants a function of the registry."
+        f"do of step('put', ...)={name}() -> None; expected a function of the registry."
     )
     assert refused(lambda: use("put", put)) == (  # type: ignore[arg-type]  # the mistake
-        f"perform of use('put', ...)={name}() -> None; it wants a function of the "
+        f"perform of use('put', ...)={name}() -> None; expected a function of the "
         "registry."
     )
     assert refused(lambda: steps("put", "a", lambda _: None)) == (  # type: ignore[arg-type,misc]  # the mistake
         "do of steps('put', ...)=test_a_function_that_takes_no_registry.<locals>."
-        "<lambda>.<locals>.<lambda>(_); it wants a function of the registry and of a "
+        "<lambda>.<locals>.<lambda>(_); expected a function of the registry and of a "
         "value."
     )
 
@@ -210,7 +210,7 @@ def test_a_generator_function_has_its_undo_already() -> None:
             yield
 
     assert refused(lambda: step("put", put, undo=Shelf.take)) == (
-        "step('put', ...), a generator function, with undo=; it wants one of the two: "
+        "step('put', ...), a generator function, with undo=; expected one of the two: "
         "the code after the yield undoes the step."
     )
 
@@ -220,7 +220,7 @@ def test_a_use_that_yields() -> None:
         yield from of.things
 
     assert refused(lambda: use("things", things)) == (
-        "use('things', ...), a generator function; it wants a function that returns "
+        "use('things', ...), a generator function; expected a function that returns "
         "its answer, as a list of all."
     )
 
@@ -315,36 +315,36 @@ def test_what_is_given_is_always_there() -> None:
         (
             (TABLE, made("row", requires="tabel")),
             {},
-            "'tabel' in requires= of 'row', which is not a step of the scenario; it "
-            "wants one of the steps, such as table",
+            "'tabel' in requires= of 'row', which is not a step of the scenario; "
+            "expected one of the steps, such as table",
         ),
         (
             (TABLE, made("row", after="index")),
             {},
-            "'index' in after= of 'row', which is not a step of the scenario; it "
-            "wants one of the steps, such as table or row",
+            "'index' in after= of 'row', which is not a step of the scenario; expected "
+            "one of the steps, such as table or row",
         ),
         (
             (TABLE,),
             {"ordered": [("table", "chair")]},
-            "'chair' in ordered=, which is not a step of the scenario; it wants one of "
+            "'chair' in ordered=, which is not a step of the scenario; expected one of "
             "the steps, such as table",
         ),
         (
             (TABLE,),
             {"ordered": [("table", TABLE)]},
-            "ordered=[('table', 'table')]; it wants pairs of two steps",
+            "ordered=[('table', 'table')]; expected pairs of two steps",
         ),
         (
             (TABLE, made("row", requires="index"), made("index", after="row")),
             {},
-            "steps of which each waits for another ('row', 'index'); it wants "
+            "steps of which each waits for another ('row', 'index'); expected "
             "requires= and after= without a cycle",
         ),
         (
             (made("row", requires="row"),),
             {},
-            "steps of which each waits for another ('row'); it wants requires= and "
+            "steps of which each waits for another ('row'); expected requires= and "
             "after= without a cycle",
         ),
     ],
@@ -352,4 +352,4 @@ def test_what_is_given_is_always_there() -> None:
 def test_what_cannot_be(steps: Any, options: Any, text: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         scenario(*steps, **options)
-    assert str(caught.value) == f"a scenario cannot take {text}."
+    assert str(caught.value) == f"a scenario cannot use {text}."

@@ -18,15 +18,15 @@ def test_the_fault_is_marked_and_what_belongs_there_is_said() -> None:
     assert (
         _rendered("f(int x y) -> ()")
         == """\
-a name cannot stand here
+unexpected name
     f(int x y) -> ()
             ^
-Here belongs `,` and another argument, or `)`."""
+Expected `,` and another argument, or `)`."""
     )
     assert (
         _rendered("f(Tensr x) -> ()")
         == """\
-`Tensr` is no type
+`Tensr` is not a type
     f(Tensr x) -> ()
       ~~~~^
 Did you mean Tensor?"""
@@ -34,7 +34,7 @@ Did you mean Tensor?"""
     assert (
         _rendered("f(Zzz x) -> ()")
         == """\
-`Zzz` is no type
+`Zzz` is not a type
     f(Zzz x) -> ()
       ~~^
 Common types are Tensor, int, SymInt, float, bool, Scalar and str."""
@@ -71,10 +71,10 @@ def test_the_end_of_the_text_is_marked_behind_it() -> None:
     assert (
         _rendered("f(int x")
         == """\
-the end of the text cannot stand here
+unexpected end of the text
     f(int x
            ^
-Here belongs `,` and another argument, or `)`."""
+Expected `,` and another argument, or `)`."""
     )
 
 
@@ -94,7 +94,7 @@ def test_a_long_line_is_cut_around_the_fault() -> None:
     assert (
         _rendered(f"f({arguments}, Tensr y, {arguments[:40]}) -> ()")
         == """\
-`Tensr` is no type
+`Tensr` is not a type
     17, Tensor input18, Tensor input19, Tensr y, Tensor input0, Tensor input
                                         ~~~~^
 Did you mean Tensor?"""
@@ -116,10 +116,10 @@ def test_an_error_crosses_a_process_whole() -> None:
         copy.fields()
         == caught.value.fields()
         == {
-            "message": "the end of the text cannot stand here",
+            "message": "unexpected end of the text",
             "source": "f(",
             "span": (2, 2),
-            "hint": "Here belongs a type.",
+            "hint": "Expected a type.",
         }
     )
     assert isinstance(copy, ValueError)

@@ -336,7 +336,7 @@ def test_what_variables_stand_for(
         ("(t,t)", "(int)", 0, "(int) is no (t, t): the lengths differ"),
         ("(t,int)", "(int,str)", 0, "str is no int"),
         ("Dict(str,t)", "int", 0, "int is no Dict(str, t)"),
-        ("Union(t[],int)", "str", 0, "str is no member of Union(t[], int)"),
+        ("Union(t[],int)", "str", 0, "str is not a member of Union(t[], int)"),
         (
             "t t",
             "int str",

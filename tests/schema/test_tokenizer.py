@@ -119,12 +119,12 @@ def test_accept_reads_only_what_fits() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("x", "a name cannot stand here"),
-        ("1", "a number cannot stand here"),
-        ("'s'", "a quoted text cannot stand here"),
-        ("if", "the keyword `if` cannot stand here"),
-        ("->", "`->` cannot stand here"),
-        ("", "the end of the text cannot stand here"),
+        ("x", "unexpected name"),
+        ("1", "unexpected number"),
+        ("'s'", "unexpected quoted text"),
+        ("if", "unexpected keyword `if`"),
+        ("->", "unexpected `->`"),
+        ("", "unexpected end of the text"),
     ],
 )
 def test_expect_says_what_stands_there_and_what_belongs(
@@ -133,7 +133,7 @@ def test_expect_says_what_stands_there_and_what_belongs(
     with pytest.raises(SchemaSyntaxError) as caught:
         Cursor(source).expect("(", "`(` and the arguments")
     assert caught.value.message == message
-    assert caught.value.hint == "Here belongs `(` and the arguments."
+    assert caught.value.hint == "Expected `(` and the arguments."
     assert caught.value.span == (0, len(source))
 
 
@@ -181,10 +181,10 @@ def test_the_lines_of_a_graph_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("source", "message", "hint", "span"),
     [
-        ("prim", "the end of the text", "`::` and the name in the namespace", (4, 4)),
+        ("prim", "end of the text", "`::` and the name in the namespace", (4, 4)),
         ("prim:x", "`:`", "`::` and the name in the namespace", (4, 5)),
-        ("%x", "a value of a graph", "the kind of the node", (0, 2)),
-        ("a::1", "a number", "the name in the namespace", (3, 4)),
+        ("%x", "value of a graph", "the kind of the node", (0, 2)),
+        ("a::1", "number", "the name in the namespace", (3, 4)),
     ],
 )
 def test_a_symbol_has_a_namespace(
@@ -192,8 +192,8 @@ def test_a_symbol_has_a_namespace(
 ) -> None:
     with pytest.raises(SchemaSyntaxError) as caught:
         Cursor(source).symbol("the kind of the node")
-    assert caught.value.message == f"{message} cannot stand here"
-    assert (caught.value.hint, caught.value.span) == (f"Here belongs {hint}.", span)
+    assert caught.value.message == f"unexpected {message}"
+    assert (caught.value.hint, caught.value.span) == (f"Expected {hint}.", span)
 
 
 def test_a_keyword_is_a_word_where_only_a_word_can_stand() -> None:
@@ -206,4 +206,4 @@ def test_a_line_ends_where_nothing_is_left() -> None:
     cursor.take()
     with pytest.raises(SchemaSyntaxError) as caught:
         cursor.end_line()
-    assert caught.value.hint == "Here belongs nothing more in this line."
+    assert caught.value.hint == "Expected nothing more in this line."

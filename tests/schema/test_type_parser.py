@@ -85,29 +85,29 @@ def test_a_list_carries_the_annotation_of_its_elements() -> None:
         ("int[2][3]", "a sized list cannot be extended"),
         ("int[2]?[]", "a sized list cannot be extended"),
         ("int[2]??", "a sized list cannot be extended"),
-        ("(int[2], int)", "`[` cannot stand here"),
-        ("Tensor?(a!)", "`(` cannot stand here"),
-        ("Tensor(a)!", "`!` cannot stand here"),
-        ("Tensor()", "`)` cannot stand here"),
-        ("Tensor(a->)", "`)` cannot stand here"),
-        ("(int, int)(a)", "`(` cannot stand here"),
-        ("Future(int)(a)", "`(` cannot stand here"),
+        ("(int[2], int)", "unexpected `[`"),
+        ("Tensor?(a!)", "unexpected `(`"),
+        ("Tensor(a)!", "unexpected `!`"),
+        ("Tensor()", "unexpected `)`"),
+        ("Tensor(a->)", "unexpected `)`"),
+        ("(int, int)(a)", "unexpected `(`"),
+        ("Future(int)(a)", "unexpected `(`"),
         (
             "(Tensor(a), int)",
             "an alias annotation inside another type has no meaning",
         ),
-        ("Foo", "`Foo` is no type"),
-        ("SymFloat", "`SymFloat` is no type"),
-        ("Dimname", "`Dimname` is no type"),
-        ("_t", "`_t` is no type"),
-        ("if", "the keyword `if` cannot stand here"),
-        ("Future", "a name cannot stand here"),
+        ("Foo", "`Foo` is not a type"),
+        ("SymFloat", "`SymFloat` is not a type"),
+        ("Dimname", "`Dimname` is not a type"),
+        ("_t", "`_t` is not a type"),
+        ("if", "unexpected keyword `if`"),
+        ("Future", "unexpected name"),
         ("Future()", "the number of types is wrong"),
         ("Dict(int)", "the number of types is wrong"),
         ("Dict(t, int)", "a t cannot be the key of a dictionary"),
         ("Dict(int?, int)", "a int? cannot be the key of a dictionary"),
         ("Union(int)", "the number of types is wrong"),
-        ("int[-1]", "`-` cannot stand here"),
+        ("int[-1]", "unexpected `-`"),
         ("int[1.5]", "this is not the size of a list"),
         ("int[1e1]", "this is not the size of a list"),
         ("int[99999999999999999999]", "this is not the size of a list"),
@@ -137,7 +137,7 @@ def test_type_variables_can_be_refused() -> None:
     assert (
         str(caught.value)
         == """\
-`tensor` is no type
+`tensor` is not a type
     f(tensor x) -> t
       ~~~~~^
 Did you mean Tensor?"""
@@ -179,10 +179,10 @@ def test_types_of_programs(text: str, printed: str | None) -> None:
         (
             "int[] | str",
             """\
-`|` cannot stand here
+unexpected `|`
     int[] | str
           ^
-Here belongs nothing more.""",
+Expected nothing more.""",
         ),
         (
             "Tensor(a)?",
@@ -202,7 +202,7 @@ Did you mean __torch__.paint.Colour?""",
         (
             "Function_",
             """\
-`Function_` is no type
+`Function_` is not a type
     Function_
     ~~~~~~~~^
 Did you mean Function?""",
@@ -218,18 +218,18 @@ Each element needs a different name.""",
         (
             "NamedTuple(P, int)",
             """\
-`)` cannot stand here
+unexpected `)`
     NamedTuple(P, int)
                      ^
-Here belongs `:` and the type of the element.""",
+Expected `:` and the type of the element.""",
         ),
         (
             "Future[int)",
             """\
-`)` cannot stand here
+unexpected `)`
     Future[int)
               ^
-Here belongs `,` and another type, or `]`.""",
+Expected `,` and another type, or `]`.""",
         ),
         (
             "__torch__.torch.classes.programs.Other",

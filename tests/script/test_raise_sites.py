@@ -40,7 +40,7 @@ UNREACHED = {
         "absences are told before, by the frontend: whoever changes one of the two "
         "and forgets the other gets an error that is ours"
     ),
-    'e.fail(f"{python!r} is no type of programs")': (
+    'e.fail(f"{python!r} is not a type of programs")': (
         "what annotations read refuses such classes first, in words of its own"
     ),
 }

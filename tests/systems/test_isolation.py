@@ -297,7 +297,7 @@ def test_a_scenario_that_cannot_be_loaded_again() -> None:
     with pytest.raises(NotAScenario) as caught:
         system.reset()
     assert "isolation='spawn' for a scenario that" in str(caught.value)
-    assert "it wants a scenario that is a variable of its module" in str(caught.value)
+    assert "expected a scenario that is a variable of its module" in str(caught.value)
     system.close()
     builtin: Any = len
     made = Scenario(

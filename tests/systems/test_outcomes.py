@@ -163,7 +163,7 @@ def test_what_has_not_run_is_no_answer(value: object, found: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         answer(value)
     assert str(caught.value) == (
-        f"a scenario cannot take {found}, returned by the use 'listed'; it wants its "
+        f"a scenario cannot use {found}, returned by the use 'listed'; expected its "
         "items: list(...), or the awaited result."
     )
 

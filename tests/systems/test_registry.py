@@ -564,7 +564,7 @@ def test_what_is_observed_is_text(seen: object, found: str, wanted: str) -> None
     with pytest.raises(NotAScenario) as caught:
         started(observe=lambda _: seen).observe()
     assert str(caught.value) == (
-        f"a scenario cannot take {found}, returned by observe; it wants {wanted}."
+        f"a scenario cannot use {found}, returned by observe; expected {wanted}."
     )
 
 
@@ -608,7 +608,7 @@ def test_a_check_returns_a_list(told: Any, found: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         started(check=lambda _: told).laws()
     assert str(caught.value) == (
-        f"a scenario cannot take {found}, returned by check; it wants a list of texts, "
+        f"a scenario cannot use {found}, returned by check; expected a list of texts, "
         "one for each broken law, or an empty one."
     )
 

@@ -374,7 +374,7 @@ def opcheck(
             raise DefinitionRefused(
                 code="OpCheckMisuse",
                 asked=f"{name!r}",
-                fault="is no check",
+                fault="is not a check",
                 fits=", ".join(_near(name)),
             )
     handle = handle_of("opcheck(...)", op)

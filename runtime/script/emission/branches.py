@@ -98,7 +98,7 @@ class NoValue(TypeConflict):
         """Return the error about its use, and the hint."""
         return (
             f"`{variable}` is not known behind the branch or loop that assigns it: "
-            f"it is {self.what}, which is no value",
+            f"it is {self.what}, which is not a value",
             "Assign it where it is used, or make a value of it.",
         )
 

@@ -431,7 +431,7 @@ class Sugared(Holder):
     def value(self, e: Emitter) -> Value:
         """Return the value of the graph."""
         e.fail(
-            f"{self.describe()} is no value", "It can be called or looked into only."
+            f"{self.describe()} is not a value", "It can be called or looked into only."
         )
 
     def attribute(self, e: Emitter, name: str) -> "Sugared":

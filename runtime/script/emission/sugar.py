@@ -226,7 +226,7 @@ def type_of_class(e: Emitter, python: Any) -> Type:
     """
     type_ = annotated_type(python, TypeScope(classes=e.compiler.classes))
     if type_ is None:
-        e.fail(f"{python!r} is no type of programs")
+        e.fail(f"{python!r} is not a type of programs")
     return type_
 
 

@@ -221,9 +221,9 @@ class _GraphParser:
             hint = "A node has a kind: namespace::name."
             if match is not None:
                 hint = "Blocks follow the node that they belong to."
-            cursor.fail(f"`{token.text}` cannot stand here", token, hint)
+            cursor.fail(f"unexpected `{token.text}`", token, hint)
         if int(match.group(1)) != len(node.blocks):
-            hint = f"Here belongs block{len(node.blocks)}."
+            hint = f"Expected block{len(node.blocks)}."
             cursor.fail("the blocks of a node are numbered in order", token, hint)
         if len(self.frames) >= DEEPEST:
             hint = f"Blocks may be nested {DEEPEST} deep."

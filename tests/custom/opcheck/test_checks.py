@@ -143,13 +143,13 @@ def test_no_check() -> None:
     assert (
         misuse(core.neg.default, test_utils="test_shema")
         == """\
-opcheck: 'test_shema' is no check.
+opcheck: 'test_shema' is not a check.
   fits: test_schema"""
     )
     assert (
         misuse(core.neg.default, test_utils=["all"])
         == """\
-opcheck: 'all' is no check.
+opcheck: 'all' is not a check.
   fits: test_schema, test_autograd_registration, test_faketensor,
         test_functionalization"""
     )
@@ -189,7 +189,7 @@ opcheck: `kwargs`, an int, is not a mapping of arguments.
 @pytest.mark.parametrize("name", ["dynamic", "static"])
 def test_what_torch_calls_a_check_is_told_by_its_name_here(name: str) -> None:
     assert misuse(core.neg.default, test_utils=f"test_aot_dispatch_{name}") == (
-        f"opcheck: 'test_aot_dispatch_{name}' is no check.\n"
+        f"opcheck: 'test_aot_dispatch_{name}' is not a check.\n"
         "  fits: test_functionalization"
     )
 

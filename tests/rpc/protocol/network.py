@@ -52,7 +52,7 @@ class Network:
         self._still = (self.now, 0)
 
     def add(self, name: str, *, settings: Settings | None = None) -> Session:
-        """A worker that is no member yet; one of the same name ends."""
+        """A worker that is not a member yet; one of the same name ends."""
         session = Session(
             name,
             incarnation=next(self._lives),

@@ -233,7 +233,7 @@ GRAPH = "graphs/__torch__.demo.loop.txt"
         (b"%n.1 : int", b"%n.1 : float", "types_are_inferred, in line 5: "),
         (b"return (%y.1)", b"return (%n.1)", "the graph gives other values than"),
         (b"(%x.1 : Tensor, %n.1 : int)", b"(%n.1 : int)", "%x.1 is not defined here"),
-        (b"graph(", b"graph(" * 3000, "a name cannot stand here"),
+        (b"graph(", b"graph(" * 3000, "unexpected name"),
         (
             b"  return",
             b'  prim::PythonOp[name="x", object=object(0)]()\n  return',
