@@ -52,6 +52,7 @@ When you add a field to the header, add it to `render`, `parse` and `compare`.
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -189,8 +190,9 @@ INDENT = "  "
 DIGEST = "digest "
 SAME = "same as "
 
-# A line of a block with a name, which does not end in a colon: the name and the text.
-_ROW = re.compile(INDENT + r"(\S.*?)(?<!:)(: .+)")
+# A line of a block with a name, which does not begin or end with a colon, so that the
+# first `: ` of a row ends its last name: the name and the text.
+_ROW = re.compile(INDENT + r"([^\s:].*?)(?<!:)(: .+)")
 # Separates the names of a row; a `|` in a name is escaped if it looks like it.
 NAMES = " | "
 _AMBIGUOUS = re.compile(r"(?<![^ ])\|(?![^ ])")
@@ -259,16 +261,21 @@ def lines_of(body: Body) -> list[str]:
     return lines
 
 
-def written_lines(body: Body, references: Mapping[Pair, str]) -> list[str]:
-    """Return the lines of a body in a file, with these references to equal parts."""
-    if isinstance(body, Digest):
-        return lines_of(body)
-    written: list[str] = []
-    for pair in body:
-        rows = _rows(lines_of((pair,)))
-        is_long = len(rows) >= LEAST_REFERRED
-        written += [references[pair]] if is_long and pair in references else rows
-    return written
+def written_lines(
+    body: Pairs, section: str, earlier: dict[Pair, list[str]]
+) -> list[str]:
+    """Return the lines of a section's body in a file.
+
+    `earlier` has the lines of parts that equal one of an earlier section, and gets
+    those of the parts of this one.
+    """
+    new = {pair: _rows(lines_of((pair,))) for pair in body if pair not in earlier}
+    lines = [line for pair in body for line in earlier.get(pair) or new[pair]]
+    references = references_to(body, section) if new else {}
+    for pair, rows in new.items():
+        is_long = len(rows) >= LEAST_REFERRED and pair in references
+        earlier[pair] = [references[pair]] if is_long else rows
+    return lines
 
 
 def references_to(body: Pairs, section: str) -> dict[Pair, str]:
@@ -290,10 +297,12 @@ def _rows(lines: Iterable[str]) -> list[str]:
             rows.append(line)
             last = ""
             continue
-        name, text = _AMBIGUOUS.sub(_ESCAPED_PIPE, match[1]), match[2]
-        joined = rows[-1].removesuffix(text) + NAMES + name
-        if text == last and len(joined) <= MOST_COLUMNS:
-            rows[-1] = joined + text
+        name, text = match.groups()
+        if "|" in name:
+            name = _AMBIGUOUS.sub(_ESCAPED_PIPE, name)
+        names = rows[-1].removesuffix(text) + NAMES + name if text == last else ""
+        if names and len(names) <= MOST_COLUMNS:
+            rows[-1] = names + text
         else:
             rows.append(INDENT + name + text)
         last = text
@@ -302,7 +311,7 @@ def _rows(lines: Iterable[str]) -> list[str]:
 
 def _unjoined(row: str) -> list[str]:
     """Return the lines that `_rows` joined to this row."""
-    match = _ROW.fullmatch(row)
+    match = _ROW.fullmatch(row) if NAMES in row else None
     if match is None:
         return [row]
     return [INDENT + name + match[2] for name in match[1].split(NAMES)]
@@ -368,6 +377,8 @@ def _is_pair(part: object) -> bool:
     )
 
 
+# The titles of a file are few, and each occurs in many sections.
+@lru_cache(maxsize=256)
 def _head(title: str) -> str:
     written = escape(title).replace(":", hexadecimal(":"))
     if written[0].isspace() or written[0] == "=":

@@ -72,6 +72,7 @@ from everyorder.harness.expectations.document import (
     body_of,
     escape,
     key_of,
+    lines_of,
     references_to,
     unescape,
     written_lines,
@@ -102,18 +103,17 @@ def render(document: Document) -> str:
             lines += [f"{name}: {escape(value)}" for value in values]
     ordered = document.ordered
     sections: dict[Body, str] = {}
-    parts: dict[Pair, str] = {}
+    parts: dict[Pair, list[str]] = {}
     for key, body in document.entries:
         name = key.text(ordered=ordered)
         lines += ("", f"== {name} ==")
-        if body in sections:
+        if isinstance(body, Digest):
+            lines += lines_of(body)
+        elif body in sections:
             lines.append(SAME + sections[body])
-            continue
-        lines += written_lines(body, parts)
-        if not isinstance(body, Digest):
+        else:
+            lines += written_lines(body, name, parts)
             sections[body] = name
-            for part, line in references_to(body, name).items():
-                parts.setdefault(part, line)
     return "\n".join(lines) + "\n"
 
 

@@ -82,7 +82,7 @@ TEXTS = st.lists(_TRICKY | st.text(_CHARACTERS, max_size=4), max_size=5).map("".
 # Neighbours of equal texts are frequent, and so are parts of several lines.
 ROWS = st.lists(
     st.tuples(
-        st.sampled_from(["a", "b | c", "|", " d", "e:", ":", "f: "]),
+        st.sampled_from(["a", "b | c", "|", " d", "e:", ":", ": f", "f: "]),
         st.sampled_from("xy"),
     ),
     min_size=3,
