@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from everyorder.harness.engine.strategy import GUARANTEES
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
@@ -62,6 +64,20 @@ def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
     command = "everyorder run tests/test_scale.py"
     printed = everyorder(tmp_path, *command.split()[1:])
     assert normal(printed) == normal(shown(command))
+
+
+def test_the_expect_file_ends_as_the_readme_says(tmp_path: Path) -> None:
+    example(tmp_path)
+    everyorder(tmp_path, "review", "--accept", "all", "tests/test_scale.py")
+    file = tmp_path / "expect" / "test_scale" / "scale_anywhere.txt"
+    section = next(text for _, text in BLOCKS if text.startswith("== {1 2 3} ==\n"))
+    assert file.read_text(encoding="utf-8").endswith("\n\n" + section)
+
+
+def test_the_readme_says_what_each_strategy_guarantees() -> None:
+    """Expect files only name the strategies."""
+    rows = re.findall(r"^\| `(\w+)(?::\w)?` \| .+ \| .+ \|$", README, re.MULTILINE)
+    assert sorted(rows) == sorted({name.partition(":")[0] for name in GUARANTEES})
 
 
 def test_the_failure_is_what_the_readme_says(tmp_path: Path) -> None:

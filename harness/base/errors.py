@@ -157,6 +157,8 @@ class ExplorationRestart(HarnessError):
 class DamagedExpectFile(HarnessError, ValueError):
     """An expect file cannot be parsed: restore it, or accept what is observed now.
 
+    A file of an older format is not damaged, but has to be rewritten as well.
+
     `line` counts from 1.
     """
 
@@ -168,6 +170,8 @@ class DamagedExpectFile(HarnessError, ValueError):
     words = """
     DamagedExpectFile: {damage}. Restore the file from version control, or accept what
         is observed now with --everyorder-update=all, which rewrites it.
+    OldExpectFile: {damage}. Rewrite it with --everyorder-update=all, and review the
+        difference in version control.
     """
 
     @property

@@ -117,10 +117,9 @@ def _compare_with_file(report: Report, store: Store, *, effort: bool) -> Judgeme
     except FileError as error:
         return Judgement(report.scenario, CHANGED, str(error), None, str(error))
     except DamagedExpectFile as error:
-        text = (
-            f"{error.damage}. Restore the file from version control, or write what is "
-            f"observed now in its place: {command}"
-        )
+        old = error.code == "OldExpectFile"
+        advice = "Write" if old else "Restore the file from version control, or write"
+        text = f"{error.damage}. {advice} what is observed now in its place: {command}"
         against_nothing = compare(None, report, effort=effort)
         return Judgement(report.scenario, CHANGED, text, against_nothing, error.damage)
     comparison = compare(expected, report, effort=effort)

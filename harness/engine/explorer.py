@@ -301,6 +301,7 @@ def _result(
         vacuous=tuple(_vacuities(session)) if complete and not violations else (),
         spent=spent,
         proven=proven,
+        open_strategies=tuple(part.name for part in parts if part not in claimed),
     )
 
 

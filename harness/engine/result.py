@@ -185,6 +185,8 @@ class Exploration:
     spent: tuple[tuple[str, int], ...] = ()
     # True if complete states were compared and no part is open: a proof.
     proven: bool = False
+    # The strategies that ran without their guarantee, as states did not close.
+    open_strategies: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:

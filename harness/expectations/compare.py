@@ -11,8 +11,8 @@ header fields that differ; then the entries, those with equal diffs merged.
 Rules:
 - a digest matches the body from which it was computed; keys that differ and have only a
   digest form one class, for all digests;
-- `effort=False` ignores strategy, guarantee and size, for runs whose strategy or budget
-  the user chose;
+- `effort=False` ignores strategy and size, for runs whose strategy or budget the user
+  chose;
 - at most `MOST_CLASSES` classes and `MOST_LINES` lines of each are printed, and the
   others are counted.
 """
@@ -35,7 +35,7 @@ from everyorder.harness.report.outcome import Report
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 
 # Fields that depend on the amount of exploration, not on the scenario.
-EFFORT = ("strategy", "guarantee", "explored")
+EFFORT = ("strategy", "explored")
 # Fields that may get longer when a scenario grows: old numbers keep their meaning.
 GROWING = ("steps", "uses")
 

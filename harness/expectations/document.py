@@ -18,6 +18,13 @@ A body is titled texts, or their digest; every observation is converted to title
       first line
     digest 0123...             32 hexadecimal digits
 
+In a file, neighbours in a block whose texts are equal are one row, and a part that an
+earlier section has in full is a reference to that section:
+
+    calls:
+      cpu | cuda: one kernel   for the lines "cpu: one kernel" and "cuda: one kernel"
+    state same as {1}
+
 A line is never empty inside a section, never ends in white space and does not contain a
 character that an editor, a diff or a terminal displays as another one. All other
 printable characters, of any language, are written as they are.
@@ -30,7 +37,9 @@ Rules:
 - `escape` and `unescape` are inverse, and so are `block` and `unblock`;
 - a title begins a line, so its colons are escaped, and every character that could make
   it look like a heading or a line of a block;
-- a digest is computed from the lines, so it changes only when they do;
+- a `|` in a name is escaped where it could be read as the separator of names;
+- digests are computed from the lines of the body, and diffs show them, not the rows and
+  references of the file: a diff names exactly the names that differ;
 - entries are in the order of their keys, each key once: by size, then by steps, the
   failing steps of a state after it;
 - above `MOST_IN_FULL` states only the corners (the empty state, single steps, pairs,
@@ -41,8 +50,9 @@ When you add a field to the header, add it to `render`, `parse` and `compare`.
 """
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -173,10 +183,29 @@ def key_of(text: str, *, ordered: bool) -> Key | None:
     return key if sound and key.text(ordered=ordered) == text else None
 
 
-Pairs: TypeAlias = tuple[tuple[str, str], ...]
+Pair: TypeAlias = tuple[str, str]
+Pairs: TypeAlias = tuple[Pair, ...]
 
 INDENT = "  "
 DIGEST = "digest "
+SAME = "same as "
+
+# A line of a block with a name, which does not begin or end with a colon, so that the
+# first `: ` of a row ends its last name: the name and the text.
+_ROW = re.compile(INDENT + r"([^\s:].*?)(?<!:)(: .+)")
+# Separates the names of a row; a `|` in a name is escaped if it looks like it.
+NAMES = " | "
+_AMBIGUOUS = re.compile(r"(?<![^ ])\|(?![^ ])")
+_ESCAPED_PIPE = r"\\x7c"
+# The line of a digest, also of a malformed one.
+_DIGEST = re.compile(rf"{DIGEST}(?!.*{SAME})[^:]*")
+
+# The names of a row end within these columns, so that the text is seen; more names
+# continue in a second row.
+MOST_COLUMNS = 88
+
+# A shorter part is easier to read where it is than at another section.
+LEAST_REFERRED = 4
 
 # 128 bits: two of 2^20 bodies collide with a probability below 2e-27.
 DIGEST_BYTES = 16
@@ -232,14 +261,70 @@ def lines_of(body: Body) -> list[str]:
     return lines
 
 
-def body_of(lines: Sequence[str]) -> Body:
-    """Return the body that these lines encode.
+def written_lines(
+    body: Pairs, section: str, earlier: dict[Pair, list[str]]
+) -> list[str]:
+    """Return the lines of a section's body in a file.
+
+    `earlier` has the lines of parts that equal one of an earlier section, and gets
+    those of the parts of this one.
+    """
+    new = {pair: _rows(lines_of((pair,))) for pair in body if pair not in earlier}
+    lines = [line for pair in body for line in earlier.get(pair) or new[pair]]
+    references = references_to(body, section) if new else {}
+    for pair, rows in new.items():
+        is_long = len(rows) >= LEAST_REFERRED and pair in references
+        earlier[pair] = [references[pair]] if is_long else rows
+    return lines
+
+
+def references_to(body: Pairs, section: str) -> dict[Pair, str]:
+    """Return the line that refers to each part of a section, by part.
+
+    A line names a title, so only the first part with each title has one.
+    """
+    parts = {title: (title, text) for title, text in reversed(body)}
+    return {part: f"{_head(title)} {SAME}{section}" for title, part in parts.items()}
+
+
+def _rows(lines: Iterable[str]) -> list[str]:
+    """Return the lines with neighbours in a block that have equal texts as one row."""
+    rows: list[str] = []
+    last = ""
+    for line in lines:
+        match = _ROW.fullmatch(line)
+        if match is None:
+            rows.append(line)
+            last = ""
+            continue
+        name, text = match.groups()
+        if "|" in name:
+            name = _AMBIGUOUS.sub(_ESCAPED_PIPE, name)
+        names = rows[-1].removesuffix(text) + NAMES + name if text == last else ""
+        if names and len(names) <= MOST_COLUMNS:
+            rows[-1] = names + text
+        else:
+            rows.append(INDENT + name + text)
+        last = text
+    return rows
+
+
+def _unjoined(row: str) -> list[str]:
+    """Return the lines that `_rows` joined to this row."""
+    match = _ROW.fullmatch(row) if NAMES in row else None
+    if match is None:
+        return [row]
+    return [INDENT + name + match[2] for name in match[1].split(NAMES)]
+
+
+def body_of(lines: Sequence[str], parts: Mapping[str, Pair]) -> Body:
+    """Return the body that `written_lines` wrote; `parts` has those of references.
 
     Raises:
         ValueError: the lines are malformed; the arguments are the reason and the index
             of the line.
     """
-    if len(lines) == 1 and lines[0].startswith(DIGEST) and ":" not in lines[0]:
+    if len(lines) == 1 and _DIGEST.fullmatch(lines[0]):
         digits = lines[0].removeprefix(DIGEST)
         if len(digits) != 2 * DIGEST_BYTES or digits.strip("0123456789abcdef"):
             raise ValueError(f"a digest has {2 * DIGEST_BYTES} hexadecimal digits", 0)
@@ -247,11 +332,17 @@ def body_of(lines: Sequence[str]) -> Body:
     pairs: list[tuple[str, str]] = []
     at = 0
     while at < len(lines):
+        if lines[at] in parts:
+            pairs.append(parts[lines[at]])
+            at += 1
+            continue
         title, colon, rest = lines[at].partition(":")
         end = at + 1
         while end < len(lines) and lines[end].startswith(INDENT):
             end += 1
         try:
+            if not colon and SAME in title:
+                raise ValueError("no section before this one has this body or part")
             if not colon or title[:1].isspace() or (rest and rest[0] != " "):
                 raise ValueError("expected 'title:' or 'title: text'")
             if rest and end > at + 1:
@@ -263,7 +354,11 @@ def body_of(lines: Sequence[str]) -> Body:
                 unescape(rest[1:])
                 if rest
                 else unblock(
-                    [line.removeprefix(INDENT) for line in lines[at + 1 : end]]
+                    [
+                        line.removeprefix(INDENT)
+                        for row in lines[at + 1 : end]
+                        for line in _unjoined(row)
+                    ]
                 )
             )
             pairs.append((unescape(title), text))
@@ -282,6 +377,8 @@ def _is_pair(part: object) -> bool:
     )
 
 
+# The titles of a file are few, and each occurs in many sections.
+@lru_cache(maxsize=256)
 def _head(title: str) -> str:
     written = escape(title).replace(":", hexadecimal(":"))
     if written[0].isspace() or written[0] == "=":
@@ -297,14 +394,17 @@ Entry: TypeAlias = tuple[Key, Body]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The expectations of one scenario; `transitions` counts those of its strategy."""
+    """The expectations of one scenario; `transitions` counts those of its strategy.
+
+    `strategy` names the strategies, whose guarantees the README states, and those that
+    ran without theirs: "graph+stale (open: graph)".
+    """
 
     scenario: str
     steps: tuple[str, ...]
     uses: tuple[str, ...]
     pinned: str | None
     strategy: str
-    guarantee: tuple[str, ...]
     transitions: int
     entries: tuple[Entry, ...]
 
@@ -340,7 +440,6 @@ class Document:
             "uses": self.uses,
             "pinned": () if self.pinned is None else (self.pinned,),
             "strategy": (self.strategy,),
-            "guarantee": self.guarantee,
             "explored": (self.size,),
         }
 
@@ -348,6 +447,9 @@ class Document:
 def document_of(report: Report) -> Document:
     """Return the document of a report."""
     exploration = report.exploration
+    strategy = exploration.strategy
+    if exploration.open_strategies:
+        strategy += f" (open: {', '.join(exploration.open_strategies)})"
     full = len(exploration.states) <= MOST_IN_FULL
     entries = [
         (key, body if full or key.is_corner(len(report.steps)) else digest_of(body))
@@ -358,8 +460,7 @@ def document_of(report: Report) -> Document:
         steps=report.steps,
         uses=report.uses,
         pinned=report.pinned,
-        strategy=exploration.strategy,
-        guarantee=tuple(filter(None, exploration.guarantee.split("; "))),
+        strategy=strategy,
         transitions=exploration.executed.transitions,
         entries=tuple(sorted(entries, key=lambda entry: entry[0].rank)),
     )

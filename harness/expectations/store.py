@@ -5,16 +5,14 @@ its path. The lock file is under `.everyorder/`, because `expect/` contains expe
 only. A *journal* is a file of results for each process of a run, which is read at the
 end of the run: the records of a process that was killed survive.
 
-    everyorder expect file, format 1
+    everyorder expect file, format 2
     scenario: scenarios/test_composites/two_kernels
     steps:
       1  impl("demo::add", cpu_add, "CPU")
     uses:                                          absent if there are none
       1  call("demo::add", "cpu")
     pinned: the newest kernel wins                 absent if nothing is pinned
-    strategy: graph
-    guarantee:                                     one line a strategy
-      1  graph: ...
+    strategy: graph+stale (open: graph)            without the guarantee of graph
     explored: 2 states, 2 transitions, 0 failing transitions
 
     == {} ==
@@ -26,7 +24,8 @@ end of the run: the records of a process that was killed survive.
 Rules:
 - a document has exactly one text, and `parse` accepts no other: it renders the parsed
   document again and compares, so that no content can be lost;
-- a body that an earlier section has in full is a reference to the first such section;
+- a body that an earlier section has in full is a reference to the first such section,
+  and so is a part of at least `LEAST_REFERRED` lines, `state same as {1}`;
 - an empty line precedes each heading, and occurs nowhere else;
 - every fault of a file, which may have been edited, merged or cut off, is a
   `DamagedExpectFile` with the line; nothing is skipped or repaired, and counts are
@@ -41,7 +40,7 @@ Rules:
   others are read, file by file in the order of names;
 - a process writes its own journal and reads none.
 
-When the layout changes, increment `FORMAT` and make `parse` report the old format.
+When the layout changes, increment `FORMAT`: files of older formats are not read.
 """
 
 import json
@@ -63,24 +62,28 @@ from everyorder.harness.base.errors import (
     WritesForbidden,
 )
 from everyorder.harness.expectations.document import (
+    SAME,
     Body,
     Digest,
     Document,
     Entry,
     Key,
+    Pair,
     body_of,
     escape,
     key_of,
     lines_of,
+    references_to,
     unescape,
+    written_lines,
 )
 
-FORMAT = 1
 TITLE = "everyorder expect file, format "
-SAME = "same as "
+FORMAT = 2
+OLD_TITLES = tuple(f"{TITLE}{old}" for old in range(1, FORMAT))
 
 # Header fields that are lists of numbered lines; the others are one line each.
-NUMBERED = ("steps", "uses", "guarantee")
+NUMBERED = ("steps", "uses")
 # Fields that are omitted if they are empty.
 OPTIONAL = ("uses", "pinned")
 
@@ -99,14 +102,18 @@ def render(document: Document) -> str:
         else:
             lines += [f"{name}: {escape(value)}" for value in values]
     ordered = document.ordered
-    first_keys: dict[Body, Key] = {}
+    sections: dict[Body, str] = {}
+    parts: dict[Pair, list[str]] = {}
     for key, body in document.entries:
-        lines += ("", f"== {key.text(ordered=ordered)} ==")
-        first = key if isinstance(body, Digest) else first_keys.setdefault(body, key)
-        if first is key:
+        name = key.text(ordered=ordered)
+        lines += ("", f"== {name} ==")
+        if isinstance(body, Digest):
             lines += lines_of(body)
+        elif body in sections:
+            lines.append(SAME + sections[body])
         else:
-            lines.append(SAME + first.text(ordered=ordered))
+            lines += written_lines(body, name, parts)
+            sections[body] = name
     return "\n".join(lines) + "\n"
 
 
@@ -115,7 +122,7 @@ _HEADING = re.compile(r"== (.+) ==")
 _SIZE = re.compile(
     r"\d+ states?, (\d{1,18}) transitions?, \d+ failing transitions?", re.ASCII
 )
-_FIELDS = ("scenario", "steps", "uses", "pinned", "strategy", "guarantee", "explored")
+_FIELDS = ("scenario", "steps", "uses", "pinned", "strategy", "explored")
 
 
 def parse(text: str, source: str = "expect file") -> Document:
@@ -152,7 +159,6 @@ class _LineCursor:
             uses=header["uses"],
             pinned=header["pinned"][0] if header["pinned"] else None,
             strategy=header["strategy"][0],
-            guarantee=header["guarantee"],
             transitions=int(transitions[1]),
             entries=(),
         )
@@ -186,6 +192,8 @@ class _LineCursor:
         line = self._next(f"expected '{TITLE}{FORMAT}'")
         if line == f"{TITLE}{FORMAT}":
             return
+        if line in OLD_TITLES:
+            self._fail(f"this is not format {FORMAT}", -1, code="OldExpectFile")
         if line.startswith(TITLE):
             self._fail(f"only format {FORMAT} is known; was it written later?", -1)
         self._fail(f"expected '{TITLE}{FORMAT}'", -1)
@@ -210,14 +218,21 @@ class _LineCursor:
 
     def _entries(self, ordered: bool, steps: int) -> tuple[Entry, ...]:
         entries: list[Entry] = []
-        bodies: dict[Key, Body] = {}
+        # The bodies and parts of earlier sections, by the line that refers to each.
+        bodies: dict[str, Body] = {}
+        parts: dict[str, Pair] = {}
         last: Key | None = None
         while self.at < len(self.lines):
             if self._next("expected an empty line before a heading"):
                 self._fail("expected an empty line before a heading", -1)
             last = self._heading(ordered, steps, last)
-            bodies[last] = self._body(bodies, ordered)
-            entries.append((last, bodies[last]))
+            body = self._body(bodies, parts)
+            entries.append((last, body))
+            if not isinstance(body, Digest):
+                name = last.text(ordered=ordered)
+                bodies[SAME + name] = body
+                references = references_to(body, name)
+                parts.update((line, part) for part, line in references.items())
         return tuple(entries)
 
     def _heading(self, ordered: bool, steps: int, last: Key | None) -> Key:
@@ -237,19 +252,15 @@ class _LineCursor:
             )
         return key
 
-    def _body(self, bodies: dict[Key, Body], ordered: bool) -> Body:
+    def _body(self, bodies: dict[str, Body], parts: dict[str, Pair]) -> Body:
         start = self.at
         while self.at < len(self.lines) and self.lines[self.at]:
             self.at += 1
         lines = self.lines[start : self.at]
-        if len(lines) == 1 and lines[0].startswith(SAME) and ":" not in lines[0]:
-            key = key_of(lines[0].removeprefix(SAME), ordered=ordered)
-            body = None if key is None else bodies.get(key)
-            if body is None or isinstance(body, Digest):
-                self._fail("no section before this one has a body of that name", -1)
-            return body
+        if len(lines) == 1 and lines[0] in bodies:
+            return bodies[lines[0]]
         try:
-            return body_of(lines)
+            return body_of(lines, parts)
         except ValueError as error:
             reason, index = error.args
             self.at = start + index
@@ -276,11 +287,13 @@ class _LineCursor:
         except ValueError as error:
             self._fail(str(error), -1)
 
-    def _fail(self, reason: str, back: int = 0) -> NoReturn:
+    def _fail(
+        self, reason: str, back: int = 0, *, code: str = "DamagedExpectFile"
+    ) -> NoReturn:
         at = self.at + back
         line = self.lines[at] if at < len(self.lines) else ""
         raise DamagedExpectFile(
-            source=self.source, line=at + 1, reason=reason, found=line
+            code=code, source=self.source, line=at + 1, reason=reason, found=line
         )
 
 
@@ -290,7 +303,6 @@ _PARSED = (
     "uses",
     "pinned",
     "strategy",
-    "guarantee",
     "transitions",
 )
 

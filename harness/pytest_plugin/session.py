@@ -12,8 +12,8 @@ path.
     tests/a/test_m.py::TestC::test_f[x/y]    a/test_m/TestC/test_f[x%2Fy]
 
 Rules:
-- a flag that changes the amount of exploration does not change expectations: strategy,
-  guarantee and size are not compared then, and such a run cannot accept anything;
+- a flag that changes the amount of exploration does not change expectations: strategy
+  and size are not compared then, and such a run cannot accept anything;
 - under continuous integration accepting is refused if a flag requests it, and ignored
   if only the ini file does;
 - a debugger needs the scenario in its own process;

@@ -316,6 +316,19 @@ def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
     assert path.read_text() == before
 
 
+def test_a_file_of_an_older_format_can_be_replaced(accepted: Project) -> None:
+    path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    before = path.read_text()
+    path.write_text(before.replace("file, format 2\n", "file, format 1\n"))
+    assert (
+        "\nexpect/scenarios/test_sound/sound.txt:1: this is not format 2; the line "
+        "reads 'everyorder expect file, format 1'. Write what is observed now in its "
+        "place: everyorder review --accept scenarios/test_sound/sound\n"
+    ) in accepted.run("gate", "sound").output
+    assert accepted.run("review", "--accept", "sound").exit_code == exits.OK
+    assert path.read_text() == before
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
@@ -323,7 +336,8 @@ def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
         b"",
         b"\xff\xfe",
         b"<<<<<<< HEAD\n",
-        b"everyorder expect file, format 2\n",
+        b"everyorder expect file, format 1\n",
+        b"everyorder expect file, format 3\n",
         "CRLF",
         "BOM",
     ],

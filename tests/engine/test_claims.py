@@ -77,6 +77,7 @@ def claims(found: Exploration) -> tuple[str, tuple[str, ...]]:
 def test_a_proof_says_what_it_assumes_and_what_it_is_about() -> None:
     found = explore(Seen(), "graph+walk:1")
     assert found.proven
+    assert found.open_strategies == ()
     assert claims(found) == (
         plan(2, 1, "graph+walk:1").guarantee,
         (
@@ -94,8 +95,10 @@ def test_states_that_do_not_close_prove_nothing(what: str) -> None:
     assert found.holds
     assert not found.proven
     assert claims(found) == (f"graph: {OPEN}", (DETERMINISM,))
+    assert found.open_strategies == ("graph",)
     found = explore(Seen(grows=what), "graph+histories:1")
     assert not found.proven
+    assert found.open_strategies == ("graph",)
     assert claims(found) == (
         plan(2, 1, "histories:1").guarantee,
         (DETERMINISM, f"histories:1: {ASSUMPTIONS['histories'].format(k=1)}"),

@@ -278,6 +278,7 @@ def test_what_all_steps_write_makes_one_group() -> None:
     assert found.guarantee == plan(20, 2, "stale").guarantee
     alone = explore(Numbered(20, 4), "groups")
     assert alone.guarantee.startswith("groups: nothing beyond the histories")
+    assert alone.open_strategies == ("groups",)
     assert apart(alone) == []
 
 

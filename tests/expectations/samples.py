@@ -23,6 +23,7 @@ def report(
     refusals: Mapping[tuple[State, int], Hashable] | None = None,
     strategy: str = "graph",
     transitions: int = 8,
+    unproven: tuple[str, ...] = (),
     scenario: str = "scenarios/test_demo/pair",
 ) -> Report:
     exploration = Exploration(
@@ -38,6 +39,7 @@ def report(
         complete=True,
         seconds=0.0,
         refusals=refusals or {},
+        open_strategies=unproven,
     )
     return Report(
         scenario=scenario,
@@ -57,7 +59,6 @@ def document(**changes: Any) -> Document:
         "uses": (),
         "pinned": None,
         "strategy": "graph",
-        "guarantee": ("every history of any length",),
         "transitions": 8,
         "entries": (
             (Key(()), (("state", "nothing"),)),
@@ -71,12 +72,25 @@ def document(**changes: Any) -> Document:
 
 # Text that a file format may trip over, far more often than chance would bring it.
 _TRICKY = st.sampled_from(
-    ["\\", "\n", "\r", "\t", " ", ":", "=", "== {} ==", "same as {}", "digest ", "é"]
+    [
+        *("\\", "\n", "\r", "\t", " ", ":", "=", "|", " | ", ": ", "a: b\n"),
+        *("== {} ==", "same as {}", "digest ", "é"),
+    ]
 )
 _CHARACTERS = st.characters(exclude_categories=())
 TEXTS = st.lists(_TRICKY | st.text(_CHARACTERS, max_size=4), max_size=5).map("".join)
+# Neighbours of equal texts are frequent, and so are parts of several lines.
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b | c", "|", " d", "e:", ":", ": f", "f: "]),
+        st.sampled_from("xy"),
+    ),
+    min_size=3,
+    max_size=6,
+).map(lambda rows: "".join(f"{name}: {text}\n" for name, text in rows))
+_PARTS = st.tuples(st.sampled_from(["digest ", "calls"]) | TEXTS, ROWS | TEXTS)
 BODIES: st.SearchStrategy[Body] = st.one_of(
-    st.lists(st.tuples(TEXTS, TEXTS), max_size=3).map(tuple),
+    st.lists(_PARTS, max_size=3).map(tuple),
     st.text("0123456789abcdef", min_size=32, max_size=32).map(Digest),
 )
 
@@ -93,14 +107,15 @@ def documents(draw: st.DrawFn) -> Document:
         for fails in (None, *range(count))
     ]
     taken = draw(st.lists(st.sampled_from(keys), unique=True, max_size=6))
-    pool = draw(st.lists(BODIES, min_size=1, max_size=4))
+    parts = draw(st.lists(_PARTS, min_size=1, max_size=3))
+    sharing = st.lists(st.sampled_from(parts), max_size=3).map(tuple)
+    pool = draw(st.lists(BODIES | sharing, min_size=1, max_size=4))
     return Document(
         scenario=draw(TEXTS),
         steps=tuple(draw(TEXTS) for _ in range(count)),
         uses=tuple(draw(st.lists(TEXTS, max_size=2))),
         pinned=pinned,
         strategy=draw(TEXTS),
-        guarantee=tuple(draw(st.lists(TEXTS, max_size=2))),
         transitions=draw(st.integers(0, 10**15)),
         entries=tuple(
             (key, draw(st.sampled_from(pool)))

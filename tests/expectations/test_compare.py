@@ -13,6 +13,8 @@ from everyorder.harness.expectations import (
     compare,
     document_of,
     explain,
+    parse,
+    render,
 )
 from everyorder.harness.expectations.document import Body, digest_of
 from tests.expectations.samples import PAIR, document, report
@@ -67,7 +69,6 @@ def test_three_verdicts_at_once() -> None:
         (entries((ONE, OTHER)), "changed", False),
         (entries((Key((0,), 1), OTHER)), "missing", True),
         (entries(without=(BOTH,)), "stale", False),
-        (document(guarantee=("less",)), "changed", False),
         (document(strategy="walk:0"), "changed", False),
         (document(transitions=7), "changed", False),
         (document(uses=("call()",)), "changed", False),
@@ -91,8 +92,8 @@ def test_a_fourth_step_only_adds_but_another_first_step_does_not() -> None:
 
 
 def test_effort_chosen_by_hand_is_not_compared() -> None:
-    less = document(strategy="walk:0", guarantee=("less",), transitions=4)
-    assert compare(document(), less).fields == ("strategy", "guarantee", "explored")
+    less = document(strategy="walk:0", transitions=4)
+    assert compare(document(), less).fields == ("strategy", "explored")
     assert compare(document(), less, effort=False).passed
     assert not compare(document(), entries((ONE, OTHER)), effort=False).passed
 
@@ -179,11 +180,32 @@ def test_stale_entries() -> None:
 
 
 def test_only_the_header() -> None:
-    assert told(document(), document(guarantee=("less",))) == [
+    assert told(document(), document(strategy="graph (open: graph)")) == [
         "not as expected: the header; " + ACCEPT,
-        "  header, guarantee:",
-        "    -every history of any length",
-        "    +less",
+        "  header, strategy:",
+        "    -graph",
+        "    +graph (open: graph)",
+    ]
+
+
+def test_a_difference_within_a_row_names_exactly_what_differs() -> None:
+    names = ("cpu", "cuda", "meta", "sparse", "mkldnn", "hip")
+    calls = dict.fromkeys(names, "MissingKernel")
+    was = (("calls", "".join(f"{name}: {text}\n" for name, text in calls.items())),)
+    calls["meta"] = "on_meta"
+    now = (("calls", "".join(f"{name}: {text}\n" for name, text in calls.items())),)
+    old = changed({ONE: was, TWO: was, BOTH: was})
+    read = parse(render(old))
+    assert "  cpu | cuda | meta | sparse | mkldnn | hip: MissingKernel" in render(old)
+    assert told(read, changed({ONE: was, TWO: now, BOTH: was})) == [
+        "not as expected: 1 changed of 4 entries, first {2}; " + ACCEPT,
+        "  changed: {2}",
+        "       cpu: MissingKernel",
+        "       cuda: MissingKernel",
+        "    -  meta: MissingKernel",
+        "    +  meta: on_meta",
+        "       sparse: MissingKernel",
+        "       mkldnn: MissingKernel",
     ]
 
 

@@ -281,7 +281,7 @@ def test_bad_paths(tmp_path: Path, path: str) -> None:
     ("data", "text"),
     [
         (
-            b"everyorder expect file, format 1\nscen\xffario",
+            b"everyorder expect file, format 2\nscen\xffario",
             f"expect/{NAME}.txt:2: this is not UTF-8; the line reads 'scen\\\\xff",
         ),
         (b"", f"expect/{NAME}.txt:1: the file ends; expected"),

@@ -11,14 +11,12 @@ from everyorder.harness.expectations import Digest, Document, Key, parse, render
 from tests.expectations.samples import PAIR, document, documents
 
 WHOLE = """\
-everyorder expect file, format 1
+everyorder expect file, format 2
 scenario: scenarios/test_demo/pair
 steps:
   1  one()
   2  two()
 strategy: graph
-guarantee:
-  1  every history of any length
 explored: 4 states, 8 transitions, 0 failing transitions
 
 == {} ==
@@ -40,7 +38,7 @@ state:
 """
 
 PINNED = """\
-everyorder expect file, format 1
+everyorder expect file, format 2
 scenario: scenarios/test_demo/pair
 steps:
   1  one()
@@ -49,8 +47,6 @@ uses:
   1  call()
 pinned: the newest wins
 strategy: graph
-guarantee:
-  1  every history of any length
 explored: 3 states, 1 transition, 1 failing transition
 
 == {1} + 2 fails ==
@@ -109,9 +105,10 @@ def damaged(old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ("", 1, "the file ends; expected 'everyorder expect file, format 1'"),
-        ("\n", 1, "expected 'everyorder expect file, format 1'"),
-        (damaged("format 1", "format 2"), 1, "only format 1 is known; was it written"),
+        ("", 1, "the file ends; expected 'everyorder expect file, format 2'"),
+        ("\n", 1, "expected 'everyorder expect file, format 2'"),
+        (damaged("format 2", "format 3"), 1, "only format 2 is known; was it written"),
+        (damaged("format 2", "format 0"), 1, "only format 2 is known; was it written"),
         (damaged("every", "ever"), 1, "expected 'everyorder expect file, format"),
         (damaged("scenario: ", "scenario "), 2, "expected 'scenario: '"),
         (damaged("steps:", "steps: 2"), 3, "expected 'steps:'"),
@@ -120,49 +117,51 @@ def damaged(old: str, new: str) -> str:
         (damaged("strategy: graph\n", ""), 6, "expected 'strategy: '"),
         (
             damaged("8 transitions", "8 Transitions"),
-            9,
+            7,
             "expected 'N states, N transitions, N fai",
         ),
         (
             damaged("8 transitions", "08 transitions"),
-            9,
+            7,
             "the file holds 4 states, 8 transitions, 0 f",
         ),
         (
             damaged("4 states", "5 states"),
-            9,
+            7,
             "the file holds 4 states, 8 transitions, 0 f",
         ),
-        (damaged("\n== {2} ==\nsame as {1}\n", ""), 9, "the file holds 3 states, 8 "),
+        (damaged("\n== {2} ==\nsame as {1}\n", ""), 7, "the file holds 3 states, 8 "),
         (
             damaged("\n\n== {} ==", "\n== {} =="),
-            10,
+            8,
             "expected an empty line before a h",
         ),
-        (damaged("== {} ==", "== {} =="[:-1]), 11, "expected a heading, '== {1 2"),
-        (damaged("== {} ==", "== {3} =="), 11, "the steps are numbered from 1 to 2"),
-        (damaged("{} ==", "{2} =="), 14, "sections are sorted, and {2} is before"),
-        (damaged("== {1} ==", "== {} =="), 14, "sections are sorted, and {} is befo"),
-        (damaged("state: nothing", "state nothing"), 12, "expected 'title:' or "),
-        (damaged("state: nothing", "state:nothing"), 12, "expected 'title:' or "),
-        (damaged("state: nothing", "  state: x"), 12, "expected 'title:' or 'ti"),
+        (damaged("== {} ==", "== {} =="[:-1]), 9, "expected a heading, '== {1 2"),
+        (damaged("== {} ==", "== {3} =="), 9, "the steps are numbered from 1 to 2"),
+        (damaged("{} ==", "{2} =="), 12, "sections are sorted, and {2} is before"),
+        (damaged("== {1} ==", "== {} =="), 12, "sections are sorted, and {} is befo"),
+        (damaged("state: nothing", "state nothing"), 10, "expected 'title:' or "),
+        (damaged("state: nothing", "state:nothing"), 10, "expected 'title:' or "),
+        (damaged("state: nothing", "  state: x"), 10, "expected 'title:' or 'ti"),
         (
             damaged("state: nothing", "state: \\q"),
-            12,
+            10,
             "'\\q' is not an escape of an exp",
         ),
-        (damaged("state: nothing", "state:"), 12, "the text under this title is mis"),
-        (damaged("calls: one", "calls: 1\n  2"), 19, "a text on the line of its title"),
-        (damaged("state: nothing", "digest 12"), 12, "a digest has 32 hexadecimal d"),
-        (damaged("as {1}\n", "as {1 2}\n"), 21, "no section before this one has a b"),
-        (damaged("as {1}\n", "as one\n"), 21, "no section before this one has a bod"),
-        (damaged("\n  CPU", "\n\n  CPU"), 18, "expected a heading, '== {1 2} ==' "),
-        (damaged("CPU: one", "CPU: one "), 17, "expected '  CPU: one\\\\x20'"),
-        (WHOLE.rstrip("\n"), 26, "the file does not end in a newline; it may have b"),
-        (WHOLE + "\n", 28, "the file ends; expected a heading, '== {1 2} =='"),
+        (damaged("state: nothing", "state:"), 10, "the text under this title is mis"),
+        (damaged("calls: one", "calls: 1\n  2"), 17, "a text on the line of its title"),
+        (damaged("state: nothing", "digest 12"), 10, "a digest has 32 hexadecimal d"),
+        (damaged("as {1}\n", "as {1 2}\n"), 19, "no section before this one has thi"),
+        (damaged("as {1}\n", "as one\n"), 19, "no section before this one has this "),
+        (damaged("same as", "x same as"), 19, "no section before this one has this b"),
+        (damaged("same as", "calls same as"), 19, "expected 'calls: one'"),
+        (damaged("\n  CPU", "\n\n  CPU"), 16, "expected a heading, '== {1 2} ==' "),
+        (damaged("CPU: one", "CPU: one "), 15, "expected '  CPU: one\\\\x20'"),
+        (WHOLE.rstrip("\n"), 24, "the file does not end in a newline; it may have b"),
+        (WHOLE + "\n", 26, "the file ends; expected a heading, '== {1 2} =='"),
         (WHOLE.replace("\n", "\r\n"), 1, "lines end in a carriage return; keep line "),
         (damaged("two()\n", "two()\nx\n"), 6, "expected 'strategy: '"),
-        (damaged("  one\n", "<<<<<<< mine\n"), 25, "a merge conflict is not resolved"),
+        (damaged("  one\n", "<<<<<<< mine\n"), 23, "a merge conflict is not resolved"),
     ],
 )
 def test_damage(text: str, line: int, reason: str) -> None:
@@ -184,6 +183,92 @@ def test_the_error_says_what_to_do() -> None:
         "or accept what is observed now with --everyorder-update=all, which rewrites "
         "it."
     )
+
+
+def test_a_file_of_an_older_format_says_what_to_do() -> None:
+    with pytest.raises(DamagedExpectFile) as caught:
+        parse(damaged("format 2", "format 1"), "expect/a/b.txt")
+    assert caught.value.code == "OldExpectFile"
+    assert str(caught.value) == (
+        "expect/a/b.txt:1: this is not format 2; the line reads 'everyorder expect "
+        "file, format 1'. Rewrite it with --everyorder-update=all, and review the "
+        "difference in version control."
+    )
+
+
+SHARED = """\
+everyorder expect file, format 2
+scenario: scenarios/test_demo/pair
+steps:
+  1  one()
+  2  two()
+strategy: graph
+explored: 4 states, 8 transitions, 0 failing transitions
+
+== {} ==
+state:
+  a
+  b
+  c
+calls:
+  cpu | cuda: one
+  meta: two
+
+== {1} ==
+state same as {}
+calls:
+  cpu | cuda: one
+  meta: two
+more: x
+
+== {2} ==
+state:
+  a
+  b
+  d
+calls:
+  cpu: one
+  cuda | meta: two
+
+== {1 2} ==
+state same as {2}
+more: x
+"""
+
+
+def test_equal_parts_are_in_full_once_if_they_are_long() -> None:
+    first, second = ("state", "a\nb\nc\n"), ("state", "a\nb\nd\n")
+    calls = ("calls", "cpu: one\ncuda: one\nmeta: two\n")
+    value = document(
+        entries=(
+            (Key(()), (first, calls)),
+            (Key((0,)), (first, calls, ("more", "x"))),
+            (Key((1,)), (second, ("calls", "cpu: one\ncuda: two\nmeta: two\n"))),
+            (Key((0, 1)), (second, ("more", "x"))),
+        )
+    )
+    assert render(value) == SHARED
+    assert parse(SHARED) == value
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "reason"),
+    [
+        ("as {2}", "as {1}", 35, "expected 'state same as {}'"),
+        ("as {2}", "as {1 2}", 35, "no section before this one has this body or"),
+    ],
+)
+def test_damaged_references_and_rows(
+    old: str, new: str, line: int, reason: str
+) -> None:
+    with pytest.raises(DamagedExpectFile) as caught:
+        parse(SHARED.replace(old, new, 1))
+    assert (caught.value.line, caught.value.reason[: len(reason)]) == (line, reason)
+
+
+def test_rows_that_are_not_joined_are_not_the_layout() -> None:
+    with pytest.raises(DamagedExpectFile, match=r"expected '  cpu \| cuda: one'"):
+        parse(SHARED.replace("cpu | cuda: one", "cpu: one\n  cuda: one"))
 
 
 def test_a_body_written_twice_is_not_the_layout() -> None:

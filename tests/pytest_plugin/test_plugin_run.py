@@ -34,6 +34,25 @@ def test_damaged_file(project: Project) -> None:
     assert project.files() == whole
 
 
+def test_a_file_of_an_older_format(project: Project) -> None:
+    project.module("test_a.py", PAIR)
+    project.run("--everyorder-update")
+    whole = project.files()
+    ((name, text),) = whole.items()
+    project.write(
+        f"expect/{name}", text.replace("file, format 2\n", "file, format 1\n")
+    )
+    result = project.run()
+    assert result.ret == 1
+    assert (
+        "test_a/pair: expect/test_a/pair.txt:1: this is not format 2; the line reads "
+        "'everyorder expect file, format 1'. Rewrite it with --everyorder-update=all, "
+        "and review the difference in version control."
+    ) in result.outlines
+    assert project.run("--everyorder-update=all").ret == 0
+    assert project.files() == whole
+
+
 @pytest.mark.slow
 def test_effort_chosen_by_hand_is_not_compared(project: Project) -> None:
     project.module("test_a.py", PAIR, FIRST)
