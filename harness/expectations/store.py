@@ -193,7 +193,7 @@ class _LineCursor:
         if line == f"{TITLE}{FORMAT}":
             return
         if line in OLD_TITLES:
-            self._fail(f"this is not format {FORMAT}", -1, code="OldExpectFile")
+            self._fail(f"this is not format {FORMAT}", -1, is_old=True)
         if line.startswith(TITLE):
             self._fail(f"only format {FORMAT} is known; was it written later?", -1)
         self._fail(f"expected '{TITLE}{FORMAT}'", -1)
@@ -287,13 +287,19 @@ class _LineCursor:
         except ValueError as error:
             self._fail(str(error), -1)
 
-    def _fail(
-        self, reason: str, back: int = 0, *, code: str = "DamagedExpectFile"
-    ) -> NoReturn:
+    def _fail(self, reason: str, back: int = 0, *, is_old: bool = False) -> NoReturn:
         at = self.at + back
         line = self.lines[at] if at < len(self.lines) else ""
+        if is_old:
+            raise DamagedExpectFile(
+                code="OldExpectFile",
+                source=self.source,
+                line=at + 1,
+                reason=reason,
+                found=line,
+            )
         raise DamagedExpectFile(
-            code=code, source=self.source, line=at + 1, reason=reason, found=line
+            source=self.source, line=at + 1, reason=reason, found=line
         )
 
 
