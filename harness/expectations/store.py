@@ -193,7 +193,13 @@ class _LineCursor:
         if line == f"{TITLE}{FORMAT}":
             return
         if line in OLD_TITLES:
-            self._fail(f"this is not format {FORMAT}", -1, is_old=True)
+            raise DamagedExpectFile(
+                code="OldExpectFile",
+                source=self.source,
+                line=1,
+                reason=f"this is not format {FORMAT}",
+                found=line,
+            )
         if line.startswith(TITLE):
             self._fail(f"only format {FORMAT} is known; was it written later?", -1)
         self._fail(f"expected '{TITLE}{FORMAT}'", -1)
@@ -287,17 +293,9 @@ class _LineCursor:
         except ValueError as error:
             self._fail(str(error), -1)
 
-    def _fail(self, reason: str, back: int = 0, *, is_old: bool = False) -> NoReturn:
+    def _fail(self, reason: str, back: int = 0) -> NoReturn:
         at = self.at + back
         line = self.lines[at] if at < len(self.lines) else ""
-        if is_old:
-            raise DamagedExpectFile(
-                code="OldExpectFile",
-                source=self.source,
-                line=at + 1,
-                reason=reason,
-                found=line,
-            )
         raise DamagedExpectFile(
             source=self.source, line=at + 1, reason=reason, found=line
         )
