@@ -378,10 +378,14 @@ def _is_pair(part: object) -> bool:
 
 
 # The titles of a file are few, and each occurs in many sections.
+# The beginnings of lines by which a version control system marks a conflict.
+MARKS = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
+
+
 @lru_cache(maxsize=256)
 def _head(title: str) -> str:
     written = escape(title).replace(":", hexadecimal(":"))
-    if written[0].isspace() or written[0] == "=":
+    if written[0].isspace() or written[0] == "=" or written.startswith(MARKS):
         return hexadecimal(written[0]) + written[1:]
     return written
 

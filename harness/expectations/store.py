@@ -62,6 +62,7 @@ from everyorder.harness.base.errors import (
     WritesForbidden,
 )
 from everyorder.harness.expectations.document import (
+    MARKS,
     SAME,
     Body,
     Digest,
@@ -117,7 +118,6 @@ def render(document: Document) -> str:
     return "\n".join(lines) + "\n"
 
 
-_MARKS = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
 _HEADING = re.compile(r"== (.+) ==")
 _SIZE = re.compile(
     r"\d+ states?, (\d{1,18}) transitions?, \d+ failing transitions?", re.ASCII
@@ -176,7 +176,7 @@ class _LineCursor:
     def _check_form(self) -> None:
         for index, line in enumerate(self.lines):
             self.at = index
-            if line.startswith(_MARKS):
+            if line.startswith(MARKS):
                 self._fail("a merge conflict is not resolved")
             if line.endswith("\r"):
                 self._fail(

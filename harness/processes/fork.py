@@ -48,9 +48,11 @@ def fork(run: Callable[[], object], *, traced: bool = True) -> int:
     flush_streams()
     prctl()  # looked up once, here, rather than in every child
     tracer, profiler = sys.gettrace(), sys.getprofile()
-    pid, blocked = 0, signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    # Read apart: a handler that raises while the signals are blocked would lose it.
+    pid, blocked = 0, signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
             if not traced:
                 sys.settrace(None)
                 sys.setprofile(None)
@@ -60,10 +62,12 @@ def fork(run: Callable[[], object], *, traced: bool = True) -> int:
             if not pid:
                 _run(run, blocked)
         finally:
-            if not traced:
-                sys.settrace(tracer)
-                sys.setprofile(profiler)
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            finally:
+                if not traced:
+                    sys.settrace(tracer)
+                    sys.setprofile(profiler)
     except BaseException:  # no fork, or Ctrl-C, which was blocked until here
         if pid:
             kill(pid)
@@ -150,6 +154,7 @@ def kill(pid: int) -> int:
 
     The code is that of SIGKILL if another caller has waited for the child.
     """
+    assert pid > 0, "0 is the process group of the caller"
     for send in (os.killpg, os.kill):
         with suppress(OSError):
             send(pid, signal.SIGKILL)

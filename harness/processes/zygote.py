@@ -11,6 +11,7 @@ Rules:
 - it ends with its socket, or within a second of its parent, and its children with it.
 """
 
+import errno
 import gc
 import os
 import select
@@ -57,13 +58,16 @@ class Zygote:
 
         Raises:
             EOFError: the zygote is gone.
+            OSError: this process has no descriptor left.
         """
         data, descriptors = b"", list[int]()
         with suppress(OSError):
             self._channel.send(("fork", ended))
             data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
-        if not descriptors:
+        if not data:
             raise EOFError("the zygote is gone")
+        if not descriptors:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         (descriptor,) = descriptors
         os.set_inheritable(descriptor, False)
         return int.from_bytes(data), PipeEnd(descriptor, descriptor)
@@ -71,16 +75,17 @@ class Zygote:
     def status(self, pid: int) -> int:
         """Return the exit status of a child, as `os.waitstatus_to_exitcode` does.
 
-        It is that of the zygote, if this is gone: the child has ended with it.
+        It is that of the zygote, if this is gone: the child has ended with it.  `pid`
+        is 0 if the zygote ended before there was a child.
         """
-        try:
-            self._channel.send(("wait", pid))
-            status: int = self._channel.receive()
-        except (EOFError, OSError):
-            if self._own_status is None:
-                self._own_status = kill(self.pid)
-            return self._own_status
-        return status
+        if pid:
+            with suppress(EOFError, OSError):
+                self._channel.send(("wait", pid))
+                status: int = self._channel.receive()
+                return status
+        if self._own_status is None:
+            self._own_status = kill(self.pid)
+        return self._own_status
 
     def close(self) -> None:
         """End the zygote and its children."""

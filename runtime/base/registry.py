@@ -2,6 +2,7 @@
 
     Registry          rows by key; `rows` is what readers see
     RegistryHandle    ends a registration: `close()`, or the end of a `with` block
+    keys_of           the keys of rows, without an order
     sequence          an order of rows that is written down once, by their keys
     Closeable         the base of what owns something until it is closed
 
@@ -14,13 +15,15 @@ Rules:
   registry is `shared` and the values are equal; the row then stays until both are
   closed.
 - `register_all` registers all rows or none.
-- A row of an import that failed later may be replaced, so that importing again works.
+- A row of an import that failed later may be replaced, so that importing again works;
+  not in a registry for users' rows (`permanent`), whose modules may leave
+  `sys.modules` while their rows are in use.
 - The order of rows and `describe` are functions of the row alone: they run without the
   lock, possibly several times.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import FrameType, ModuleType, TracebackType
@@ -119,10 +122,11 @@ class Registry(Generic[K, V]):
         order: the sort key of a row by its key (`str`, `sequence(...)`), different for
             each key.  None if readers only look rows up.
         shared: True if equal values may be registered several times under a key.
+        permanent: True if rows end by their handles only, never by a failed import.
         describe: names a row in errors, by key and value, where `repr(key)` does not.
     """
 
-    __slots__ = ("_describe", "_order", "_shared", "name", "rows")
+    __slots__ = ("_describe", "_order", "_permanent", "_shared", "name", "rows")
 
     def __init__(
         self,
@@ -131,11 +135,13 @@ class Registry(Generic[K, V]):
         *,
         order: Callable[[K], Any] | None = None,
         shared: bool = False,
+        permanent: bool = False,
         describe: Callable[[K, V], str] = lambda key, _: repr(key),
     ) -> None:
         self.name = name
-        self._order, self._shared, self._describe = order, shared, describe
-        self.rows: Mapping[K, V] = self._published({})
+        self._order, self._describe = order, describe
+        self._shared, self._permanent = shared, permanent
+        self.rows: Mapping[K, V] = self._published({}, {}, ())
         if rows:
             self.register_all(rows, stacklevel=2)
 
@@ -160,7 +166,8 @@ class Registry(Generic[K, V]):
 
         def add(key: K, live: tuple[_Registered[V], ...]) -> Any:
             row = added[key]
-            live = tuple(each for each in live if not each.is_stale())
+            if not self._permanent:
+                live = tuple(each for each in live if not each.is_stale())
             if live and not (self._shared and live[0].value == row.value):
                 raise AlreadyRegistered(
                     registry=self.name,
@@ -188,7 +195,7 @@ class Registry(Generic[K, V]):
                 live = change(key, registered.pop(key, ()))
                 if live:
                     registered[key] = live
-            after = self._published(registered)
+            after = self._published(before, registered, keys)
             # Built first, compared, then stored: a finalizer or a signal handler that
             # changes the registry meanwhile makes this try again.  Python runs either
             # at calls only, and there is none between the comparison and the store.
@@ -198,19 +205,35 @@ class Registry(Generic[K, V]):
                     return
 
     def _published(
-        self, registered: Mapping[K, tuple[_Registered[V], ...]]
+        self,
+        before: Mapping[K, V],
+        registered: Mapping[K, tuple[_Registered[V], ...]],
+        changed: Iterable[K],
     ) -> _Rows[K, V]:
-        keys, kind = [*registered], _UnorderedRows if self._order is None else _Rows
-        if self._order is not None:
-            keys.sort(key=self._order)
+        rows: _Rows[K, V]
+        if self._order is None:
+            # Copied by C: a registry may have thousands of rows of users.
+            rows = _UnorderedRows(dict.items(cast(dict[K, V], before)))
+            for key in changed:
+                if key in registered:
+                    rows[key] = registered[key][0].value
+                else:
+                    rows.pop(key, None)
+        else:
+            keys = sorted(registered, key=self._order)
             for key, other in pairwise(keys):
                 if self._order(key) == self._order(other):
                     raise ValueError(
                         f"{self.name}: {key!r} and {other!r} have one place"
                     )
-        rows: _Rows[K, V] = kind((key, registered[key][0].value) for key in keys)
+            rows = _Rows((key, registered[key][0].value) for key in keys)
         rows.registered = registered
         return rows
+
+
+def keys_of(rows: Mapping[K, V]) -> frozenset[K]:
+    """Return the keys of the rows of a registry, also of one without an order."""
+    return frozenset(cast(_Rows[K, V], rows).registered)
 
 
 def sequence(*keys: K) -> Callable[[K], int]:

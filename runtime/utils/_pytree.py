@@ -74,7 +74,7 @@ _BUILT_IN: dict[type, _Node] = {
         ),
     ),
 }
-NODES: Registry[type, _Node] = Registry("nodes of trees", _BUILT_IN)
+NODES: Registry[type, _Node] = Registry("nodes of trees", _BUILT_IN, permanent=True)
 
 
 def register_pytree_node(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from everyorder.runtime.base.registry import (
     _LOCK,
     Registry,
     RegistryHandle,
+    keys_of,
     sequence,
 )
 from everyorder.runtime.errors.registration import AlreadyRegistered
@@ -310,3 +312,29 @@ def test_a_module_whose_import_failed_registers_again() -> None:
             registry.register("row", 3)
     finally:
         sys.modules.pop("interrupted", None)
+
+
+@pytest.mark.parametrize("order", [None, str])
+def test_a_permanent_row_outlives_its_module(order: Any) -> None:
+    """A loader of plug-ins may take a module whose rows are in use out of the table."""
+    registry: Registry[str, int] = Registry("numbers", order=order, permanent=True)
+    module = ModuleType("unloaded")
+    module.__dict__.update(registry=registry)
+    sys.modules["unloaded"] = module
+    try:
+        exec("HANDLE = registry.register('row', 1)", module.__dict__)  # as an import
+    finally:
+        del sys.modules["unloaded"]
+    with pytest.raises(AlreadyRegistered):
+        registry.register("row", 2)
+    module.HANDLE.close()
+    registry.register("row", 2)
+    assert registry.rows["row"] == 2
+
+
+def test_rows_without_an_order_change_one_by_one() -> None:
+    registry: Registry[int, int] = Registry("numbers", {0: 0})
+    handles = [registry.register(number, -number) for number in range(1, 5)]
+    handles[1].close()
+    assert keys_of(registry.rows) == {0, 1, 3, 4}
+    assert [registry.rows.get(number) for number in range(5)] == [0, -1, None, -3, -4]

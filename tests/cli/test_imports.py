@@ -179,6 +179,33 @@ def test_a_flag_that_another_module_reads(modules: Project) -> None:
     assert told[4:7] == ["reader.FAST", "-True", "+<absent>"]
 
 
+def test_a_module_that_closes_its_output_and_hangs(modules: Project) -> None:
+    """Nothing is printed at the limit of time, and it is reported all the same."""
+    modules.write(
+        "silent.py",
+        "import os, time\n"
+        "nothing = os.open(os.devnull, os.O_WRONLY)\n"
+        "os.dup2(nothing, 1)\nos.dup2(nothing, 2)\n"
+        "while True:\n    time.sleep(1)\n",
+    )
+    modules.write("plain.py", "X = 1\n")
+    text = modules.text("imports", "silent", "plain", "--timeout", "0.5")
+    assert "a process did not end in time" in text
+    assert "exit code" not in text
+
+
+def test_a_module_that_replaces_open(modules: Project) -> None:
+    modules.write(
+        "replacing.py",
+        "import builtins\n"
+        "def refuse(*_, **__):\n    raise PermissionError\n"
+        "builtins.open = refuse\n",
+    )
+    modules.write("plain.py", "X = 1\n")
+    text = modules.text("imports", "replacing", "plain")
+    assert text.endswith("4 of 4 orders: holds\n")
+
+
 @pytest.mark.slow
 def test_three_modules_that_it_takes(modules: Project) -> None:
     modules.write("log.py", "DONE = set()\n")

@@ -296,3 +296,9 @@ def test_fuzz(value: Document, chance: random.Random) -> None:
         written, line = render(read), 1
     assert written == damage
     assert 1 <= line <= damage.count("\n") + 2
+
+
+@pytest.mark.parametrize("title", ["<<<<<<< x", ">>>>>>> x", "||||||| x", "======="])
+def test_a_title_may_look_like_a_conflict(title: str) -> None:
+    value = document(entries=((Key(()), ((title, "x"),)),))
+    assert parse(render(value)) == value

@@ -1,12 +1,15 @@
 """The zygote: what it survives, and what it leaves behind."""
 
 import os
+import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 
 import pytest
 
+from everyorder.harness.processes.fork import fork
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.zygote import Zygote
 from tests.forking import needs_fork
@@ -109,3 +112,50 @@ def test_an_interrupt_while_it_is_forked(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ChildProcessError):
         os.waitpid(pids[0], 0)
     assert len(os.listdir("/dev/fd")) == len(before)
+
+
+def test_a_parent_without_descriptors_says_so(zygote: Zygote) -> None:
+    """The zygote is alive: it is neither reported as dead, nor asked for child 0."""
+    first, channel = zygote.child([])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
+    fillers = []
+    try:
+        with suppress(OSError):
+            while True:
+                fillers.append(os.dup(0))
+        with pytest.raises(OSError, match="Too many open files"):
+            zygote.child([])
+    finally:
+        for each in fillers:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    channel.send("still here")
+    assert channel.receive() == "still here"
+    channel.send(0)
+    assert zygote.status(first) == 0
+
+
+def test_a_handler_that_raises_leaves_no_signal_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`pthread_sigmask` runs handlers after it has changed the mask."""
+
+    class Interrupted(Exception):
+        pass
+
+    change = signal.pthread_sigmask
+    before = change(signal.SIG_BLOCK, ())
+
+    def interrupted(how: int, mask: Collection[int]) -> set[int]:
+        old = change(how, mask)
+        if how == signal.SIG_BLOCK and mask:
+            raise Interrupted
+        return {*old}
+
+    monkeypatch.setattr(signal, "pthread_sigmask", interrupted)
+    with pytest.raises(Interrupted):
+        fork(lambda: None)
+    after = change(signal.SIG_SETMASK, before)
+    assert after == before

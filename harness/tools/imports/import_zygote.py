@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 if sys.platform != "win32":
     import select
 
+# Looked up before the modules are imported: one of them may replace it.
+_write = os.write
+
 # `signal` would import `enum`; POSIX fixes this number.
 SIGKILL = 9
 
@@ -180,6 +183,8 @@ def _run_in_child(
     """Return the result of a child; None if the parent has ended."""
     seen_out, seen_in = os.pipe()
     printed_out, printed_in = os.pipe()
+    # Before the child's clock starts: one that reaches its limit is never called dead.
+    deadline = time.monotonic() + request["seconds"] + GRACE_SECONDS
     child = os.fork()
     if not child:
         try:
@@ -189,8 +194,7 @@ def _run_in_child(
             _redirect(printed_in)
             faulthandler.dump_traceback_later(request["seconds"], exit=True, file=2)
             packed = play(request, start, codes)
-            with open(seen_in, "wb") as target:
-                target.write(len(packed).to_bytes(8, "little") + packed)
+            _send(seen_in, len(packed).to_bytes(8, "little") + packed)
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
@@ -198,12 +202,16 @@ def _run_in_child(
     os.close(seen_in)
     os.close(printed_in)
     try:
-        return _wait_for(
-            child, seen_out, printed_out, request["seconds"] + GRACE_SECONDS
-        )
+        return _wait_for(child, seen_out, printed_out, deadline)
     finally:
         os.close(seen_out)
         os.close(printed_out)
+
+
+def _send(target: int, data: bytes) -> None:
+    """Write all bytes, by nothing that a module could have replaced."""
+    while data:
+        data = data[_write(target, data) :]
 
 
 def _redirect(printed: int) -> None:
@@ -217,10 +225,9 @@ def _redirect(printed: int) -> None:
 
 
 def _wait_for(
-    child: int, seen_out: int, printed_out: int, seconds: float
+    child: int, seen_out: int, printed_out: int, deadline: float
 ) -> tuple[str, int, bytes, bytes] | None:
     """Return the kind of end of a child, its exit code, its output and its message."""
-    deadline = time.monotonic() + seconds
     texts = {seen_out: b"", printed_out: b""}
     waited, code, how = {0, seen_out, printed_out}, None, ""
     while not how:
@@ -244,7 +251,8 @@ def _wait_for(
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
                 code = os.waitstatus_to_exitcode(status)
-                how = "hung" if left < GRACE_SECONDS else "died"
+                left = deadline - time.monotonic()
+                how = "hung" if code == 1 and left <= GRACE_SECONDS else "died"
     _kill(child, ended=code is not None)
     return how, code or 0, texts[printed_out], texts[seen_out][8:]
 
@@ -267,8 +275,7 @@ def _play_once(start: frozenset[str], codes: "Codes") -> None:
     os.dup2(2, 1)
     faulthandler.dump_traceback_later(request["seconds"], file=2)
     packed = play(request, start, codes)
-    with open(target, "wb") as file:
-        file.write(packed)
+    _send(target, packed)
     os._exit(0)
 
 

@@ -202,7 +202,7 @@ class BackendType(Enum):
         return f"BackendType.{self.name}"
 
 
-BACKENDS: Registry[str, Backend] = Registry("backends", order=str)
+BACKENDS: Registry[str, Backend] = Registry("backends", order=str, permanent=True)
 
 
 def backend_type() -> type[BackendType]:

@@ -177,12 +177,9 @@ class MessageReferences:
     def __init__(self, agent: "ReferenceHolder", carries: Sequence[Fork] = ()) -> None:
         self._agent = agent
         self._left = {fork.fork: fork for fork in carries}
-
-    @property
-    def kinds(self) -> tuple[type, ...]:
-        """Return the classes that the codec treats as references."""
         of_programs = REFERENCE_CLASS.answer
-        return (
+        # The classes that the codec treats as references.
+        self.kinds: tuple[type, ...] = (
             (ReferenceHandle,)
             if of_programs is None
             else (of_programs.kind, ReferenceHandle)

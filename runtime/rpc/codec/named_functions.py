@@ -20,10 +20,15 @@ Rules of names:
 """
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, overload
 
-from everyorder.runtime.base.registry import Closeable, Registry, RegistryHandle
+from everyorder.runtime.base.registry import (
+    Closeable,
+    Registry,
+    RegistryHandle,
+    keys_of,
+)
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.future import callable_name, describe_type
 from everyorder.runtime.errors.registration import AlreadyRegistered
@@ -74,14 +79,14 @@ class Registered(Closeable):
     The handle is callable, on this worker or by `rpc_sync(to, handle, args=...)`.
     """
 
-    __slots__ = ("_handle", "function", "name")
+    __slots__ = ("_close", "function", "name")
 
     def __init__(
-        self, name: str, function: Any, handle: RegistryHandle | None = None
+        self, name: str, function: Any, close: Callable[[], object] | None = None
     ) -> None:
         self.name = name
         self.function = function
-        self._handle = handle
+        self._close = close
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on this worker."""
@@ -89,8 +94,9 @@ class Registered(Closeable):
 
     def close(self) -> None:
         """Undo the registration; idempotent."""
-        if self._handle is not None:
-            self._handle.close()
+        if self._close is not None:
+            self._close()
+            self._close = None
 
     def __repr__(self) -> str:
         return f"Registered({self.name!r})"
@@ -115,7 +121,7 @@ class FunctionRegistry:
 
     def __init__(self) -> None:
         self._registry: Registry[str, _NamedFunction] = Registry(
-            "functions", order=str, shared=True
+            "functions", shared=True, permanent=True
         )
         # The rows, and the first name of each function in them, by its id.
         self._index: tuple[Mapping[str, _NamedFunction], Mapping[int, str]] = ({}, {})
@@ -149,7 +155,12 @@ class FunctionRegistry:
                 found=f"the name `{name}`, which is registered for another function",
                 wanted="another name; or close the handle of that function first",
             ) from None
-        return Registered(name, function, handle)
+        return Registered(name, function, partial(self._close, handle))
+
+    def _close(self, handle: RegistryHandle) -> None:
+        handle.close()
+        # It would keep the function alive.
+        self._index = ({}, {})
 
     def find(self, name: str) -> Callable[..., Any]:
         """Return the function of a name.
@@ -160,7 +171,7 @@ class FunctionRegistry:
         rows = self._registry.rows
         row = rows.get(name)
         if row is None:
-            near = nearest(name, [*rows])
+            near = nearest(name, sorted(keys_of(rows)))
             raise UnknownCallable(kind="registered function", name=name, near=near)
         function: Callable[..., Any] = row.function
         return function
@@ -174,15 +185,15 @@ class FunctionRegistry:
         rows, names = self._registry.rows, self._index
         if names[0] is not rows:
             first: dict[int, str] = {}
-            for name, row in rows.items():
-                first.setdefault(id(row.function), name)
+            for name in sorted(keys_of(rows)):
+                first.setdefault(id(rows[name].function), name)
             # One assignment: another thread sees rows and names of one time.
             self._index = names = (rows, first)
         return names[1].get(id(function))
 
     def names(self) -> tuple[str, ...]:
         """Return the names, sorted."""
-        return tuple(self._registry.rows)
+        return tuple(sorted(keys_of(self._registry.rows)))
 
 
 REGISTRY = FunctionRegistry()

@@ -365,6 +365,8 @@ class ReducerTable(dict[type, Reducer]):
         registered = REDUCERS.rows.get(kind)
         if registered is not None:
             return registered
+        if kind is Tensor:
+            return _reduce_tensor
         if kind is Storage:
             return _reduce_storage
         if issubclass(kind, current_writer().references.kinds):
@@ -384,7 +386,7 @@ def _reduces_as_tensors(kind: Any) -> bool:
 
 TABLE = ReducerTable()
 # The reducers of users, by exact class.
-REDUCERS: Registry[type, Reducer] = Registry("reducers")
+REDUCERS: Registry[type, Reducer] = Registry("reducers", permanent=True)
 
 
 def register_reducer(kind: type, reducer: Reducer) -> None:

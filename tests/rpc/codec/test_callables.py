@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import ref
 
 import pytest
 from hypothesis import given, settings
@@ -478,6 +479,18 @@ def test_names_do_not_care_in_which_order_handles_go() -> None:
             names = {each.name for each in open_handles}
             assert registry.names() == tuple(sorted(names))
             assert registry.name_of(double) == min(names, default=None)
+
+
+def test_a_closed_registration_does_not_keep_its_function() -> None:
+    def function() -> None: ...
+
+    registry = FunctionRegistry()
+    handle = registry.add(function, "a")
+    assert registry.name_of(function) == "a"
+    alive = ref(function)
+    handle.close()
+    del function, handle
+    assert alive() is None
 
 
 def test_a_name_stands_for_one_function() -> None:
