@@ -12,8 +12,10 @@ class ByTime(Registry):  # type: ignore[misc]  # a class that is loaded by its f
 
     __slots__ = ()
 
-    def _published(self, registered: Mapping[str, Any]) -> Any:
-        rows = super()._published(registered)
+    def _published(
+        self, before: Any, registered: Mapping[str, Any], changed: Any
+    ) -> Any:
+        rows = super()._published(before, registered, changed)
         in_order = {key: rows[key] for key in registered}
         rows.clear()
         rows.update(in_order)
