@@ -182,7 +182,7 @@ EXTENDED = (
 )
 
 
-def _explored(*modules: str, path: Path | None = None) -> Any:
+def _explored(*modules: str, path: str | Path = ".") -> Any:
     return Scenario.of_imports(*modules, path=path, timeout=300).explore(jobs=1)
 
 
