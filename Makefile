@@ -42,7 +42,8 @@ LEG_zoo := tests/zoo
 OF_DISPATCHERS := tests/systems/test_dispatcher.py \
 	$(addprefix tests/scenario_api/test_,call_stubs.py \
 	effects.py exploring.py recorder.py registrations.py scenario.py uses.py)
-FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py
+FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py \
+	tests/scenarios/test_extension_points.py
 # What makes scenarios of registries, and what is explored of others', likewise.
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario_api/test_*.py tests/systems/test_*.py)) \

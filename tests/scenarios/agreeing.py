@@ -16,7 +16,7 @@ from everyorder.harness.exploration.catalogue import load
 HERE = Path(__file__).resolve().parent
 # Their states are found by following objects, among all that the process has loaded:
 # they are explored in processes that have loaded nothing else.
-FOLLOWED = ("test_registries.py", "test_teaching.py")
+FOLLOWED = ("test_extension_points.py", "test_registries.py", "test_teaching.py")
 # 5 steps are 144,000 operations in `full`: seconds each; 6 would be minutes.
 MOST_STEPS = 5
 STRATEGIES = ("graph", "walk:0", "walk:1", "walk:2", "stale", "histories:2", "full")
