@@ -1,4 +1,4 @@
-"""What coverage does not watch of the legs: nothing else changes."""
+"""Legs: each file is in one, an empty share passes, and what coverage leaves out."""
 
 import os
 import re
@@ -70,6 +70,30 @@ def test_every_file_that_the_makefile_names_is_there() -> None:
     for name in re.findall(r"[\w/]+\.py\b", text):
         of_scenario = ROOT / "tests/scenario_api" / f"test_{name}"
         assert (ROOT / name).exists() or of_scenario.exists(), name
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--thin",), pytest.ExitCode.OK),
+        (("--thin", "-k", "no_such_test"), pytest.ExitCode.NO_TESTS_COLLECTED),
+        ((), pytest.ExitCode.NO_TESTS_COLLECTED),
+    ],
+)
+def test_a_leg_of_slow_tests_only_passes_the_short_share(
+    options: tuple[str, ...], code: pytest.ExitCode
+) -> None:
+    """`make` ends with an error where a leg does; a name without a test is one."""
+    path = ROOT / "tests/scenarios/test_verdicts_followed.py"
+    names = {*re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))}
+    marked = path.read_text(encoding="utf-8").count("@pytest.mark.slow")
+    assert len(names) == marked, "another test of this file runs in the short share"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(
+        [*command, *options, str(path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert "deselected" in ran.stdout
 
 
 class Tracer:
