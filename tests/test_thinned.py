@@ -127,15 +127,18 @@ def test_slow_tests_run_if_the_expression_names_their_mark(
         Item(name, lambda mark, of=of: mark if mark in of else None)
         for name, of in marks.items()
     ]
-    options = {"thin": False, "thinned": False, "both": False, "markexpr": expression}
+    options: dict[str, Any] = dict.fromkeys(("thin", "thinned", "both"), False)
+    options |= {"markexpr": expression, "keyword": ""}
     hook = SimpleNamespace(
         pytest_deselected=lambda items: removed.extend(item.nodeid for item in items)
     )
-    config = SimpleNamespace(getoption=options.__getitem__, hook=hook)
+    stash: dict[Any, bool] = {}
+    config = SimpleNamespace(getoption=options.__getitem__, hook=hook, stash=stash)
     root.pytest_collection_modifyitems(config, kinds)
     assert {*removed} == deselected
     assert len(removed) == len(deselected)
     assert {item.nodeid for item in kinds} == {*marks} - deselected
+    assert [*stash.values()] == [False], "no share was requested"
 
 
 @dataclass(frozen=True, eq=False)
