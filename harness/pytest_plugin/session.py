@@ -379,6 +379,7 @@ def finish(
         summary.problems.append(
             f"--everyorder-update={options.update}: no such scenario was explored"
         )
+    # A run of some of the tests, or one that lost records, proves no file to be stale.
     unknown: tuple[str, ...] = ()
     if _is_whole(config, exitstatus) and not reading.damage:
         unknown = _stale(store, results, reading.records, passed)
@@ -395,6 +396,7 @@ def finish(
             touched = store.apply({**documents, **dict.fromkeys(obsolete)})
     except HarnessError as error:
         failed = True
+        # Files are replaced one by one, so some of them may be written by now.
         touched = error.done if isinstance(error, FileError) else ()
         summary.problems.append(f"not written: {error}")
     summary.deleted = len(set(map(store.name, obsolete)) & set(touched))

@@ -178,6 +178,7 @@ def reference(owner: Any, child: Any, namespace: bool = False) -> str:
     """Return the name of `child` in `owner`, a dict of names if `namespace`."""
     kind = type(owner)
     if issubclass(kind, dict):
+        # A copy, because another thread may change the dict meanwhile.
         for key, value in [*dict.items(owner)]:
             if value is child:
                 if owner is sys.modules:

@@ -118,6 +118,8 @@ class HeapWalk(Tokens):
         readers: dict[int, Any] = dict(HANDLERS)
         reader_of = readers.get
         none, boolean, text, cell = type(None), bool, str, types.CellType
+        # The iterator also yields what is added to the queue meanwhile; it begins at
+        # the first object without a record.
         queue = iter(order)
         queue.__setstate__(done)  # type: ignore[attr-defined]  # every list iterator has it
         number = done - 1
@@ -132,6 +134,7 @@ class HeapWalk(Tokens):
                     if t is str or t is none or t is boolean:
                         append(value)
                     elif t is int:
+                        # In a tuple, because an int is the number of an object here.
                         if value & 7 or value < LOWEST_ADDRESS:
                             append((value,))
                         else:
@@ -139,6 +142,7 @@ class HeapWalk(Tokens):
                     else:
                         n = find(identity(value))
                         if n is None:
+                            # A NaN is not equal to itself: it is compared as an object.
                             if identity(t) in ATOM_IDS and value == value:
                                 append(value)
                                 continue
@@ -216,6 +220,8 @@ class HeapWalk(Tokens):
                     by_key = False
                     break
             else:
+                # Sorted, so that the form is the same in every order of insertion; the
+                # order itself is part of the exact form only.
                 entries = sorted(keys)
                 if entries != keys:
                     self.orders.append((holder, tuple(keys)))

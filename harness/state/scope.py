@@ -87,6 +87,7 @@ def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> FollowedSc
 
 def _packages(thing: Any) -> tuple[list[str], list[object]]:
     """Return the modules that a thing belongs to, and the things that it wraps."""
+    # By the exact type: `isinstance` may call a `__class__` of the user's.
     kind = type(thing)
     if kind is _FUNCTION:
         # Reading `__dict__` would create one: a change caused by the harness.

@@ -130,6 +130,8 @@ def misfit(declared: Declaration, interface: Declaration) -> Misfit | None:
 def _is_subtype(left: Type, right: Type, assumed: _Assumptions) -> bool:
     if left is right or right is AnyType:
         return True
+    # The left side is split first: `int | str` is a subtype of `str | int`, but not of
+    # any one member of it.
     if isinstance(left, UnionType):
         return all(_is_subtype(fake(each), right, assumed) for each in left.members)
     if isinstance(left, OptionalType):
@@ -153,6 +155,7 @@ def _is_subtype(left: Type, right: Type, assumed: _Assumptions) -> bool:
     if isinstance(left, TupleType) and isinstance(right, TupleType):
         if len(left.elements) != len(right.elements):
             return False
+        # A named tuple is a subtype of the plain one, and of no other named one.
         if right.qualname and _name(left) != _name(right):
             return False
     return all(

@@ -220,6 +220,8 @@ def _of_numbers(data: Any, target: DType | None) -> "Elements":
             dtype=names[0] if names else elements.dtype.name,
             near=(),
         )
+    # Before the test for objects: NumPy stores integers of more than 64 bits as
+    # objects, and they are refused as too large.
     if elements.size and all(issubclass(kind, int) for kind in kinds):
         return _of_integers(data, elements, target)
     if elements.dtype.kind == "O":

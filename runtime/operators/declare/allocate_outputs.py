@@ -108,6 +108,8 @@ REFUSALS = (OperandError, ArithmeticRefused.of_code("DivisionByZero"))
 def produce(plan: CallPlan, table: KernelTable, own: str | Work) -> Any:
     """Run the plan into fresh tensors; return the result, or a tuple of several."""
     outputs, device, arguments, compute, cast, start, kernel, pointwise, _ = plan
+    # A pointwise result has the memory order of its arguments: the plan is run with the
+    # axes in that order, and the result is turned back.
     if pointwise and (order := order_of(plan)) is not None:
         return _placed(produce(_turned(plan, order), table, own), order)
     if compute is not None:

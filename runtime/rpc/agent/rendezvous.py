@@ -352,6 +352,8 @@ def _become_member(
         size = agent.admitted.world_size
         return size is None or len(agent.nodes()) >= size or is_over()
 
+    # Without a rank the keeper is not fixed: if it does not answer, another worker may
+    # take its place.  With a rank, only worker 0 is the keeper, and others wait for it.
     if where.rank < 0:
         patience = min(until - monotonic(), _PATIENCE)
         answered = agent.wait_until(is_admitted, max(patience, 0.0))

@@ -242,6 +242,7 @@ class MembershipMachine:
             self._reject(source, join, _conflict(join, other.node))
             return
         self._disputed.pop(source, None)
+        # After the loop, in which a restarted worker made room for itself.
         size = self.world_size
         if not WORKER_NAME.fullmatch(join.name):
             self._reject(source, join, f"invalid worker name `{join.name}`")

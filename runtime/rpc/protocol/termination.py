@@ -147,6 +147,8 @@ class Termination:
         received = sum(each.received for each in reports)
         if any(each.busy for each in reports) or sent != received:
             return
+        # Equal sums of one wave may still miss a message that two reports counted at
+        # different times; the second wave must have the same sums.
         if self._sum is None:
             self._wave += 1
             self._sum = sent
