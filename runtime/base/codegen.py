@@ -91,7 +91,9 @@ def generated(kind: str, lines: Sequence[str], names: Mapping[str, Any]) -> Any:
         shared = _TEXTS.setdefault(file, compiled)
         if shared is compiled:
             finalize(compiled, _forget, file).atexit = False
-        linecache.cache[file] = shared.entry
+    # Also if the text was there: another thread may have registered it just now, and
+    # not its lines yet.
+    linecache.cache.setdefault(file, shared.entry)
     assert shared.assigned.isdisjoint(names), f"{kind}: a name is bound and assigned"
     namespace = {_TEXT: shared, **names}
     exec(shared.code, namespace)  # noqa: S102  # see the first rule
@@ -142,8 +144,11 @@ def _assigned(code: CodeType) -> Iterable[str]:
 
 def _forget(file: str) -> None:
     """Remove the lines of a released text, unless it was compiled again."""
+    if file in _TEXTS:
+        return
     linecache.cache.pop(file, None)
-    # `generated` registers the text before its lines: if it is there, restore them.
+    # `generated` registers the text before its lines: if it is there by now, they may
+    # have been removed here.
     again = _TEXTS.get(file)
     if again is not None:
         linecache.cache[file] = again.entry

@@ -319,6 +319,32 @@ def test_of_a_text_that_is_made_twice_at_once_one_is_kept() -> None:
     assert file not in linecache.cache
 
 
+def test_a_text_that_another_thread_has_just_registered_has_its_lines() -> None:
+    """That thread was interrupted between the text and its lines."""
+    one = made()
+    file = one.__code__.co_filename
+    linecache.cache.pop(file)
+    other = made(2)
+    assert linecache.getline(file, 1) == "def f(a):\n"
+    del one, other
+
+
+def test_lines_of_a_text_that_is_there_again_are_not_removed_for_a_moment() -> None:
+    """Another thread may read them in that moment."""
+
+    class Cache(dict[str, Any]):
+        def pop(self, *arguments: Any) -> Any:
+            pytest.fail(f"removed: {arguments}")
+
+    one = made()
+    file = one.__code__.co_filename
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(linecache, "cache", Cache(linecache.cache))
+        codegen._forget(file)
+    assert linecache.getline(file, 1) == "def f(a):\n"
+    del one
+
+
 class Blind:
     """Texts that nobody finds by looking, and everybody by adding."""
 
