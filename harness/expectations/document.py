@@ -377,11 +377,11 @@ def _is_pair(part: object) -> bool:
     )
 
 
-# The titles of a file are few, and each occurs in many sections.
 # The beginnings of lines by which a version control system marks a conflict.
 MARKS = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
 
 
+# The titles of a file are few, and each occurs in many sections.
 @lru_cache(maxsize=256)
 def _head(title: str) -> str:
     written = escape(title).replace(":", hexadecimal(":"))
