@@ -1,7 +1,9 @@
 """`explore`: one exploration from the first check to the frozen result.
 
 The stages, in order.  Freshness and determinism are checked first, because every other
-result depends on them.  Cold looks are second, because later no cache is cold.  Then
+result depends on them.  By default all histories of at most two operations are second:
+they find many faults, and in a registry that is slow, large or grows without end they
+may be all that is played.  Cold looks are next, because later no cache is cold.  Then
 the strategies run in the order of their names.  Then everything is undone, so that the
 way back to the empty state is checked as well.  Shrinking and replaying are last,
 because they reset the system.
@@ -37,6 +39,7 @@ from functools import cache
 
 from everyorder.harness.engine import reference, symmetry
 from everyorder.harness.engine.groups import describe
+from everyorder.harness.engine.histories import run_shallow
 from everyorder.harness.engine.player import MISSING, Broken, ObservationRecord
 from everyorder.harness.engine.proof import checked
 from everyorder.harness.engine.protocol import (
@@ -137,11 +140,11 @@ def _explored(
     spent: list[tuple[str, int]] = []
     if complete:
         complete = _run(session, parts, spent, closing=closing)
-        ran = {name for name, _ in spent}
+        ran = [name for name, _ in spent]
         if complete and not session.groups:
             # The search for groups found none.
-            ran.discard("groups")
-        parts = tuple(part for part in parts if part.name in ran) or parts
+            ran = [name for name in ran if name != "groups"]
+        parts = parse("+".join(ran)) if ran else parts
     else:
         session.skipped.append("everything else: no history can be relied on")
     session.player.drop()
@@ -214,14 +217,23 @@ def _run(
     """
     meter = session.meter
     try:
+        if closing:
+            run_shallow(session)
         look_cold(session)
         symmetry.check(session)
-        for at, part in enumerate(parts):
-            if closing and part.family in UNPROVEN and _proven(session, parts):
+        for at, planned in enumerate(parts):
+            later = parts[at + 1 :]
+            part = _affordable(session, planned, later) if closing else planned
+            if part is None:
                 continue
             session.player.rest()
-            left = sum(p.measure(session) for p in parts[at:])
-            meter.planned = meter.transitions + left
+            sizes = [p.measure(session) for p in (part, *later)]
+            meter.planned = meter.transitions + sum(sizes)
+            session.reserved = sum(
+                size
+                for p, size in zip(later, sizes[1:], strict=True)
+                if not closing or p.family not in UNPROVEN
+            )
             before = meter.transitions
             try:
                 part.run(session)
@@ -245,6 +257,31 @@ def _run(
             )
         return False
     return True
+
+
+def _affordable(
+    session: ExplorationSession, part: Strategy, later: tuple[Strategy, ...]
+) -> Strategy | None:
+    """Return the strategy to run in the place of one of "auto", or None.
+
+    Strategies that are planned for states that do not close are left out if the states
+    closed; if the search for them took the steps of others, weaker ones are run.
+    """
+    if part.family not in UNPROVEN:
+        return part
+    if session.closure is not None and session.closure.closed:
+        return None
+    left = session.meter.left
+    if left is None:
+        return part
+    fitting = part.fitting(session, left)
+    if fitting != part:
+        ran = "" if fitting is None else f", so {fitting.name} was run"
+        session.skipped.append(
+            f"{part.name} would take {part.measure(session):,} operations, {left:,} "
+            f"steps of the budget are left (--steps raises it){ran}"
+        )
+    return fitting
 
 
 def _result(

@@ -34,12 +34,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from everyorder.harness.engine.proof import (
-    MOST_OBJECTS,
-    affordable,
-    not_closed,
-    searched,
-)
+from everyorder.harness.engine.limits import OBJECTS_PER_STEP, remaining, shared
+from everyorder.harness.engine.proof import limits_of, not_closed, searched
 from everyorder.harness.engine.protocol import History, Key, StateForm
 from everyorder.harness.engine.session import ExplorationSession
 from everyorder.harness.engine.states import LEAST, SearchPart
@@ -87,12 +83,12 @@ def run(session: ExplorationSession) -> None:
     player = session.player
     player.watching = False
     try:
-        most = affordable(session, "groups")
+        limits_of(session, "groups")
         partition = _Groups(session)
         if not _is_small_enough(session):
             return
         if partition.join_all():
-            _explore(session, partition.groups(), most)
+            _explore(session, partition.groups())
     finally:
         player.watching = True
         player.reset()
@@ -104,11 +100,12 @@ def _is_small_enough(session: ExplorationSession) -> bool:
     steps = session.operations.steps
     pairs = steps * (steps - 1) // 2
     objects = form.objects if isinstance(form, StateForm) else 0
-    if pairs * FORMS * objects <= MOST_OBJECTS:
+    needed = pairs * FORMS * objects // OBJECTS_PER_STEP
+    if needed <= remaining(session):
         return True
     session.skipped.append(
-        f"groups: {pairs:,} pairs of steps, at states of {objects:,} objects, are too "
-        "many to compare"
+        f"groups: comparing {pairs:,} pairs of steps, at states of {objects:,} "
+        f"objects, takes {needed:,} steps of the budget (--steps raises it)"
     )
     return False
 
@@ -337,21 +334,15 @@ def is_within(path: str, place: str) -> bool:
     return path.startswith(place) and not (below[:1].isalnum() or below[:1] == "_")
 
 
-def _explore(
-    session: ExplorationSession, groups: tuple[tuple[int, ...], ...], most: int
-) -> None:
+def _explore(session: ExplorationSession, groups: tuple[tuple[int, ...], ...]) -> None:
     """Explore each group with no other step active, and with all of them."""
-    operations, meter = session.operations, session.meter
-    # The planned operations of the strategies after this one.
-    planned = size(operations.steps, operations.uses)
-    later = max(meter.planned - meter.transitions - planned, 0)
+    operations = session.operations
     closed = True
     for group in groups:
         others = [step for step in range(operations.steps) if step not in group]
         for leading in ((), operations.history_to(others)):
-            left = most if meter.left is None else max(meter.left - later, 0)
             part = SearchPart(frozenset(group), leading, LEAST)
-            search, _ = searched(session, min(most, left), part)
+            search, _ = searched(session, shared(remaining(session)), part)
             if search.closed and search.covered >= LEAST:
                 continue
             closed = False

@@ -87,6 +87,23 @@ def run_histories(session: ExplorationSession, longest: int) -> None:
             session.play_history(history)
 
 
+# Operations of all histories of two operations of a large scenario: 100 operations.
+MOST_SHALLOW = 20_000
+
+
+def run_shallow(session: ExplorationSession) -> None:
+    """Play all histories of at most two operations, outside of the plan.
+
+    In a scenario with very many operations only those of one.
+    """
+    actions = session.operations.actions
+    longest = 2 if 2 * actions**2 <= MOST_SHALLOW else 1
+    for length in range(longest + 1):
+        for history in product(range(actions), repeat=length):
+            session.meter.check_time()
+            session.check_history(history)
+
+
 def stale_size(steps: int, uses: int) -> int:
     """Return the operations of all histories."""
     single, pair = 3 + 4, 4 + 5 + 5

@@ -31,11 +31,13 @@ from everyorder.harness.engine.histories import (
     run_walk,
     walk_size,
 )
+from everyorder.harness.engine.limits import SearchLimits, remaining, shared
 from everyorder.harness.engine.oracle import portrait
 from everyorder.harness.engine.protocol import History, Key, StateForm, state_of
 from everyorder.harness.engine.result import Closure
 from everyorder.harness.engine.session import ExplorationSession
 from everyorder.harness.engine.states import (
+    COVER,
     LEAST,
     OrderRead,
     Search,
@@ -46,13 +48,8 @@ from everyorder.harness.engine.states import (
 # Up to this many steps every transition is taken from two histories: 2,048 at 8 steps.
 DOUBLED = 8
 
-# Limit of operations until the states close, and limit of operations times objects of a
-# state: 5 million objects are half a minute.
-MOST_OPERATIONS = 20_000
-MOST_OBJECTS = 5_000_000
-
-# Exact forms are explored after the blind ones closed if that takes about so many.
-MOST_EXACT = 4_000
+# The exact forms are explored after the blind ones with at most a tenth of the budget.
+EXACT = 10
 
 # The last index of a sequence in a path.
 _PLACE = re.compile(r"\[\d+\]$")
@@ -154,64 +151,81 @@ def _search(session: ExplorationSession) -> None:
     session.player.reset()
 
 
-def affordable(session: ExplorationSession, strategy: str) -> int:
-    """Return the operations that a search may take, by budget and size of a state.
+def limits_of(session: ExplorationSession, strategy: str) -> SearchLimits:
+    """Return the share of a search: what later strategies do not need of the budget.
 
     Raises:
         BadScenario: there is no complete state; the error has the name of the strategy.
     """
     session.player.reset()
-    form = session.player.state()
-    if not isinstance(form, StateForm):
+    if not isinstance(session.player.state(), StateForm):
         raise BadScenario(code="NoFingerprint", strategy=strategy)
-    most = max(min(MOST_OBJECTS // max(form.objects, 1), MOST_OPERATIONS), 500)
-    left = session.meter.left
-    return most if left is None else min(most, left)
+    return shared(remaining(session))
 
 
 def searched(
-    session: ExplorationSession, most: int, part: SearchPart | None = None
+    session: ExplorationSession, limits: SearchLimits, part: SearchPart | None = None
 ) -> tuple[Search, bool]:
     """Return the search through a part, and True if it reads the order of dicts."""
-    blind = Search(session, exact=False, most=most, part=part)
+    blind = Search(session, exact=False, limits=limits, part=part)
     try:
         blind.run()
     except OrderRead:
-        exact = Search(session, exact=True, most=most, part=part)
-        with suppress(VariantRead):
-            exact.run()
-        return exact, True
+        return _searched_exactly(session, limits, part), True
     except VariantRead:
         pass
     return blind, False
 
 
+def _searched_exactly(
+    session: ExplorationSession, limits: SearchLimits, part: SearchPart | None = None
+) -> Search:
+    exact = Search(session, exact=True, limits=limits, part=part)
+    with suppress(VariantRead):
+        exact.run()
+    return exact
+
+
 def _explored(session: ExplorationSession) -> Search:
-    most = affordable(session, "graph")
-    blind, order_read = searched(session, most)
+    search, order_read = _covered(session)
+    # After a refutation a weaker assumption is useless: seek other faults instead.
+    if search.closed and search.covered >= LEAST and not session.findings:
+        try:
+            search.walk_at_random()
+        except OrderRead:
+            limits = shared(remaining(session))
+            search, order_read = _searched_exactly(session, limits), True
+            if search.closed and search.covered >= LEAST and not session.findings:
+                with suppress(VariantRead):
+                    search.walk_at_random()
+        except VariantRead:
+            pass
+    _conclude(session, search, order_read=order_read)
+    return search
+
+
+def _covered(session: ExplorationSession) -> tuple[Search, bool]:
+    """Return the strongest search that the budget allows, as `searched` does."""
+    limits = limits_of(session, "graph")
+    blind, order_read = searched(session, limits)
     operations = session.operations
-    few = (operations.look + 1) << operations.steps <= most
+    few = (operations.look + 1) << operations.steps <= limits.total
     if session.symmetry_used and few and not blind.closed and not blind.grows:
         # Steps are rarely symmetric in such states, and the checks are expensive.
         session.symmetries, session.symmetry_used = (), False
-        blind, order_read = searched(session, affordable(session, "graph"))
+        blind, order_read = searched(session, limits_of(session, "graph"))
     if order_read or blind.variant_read:
-        _conclude(session, blind, order_read=order_read)
-        return blind
-    exact_too = None
-    # After a refutation a weaker assumption is useless: seek other faults instead.
+        return blind, order_read
     whole = blind.closed and not session.findings
-    if whole and blind.variants and _is_cheap(session, blind):
-        exact_too = Search(session, exact=True, most=MOST_EXACT)
-        with suppress(VariantRead):
-            exact_too.run()
-        if exact_too.covered < LEAST:
-            exact_too = None
-    _conclude(session, exact_too or blind, order_read=False)
-    return exact_too or blind
+    exact_limits = shared(remaining(session) // EXACT)
+    if whole and blind.variants and _is_cheap(session, blind, exact_limits.total):
+        exact = _searched_exactly(session, exact_limits)
+        if exact.covered >= LEAST:
+            return exact, False
+    return blind, False
 
 
-def _is_cheap(session: ExplorationSession, blind: Search) -> bool:
+def _is_cheap(session: ExplorationSession, blind: Search, most: int) -> bool:
     """Return True if there are few enough arrangements to explore exact forms."""
     arrangements, term = 1, 1
     for left in range(session.operations.steps, 0, -1):
@@ -219,7 +233,8 @@ def _is_cheap(session: ExplorationSession, blind: Search) -> bool:
         arrangements += term
     per_set = blind.states / max(len(set(blind.keys)), 1)
     operations = session.operations.look + 1
-    return arrangements * per_set * operations * LEAST <= MOST_EXACT
+    per_operation = blind.spent / max(blind.played, 1)
+    return arrangements * per_set * operations * COVER * per_operation <= most
 
 
 def _conclude(session: ExplorationSession, search: Search, *, order_read: bool) -> None:
@@ -232,6 +247,7 @@ def _conclude(session: ExplorationSession, search: Search, *, order_read: bool) 
         closed=search.closed and search.covered >= LEAST,
         order_read=order_read,
         unread=unread,
+        walked=search.walked,
     )
     if search.closed and not session.system.settled:
         session.state_histories = tuple(map(search.history, range(search.states)))
@@ -239,8 +255,9 @@ def _conclude(session: ExplorationSession, search: Search, *, order_read: bool) 
         session.skipped.append(not_closed(session, search, "graph"))
     elif search.covered < LEAST:
         session.skipped.append(
-            f"graph: the {search.states:,} states closed, but their operations were "
-            "not all taken from a second history: the budget was spent"
+            f"graph: all {search.states:,} states were found, but their operations "
+            "were not all taken from a second history: the budget was spent (--steps "
+            "raises it)"
         )
 
 
@@ -254,8 +271,15 @@ def not_closed(session: ExplorationSession, search: Search, where: str) -> str:
         )
     text = (
         f"{where}: the states did not close: {search.states:,} after "
-        f"{search.spent:,} operations"
+        f"{search.played:,} operations"
     )
+    if search.given_up == "too many":
+        text += (
+            f"; at least {search.least_needed:,} steps of the budget are needed "
+            "(--steps raises it)"
+        )
+    elif not search.grows:
+        text += ", its share of the budget (--steps raises it)"
     path = _growing(session, search)
     if path:
         name, _, values = path.partition(": ")

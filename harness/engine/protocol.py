@@ -68,9 +68,9 @@ class StateForm(NamedTuple):
     `exact` covers everything; `blind` covers everything but the order of dicts, so it
     is a function of `exact`.  `weak` means that a weak reference or a finalizer is
     reachable, so that collecting garbage may change the state.  `objects` is the number
-    of objects in the state.  `variant` covers properties that are not part of a state,
-    such as the order of sets, but might be read: comparing histories that differ in it
-    is preferred.
+    of objects that had to be described, which is the cost of the form.  `variant`
+    covers properties that are not part of a state, such as the order of sets, but might
+    be read: comparing histories that differ in it is preferred.
     """
 
     blind: bytes

@@ -97,7 +97,8 @@ class Closure:
     taken at every state, as far as there are so many; `closed` means that no new state
     was left, with two histories at least.  `unread` are the dicts whose order is
     assumed not to be read; `order_read` means that the order of some is read, so that
-    it distinguishes states.
+    it distinguishes states.  `walked` operations were drawn at random afterwards, and
+    each gave the recorded result and state.
     """
 
     states: int
@@ -106,6 +107,7 @@ class Closure:
     closed: bool
     order_read: bool = False
     unread: tuple[str, ...] = ()
+    walked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,10 @@ Rules:
   them: one fault shows in many places, and further faults should be found, too;
 - a budget ends a run between two operations, never during one; the explored part
   remains valid, and the exploration reports that it is not complete;
-- the clock is read only every `STRIDE` operations, and only if it is needed (a limit in
-  seconds, or a progress callback).
+- the clock is read only every `STRIDE` steps of the budget, and only if it is needed (a
+  limit in seconds, or a progress callback);
+- reading a large state takes as long as many operations, so it is charged against the
+  budget as well: the budget of steps limits the time of every registry.
 """
 
 from collections.abc import Callable, Hashable
@@ -48,15 +50,16 @@ STRIDE = 64
 class Budget:
     """Limits: operations played by the strategies, and seconds for everything.
 
-    `steps` also decides what "auto" chooses.  None means no limit.
+    `steps` also decides what "auto" chooses.  Reading a complete state counts as one
+    more step for each 50 objects that have to be described again.  None means no limit.
     """
 
     steps: int | None = None
     seconds: float | None = None
 
 
-# Default budget for "auto": walk:2 up to 8 steps, walk:1 up to 10, walk:0 and graph up
-# to 14; minutes at most on a system of 100 microseconds a step.
+# Default budget for "auto": complete states up to 12 steps, walk:2 up to 8, walk:1 up
+# to 10, walk:0 up to 14; minutes at most on a system of 100 microseconds a step.
 DEFAULT_BUDGET = Budget(steps=250_000)
 
 
@@ -78,6 +81,7 @@ class Meter:
     __slots__ = (
         "_budget",
         "_ends",
+        "_extra",
         "_halts",
         "_next",
         "_progress",
@@ -93,6 +97,8 @@ class Meter:
         self.start = monotonic()
         self._ends = None if budget.seconds is None else self.start + budget.seconds
         self.transitions = 0
+        # Steps of the budget that were charged in addition to the operations.
+        self._extra = 0
         self._halts: int | None = None
         self.planned = 0
         if budget.steps is not None:
@@ -102,7 +108,12 @@ class Meter:
     def left(self) -> int | None:
         """Return the operations left of the budget; None without a limit."""
         limit = self._budget.steps
-        return None if limit is None else max(limit - self.transitions, 0)
+        return None if limit is None else max(limit - self.spent, 0)
+
+    @property
+    def spent(self) -> int:
+        """Return the steps of the budget that are spent."""
+        return self.transitions + self._extra
 
     @property
     def seconds(self) -> float:
@@ -116,14 +127,18 @@ class Meter:
             Halt: the cap is reached.
             Incomplete: the budget is spent.
         """
-        if self.transitions + operations > self._next:
+        if self.transitions + self._extra + operations > self._next:
             self._tick(operations)
         self.transitions += operations
+
+    def charge(self, steps: int) -> None:
+        """Take steps of the budget for other work; the next `count` may raise."""
+        self._extra += steps
 
     def cap(self, operations: int) -> None:
         """Halt after this many more operations, whatever the budget."""
         self._halts = self.transitions + operations
-        self._next = min(self._next, self._halts)
+        self._next = min(self._next, self.spent + operations)
 
     def check_time(self) -> None:
         """Raise `Incomplete` when the time is over (for passes outside of the plan)."""
@@ -139,14 +154,15 @@ class Meter:
         if self._halts is not None and self.transitions >= self._halts:
             raise Halt
         limit = self._budget.steps
-        if limit is not None and self.transitions + operations > limit:
+        if limit is not None and self.spent + operations > limit:
             raise Incomplete(f"the budget of {limit:,} steps is spent")
         self.check_time()
         self.report_progress()
-        self._next = self.transitions + operations + STRIDE
-        for end in (limit, self._halts):
-            if end is not None:
-                self._next = min(self._next, end)
+        self._next = self.spent + operations + STRIDE
+        if limit is not None:
+            self._next = min(self._next, limit)
+        if self._halts is not None:
+            self._next = min(self._next, self._halts + self._extra)
 
 
 # Operations after the first violation in which further ones are sought.
@@ -211,6 +227,8 @@ class ExplorationSession:
         self._places: dict[Hashable, list[frozenset[int]]] = {}
         self.skipped: list[str] = []
         self.closure: Closure | None = None
+        # Steps of the budget that a search leaves to the strategies after it.
+        self.reserved = 0
         # Independent groups of steps that were explored apart.
         self.groups: tuple[tuple[int, ...], ...] = ()
         # Classes of interchangeable steps, and the number of checked histories.

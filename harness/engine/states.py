@@ -14,14 +14,26 @@ How it works:
   known transitions to the nearest such state among `NEAR`; else start from a fresh
   system and follow the shortest known history.  No state is restored: a real history
   leads to each state, and its form is compared on arrival.
+- *Close*: every operation is taken once at every state.  Histories to one state are not
+  told apart before that: half of a budget would go into repetitions of what may never
+  close.
 - *Cover*: round by round every operation is taken again at every state, each time after
-  another history, and from each known variant in the order of dicts.  The answer and
-  the target state must be the same.
+  another history, and from another variant in the order of dicts.  The answer and the
+  target state must be the same.
 - *Blind, then exact*: forms that ignore the order of dicts are far fewer.  If one of
   them leads to two futures, the order is read somewhere, and the exact forms are
   explored.  If the blind forms close without a finding, the exact ones are explored as
   well if that is cheap, and else the proof assumes that the order is never read.
+- *Random walk*: after that, operations drawn at random, in histories of up to hundreds,
+  with every result and every form compared.  The cover takes the shortest histories; a
+  counter hidden in C shows after many.  The walk shares no assumption about where
+  state may hide.
 - *Hidden state*: two equal exact forms with two futures.
+
+Limits come from the budget (`SearchLimits`).  States that cannot all be found with it
+are given up early, so that the other strategies get the rest: if repeating one or two
+operations gives new states again and again, or if more operations are open at the known
+states than are left.
 
 Rules: a fresh system must always have the first form; a state alone is never a fault:
 two states of the same active steps that never answer differently are correct.
@@ -29,10 +41,19 @@ two states of the same active steps that never answer differently are correct.
 
 from collections import Counter, deque
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import cycle, product
+from random import Random
 from typing import Final
 
 from everyorder.harness.base.errors import BadScenario
+from everyorder.harness.engine.limits import (
+    OBJECTS_PER_STEP,
+    GivenUp,
+    SearchLimits,
+    interleaved,
+)
 from everyorder.harness.engine.protocol import History, Key, StateForm
 from everyorder.harness.engine.session import ExplorationSession
 from everyorder.harness.engine.symmetry import Orbits
@@ -52,10 +73,12 @@ LEAST = 2
 # Later rounds may take at most so many times the operations of the first.
 ROUNDS = 6
 
-# An operation that was repeated so often without returning to a known state is taken
-# for one that counts or logs; then only a few operations more are spent on closing.
+# Operations that were repeated so often without returning to a known state are taken
+# for ones that count or log.
 GROWTH = 6
-MOST_GROWN = 2_000
+
+# The random walk begins from a fresh system after so many operations, in turn.
+LEGS = (8, 32, 128, 512)
 
 # A state reached so often with no open operation has only one history of steps.
 MOST_IDLE = 8
@@ -72,7 +95,7 @@ class VariantRead(Exception):
 
 
 class _Stop(Exception):
-    """The operations of a stage are spent."""
+    """The steps of a stage are spent."""
 
 
 @dataclass(slots=True)
@@ -114,7 +137,7 @@ class Search:
         session: ExplorationSession,
         *,
         exact: bool,
-        most: int,
+        limits: SearchLimits,
         part: SearchPart | None = None,
     ) -> None:
         self._session = session
@@ -126,9 +149,20 @@ class Search:
             *range(operations.steps, operations.look + 1),
         )
         self.exact = exact
-        self._most = most
-        self.spent = 0
-        self.grows = False
+        self._limits = limits
+        # Covering all operations takes as many steps as closing the states.
+        self._most = limits.total // LEAST
+        # Steps of the budget, and the operations among them.
+        self.spent = self.played = 0
+        self.given_up: GivenUp = ""
+        # Operations that give new states whenever they are repeated.
+        self.repeated: History = ()
+        # The number of operations of the random walk.
+        self.walked = 0
+        # The operations that are possible at the known states, and those taken.
+        self.possible = self.transitions = 0
+        # True if sequences of two operations were repeated.
+        self._repeated_two = False
         # True if a variant, which is not part of a state, decides the future.
         self.variant_read = False
         self._index: dict[tuple[bytes, int], int] = {}
@@ -162,13 +196,8 @@ class Search:
         """Return the number of states."""
         return len(self.keys)
 
-    @property
-    def transitions(self) -> int:
-        """Return the number of operations taken at them."""
-        return sum(map(len, self._out))
-
     def run(self) -> None:
-        """Explore until all is covered, or the operations are spent.
+        """Explore until all is covered, or the steps are spent.
 
         Raises:
             OrderRead: in a blind stage, the order of a dict decides a result.
@@ -177,18 +206,23 @@ class Search:
         self._start()
         try:
             self._reduce()
-            if self._grows():
-                self.grows = True
-                self._most = min(self._most, self.spent + MOST_GROWN)
-            for number in range(1, self._part.cover + 1):
+            self._probe_growth(1)
+            self._take_all()
+            self.closed = True
+            self.covered = 1
+            walked = self._limits.walked
+            self._most = min(self._limits.total - walked, self.spent * ROUNDS)
+            for number in range(LEAST, self._part.cover + 1):
                 self._round = number
                 self._take_all()
-                if number == 1:
-                    self.closed = True
-                    self._most = max(self._most, self.spent * ROUNDS)
                 self.covered = number
         except _Stop:
-            pass
+            self.given_up = self.given_up or "spent"
+
+    @property
+    def grows(self) -> bool:
+        """Return True if some operations give new states whenever they are repeated."""
+        return bool(self.repeated)
 
     def history(self, state: int) -> History:
         """Return the shortest known history to a state."""
@@ -197,6 +231,7 @@ class Search:
     def _take_all(self) -> None:
         while True:
             self._reduce()
+            self._check_prospect()
             operation = next(self._open(), None)
             if operation is not None:
                 self._take(operation)
@@ -231,17 +266,17 @@ class Search:
 
     def _open(self) -> Iterator[int]:
         """Yield operations not yet taken often enough at the current state."""
-        out, mark, cover = self._out[self._at], self._mark, self._part.cover
+        out, mark, number = self._out[self._at], self._mark, self._round
         variant, turning = _variant(self._form), self._turns(self._at)
         for operation in self._possible(self._at):
             transition = out.get(operation)
             if transition is None or (
                 mark not in transition.marks
                 and (
-                    len(transition.marks) < self._round
+                    len(transition.marks) < number
                     or (
                         variant not in transition.variants
-                        and len(transition.variants) < cover
+                        and len(transition.variants) < number
                     )
                     or (
                         turning
@@ -297,6 +332,7 @@ class Search:
         form = player.state()
         if not isinstance(form, StateForm):
             raise BadScenario(code="NoFingerprint", strategy="graph")
+        self._charge(form)
         self._form, self._at = form, 0
         self._mark = self._turn = 1
         if self._fresh is None:
@@ -321,6 +357,7 @@ class Search:
             self._weak.append(form.weak)
             self._out.append({})
             self._exacts.append({form.exact})
+            self.possible += sum(1 for _ in self._possible(state))
         else:
             ways = self._ways[state]
             if way is not None and state and len(ways) < COVER and way not in ways:
@@ -339,6 +376,7 @@ class Search:
         if self.spent >= self._most:
             raise _Stop
         self.spent += 1
+        self.played += 1
         session.meter.count()
         source, form = self._at, self._form
         mark, turn = self._mark, self._turn
@@ -351,12 +389,14 @@ class Search:
                 self._name(transition, form)
         after = player.state()
         assert isinstance(after, StateForm), "the fresh system had one"
+        self._charge(after)
         self._form = after
         self._mark = hash((mark, operation, _MARK))
         if operation < session.operations.steps:
             self._turn = hash((turn, operation, _MARK))
         self._at = target = self._enter((source, operation))
         if transition is None:
+            self.transitions += 1
             place = len(self._lives), len(player.trace)
             self._out[source][operation] = _Transition(
                 *(target, value, *place), {form.exact}, {_variant(form)}, {mark}, {turn}
@@ -447,33 +487,102 @@ class Search:
             number = 0
         return tuple(reversed(backwards))
 
-    def _grows(self) -> bool:
-        """Return True if repeating some operation never returns to a known state.
+    def _charge(self, form: StateForm) -> None:
+        steps = form.objects // OBJECTS_PER_STEP
+        self.spent += steps
+        self._session.meter.charge(steps)
 
-        A step is done and undone, or done again if it cannot be undone.
+    def _probe_growth(self, length: int) -> None:
+        """Repeat each sequence of so many operations; limit the search if it grows.
+
+        A sequence grows if it never returns to a known state.  In it a step is done and
+        undone, or done again if it cannot be undone.
         """
         operations = self._session.operations
         relations = operations.relations
-        for operation in tuple(self._possible(self._at)):
-            turns = 1
-            if operation == operations.collect:
-                break
-            if operation in relations.lasting:
-                if operation not in relations.again:
-                    continue
+        turns: list[History] = []
+        for operation in self._possible(0):
+            if operation < operations.steps and operation not in relations.lasting:
+                turns.append((operation, operation))
+            elif operation < operations.collect and (
+                operation not in relations.lasting or operation in relations.again
+            ):
+                turns.append((operation,))
+        for several in product(turns, repeat=length):
+            for turn in interleaved(several):
+                if self._is_growing(turn):
+                    self.repeated = turn
+                    self._most = min(self._most, max(self._limits.grown, self.spent))
+                    return
+                self._reset()
+
+    def _is_growing(self, turn: History) -> bool:
+        """Return True if each repetition of some operations ends in a new state."""
+        lasting = self._session.operations.relations.lasting
+        if not lasting.isdisjoint(turn):
+            # The first time it is done, which may only happen once.
+            for operation in turn:
                 self._take(operation)
-            elif operation < operations.steps:
-                turns = 2
-            new = 0
-            for _ in range(GROWTH):
-                states = self.states
-                for _ in range(turns):
-                    self._take(operation)
-                new += self.states - states == turns
-            if new == GROWTH:
-                return True
-            self._reset()
-        return False
+        for _ in range(GROWTH):
+            states = self.states
+            for operation in turn:
+                self._take(operation)
+            if self._at < states:
+                return False
+        return True
+
+    def _check_prospect(self) -> None:
+        """Give up early if the states cannot all be found.
+
+        Raises:
+            _Stop: they grow, or more operations are left to take than steps.
+        """
+        if self.closed or self.spent < self._limits.unclosed:
+            return
+        if not self.grows and not self._repeated_two:
+            self._repeated_two = True
+            self._probe_growth(2)
+        if self.grows:
+            self.given_up = "grows"
+            raise _Stop
+        if self.least_needed > self._limits.total:
+            self.given_up = "too many"
+            raise _Stop
+
+    @property
+    def least_needed(self) -> int:
+        """Return how many steps of the budget are needed for a proof.
+
+        It is a lower bound if every set of steps can be active as long as no step was
+        refused; 0 if symmetries make the number of states unknown.
+        """
+        session = self._session
+        if session.symmetries:
+            return 0
+        operations = self.possible
+        relations = session.operations.relations
+        if not session.record.failures and not (relations.requires or relations.after):
+            sets = 1 << len(self._part.steps)
+            operations = max(operations, sets * len(self._operations))
+        return self.spent + LEAST * operations - self.transitions
+
+    def walk_at_random(self) -> None:
+        """Play operations drawn at random, with every result and form compared.
+
+        Raises:
+            OrderRead, VariantRead: as `run`.
+        """
+        # The content of the search is the seed, so that a run can be repeated.
+        content = f"{self._session.operations} {self.states} {self.transitions}"
+        random = Random(content)  # noqa: S311 - reproducible, not secret
+        self._most = self.spent + self._limits.walked
+        with suppress(_Stop):
+            for leg in cycle(LEGS):
+                self._reset()
+                for _ in range(leg):
+                    self._reduce()
+                    self._take(random.choice([*self._possible(self._at)]))
+                    self.walked += 1
 
 
 def _variant(form: StateForm) -> bytes:

@@ -68,7 +68,7 @@ entry in `_TABLE`, and a place in `choose`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from everyorder.harness.base.errors import BadStrategy
 from everyorder.harness.engine import groups
@@ -93,12 +93,7 @@ from everyorder.harness.engine.histories import (
     stale_size,
     walk_size,
 )
-from everyorder.harness.engine.proof import (
-    DOUBLED,
-    MOST_OPERATIONS,
-    graph_size,
-    run_graph,
-)
+from everyorder.harness.engine.proof import DOUBLED, graph_size, run_graph
 from everyorder.harness.engine.session import DEFAULT_BUDGET, Budget, ExplorationSession
 from everyorder.harness.engine.states import LEAST
 
@@ -308,6 +303,16 @@ class Strategy:
             return self.size(operations.steps, operations.uses, ordered=session.ordered)
         return measured(session, self.parameter)
 
+    def fitting(self, session: ExplorationSession, left: int) -> "Strategy | None":
+        """Return this strategy, or the strongest weaker one of its family that fits."""
+        least = _TABLE[self.family].least
+        lowest = self.parameter if least is None else least
+        for parameter in range(self.parameter, lowest - 1, -1):
+            strategy = replace(self, parameter=parameter)
+            if strategy.measure(session) <= left:
+                return strategy
+        return None
+
     def run(self, session: ExplorationSession) -> None:
         """Execute the plan on the session."""
         _TABLE[self.family].run(session, self.parameter)
@@ -381,8 +386,9 @@ def guarantee(parts: tuple[Strategy, ...]) -> str:
 # size: n^t sequences in pure Python, about a second at 20^3 and at 12^4.
 MOST_SEQUENCES = 25_000
 
-# A complete state costs as much as some ten operations, and the number of states is
-# unknown in advance: the search for them is planned with a quarter of the budget.
+# The number of complete states is unknown in advance, so the search for them is planned
+# with a quarter of the budget.  It takes more if they can close; the strategies that
+# are planned in case they do not are then left out, or replaced by weaker ones.
 SHARE = 4
 
 # Thousands of random operations in addition to strategies that list their histories.
@@ -400,9 +406,13 @@ class _Choice:
     steps: int
     uses: int
     ordered: bool
-    left: float
+    budget: float
+    left: float = field(init=False)
     chosen: list[Strategy] = field(default_factory=list)
     too_large: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.left = self.budget
 
     def take(self, *names: str) -> bool:
         """Choose the first strategy that fits; report the first one if too large."""
@@ -456,7 +466,7 @@ def choose(
         plan.left -= plan.left / SHARE if not unlimited else 0
     plan.take("stale")
     plan.take("histories:3", "histories:2", "histories:1")
-    if printed and not settled and walk_size(steps, uses, 0) * LEAST > MOST_OPERATIONS:
+    if printed and not settled and walk_size(steps, uses, 0) * LEAST > plan.budget:
         plan.take("groups")
     if ordered:
         plan.take("arrangements")

@@ -59,6 +59,9 @@ class HeapWalk(Tokens):
 
     _depth = 0
 
+    # The number of objects that were described by an earlier walk, and are unchanged.
+    described = 0
+
     def run(self, roots: Mapping[str, object]) -> None:
         """Describe everything that the roots reach."""
         self._roots(roots)

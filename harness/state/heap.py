@@ -300,7 +300,7 @@ class Heap:
             tokens = marshal.dumps(walk.out, 2)
             orders = marshal.dumps(walk.orders, 2)
             variants = marshal.dumps(walk.variants, 2)
-            objects = len(walk.order)
+            objects = len(walk.order) - walk.described
             weak = walk.weak
             blind = hashlib.blake2b(tokens, digest_size=16).digest()
             if walk.sets or walk.counters or walk.traces or walk.frames:
@@ -427,6 +427,7 @@ class Heap:
         if base is not None and base.is_valid(lasting):
             self._missed = 0
             walk, done = base.walk(), base.done
+            walk.described = done
         else:
             done = walk.open(lasting)
             self._base = None

@@ -127,7 +127,7 @@ def test_what_is_assumed_leaves_a_proof_a_proof() -> None:
 @pytest.mark.parametrize("what", ["do", "undo", "use", "look"])
 def test_what_grows_is_named_and_costs_little(what: str) -> None:
     found = explore(Seen(grows=what), "graph")
-    assert found.executed.transitions < 2_500
+    assert found.executed.transitions <= 2_500
     (told,) = found.skipped
     start, path = told.split("; what grows: ")
     assert start.startswith("graph: the states did not close: ")

@@ -8,7 +8,7 @@ import pytest
 
 from everyorder.harness.engine import Budget, Exploration, StateForm, explore, replay
 from everyorder.harness.engine.oracle import Judge
-from everyorder.harness.engine.protocol import UNORDERED
+from everyorder.harness.engine.protocol import UNORDERED, History, operations_of
 from everyorder.harness.engine.refutation import (
     FORKED,
     TIMES,
@@ -17,6 +17,7 @@ from everyorder.harness.engine.refutation import (
     without_unreliable,
 )
 from everyorder.harness.engine.result import Violation
+from everyorder.harness.engine.session import ExplorationSession, Meter
 from tests.engine.related import digest
 from tests.engine.toys import Refused, Toy
 
@@ -184,11 +185,30 @@ def test_equal_states_that_lead_to_two_are_hidden_state(seen: bool, stop: int) -
     assert violation.kind == "hidden"
     assert violation.replayed == FORKED
     assert violation.frequency is None
-    nothing = ((), "")
-    path = f"flag: {(nothing, False)} / {(nothing, True)}"
+    state = (violation.state, "")
+    path = f"flag: {(state, False)} / {(state, True)}"
     assert violation.paths == ((path,) if seen else ())
     # The states before the last operation are equal, those after it are not.
-    assert (violation.other, violation.history) == ((0, 0), (0, 0, 0, 0, 0, 0))
+    assert violation.other is not None
+    before, after = (
+        [forms_of(history[:-1]), forms_of(history)]
+        for history in (violation.other, violation.history)
+    )
+    assert before[0] == after[0]
+    assert before[1] != after[1]
+
+
+def forms_of(history: History) -> Hashable:
+    """Return the state at the end of a history of a counting registry."""
+    system = Counting(seen=True)
+    operations = operations_of(system)
+    session = ExplorationSession(
+        *(system, operations, Meter(Budget(), None)),
+        ordering=UNORDERED,
+        stop_after=1,
+    )
+    session.check_history(history)
+    return session.player.state()
 
 
 def test_equal_states_that_led_to_two_once_are_flaky() -> None:

@@ -256,7 +256,8 @@ def test_a_refused_undo_leaves_the_state_as_it_is(settled: bool) -> None:
     for strategy in ("graph", "walk:0", "histories:3"):
         found = explore(Letting(REFUSABLE, settled=settled, printed=True), strategy)
         (violation,) = found.violations
-        assert (violation.kind, violation.shortest) == ("wedged", (0, 1, 0))
+        assert violation.kind == "wedged"
+        assert violation.shortest in {(0, 1, 0), (1, 0, 0)}
         assert violation.state == (0, 1)
 
 
