@@ -191,13 +191,13 @@ def _explored(session: ExplorationSession) -> Search:
     # After a refutation a weaker assumption is useless: seek other faults instead.
     if search.closed and search.covered >= LEAST and not session.findings:
         try:
-            search.walk_at_random()
+            search.walk_at_random(shared(remaining(session)).walked)
         except OrderRead:
             limits = shared(remaining(session))
             search, order_read = _searched_exactly(session, limits), True
             if search.closed and search.covered >= LEAST and not session.findings:
                 with suppress(VariantRead):
-                    search.walk_at_random()
+                    search.walk_at_random(shared(remaining(session)).walked)
         except VariantRead:
             pass
     _conclude(session, search, order_read=order_read)

@@ -566,8 +566,10 @@ class Search:
             operations = max(operations, sets * len(self._operations))
         return self.spent + LEAST * operations - self.transitions
 
-    def walk_at_random(self) -> None:
+    def walk_at_random(self, steps: int) -> None:
         """Play operations drawn at random, with every result and form compared.
+
+        They take so many steps of the budget.
 
         Raises:
             OrderRead, VariantRead: as `run`.
@@ -575,7 +577,7 @@ class Search:
         # The content of the search is the seed, so that a run can be repeated.
         content = f"{self._session.operations} {self.states} {self.transitions}"
         random = Random(content)  # noqa: S311 - reproducible, not secret
-        self._most = self.spent + self._limits.walked
+        self._most = self.spent + steps
         with suppress(_Stop):
             for leg in cycle(LEGS):
                 self._reset()

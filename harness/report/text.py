@@ -240,6 +240,8 @@ def _closure(report: Report) -> tuple[str, ...]:
         f"{plural(closure.states, 'complete state')}, "
         f"{plural(closure.transitions, 'transition')}, each taken from {histories}"
     )
+    if closure.walked:
+        text += f"; {closure.walked:,} operations drawn at random agree"
     if closure.order_read:
         text += "; the order of some dict is read, and is part of them"
     return (text,)

@@ -351,6 +351,7 @@ def test_what_stands_between_states_and_a_proof() -> None:
         "closed": True,
         "order_read": False,
         "unread": ["registry._items"],
+        "walked": 0,
     }
     assert scenario["assumed"] == [
         "the order of registry._items is never read",

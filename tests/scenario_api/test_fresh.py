@@ -118,4 +118,5 @@ def test_a_law_that_breaks_later_takes_no_refutation_away() -> None:
         check=lambda registry: ["once"] * (LEFT[0] == 1 and not registry.held),
     )
     (violation,) = report.exploration.violations
-    assert violation.kind in ("order", "use")
+    # What is left behind is hidden by the fingerprint, so the law may break first.
+    assert violation.kind in ("law", "order", "use")
