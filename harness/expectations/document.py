@@ -385,7 +385,9 @@ MARKS = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
 @lru_cache(maxsize=256)
 def _head(title: str) -> str:
     written = escape(title).replace(":", hexadecimal(":"))
-    if written[0].isspace() or written[0] == "=" or written.startswith(MARKS):
+    # A reference writes a space behind the title, which makes `<<<<<<<` a mark.
+    is_mark = f"{written} ".startswith(MARKS)
+    if written[0].isspace() or written[0] == "=" or is_mark:
         return hexadecimal(written[0]) + written[1:]
     return written
 

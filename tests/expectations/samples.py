@@ -88,7 +88,8 @@ ROWS = st.lists(
     min_size=3,
     max_size=6,
 ).map(lambda rows: "".join(f"{name}: {text}\n" for name, text in rows))
-_PARTS = st.tuples(st.sampled_from(["digest ", "calls"]) | TEXTS, ROWS | TEXTS)
+_TITLES = st.sampled_from(["digest ", "calls", "<<<<<<<", "|||||||"])
+_PARTS = st.tuples(_TITLES | TEXTS, ROWS | TEXTS)
 BODIES: st.SearchStrategy[Body] = st.one_of(
     st.lists(_PARTS, max_size=3).map(tuple),
     st.text("0123456789abcdef", min_size=32, max_size=32).map(Digest),

@@ -298,7 +298,19 @@ def test_fuzz(value: Document, chance: random.Random) -> None:
     assert 1 <= line <= damage.count("\n") + 2
 
 
-@pytest.mark.parametrize("title", ["<<<<<<< x", ">>>>>>> x", "||||||| x", "======="])
+@pytest.mark.parametrize(
+    "title", ["<<<<<<<", ">>>>>>>", "|||||||", "=======", "<<<<<<< x", "||||||| x"]
+)
 def test_a_title_may_look_like_a_conflict(title: str) -> None:
-    value = document(entries=((Key(()), ((title, "x"),)),))
-    assert parse(render(value)) == value
+    """Neither the title of a part nor a reference to that part is read as a mark."""
+    part = (title, "1\n2\n3\n4\n5\n6\n")
+    value = document(
+        entries=(
+            (Key(()), ((title, "x"),)),
+            (Key((0,)), (part,)),
+            (Key((1,)), (part, ("more", "x"))),
+        )
+    )
+    text = render(value)
+    assert text.count(" same as {1}\n") == 1
+    assert parse(text) == value
