@@ -41,10 +41,6 @@ THINNED = {
 # The catalogue; one in how many of its scenarios `--thin` keeps, and `--both`.
 CATALOGUE, SCENARIOS, FEW_SCENARIOS = "tests/scenarios/", 4, 16
 
-# True if tests were collected, none was asked for by name, and none of them belongs to
-# the requested share.
-EMPTY_SHARE = pytest.StashKey[bool]()
-
 
 def pytest_configure() -> None:
     """Hear Ctrl-C, which a shell has its background jobs ignore: tests send it."""
@@ -151,7 +147,6 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Deselect the share and the legs that were not requested."""
-    collected = len(items)
     _thin(config, items)
     expression = config.getoption("markexpr")
     without_torch = find_spec("torch") is None
@@ -165,13 +160,3 @@ def pytest_collection_modifyitems(
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in {*others}]
-    share = any(map(config.getoption, ("thin", "thinned", "both")))
-    named = bool(config.getoption("keyword"))
-    config.stash[EMPTY_SHARE] = share and not named and bool(collected) and not items
-
-
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Let a leg pass of which no test belongs to the requested share."""
-    empty = session.config.stash.get(EMPTY_SHARE, False)
-    if empty and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-        session.exitstatus = pytest.ExitCode.OK

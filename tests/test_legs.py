@@ -1,4 +1,4 @@
-"""Legs: each file is in one, an empty share passes, and what coverage leaves out."""
+"""Legs: each file is in one, each runs a test, and what coverage leaves out."""
 
 import os
 import re
@@ -45,24 +45,56 @@ def of_leg(line: str) -> set[Path]:
     }
 
 
-def test_each_file_is_in_one_leg() -> None:
-    command = [
-        "make",
-        "-n",
-        "--no-print-directory",
-        "test-legs",
-        "SHARE=",
-        "RUN=-m pytest",
-    ]
-    alone = {**os.environ, "MAKEFLAGS": ""}
-    told = subprocess.run(
-        command, cwd=ROOT, env=alone, capture_output=True, text=True, check=True
+# What a `make` that runs these tests passes to its commands.
+INHERITED = ("LONG", "MAKEFLAGS", "SHARE", "TESTS")
+
+
+def commands(*words: str) -> list[str]:
+    """Return the commands that `make` would run."""
+    environment = {
+        name: value for name, value in os.environ.items() if name not in INHERITED
+    }
+    listing = subprocess.run(
+        ["make", "-n", "--no-print-directory", "RUN=-m pytest", *words],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    legs = [of_leg(line) for line in told.stdout.splitlines() if "-m pytest" in line]
+    return listing.stdout.replace("\\\n", " ").splitlines()
+
+
+def test_each_file_is_in_one_leg() -> None:
+    lines = commands("test-legs", "SHARE=", "LONG=1")
+    legs = [of_leg(line) for line in lines if "-m pytest" in line]
     assert len(legs) > 10
     times = Counter(file for leg in legs for file in leg)
     assert {*times} == {*(ROOT / "tests").rglob("test_*.py")}
     assert [file for file, many in times.items() if many > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "is_long"),
+    [(["test"], False), (["test", "LONG=1"], True), (["test-long"], True)],
+)
+def test_the_leg_of_long_tests_is_run_with_long_tests_only(
+    target: list[str], is_long: bool
+) -> None:
+    """The summary awaits the results of exactly the legs that are run."""
+    (line,) = (line for line in commands(*target) if "tests.tools.summary" in line)
+    inner, _, rest = line.partition(";")
+    # A variable of the command line reaches the inner `make` through MAKEFLAGS.
+    words = [word for word in (*inner.split(), *target) if word.startswith("LONG=")]
+    written = {
+        Path(word.partition("=")[2]).stem
+        for command in commands("test-legs", "SHARE=", *words)
+        for word in command.split()
+        if word.startswith("--junitxml=")
+    }
+    legs = rest.partition("build/legs ")[2].partition(" &&")[0].split()
+    assert {*legs} == written
+    assert ("followed" in legs) is is_long
 
 
 def test_every_file_that_the_makefile_names_is_there() -> None:
@@ -72,27 +104,23 @@ def test_every_file_that_the_makefile_names_is_there() -> None:
         assert (ROOT / name).exists() or of_scenario.exists(), name
 
 
+@pytest.mark.parametrize("share", ["--thin", "--both"])
 @pytest.mark.parametrize(
-    ("options", "code"),
+    "path",
     [
-        (("--thin",), pytest.ExitCode.OK),
-        (("--thin", "-k", "no_such_test"), pytest.ExitCode.NO_TESTS_COLLECTED),
-        ((), pytest.ExitCode.NO_TESTS_COLLECTED),
+        "tests/scenarios/test_verdicts_followed.py",
+        "tests/cli/test_imports.py::test_three_modules_that_it_takes",
     ],
 )
-def test_a_leg_of_slow_tests_only_passes_the_short_share(
-    options: tuple[str, ...], code: pytest.ExitCode
-) -> None:
-    """`make` ends with an error where a leg does; a name without a test is one."""
-    path = ROOT / "tests/scenarios/test_verdicts_followed.py"
-    names = {*re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))}
-    marked = path.read_text(encoding="utf-8").count("@pytest.mark.slow")
-    assert len(names) == marked, "another test of this file runs in the short share"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+def test_a_run_without_a_test_is_an_error(share: str, path: str) -> None:
+    """`make` ends with an error where a leg does; these tests are long ones."""
     ran = subprocess.run(
-        [*command, *options, str(path)], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", share, path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
-    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert ran.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, ran.stdout + ran.stderr
     assert "deselected" in ran.stdout
 
 

@@ -128,17 +128,15 @@ def test_slow_tests_run_if_the_expression_names_their_mark(
         for name, of in marks.items()
     ]
     options: dict[str, Any] = dict.fromkeys(("thin", "thinned", "both"), False)
-    options |= {"markexpr": expression, "keyword": ""}
+    options |= {"markexpr": expression}
     hook = SimpleNamespace(
         pytest_deselected=lambda items: removed.extend(item.nodeid for item in items)
     )
-    stash: dict[Any, bool] = {}
-    config = SimpleNamespace(getoption=options.__getitem__, hook=hook, stash=stash)
+    config = SimpleNamespace(getoption=options.__getitem__, hook=hook)
     root.pytest_collection_modifyitems(config, kinds)
     assert {*removed} == deselected
     assert len(removed) == len(deselected)
     assert {item.nodeid for item in kinds} == {*marks} - deselected
-    assert [*stash.values()] == [False], "no share was requested"
 
 
 @dataclass(frozen=True, eq=False)

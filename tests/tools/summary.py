@@ -4,7 +4,8 @@
 
 Each run, a leg of the Makefile, has written `LEG.xml` in the form `xunit1` of JUnit,
 which names files.  The failed tests of all legs are printed and, last, one line with
-the sums.  The exit code is 1 if a test failed, or if a leg wrote nothing: it crashed.
+the sums.  The exit code is 1 if a test failed, if a leg wrote nothing, because it
+crashed, or if none of its tests ran.
 """
 
 import sys
@@ -48,19 +49,23 @@ def read(path: Path) -> LegSummary:
 
 def summary(folder: Path, legs: list[str]) -> tuple[list[str], bool]:
     """Return the lines that summarise the legs, and True if all tests passed."""
-    lines, read_legs = [], []
+    lines, read_legs, empty_legs = [], [], 0
     for leg in legs:
         try:
             read_legs.append(read(folder / f"{leg}.xml"))
         except (FileNotFoundError, ElementTree.ParseError):
             lines.append(f"CRASHED {leg}: it wrote no result; see its output above")
+            continue
+        if read_legs[-1].tests == read_legs[-1].skipped:
+            empty_legs += 1
+            lines.append(f"EMPTY {leg}: none of its tests ran; see LEG_{leg}, Makefile")
     lines += sorted(f"FAILED {name}" for leg in read_legs for name in leg.failed)
     skipped = sum(leg.skipped for leg in read_legs)
     failed = sum(len(leg.failed) for leg in read_legs)
     passed = sum(leg.tests for leg in read_legs) - skipped - failed
     longest = max((leg.seconds for leg in read_legs), default=0.0)
     minutes, seconds = divmod(round(longest), 60)
-    is_good = len(read_legs) == len(legs) and not failed
+    is_good = len(read_legs) == len(legs) and not failed and not empty_legs
     figures = [
         f"{passed:,} passed",
         *([f"{failed:,} failed"] if failed else []),
@@ -69,6 +74,7 @@ def summary(folder: Path, legs: list[str]) -> tuple[list[str], bool]:
             if len(read_legs) < len(legs)
             else []
         ),
+        *([f"{empty_legs} empty"] if empty_legs else []),
         f"{skipped:,} skipped",
     ]
     runs = f"{len(legs)} run{'s' * (len(legs) > 1)}, the longest {minutes}:{seconds:02}"

@@ -23,6 +23,14 @@ BAD = """\
 """
 
 
+SKIPPED = """\
+<testsuites><testsuite tests="1" skipped="1" time="1.0">
+<testcase file="tests/d.py" name="test_z"><skipped /></testcase>
+</testsuite></testsuites>
+"""
+NONE = '<testsuites><testsuite tests="0" skipped="0" time="0.1" /></testsuites>'
+
+
 def write(folder: Path, **legs: str) -> None:
     for name, text in legs.items():
         (folder / f"{name}.xml").write_text(text, encoding="utf-8")
@@ -53,6 +61,17 @@ def test_a_leg_without_a_result_has_crashed(tmp_path: Path, text: str | None) ->
     assert lines == [
         "CRASHED two: it wrote no result; see its output above",
         "tests: 2 passed, 1 crashed, 1 skipped; 2 runs, the longest 1:02",
+    ]
+
+
+@pytest.mark.parametrize(("text", "skipped"), [(SKIPPED, 2), (NONE, 1)])
+def test_a_leg_that_runs_no_test_fails(tmp_path: Path, text: str, skipped: int) -> None:
+    write(tmp_path, one=GOOD, two=text)
+    lines, is_good = summary(tmp_path, ["one", "two"])
+    assert not is_good
+    assert lines == [
+        "EMPTY two: none of its tests ran; see LEG_two, Makefile",
+        f"tests: 2 passed, 1 empty, {skipped} skipped; 2 runs, the longest 1:02",
     ]
 
 
