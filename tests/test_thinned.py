@@ -1,6 +1,6 @@
 """The shares of `make test` and `make test-long`, which miss no test between them.
 
-Long tests are in both; without `-m` they are skipped, with the reason.  What `--thin`
+Long tests are in both; they are deselected unless `-m` names their mark.  What `--thin`
 leaves of the scenarios of the catalogue is the gate's, which `make test-long` runs.
 """
 
