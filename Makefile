@@ -27,6 +27,10 @@ QUIETLY := --quiet --disable-pip-version-check --no-compile
 TESTS ?=
 # Whether `make test` runs those of `make test-long`, too: each leg once.
 LONG ?=
+# The end of a recipe that runs TESTS; pytest ends with 5 if it runs no test.
+EXPLAIN = { ended=$$?; [ $$ended != 5 ] || echo "no test was run at $(TESTS): tests marked\
+	slow need LONG=1, nightly ones \`make test-whole\`, those of torch \`make torch\`;\
+	\`make test-long\` runs slow tests only"; exit $$ended; }
 
 # Legs that are not watched by coverage.  What explores looks through all that is loaded,
 # and forks it: it runs in small processes, without the runtime.
@@ -139,7 +143,7 @@ endif
 else
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal \
-		$(if $(strip $(LONG)),-m "slow or not slow") $(TESTS)
+		$(if $(strip $(LONG)),-m "slow or not slow") $(TESTS) || $(EXPLAIN)
 endif
 
 # Those that take longest begin first: none is then waited for by all others.
@@ -157,7 +161,7 @@ test-long: $(STAMP)
 	$(MAKE) gate
 else
 test-long: $(STAMP)
-	$(BIN)/python $(RUN) -n auto --dist worksteal -m slow $(TESTS)
+	$(BIN)/python $(RUN) -n auto --dist worksteal -m slow $(TESTS) || $(EXPLAIN)
 endif
 
 gate: $(STAMP)

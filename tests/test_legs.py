@@ -45,6 +45,12 @@ def of_leg(line: str) -> set[Path]:
     }
 
 
+EXPLANATION = (
+    "no test was run at tests/a tests/b: tests marked slow need LONG=1, nightly ones "
+    "`make test-whole`, those of torch `make torch`; `make test-long` runs slow tests "
+    "only\n"
+)
+
 # What a `make` that runs these tests passes to its commands.
 INHERITED = ("LONG", "MAKEFLAGS", "SHARE", "TESTS")
 
@@ -104,12 +110,11 @@ def test_every_file_that_the_makefile_names_is_there() -> None:
         assert (ROOT / name).exists() or of_scenario.exists(), name
 
 
-@pytest.mark.parametrize("share", ["--thin", "--both"])
 @pytest.mark.parametrize(
-    "path",
+    ("share", "path"),
     [
-        "tests/scenarios/test_verdicts_followed.py",
-        "tests/cli/test_imports.py::test_three_modules_that_it_takes",
+        ("--thin", "tests/cli/test_imports.py::test_three_modules_that_it_takes"),
+        ("--both", "tests/scenarios/test_verdicts_followed.py"),
     ],
 )
 def test_a_run_without_a_test_is_an_error(share: str, path: str) -> None:
@@ -122,6 +127,18 @@ def test_a_run_without_a_test_is_an_error(share: str, path: str) -> None:
     )
     assert ran.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, ran.stdout + ran.stderr
     assert "deselected" in ran.stdout
+
+
+@pytest.mark.parametrize("code", [*pytest.ExitCode])
+@pytest.mark.parametrize("target", ["test", "test-long"])
+def test_a_run_without_a_test_says_what_to_do(target: str, code: int) -> None:
+    """In place of pytest a program runs that ends with the code."""
+    python = f"BIN={Path(sys.executable).parent}"
+    ending = f"RUN=-Sc 'raise SystemExit({int(code)})'"
+    command = commands(target, "TESTS=tests/a tests/b", python, ending)[-1]
+    ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    is_empty = code == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert (ran.returncode, ran.stdout) == (code, EXPLANATION if is_empty else "")
 
 
 class Tracer:
