@@ -15,9 +15,10 @@ Rules:
   registry is `shared` and the values are equal; the row then stays until both are
   closed.
 - `register_all` registers all rows or none.
-- A row of an import that failed later may be replaced, so that importing again works;
-  not in a registry for users' rows (`permanent`), whose modules may leave
-  `sys.modules` while their rows are in use.
+- A row of an import that failed later may be replaced, so that importing again works.
+  In a registry for users' rows (`permanent`), whose modules may leave `sys.modules`
+  while their rows are in use, only the same module may replace it: the same name and
+  file, run again.
 - The order of rows and `describe` are functions of the row alone: they run without the
   lock, possibly several times.
 """
@@ -43,17 +44,25 @@ _LOCK = reentered()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Registered(Generic[V]):
-    """One registration: the value, `file:line` of the call, the importing module."""
+    """One registration: the value, `file:line` of the call, the importing module.
+
+    `name` and `file` are those of the module whose import runs the call.
+    """
 
     value: V
     site: str
     name: str
+    file: str
     module: "ref[ModuleType] | None"
 
     def is_stale(self) -> bool:
         """Return True if the import that registered has failed since then."""
         imported = sys.modules.get(self.name)
         return self.module is not None and self.module() is not imported
+
+    def has_module_of(self, other: "_Registered[V]") -> bool:
+        """Return True if the modules have one name and one file."""
+        return (self.name, self.file) == (other.name, other.file)
 
 
 class _Rows(dict[K, V]):
@@ -122,7 +131,9 @@ class Registry(Generic[K, V]):
         order: the sort key of a row by its key (`str`, `sequence(...)`), different for
             each key.  None if readers only look rows up.
         shared: True if equal values may be registered several times under a key.
-        permanent: True if rows end by their handles only, never by a failed import.
+        permanent: True if a row of an import that failed, or of a module that was
+            removed from `sys.modules`, ends only by its handle or if the module is
+            imported again and registers the key again.
         describe: names a row in errors, by key and value, where `repr(key)` does not.
     """
 
@@ -166,8 +177,12 @@ class Registry(Generic[K, V]):
 
         def add(key: K, live: tuple[_Registered[V], ...]) -> Any:
             row = added[key]
-            if not self._permanent:
-                live = tuple(each for each in live if not each.is_stale())
+            live = tuple(
+                each
+                for each in live
+                if not each.is_stale()
+                or (self._permanent and not each.has_module_of(row))
+            )
             if live and not (self._shared and live[0].value == row.value):
                 raise AlreadyRegistered(
                     registry=self.name,
@@ -249,8 +264,11 @@ def sequence(*keys: K) -> Callable[[K], int]:
     return place
 
 
-def _origin(caller: FrameType) -> tuple[str, str, "ref[ModuleType] | None"]:
-    """Return `file:line` of a call, and the module whose import runs it, if any."""
+def _origin(caller: FrameType) -> tuple[str, str, str, "ref[ModuleType] | None"]:
+    """Return `file:line` of a call, and the module whose import runs it, if any.
+
+    The module has a name, a file and a reference.
+    """
     site = f"{caller.f_code.co_filename}:{caller.f_lineno}"
     frame: FrameType | None = caller
     # Not the module of the caller: a package may call an `install` function of a module
@@ -261,7 +279,8 @@ def _origin(caller: FrameType) -> tuple[str, str, "ref[ModuleType] | None"]:
     module = sys.modules.get(name)
     # The main program is not imported a second time.
     if frame is None or module is None or name == "__main__":
-        return site, "", None
+        return site, "", "", None
     if vars(module) is not frame.f_globals:
-        return site, "", None
-    return site, name, ref(module)
+        return site, "", "", None
+    # Not `__file__`, which the module may change.
+    return site, name, frame.f_code.co_filename, ref(module)

@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable
+from importlib import import_module, invalidate_caches
 from itertools import permutations, product
 from pathlib import Path
 from types import ModuleType
@@ -330,6 +331,49 @@ def test_a_permanent_row_outlives_its_module(order: Any) -> None:
     module.HANDLE.close()
     registry.register("row", 2)
     assert registry.rows["row"] == 2
+
+
+@pytest.mark.parametrize("order", [None, str])
+def test_a_permanent_row_is_replaced_by_its_own_module_only(
+    order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own module has the same name and file; its lines may be others by now."""
+    registry: Registry[str, int] = Registry("numbers", order=order, permanent=True)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setitem(globals(), "REGISTRY", registry)
+
+    def load(folder: str, text: str) -> None:
+        """Import a module from a folder; it is not in `sys.modules` before."""
+        sys.modules.pop("of_a_user", None)
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "of_a_user.py").write_text(text)
+        invalidate_caches()
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(tmp_path / folder)
+            import_module("of_a_user")
+
+    text = f"""\
+import sys
+registry = sys.modules[{__name__!r}].REGISTRY
+HANDLE = registry.register("row", 1)
+"""
+    try:
+        with pytest.raises(ZeroDivisionError):
+            load("own", f"{text}1 / 0\n")
+        assert registry.rows["row"] == 1
+        with pytest.raises(AlreadyRegistered):
+            load("another", text.replace("1)", "2)"))
+        with pytest.raises(AlreadyRegistered):
+            registry.register("row", 3)
+        load("own", f"# mended\n{text.replace('1)', '4)')}")
+        assert registry.rows["row"] == 4
+        assert registry.site("row") == f"{tmp_path}/own/of_a_user.py:4"
+        with pytest.raises(AlreadyRegistered):
+            registry.register("row", 5)
+        sys.modules["of_a_user"].HANDLE.close()
+        assert keys_of(registry.rows) == set()
+    finally:
+        sys.modules.pop("of_a_user", None)
 
 
 def test_rows_without_an_order_change_one_by_one() -> None:

@@ -126,8 +126,13 @@ class FunctionRegistry:
         # The rows, and the first name of each function in them, by its id.
         self._index: tuple[Mapping[str, _NamedFunction], Mapping[int, str]] = ({}, {})
 
-    def add(self, function: F, name: str | None = None) -> Registered:
+    def add(
+        self, function: F, name: str | None = None, *, stacklevel: int = 1
+    ) -> Registered:
         """Register a function under a name, by default `module.qualname`.
+
+        `stacklevel` is 1 if the caller is the registrant that errors name, 2 if its
+        caller is, as in `warnings.warn`.
 
         Raises:
             RpcMisuse: the function is not callable, or the name belongs to another
@@ -147,13 +152,16 @@ class FunctionRegistry:
             )
         try:
             handle = self._registry.register(
-                name, _NamedFunction(function), stacklevel=2
+                name, _NamedFunction(function), stacklevel=stacklevel + 1
             )
-        except AlreadyRegistered:
+        except AlreadyRegistered as error:
             raise RpcMisuse(
                 call="register",
-                found=f"the name `{name}`, which is registered for another function",
-                wanted="another name; or close the handle of that function first",
+                found=(
+                    f"the name `{name}`, which is registered for another function at "
+                    f"{error.first}"
+                ),
+                wanted="another name, or the function that has this name",
             ) from None
         return Registered(name, function, partial(self._close, handle))
 
@@ -219,11 +227,11 @@ def register(name: Any = None) -> Any:
     """
 
     def add(function: F) -> F:
-        REGISTRY.add(function, name)
+        REGISTRY.add(function, name, stacklevel=2)
         return function
 
     if callable(name):
-        REGISTRY.add(name)
+        REGISTRY.add(name, stacklevel=2)
         return name
     return add
 

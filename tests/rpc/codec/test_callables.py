@@ -3,6 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module, invalidate_caches
+from pathlib import Path
 from typing import Any
 from weakref import ref
 
@@ -41,7 +43,16 @@ from everyorder.runtime.rpc.codec.compiled import script_function
 from everyorder.runtime.rpc.codec.named_functions import MARK
 from tests.coded import code
 from tests.rpc.codec import programs
-from tests.rpc.codec.things import LOCK, Known, Point, Reference, as_received, double
+from tests.rpc.codec.things import (
+    LOCK,
+    Known,
+    Point,
+    Reference,
+    Weight,
+    as_received,
+    double,
+    there,
+)
 
 ONES = runtime.ones(2)
 
@@ -504,6 +515,61 @@ def test_a_name_stands_for_one_function() -> None:
         registry.add(3)  # type: ignore[type-var]  # refused
     with pytest.raises(RpcMisuse, check=code("RpcMisuse")):
         registry.add(double, "")
+
+
+FAILS_LATER = """\
+from everyorder.runtime.rpc.codec import register
+from everyorder.runtime.rpc.codec.pickling import register_reducer
+from tests.rpc.codec.things import Weight
+
+@register
+def greet():
+    return 1
+
+@register("of user: count")
+def count():
+    return 1
+
+register_reducer(Weight, lambda each: (Weight, (1,)))
+"""
+
+
+def test_a_mended_module_registers_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`register` and `register_reducer` return no handle that could be closed."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "user_functions.py"
+    try:
+        file.write_text(f"{FAILS_LATER}1 / 0\n")
+        with pytest.raises(ZeroDivisionError):
+            import_module("user_functions")
+        assert REGISTRY.find("of user: count")() == 1
+        file.write_text(f"# mended\n{FAILS_LATER.replace('1', '2')}")
+        invalidate_caches()
+        mended = import_module("user_functions")
+        assert REGISTRY.find("user_functions.greet") is mended.greet
+        assert REGISTRY.find("of user: count") is mended.count
+        assert there(Weight(0)).value == 2
+    finally:
+        sys.modules.pop("user_functions", None)
+
+
+def test_a_name_in_use_names_the_place_of_its_function() -> None:
+    def first() -> None: ...
+
+    def second() -> None: ...
+
+    register("in use")(first)
+    line = first.__code__.co_firstlineno + 4
+    with pytest.raises(RpcMisuse) as caught:
+        register("in use")(second)
+    assert caught.value.found == (
+        "the name `in use`, which is registered for another function at "
+        f"{__file__}:{line}"
+    )
+    assert caught.value.wanted == "another name, or the function that has this name"
 
 
 def test_the_decorator_leaves_the_function_as_it_is() -> None:

@@ -80,4 +80,11 @@ class Slotted:
         self.inner = inner
 
 
+class Weight:
+    """A class for which a module of a user registers a reducer."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
 LOCK = _thread.allocate_lock()
