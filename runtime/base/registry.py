@@ -68,7 +68,7 @@ class _Registered(Generic[V]):
 class _Rows(dict[K, V]):
     """The published rows, with the live registrations of each, oldest first."""
 
-    __slots__ = ("registered",)
+    __slots__ = ("__weakref__", "registered")
     registered: Mapping[K, tuple[_Registered[V], ...]]
 
 

@@ -20,13 +20,13 @@ Rules of names:
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar, overload
+from weakref import ref
 
 from everyorder.runtime.base.registry import (
     Closeable,
     Registry,
-    RegistryHandle,
     keys_of,
 )
 from everyorder.runtime.errors.base import nearest
@@ -123,8 +123,9 @@ class FunctionRegistry:
         self._registry: Registry[str, _NamedFunction] = Registry(
             "functions", shared=True, permanent=True
         )
-        # The rows, and the first name of each function in them, by its id.
-        self._index: tuple[Mapping[str, _NamedFunction], Mapping[int, str]] = ({}, {})
+        # A reference to rows, and the first name of each function in them, by its id.
+        # The index holds no function: the owner may close the handle at any time.
+        self._index: tuple[Callable[[], object], Mapping[int, str]] = (lambda: None, {})
 
     def add(
         self, function: F, name: str | None = None, *, stacklevel: int = 1
@@ -163,12 +164,7 @@ class FunctionRegistry:
                 ),
                 wanted="another name, or the function that has this name",
             ) from None
-        return Registered(name, function, partial(self._close, handle))
-
-    def _close(self, handle: RegistryHandle) -> None:
-        handle.close()
-        # It would keep the function alive.
-        self._index = ({}, {})
+        return Registered(name, function, handle.close)
 
     def find(self, name: str) -> Callable[..., Any]:
         """Return the function of a name.
@@ -190,14 +186,15 @@ class FunctionRegistry:
 
     def name_of(self, function: Any) -> str | None:
         """Return the first name of a function in sorted order; None without a name."""
-        rows, names = self._registry.rows, self._index
-        if names[0] is not rows:
+        rows, (indexed_rows, names) = self._registry.rows, self._index
+        if indexed_rows() is not rows:
             first: dict[int, str] = {}
             for name in sorted(keys_of(rows)):
                 first.setdefault(id(rows[name].function), name)
             # One assignment: another thread sees rows and names of one time.
-            self._index = names = (rows, first)
-        return names[1].get(id(function))
+            self._index = ref(rows), first
+            names = first
+        return names.get(id(function))
 
     def names(self) -> tuple[str, ...]:
         """Return the names, sorted."""

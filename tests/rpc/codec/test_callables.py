@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from everyorder import runtime
 from everyorder.runtime import Library, ops
+from everyorder.runtime.base.registry import keys_of
 from everyorder.runtime.errors import (
     CallError,
     NoMatchingOverload,
@@ -29,6 +30,7 @@ from everyorder.runtime.rpc.codec import (
     FunctionRegistry,
     Invocation,
     call_of,
+    named_functions,
     pack,
     pack_call,
     pack_result,
@@ -501,6 +503,27 @@ def test_a_closed_registration_does_not_keep_its_function() -> None:
     alive = ref(function)
     handle.close()
     del function, handle
+    assert alive() is None
+
+
+def test_a_registration_that_is_closed_meanwhile_does_not_keep_its_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another thread closes it while `name_of` reads the rows."""
+
+    def function() -> None: ...
+
+    registry = FunctionRegistry()
+    handles = [registry.add(function, "a")]
+
+    def keys_of_rows(rows: Mapping[Any, Any]) -> frozenset[Any]:
+        handles.pop().close()
+        return keys_of(rows)
+
+    monkeypatch.setattr(named_functions, "keys_of", keys_of_rows)
+    assert registry.name_of(function) == "a"
+    alive = ref(function)
+    del function
     assert alive() is None
 
 
