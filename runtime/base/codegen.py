@@ -24,8 +24,8 @@ Rules:
 - tracebacks, `inspect` and debuggers show the lines: they are in `linecache` as long as
   a function of the text lives, under a name that is the same in every process;
 - equal texts of a kind share their code while a function of them lives;
-- no lock is held, and nothing here depends on threads or processes: two threads that
-  generate the same function at once do so twice, and either result is correct.
+- two threads that generate the same function at once do so twice, and either result is
+  correct; a lock is held only while lines are stored, or compared and removed.
 """
 
 import linecache
@@ -34,6 +34,8 @@ from functools import cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, finalize
+
+from everyorder.runtime.base.locks import reentered
 
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
@@ -72,6 +74,9 @@ class _Text:
 
 # File -> its text, which only functions keep alive.
 _TEXTS: WeakValueDictionary[str, _Text] = WeakValueDictionary()
+# Of the entries of generated functions in `linecache`.  The thread that holds it may
+# generate a function, in a tracer or a signal handler.
+_LINES = reentered()
 
 
 def generated(kind: str, lines: Sequence[str], names: Mapping[str, Any]) -> Any:
@@ -90,10 +95,12 @@ def generated(kind: str, lines: Sequence[str], names: Mapping[str, Any]) -> Any:
         # Of two that are compiled at once one is used, and so are its lines.
         shared = _TEXTS.setdefault(file, compiled)
         if shared is compiled:
-            finalize(compiled, _forget, file).atexit = False
+            finalize(compiled, _forget, compiled.entry).atexit = False
     # Also if the text was there: another thread may have registered it just now, and
-    # not its lines yet.
-    linecache.cache.setdefault(file, shared.entry)
+    # not its lines yet.  An entry that is there may be that of a released text, which
+    # another thread is about to remove.
+    with _LINES:
+        linecache.cache[file] = shared.entry
     assert shared.assigned.isdisjoint(names), f"{kind}: a name is bound and assigned"
     namespace = {_TEXT: shared, **names}
     exec(shared.code, namespace)  # noqa: S102  # see the first rule
@@ -142,13 +149,9 @@ def _assigned(code: CodeType) -> Iterable[str]:
             yield from _assigned(inner)
 
 
-def _forget(file: str) -> None:
-    """Remove the lines of a released text, unless it was compiled again."""
-    if file in _TEXTS:
-        return
-    linecache.cache.pop(file, None)
-    # `generated` registers the text before its lines: if it is there by now, they may
-    # have been removed here.
-    again = _TEXTS.get(file)
-    if again is not None:
-        linecache.cache[file] = again.entry
+def _forget(entry: tuple[int, None, list[str], str]) -> None:
+    """Remove the lines of a released text, unless those of a new one replaced them."""
+    file = entry[3]
+    with _LINES:
+        if file in linecache.cache and linecache.cache[file] is entry:
+            del linecache.cache[file]
