@@ -325,6 +325,7 @@ class ProcessError(HarnessError, RuntimeError):
     traceback: str = ""
     name: str = ""
     reason: str = ""
+    limit: str = ""
 
     words = """
     ChildDied: the process ended [[by {signal}||with exit code {exit_code}]] during
@@ -335,6 +336,8 @@ class ProcessError(HarnessError, RuntimeError):
     CannotLoad: the process that loads the scenarios ended ({reason}) before it had
         imported any of them; use --in-process to load them without it
     CannotServe: worker[[ {name}]] could not start: {reason}
+    CannotStart: the process of a fresh registry could not start: {reason}; explore
+        fewer scenarios at once (--jobs)[[, or raise the limit with `{limit}`]]
     NoDebugger: breakpoint() was called in a child process, which has no terminal;
         explore with --in-process (pytest: --everyorder-in-process, or --pdb)
     """

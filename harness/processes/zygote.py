@@ -2,12 +2,14 @@
 
 The zygote is a process in which no operation has run yet.  It is forked before the
 first operation, so each child starts from the same clean process; it waits for requests
-on a socket, always has the next child ready, and reaps children that ended.
+on a socket, keeps the next child ready, and reaps children that ended.
 
 Rules:
 - tracing is off while a process is forked, and in the child: a tracer (coverage) has
   locks, which another thread may hold at that time, and the child would wait for ever;
 - the zygote has one thread and runs no code of a scenario;
+- it answers a request for a child with the process id and a descriptor, or, if the
+  system refuses a new process, with the negative number of the error;
 - it ends with its socket, or within a second of its parent, and its children with it.
 """
 
@@ -20,6 +22,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NoReturn
 
 from everyorder.harness.processes.fork import end_with_parent, fork, kill, reap
 from everyorder.harness.processes.messages import PipeEnd
@@ -58,19 +61,32 @@ class Zygote:
 
         Raises:
             EOFError: the zygote is gone.
-            OSError: this process has no descriptor left.
+            OSError: the system refuses a process, or a descriptor for its channel.
         """
-        data, descriptors = b"", list[int]()
+        data, descriptors, flags = b"", list[int](), 0
         with suppress(OSError):
             self._channel.send(("fork", ended))
-            data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
+            data, descriptors, flags, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
         if not data:
             raise EOFError("the zygote is gone")
+        pid = int.from_bytes(data, signed=True)
+        if pid < 0:
+            raise OSError(-pid, os.strerror(-pid))
         if not descriptors:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            assert flags & socket.MSG_CTRUNC, "the zygote sends a descriptor"
+            # The child ends, because the other end of its channel is lost.
+            self.status(pid)
+            self._raise_refusal()
         (descriptor,) = descriptors
         os.set_inheritable(descriptor, False)
-        return int.from_bytes(data), PipeEnd(descriptor, descriptor)
+        return pid, PipeEnd(descriptor, descriptor)
+
+    def _raise_refusal(self) -> NoReturn:
+        """Raise the error for which the system has dropped a received descriptor."""
+        # The flag of the message has no reason; usually, another descriptor is refused
+        # for the same one.
+        os.close(os.dup(self._socket.fileno()))
+        raise OSError(errno.EIO, "the system has dropped a descriptor")
 
     def status(self, pid: int) -> int:
         """Return the exit status of a child, as `os.waitstatus_to_exitcode` does.
@@ -137,20 +153,35 @@ class _ZygoteProcess:
             if what == "fork":
                 for pid in argument:
                     self._reap(pid)
-                pid, theirs = self._spare or self._fork_child()
-                socket.send_fds(
-                    self._control, [pid.to_bytes(_PID_BYTES)], [theirs.fileno()]
-                )
-                theirs.close()
-                self._spare = self._fork_child()
+                self._send_child()
             elif what == "wait":
                 self._channel.send(self._reap(argument))
         except (EOFError, OSError):
             return False
         return bool(what != "end")
 
+    def _send_child(self) -> None:
+        """Send a child, or the error of the system, and prepare the next child."""
+        try:
+            pid, theirs = self._spare or self._fork_child()
+        except OSError as error:
+            number = -(error.errno or errno.EIO)
+            self._control.sendall(number.to_bytes(_PID_BYTES, signed=True))
+            return
+        self._spare = None
+        with theirs:
+            socket.send_fds(
+                self._control, [pid.to_bytes(_PID_BYTES)], [theirs.fileno()]
+            )
+        with suppress(OSError):  # the next request reports it, if it lasts
+            self._spare = self._fork_child()
+
     def _fork_child(self) -> tuple[int, socket.socket]:
-        """Fork a child that waits for a request; return it with the parent's end."""
+        """Fork a child that waits for a request; return it with the parent's end.
+
+        Raises:
+            OSError: the system refuses a socket or a process.
+        """
         theirs, ours = socket.socketpair()
         zygote = os.getpid()
 
@@ -163,8 +194,13 @@ class _ZygoteProcess:
             descriptor = ours.detach()
             self._serve(PipeEnd(descriptor, descriptor))
 
-        pid = fork(run, traced=False)
-        ours.close()
+        try:
+            pid = fork(run, traced=False)
+        except BaseException:
+            theirs.close()
+            raise
+        finally:
+            ours.close()
         self._children.add(pid)
         return pid, theirs
 

@@ -19,6 +19,7 @@ Rules:
   streams are flushed before.
 """
 
+import errno
 import gc
 import os
 import signal
@@ -178,6 +179,10 @@ def serve_child(scenario: Scenario, channel: PipeEnd) -> None:
 CHECKING_CHILDREN = frozenset(2 * 8**n for n in range(12))
 
 
+# The commands that raise the limits of a user, by the error at the limit.
+_LIMITS = {errno.EMFILE: "ulimit -n", errno.EAGAIN: "ulimit -u"}
+
+
 class RemoteHandle:
     """The token of an undo handle that is in the child, by number."""
 
@@ -212,12 +217,34 @@ class IsolatedSystem(ScenarioSystem):
 
         Raises:
             ExplorationRestart: an operation on the last registry requires it.
+            ProcessError: the source of children has died, or the system refuses a
+                process or its channel.
         """
         thorough = self._memory.thorough
         self._end_child()
         if self._memory.thorough > thorough:
             raise ExplorationRestart(code="OlderGarbage")
         self._leaked.clear()
+        try:
+            self._pid, self._channel = self._child_source().child(self._ended)
+        except EOFError:
+            error = self._death_error("reset")
+            self.close()  # the next reset starts another source
+            raise error from None
+        except OSError as refusal:
+            raise ProcessError(
+                code="CannotStart",
+                reason=refusal.strerror or str(refusal),
+                limit=_LIMITS.get(refusal.errno or 0, ""),
+            ) from None
+        finally:
+            self._ended = []
+        self._children += 1
+        looks = self._children in CHECKING_CHILDREN
+        self._request("reset", "reset", replace(self._memory, checks_outside=looks))
+
+    def _child_source(self) -> Zygote | Spawner:
+        """Return the source of children; start it if there is none."""
         if self._source is None:
             spawns = self.scenario.isolation == "spawn"
             self._source = source = (
@@ -226,17 +253,7 @@ class IsolatedSystem(ScenarioSystem):
                 else Zygote(partial(serve_child, self.scenario))
             )
             self._closing = finalize(self, _close, source, os.getpid())
-        try:
-            self._pid, self._channel = self._source.child(self._ended)
-        except EOFError:
-            error = self._death_error("reset")
-            self.close()  # the next reset starts another source
-            raise error from None
-        finally:
-            self._ended = []
-        self._children += 1
-        looks = self._children in CHECKING_CHILDREN
-        self._request("reset", "reset", replace(self._memory, checks_outside=looks))
+        return self._source
 
     def do(self, step: int) -> RemoteHandle:
         """Do a step in the child."""

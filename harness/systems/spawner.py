@@ -53,7 +53,11 @@ class Spawner:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def child(self, ended: list[int]) -> tuple[int, PipeEnd]:
-        """Return a fresh child: process id and channel; `ended` may be reaped."""
+        """Return a fresh child: process id and channel; `ended` may be reaped.
+
+        Raises:
+            OSError: the system refuses a process, or descriptors for its channel.
+        """
         for pid in ended:
             self.status(pid)
         seed = os.environ.get("PYTHONHASHSEED", "")
@@ -63,12 +67,13 @@ class Spawner:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": seed if seed.isdigit() else "0"},
         )
+        # First: without a descriptor for its channel, `close` ends it.
+        self._children[child.pid] = child
         assert child.stdin is not None, "it is a pipe"
         assert child.stdout is not None, "it is a pipe"
         channel = PipeEnd(os.dup(child.stdout.fileno()), os.dup(child.stdin.fileno()))
         child.stdin.close()
         child.stdout.close()
-        self._children[child.pid] = child
         return child.pid, channel
 
     def status(self, pid: int) -> int:

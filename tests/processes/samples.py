@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +44,23 @@ def is_alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+@contextmanager
+def without_descriptors() -> Iterator[None]:
+    """Let this process have no free descriptor for a while."""
+    import resource  # only where processes fork
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(int(name) for name in os.listdir("/dev/fd")) + 1
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    fillers: list[int] = []
+    try:
+        with suppress(OSError):
+            while True:
+                fillers.append(os.dup(0))
+        yield
+    finally:
+        for each in fillers:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,11 +1,13 @@
 """The zygote: what it survives, and what it leaves behind."""
 
+import errno
 import os
-import resource
 import signal
+import socket
 import time
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from everyorder.harness.processes.fork import fork
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.zygote import Zygote
 from tests.forking import needs_fork
-from tests.processes.samples import is_alive
+from tests.processes.samples import is_alive, without_descriptors
 
 pytestmark = needs_fork
 
@@ -114,27 +116,75 @@ def test_an_interrupt_while_it_is_forked(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(os.listdir("/dev/fd")) == len(before)
 
 
-def test_a_parent_without_descriptors_says_so(zygote: Zygote) -> None:
-    """The zygote is alive: it is neither reported as dead, nor asked for child 0."""
+def test_a_parent_without_descriptors_says_so(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The zygote is alive, and has reaped the children that nobody can reach."""
     first, channel = zygote.child([])
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = max(int(name) for name in os.listdir("/proc/self/fd")) + 1
-    resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
-    fillers = []
-    try:
-        with suppress(OSError):
-            while True:
-                fillers.append(os.dup(0))
-        with pytest.raises(OSError, match="Too many open files"):
-            zygote.child([])
-    finally:
-        for each in fillers:
-            os.close(each)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    receive, pids = socket.recv_fds, list[int]()
+
+    def receiving(*arguments: Any) -> Any:
+        answer = receive(*arguments)
+        pids.append(int.from_bytes(answer[0]))
+        return answer
+
+    monkeypatch.setattr(socket, "recv_fds", receiving)
+    with without_descriptors():
+        for _ in range(3):
+            with pytest.raises(OSError, match="Too many open files"):
+                zygote.child([])
+    assert len({*pids, first}) == 4
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):  # a zombie would receive it
+            os.kill(pid, 0)
     channel.send("still here")
     assert channel.receive() == "still here"
     channel.send(0)
     assert zygote.status(first) == 0
+    channel.close()
+
+
+def test_a_descriptor_that_was_dropped_for_another_reason(
+    zygote: Zygote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A security module may refuse it: the limit is not blamed."""
+    receive = socket.recv_fds
+
+    def dropping(*arguments: Any) -> Any:
+        data, descriptors, _, address = receive(*arguments)
+        os.close(*descriptors)
+        return data, [], socket.MSG_CTRUNC, address
+
+    monkeypatch.setattr(socket, "recv_fds", dropping)
+    with pytest.raises(OSError, match="has dropped a descriptor") as caught:
+        zygote.child([])
+    assert caught.value.errno == errno.EIO
+
+
+def test_a_zygote_that_may_not_fork_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It lives on, and forks when the system allows it."""
+    fork, tester, allowed = os.fork, os.getpid(), tmp_path / "allowed"
+
+    def refused() -> int:
+        if os.getpid() != tester and not allowed.exists():
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return fork()
+
+    monkeypatch.setattr(os, "fork", refused)
+    zygote = Zygote(serve)
+    try:
+        for _ in range(2):
+            with pytest.raises(BlockingIOError):
+                zygote.child([])
+        allowed.touch()
+        pid, channel = zygote.child([])
+        channel.send(5)
+        assert zygote.status(pid) == 5
+        channel.close()
+    finally:
+        zygote.close()
 
 
 def test_a_handler_that_raises_leaves_no_signal_blocked(

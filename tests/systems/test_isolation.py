@@ -26,6 +26,7 @@ from everyorder.harness.systems.isolation import IsolatedSystem
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 from tests.coded import code
 from tests.forking import needs_fork
+from tests.processes.samples import without_descriptors
 from tests.systems.isolated import FORKED as _FORKED
 from tests.systems.isolated import SCENARIO as _SCENARIO
 from tests.systems.isolated import TABLE, add, shown
@@ -221,6 +222,29 @@ def test_a_zygote_that_dies(forked: IsolatedSystem) -> None:
         forked.reset()
     forked.reset()
     assert forked.observe() == (("state", ""),)
+
+
+@pytest.mark.parametrize("is_started", [True, False])
+@pytest.mark.parametrize("scenario", [_FORKED, _SCENARIO], ids=["fork", "spawn"])
+def test_a_process_without_descriptors_says_what_to_do(
+    scenario: Scenario, is_started: bool
+) -> None:
+    """With the source of children, or when this source is to be started."""
+    system = IsolatedSystem(scenario)
+    if is_started:
+        system.reset()
+        system._end_child()  # it would free the descriptor that is needed
+    refused = pytest.raises(ProcessError, check=code("CannotStart"))
+    with without_descriptors(), refused as caught:
+        system.reset()
+    assert str(caught.value) == (
+        "the process of a fresh registry could not start: Too many open files; explore "
+        "fewer scenarios at once (--jobs), or raise the limit with `ulimit -n`"
+    )
+    system.reset()
+    assert system.observe() == (("state", ""),)
+    system.close()
+    assert children() == []
 
 
 def test_skip_and_mistakes_cross(forked: IsolatedSystem) -> None:
