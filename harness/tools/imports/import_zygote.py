@@ -209,7 +209,7 @@ def _run_in_child(
 
 
 def _send(target: int, data: bytes) -> None:
-    """Write all bytes, by nothing that a module could have replaced."""
+    """Write all bytes, also if a module has replaced `os.write`."""
     while data:
         data = data[_write(target, data) :]
 

@@ -365,8 +365,6 @@ class ReducerTable(dict[type, Reducer]):
         registered = REDUCERS.rows.get(kind)
         if registered is not None:
             return registered
-        if kind is Tensor:
-            return _reduce_tensor
         if kind is Storage:
             return _reduce_storage
         if issubclass(kind, current_writer().references.kinds):
