@@ -14,9 +14,7 @@ How it works:
   known transitions to the nearest such state among `NEAR`; else start from a fresh
   system and follow the shortest known history.  No state is restored: a real history
   leads to each state, and its form is compared on arrival.
-- *Close*: every operation is taken once at every state.  Histories to one state are not
-  told apart before that: half of a budget would go into repetitions of what may never
-  close.
+- *Close*: every operation is taken once at every state (limits: `limits.py`).
 - *Cover*: round by round every operation is taken again at every state, each time after
   another history, and from another variant in the order of dicts.  The answer and the
   target state must be the same.
@@ -24,16 +22,10 @@ How it works:
   them leads to two futures, the order is read somewhere, and the exact forms are
   explored.  If the blind forms close without a finding, the exact ones are explored as
   well if that is cheap, and else the proof assumes that the order is never read.
-- *Random walk*: after that, operations drawn at random, in histories of up to hundreds,
-  with every result and every form compared.  The cover takes the shortest histories; a
-  counter hidden in C shows after many.  The walk shares no assumption about where
-  state may hide.
+- *Random walk*: after that, operations drawn at random, in histories of hundreds, with
+  every result and form compared.  The cover takes the shortest histories; a counter
+  that is hidden in C shows after many.
 - *Hidden state*: two equal exact forms with two futures.
-
-Limits come from the budget (`SearchLimits`).  States that cannot all be found with it
-are given up early, so that the other strategies get the rest: if repeating one or two
-operations gives new states again and again, or if more operations are open at the known
-states than are left.
 
 Rules: a fresh system must always have the first form; a state alone is never a fault:
 two states of the same active steps that never answer differently are correct.
@@ -155,13 +147,10 @@ class Search:
         # Steps of the budget, and the operations among them.
         self.spent = self.played = 0
         self.given_up: GivenUp = ""
-        # Operations that give new states whenever they are repeated.
         self.repeated: History = ()
-        # The number of operations of the random walk.
         self.walked = 0
         # The operations that are possible at the known states, and those taken.
         self.possible = self.transitions = 0
-        # True if sequences of two operations were repeated.
         self._repeated_two = False
         # True if a variant, which is not part of a state, decides the future.
         self.variant_read = False
@@ -184,6 +173,9 @@ class Search:
         self._round = 1
         self.covered = 0
         self.closed = False
+        # In this round: states without an open operation, ways tried to the others.
+        self._done: set[int] = set()
+        self._tried: Counter[int] = Counter()
         # The number of arrivals at a state with no open operation.
         self._idle: Counter[int] = Counter()
         # The current state.
@@ -229,6 +221,8 @@ class Search:
         return (*self._part.leading, *self._history(state, 0))
 
     def _take_all(self) -> None:
+        self._done.clear()
+        self._tried.clear()
         while True:
             self._reduce()
             self._check_prospect()
@@ -289,6 +283,8 @@ class Search:
 
     def _has_open(self, state: int) -> bool:
         """Return True if an operation is open at the state, whatever the history."""
+        if state in self._done:
+            return False
         out, number, turning = self._out[state], self._round, self._turns(state)
         for operation in self._possible(state):
             transition = out.get(operation)
@@ -296,6 +292,7 @@ class Search:
                 return True
             if turning and _has_one_turn(transition):
                 return True
+        self._done.add(state)
         return False
 
     def _turns(self, state: int) -> bool:
@@ -458,7 +455,10 @@ class Search:
         for state in order:
             if not self._has_open(state):
                 continue
-            for number in range(max(len(self._ways[state]), 1)):
+            # In one round a history that is not new stays so.
+            tried = self._tried[state]
+            for number in range(tried, max(len(self._ways[state]), 1)):
+                self._tried[state] = number + 1
                 history = self._history(state, number)
                 if self._is_new(state, _mark_of(history)):
                     self._reset()
@@ -567,9 +567,7 @@ class Search:
         return self.spent + LEAST * operations - self.transitions
 
     def walk_at_random(self, steps: int) -> None:
-        """Play operations drawn at random, with every result and form compared.
-
-        They take so many steps of the budget.
+        """Play operations drawn at random, for so many steps of the budget.
 
         Raises:
             OrderRead, VariantRead: as `run`.

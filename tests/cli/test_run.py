@@ -141,10 +141,7 @@ def test_a_budget_cuts_short(project: Project) -> None:
 
 def test_steps_bound_what_auto_chooses(project: Project) -> None:
     text = project.text("run", "sound", "--steps", "120")
-    assert (
-        "  skipped   histories:3 would take 102 operations, the budget allows 120"
-        in text
-    )
+    assert "histories:3 would take 102 operations, the budget allows 120" in text
 
 
 @pytest.mark.parametrize(
