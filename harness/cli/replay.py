@@ -207,7 +207,7 @@ def _history(
     pinned = texts.ordering.total
     found = explore(system, effort.strategy, order_dependent=pinned)
     for violation in found.violations:
-        history = violation.shortest or violation.history
+        history = violation.shown
         if fits(replay_id, texts.digest, texts.operations, history):
             return history
     raise NotFound(

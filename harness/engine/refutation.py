@@ -30,6 +30,7 @@ from everyorder.harness.engine.oracle import (
     STATEFUL,
     HistoryFault,
     Judge,
+    OperationKind,
     OperationsExhausted,
     Replay,
     arrival,
@@ -160,11 +161,49 @@ def refutations(session: ExplorationSession, *, proving: bool) -> tuple[Violatio
         shorter = None if case.shrunk is None else case.shrunk.shorter
         if shorter is not None and shorter.history not in own:
             case.shrunk = shorter
-        violation = _violation(session, case)
-        violations.setdefault(
-            (violation.kind, violation.shortest or violation.history), violation
-        )
+        violation = _as_played(session, _violation(session, case))
+        violations.setdefault((violation.kind, violation.shown), violation)
     return _count_hidden(without_unreliable(tuple(violations.values())))
+
+
+# Kinds of actions that end a step, or try to.
+_UNDONE = frozenset[OperationKind]({"remove", "refused"})
+
+
+def _as_played(session: ExplorationSession, violation: Violation) -> Violation:
+    """Return the violation with the undos of its histories, as a replay shows them.
+
+    Whether a toggle does or undoes a step cannot be derived from the record: a step may
+    fail after one history, and be done again after another.
+    """
+    shown, undos = _undos(session, violation.shown)
+    if violation.shortest is not None:
+        violation = replace(violation, shortest=shown)
+    if violation.other is not None:
+        _, other_undos = _undos(session, violation.other)
+        violation = replace(violation, other_undos=other_undos)
+    # Without a short history the operations are those of the exploration.
+    same = shown == violation.shown
+    return replace(violation, undos=undos if same else None)
+
+
+def _undos(
+    session: ExplorationSession, history: History
+) -> tuple[History, frozenset[int]]:
+    """Replay a history; return the played operations, and the places of undos."""
+    total = session.ordering.total
+    actions = replay(session.system, history, order_dependent=total).actions
+    played: list[int] = []
+    undos: set[int] = set()
+    for at, operation in enumerate(history[: len(actions) + 1]):
+        # The operation without an action is an undo that raised.
+        kind = actions[at].kind if at < len(actions) else "remove"
+        if kind == "skipped":
+            continue
+        if kind in _UNDONE:
+            undos.add(len(played))
+        played.append(operation)
+    return tuple(played), frozenset(undos)
 
 
 def without_unreliable(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:

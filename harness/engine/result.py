@@ -151,6 +151,17 @@ class Violation:
     # For hidden state: the number of further findings with longer histories only, which
     # are not reported if there is a short one.
     more: int = 0
+    # The places in the shown history, and in `other`, where an operation undid a step,
+    # as they were replayed.  None if there was no replay.
+    undos: frozenset[int] | None = None
+    other_undos: frozenset[int] | None = None
+    # False if the printed history was played again and did not show the fault.
+    confirmed: bool = True
+
+    @property
+    def shown(self) -> History:
+        """Return the history that reports show: the shortest one, if there is one."""
+        return self.history if self.shortest is None else self.shortest
 
     @property
     def claim(self) -> str:

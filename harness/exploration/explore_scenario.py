@@ -10,6 +10,7 @@ Rules:
   the end, the scenario is explored a second time with frequent collections, which
   reveals the order that keeps it alive;
 - if that does not find the order, the leak is reported without one;
+- each printed history is played again from its text before it is shown;
 - a scenario that skips itself, by any of its functions, has no report.
 """
 
@@ -19,11 +20,19 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
-from everyorder.harness.engine import Budget, Exploration, Progress, System, Violation
+from everyorder.harness.engine import (
+    Budget,
+    Exploration,
+    Kind,
+    Progress,
+    System,
+    Violation,
+)
 from everyorder.harness.engine import explore as explore_system
+from everyorder.harness.engine import replay as play
 from everyorder.harness.processes.fork import end_with_parent
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.watch import Subject
@@ -167,7 +176,52 @@ def explore(
                 exploration = (
                     second if second.violations else _with_leak(exploration, leaks)
                 )
-    return replace(empty_report(scenario), exploration=exploration)
+        report = replace(empty_report(scenario), exploration=exploration)
+        return retry(lambda: _confirmed(report, system))
+
+
+# Faults of a history that need not show when it is played once more.
+_UNCERTAIN: Final = frozenset[Kind]({"not fresh", "nondeterminism", "unpinned"})
+
+
+def _confirmed(report: Report, system: System) -> Report:
+    """Return the report; a violation that its printed lines do not show says so."""
+    violations = tuple(
+        replace(each, confirmed=is_shown_by_text(report, system, each))
+        for each in report.exploration.violations
+    )
+    return replace(
+        report, exploration=replace(report.exploration, violations=violations)
+    )
+
+
+def is_shown_by_text(report: Report, system: System, violation: Violation) -> bool:
+    """Return True if the printed lines, played on a fresh system, show the fault.
+
+    The lines are read as a person reads them: an assignment does a step, `close()`
+    undoes it.
+    """
+    if violation.kind in _UNCERTAIN or LEAK_WITHOUT_ORDER in _parts(violation.found):
+        return True
+    moves = report.read_lines(report.violation_lines(violation))
+    total = report.ordering.total
+    history = tuple(operation for operation, _ in moves)
+    played = play(system, history, order_dependent=total)
+    for (_, undo), action in zip(moves, played.actions, strict=False):
+        if undo != (action.kind in ("remove", "refused")):
+            return False
+    values: list[Hashable] = [
+        action.fingerprint if violation.hidden else action.value
+        for action in played.actions
+    ]
+    # The result of an operation between the history and the final look.
+    values += [played.fresh] if violation.hidden else [None]
+    values += [fault.found for fault in played.faults]
+    return violation.found in values
+
+
+def _parts(value: Hashable) -> tuple[Hashable, ...]:
+    return value if isinstance(value, tuple) else ()
 
 
 def _short_budget(budget: Budget | None) -> Budget | None:

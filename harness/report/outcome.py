@@ -160,8 +160,29 @@ class Report:
         undo = active and operation not in self.again
         return operation_line(self.steps, self.uses, operation, undo=undo)
 
+    def violation_lines(self, violation: Violation) -> tuple[str, ...]:
+        """Return the shown history of a violation as it was replayed."""
+        return self._played_lines(violation.shown, violation.undos)
+
+    def other_lines(self, violation: Violation) -> tuple[str, ...]:
+        """Return the second history of hidden state as it was replayed."""
+        return self._played_lines(violation.other or (), violation.other_undos)
+
+    def _played_lines(
+        self, history: History, undos: frozenset[int] | None
+    ) -> tuple[str, ...]:
+        if undos is None:
+            return self.lines(history)
+        return tuple(
+            operation_line(self.steps, self.uses, operation, undo=at in undos)
+            for at, operation in enumerate(history)
+        )
+
     def lines(self, history: History) -> tuple[str, ...]:
-        """Return a history as runnable lines; a step that fails is not undone."""
+        """Return a history as runnable lines; a step that always fails is not undone.
+
+        If a step fails only sometimes, the history decides: see `violation_lines`.
+        """
         ordering = self.ordering
         exploration = self.exploration
         key = ordering.root
@@ -180,6 +201,19 @@ class Report:
                 key = ordering.toggled(key, operation)
         return tuple(lines)
 
+    def read_lines(self, lines: Sequence[str]) -> tuple[tuple[int, bool], ...]:
+        """Read runnable lines: the operation of each, and True if it undoes a step.
+
+        Raises:
+            KeyError: a line is not an operation of the scenario.
+        """
+        moves: dict[str, tuple[int, bool]] = {}
+        for operation in range(self.operations):
+            for undo in (False, True) if operation < len(self.steps) else (False,):
+                text = operation_line(self.steps, self.uses, operation, undo=undo)
+                moves.setdefault(text, (operation, undo))
+        return tuple(moves[line] for line in lines)
+
     def state_name(self, state: State) -> str:
         """Return the active steps, from 1: `{1 3}`, or `3 then 1` if order counts."""
         if self.ordering.counts and len(state) > 1:
@@ -188,7 +222,7 @@ class Report:
 
     def replay_id(self, violation: Violation) -> str:
         """Return the replay id, at most 24 characters, for `everyorder replay`."""
-        return self.history_id(violation.shortest or violation.history)
+        return self.history_id(violation.shown)
 
     def history_id(self, history: History) -> str:
         """Return the replay id of a history."""

@@ -415,7 +415,7 @@ def _sentence(report: Report) -> str:
 
 
 def _violation(report: Report, violation: Violation) -> str:
-    history = violation.shortest or violation.history
+    lines = escape("\n".join(report.violation_lines(violation)))
     where = report.state_name(violation.state)
     head, *rest = explanation(violation) + recurrence_lines(violation)
     square = ""
@@ -435,8 +435,8 @@ def _violation(report: Report, violation: Violation) -> str:
     return (
         f'<div class="violation"><h3>{escape(violation.claim)}</h3>'
         f"<p>At <code>{escape(where)}</code>, "
-        f"{escape(extent(violation, len(history)))}:</p>"
-        f'<pre tabindex="0">{escape(chr(10).join(report.lines(history)))}</pre>{square}'
+        f"{escape(extent(violation, len(violation.shown)))}:</p>"
+        f'<pre tabindex="0">{lines}</pre>{square}'
         f"{second_history}<h4>{escape(head)}</h4>{detail}{commands}</div>"
     )
 
@@ -553,8 +553,8 @@ def _violation_data(report: Report, violation: Violation) -> dict[str, Any]:
     return {
         "kind": violation.kind,
         "state": report.state_name(violation.state),
-        "lines": report.lines(violation.shortest or violation.history),
-        "other": None if violation.other is None else report.lines(violation.other),
+        "lines": report.violation_lines(violation),
+        "other": None if violation.other is None else report.other_lines(violation),
         "shortest": violation.shortest is not None,
         "proven_shortest": violation.proven_shortest,
         "square": None if square is None else square_sentence(report, square),

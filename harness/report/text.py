@@ -131,6 +131,12 @@ def short_guarantee(report: Report) -> str:
     return GUARANTEES["random"] if "graph" in parts else strategy
 
 
+# Printed with a history that was played again and did not show the fault.
+UNCONFIRMED = (
+    "played again from these lines, it did not show: what came before them, or chance, "
+    "has a part in it"
+)
+
 # Selects the lines to show: all, or as many and as much as can be read.
 Selection: TypeAlias = Callable[[Sequence[str]], list[str]]
 
@@ -316,16 +322,18 @@ def render_violation(
 
     Pass `has_replay=False` for a scenario inside a test, which the command cannot find.
     """
-    history = violation.shortest or violation.history
+    history = violation.shown
     lines = wrap(f"{violation.kind}: {violation.claim}", width)
     where = report.state_name(violation.state)
     lines += wrap(f"at {where}, {extent(violation, len(history))}:", width)
-    lines += [f"    {line}" for line in report.lines(history)]
+    lines += [f"    {line}" for line in report.violation_lines(violation)]
     if violation.square is not None:
         lines.append("square: " + square_sentence(report, violation.square))
     lines += inverse_lines(report, violation)
     lines += other_history_lines(report, violation)
     lines += explanation(violation)
+    if not violation.confirmed:
+        lines += wrap(UNCONFIRMED, width)
     lines += recurrence_lines(violation)
     if has_replay:
         lines.append(f"replay id: {report.replay_id(violation)}")
@@ -335,10 +343,10 @@ def render_violation(
 
 def inverse_lines(report: Report, violation: Violation) -> list[str]:
     """Return the line on a step whose undo is not an inverse, which no square shows."""
-    history = violation.shortest or violation.history
+    history = violation.shown
     if violation.kind != "use" or len(history) != 3 or history[0] != history[1]:
         return []
-    step, (_, undo, _) = history[0] + 1, report.lines(history)
+    step, (_, undo, _) = history[0] + 1, report.violation_lines(violation)
     if undo != f"step_{step}.close()":
         return []
     return [f"{step} and its undo do not lead back: it is not an inverse"]
@@ -356,7 +364,7 @@ def other_history_lines(report: Report, violation: Violation) -> list[str]:
     other = violation.other
     if other is None:
         return []
-    history = violation.shortest or violation.history
+    history = violation.shown
     pairs = zip(history, other, strict=False)
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
     first = "first operation" if same == 1 else f"first {same:,} operations"
@@ -365,14 +373,14 @@ def other_history_lines(report: Report, violation: Violation) -> list[str]:
         return ["expected, from an equal state, before any operation"]
     return [
         f"expected, from an equal state, after {plural(len(other), 'operation')}:",
-        *(f"    {line}" for line in report.lines(other)),
+        *(f"    {line}" for line in report.other_lines(violation)),
         f"the two histories part {where}",
     ]
 
 
 def replay_commands(report: Report, violation: Violation) -> list[str]:
     """Return the exact commands; the path distinguishes scenarios of the same steps."""
-    histories = [violation.shortest or violation.history]
+    histories = [violation.shown]
     if violation.other is not None:
         histories.append(violation.other)
     return [
