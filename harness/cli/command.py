@@ -81,6 +81,7 @@ VERDICT_CODES: Mapping[Verdict, int] = {
     "unpinned": ORDER,
     "not fresh": NOT_FRESH,
     "hidden": HIDDEN,
+    "typo": VACUOUS,
     "vacuous": VACUOUS,
     "cut short": CUT_SHORT,
     "pinned": OK,

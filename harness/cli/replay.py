@@ -10,6 +10,7 @@ those that an exploration shows.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -50,12 +51,14 @@ from everyorder.harness.exploration.explore_scenario import (
     MOST_VIOLATIONS,
     closing,
     empty_report,
+    raised_errors,
     retry,
     system_of,
 )
 from everyorder.harness.report import sections
 from everyorder.harness.report.observation import difference, readable_lines, whole_text
 from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.raised import raised_lines
 from everyorder.harness.report.text import explanation, plural
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import ScenarioSkipped
@@ -168,7 +171,10 @@ def verdict(texts: Report, system: System, history: History) -> list[str]:
             )
             where = texts.state_name(fault.state)
             head = f"wrong: {fault.kind} at {where}, without looks between"
-            return [head, *explanation(violation)]
+            violation = replace(
+                violation, raised=raised_errors(system, violation, played)
+            )
+            return [head, *explanation(violation), *raised_lines(texts, violation)]
     return []
 
 

@@ -177,6 +177,7 @@ def run(
     FLAKY    the same history gave two results
     UNFRESH  create does not make a fresh system
     HIDDEN   the registry has state that cannot be seen
+    TYPO     a typing error in the scenario makes an operation fail always
     VACUOUS  nothing in the scenario could have failed
     CUT      the budget was spent before everything was explored
     FAILED   the scenario could not be explored

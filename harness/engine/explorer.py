@@ -406,10 +406,9 @@ def _vacuities(session: ExplorationSession) -> Iterator[Vacuity]:
         done = [key for key, passed in record.passed.items() if passed >> step & 1]
         failures = [f for (_, failing), f in record.failures.items() if failing == step]
         if not done:
-            errors = [_error_of(each) for each in failures]
             refused = session.system.settled and any(record.passed.values())
-            if not refused or SLIPS.issuperset(errors):
-                yield from _raises(step, errors, _where(failures, sets))
+            if not refused or SLIPS.issuperset(map(_error_of, failures)):
+                yield from _raises(session, step, failures, _where(failures, sets))
             continue
         before = [key for key in done if not is_active(key, step)]
         if before and not any(_changes(session, key, step) for key in before):
@@ -420,20 +419,24 @@ def _vacuities(session: ExplorationSession) -> Iterator[Vacuity]:
             answers = [
                 a for (_, answered), a in record.answers.items() if answered == use
             ]
-            yield from _varies(operation, answers, "answers", sets)
+            yield from _varies(session, operation, answers, "answers", sets)
     if operations.look not in declared:
         observations = list(record.seen.values())
-        yield from _varies(operations.look, observations, "shows", sets)
+        yield from _varies(session, operations.look, observations, "shows", sets)
 
 
 def _varies(
-    operation: int, values: list[Hashable], verb: str, sets: int
+    session: ExplorationSession,
+    operation: int,
+    values: list[Hashable],
+    verb: str,
+    sets: int,
 ) -> Iterator[Vacuity]:
     """Yield a vacuity if the values could not have differed."""
-    errors = [_error_of(raised) for value in values if (raised := _raised(value))]
+    errors = [raised for value in values if (raised := _raised(value))]
     where = _where(values, sets)
-    if len(errors) == len(values) and SLIPS.issuperset(errors):
-        yield from _raises(operation, errors, where)
+    if len(errors) == len(values) and SLIPS.issuperset(map(_error_of, errors)):
+        yield from _raises(session, operation, errors, where)
     elif len(values) > 1 and all(each == values[0] for each in values):
         yield Vacuity(operation, f"{verb} the same {where}")
 
@@ -469,11 +472,15 @@ def _where(values: list[Hashable], sets: int) -> str:
     return ALWAYS if len(values) >= sets else PERFORMED
 
 
-def _raises(operation: int, errors: list[str], where: str) -> Iterator[Vacuity]:
+def _raises(
+    session: ExplorationSession, operation: int, errors: list[Hashable], where: str
+) -> Iterator[Vacuity]:
     """Yield a vacuity for an operation that always raises, if it was tried at all."""
     if errors:
-        names = tuple(sorted(set(errors)))
-        yield Vacuity(operation, f"raises {' and '.join(names)} {where}", names)
+        names = tuple(sorted(set(map(_error_of, errors))))
+        reason = f"raises {' and '.join(names)} {where}"
+        origin = session.system.origin(errors[0])
+        yield Vacuity(operation, reason, names, errors[0], origin)
 
 
 def _raised(value: Hashable) -> Hashable | None:

@@ -93,6 +93,18 @@ class Caveat:
     text: str
 
 
+class ErrorOrigin(NamedTuple):
+    """The line that raised an error; `slip` if a typing error is the likely reason.
+
+    `text` is the source line, "" if it was not read.
+    """
+
+    file: str
+    line: int
+    slip: bool = False
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Symmetry:
     """Steps that are declared to differ only in their parameter.
@@ -197,6 +209,10 @@ class System(Protocol):
         """Return the fields of an error, for comparison and for expect files."""
         ...
 
+    def origin(self, fields: Hashable) -> ErrorOrigin | None:
+        """Return where the last error with these fields was raised, if known."""
+        ...
+
     def state(self, handles: Sequence[object]) -> Hashable | None:
         """Return the complete state, or None if it is unavailable.
 
@@ -236,6 +252,10 @@ class SystemBase:
     def failure(self, error: Exception) -> Hashable:
         """Return the class name of an error and its text."""
         return (type(error).__name__, str(error))
+
+    def origin(self, fields: Hashable) -> ErrorOrigin | None:
+        """Return None: lines are unknown."""
+        return None
 
     def state(self, handles: Sequence[object]) -> Hashable | None:
         """Return None: there is no complete state."""

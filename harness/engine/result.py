@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from everyorder.harness.engine.protocol import Caveat, History, State
+from everyorder.harness.engine.protocol import Caveat, ErrorOrigin, History, State
 
 Kind: TypeAlias = Literal[
     "law",
@@ -115,12 +115,32 @@ class Vacuity:
     """An operation of the scenario that could not have shown a fault.
 
     `operation` is a step, a use or the look; `reason` says what never happened, and
-    `raised` lists the errors that it raised, if they are the reason.
+    `raised` lists the errors that it raised, if they are the reason.  Then `fields` are
+    those of the first one, and `origin` is its line, if it is known.
     """
 
     operation: int
     reason: str
     raised: tuple[str, ...] = ()
+    fields: Hashable = None
+    origin: ErrorOrigin | None = None
+
+    @property
+    def is_slip(self) -> bool:
+        """Return True if a typing error in the scenario is the likely reason."""
+        return self.origin is not None and self.origin.slip
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedError:
+    """An error that an operation of a shown history raised.
+
+    `position` counts the operations before it; None if another history raised it.
+    """
+
+    position: int | None
+    fields: Hashable
+    origin: ErrorOrigin | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +175,8 @@ class Violation:
     # as they were replayed.  None if there was no replay.
     undos: frozenset[int] | None = None
     other_undos: frozenset[int] | None = None
+    # The errors of the shown history that have a part in the fault.
+    raised: tuple[RaisedError, ...] = ()
     # False if the printed history was played again and did not show the fault.
     confirmed: bool = True
 

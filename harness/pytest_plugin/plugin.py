@@ -61,13 +61,13 @@ from everyorder.harness.pytest_plugin.session import (
 )
 from everyorder.harness.report import notes_of
 from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.raised import typo_lines, vacuity_lines
 from everyorder.harness.report.text import (
     SENTENCES,
     assumptions,
     reasons,
     render_violation,
     silent_step_lines,
-    vacuity_lines,
 )
 from everyorder.harness.scenario import Scenario, Step
 from everyorder.harness.systems.outcomes import ScenarioSkipped
@@ -276,6 +276,7 @@ def _properties(report: Report) -> list[tuple[str, object]]:
         ("assumes", assumptions(report)),
         ("open", report.bounds),
         ("skipped", exploration.skipped),
+        ("typo", typo_lines(report)),
         ("vacuous", vacuity_lines(report)),
     ):
         properties += [(name, text) for text in texts]

@@ -269,6 +269,7 @@ _WORDS = {
     "cut short": "cut short",
     "hidden": "with hidden state",
     "not fresh": "without a fresh system",
+    "typo": "with a typing error",
     "vacuous": "vacuous",
     "crashed": "crashed",
     "hung": "hung",

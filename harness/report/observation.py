@@ -55,6 +55,21 @@ def sections(value: Hashable) -> tuple[Section, ...]:
     return (("", _text(value)),)
 
 
+def error_fields(value: Hashable) -> Hashable:
+    """Return the fields of the error that a use or a look reports, else the value."""
+    if isinstance(value, tuple) and len(value) == 2 and value[0] == "raised":
+        fields: Hashable = value[1]
+        return fields
+    return value
+
+
+def error_text(fields: Hashable) -> str:
+    """Return an error as Python prints it: `ValueError: no such name`."""
+    return ": ".join(
+        " ".join(text.split()) for _, text in sections(fields)[:2] if text.strip()
+    )
+
+
 def whole_text(value: Hashable) -> str:
     """Return the value as one text, each title before its text."""
     return "\n".join(_titled(sections(value)))

@@ -33,6 +33,7 @@ Verdict: TypeAlias = Literal[
     "order",
     "unpinned",
     "cut short",
+    "typo",
     "vacuous",
     "pinned",
     "holds",
@@ -108,7 +109,8 @@ class Report:
         if not exploration.complete:
             return "cut short"
         if exploration.vacuous:
-            return "vacuous"
+            slip = any(each.is_slip for each in exploration.vacuous)
+            return "typo" if slip else "vacuous"
         if self.order_dependent is not None:
             return "pinned"
         return "proven" if exploration.proven else "holds"

@@ -23,6 +23,7 @@ from typing import Any
 
 from everyorder.harness.engine.result import Violation
 from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.raised import raised_lines, typo_lines, vacuity_lines
 from everyorder.harness.report.state_lattice import (
     Allowance,
     draw,
@@ -42,7 +43,6 @@ from everyorder.harness.report.text import (
     sentence,
     short_guarantee,
     square_sentence,
-    vacuity_lines,
 )
 
 CSS = """
@@ -417,7 +417,11 @@ def _sentence(report: Report) -> str:
 def _violation(report: Report, violation: Violation) -> str:
     lines = escape("\n".join(report.violation_lines(violation)))
     where = report.state_name(violation.state)
-    head, *rest = explanation(violation) + recurrence_lines(violation)
+    head, *rest = (
+        *explanation(violation),
+        *raised_lines(report, violation),
+        *recurrence_lines(violation),
+    )
     square = ""
     if violation.square is not None:
         text = square_sentence(report, violation.square)
@@ -524,6 +528,7 @@ def _scenario_data(report: Report) -> dict[str, Any]:
         "assumed": report.assumes,
         "open": report.bounds,
         "skipped": exploration.skipped,
+        "typos": typo_lines(report),
         "vacuous": vacuity_lines(report),
         "proven": exploration.proven,
         "closure": None
@@ -559,6 +564,7 @@ def _violation_data(report: Report, violation: Violation) -> dict[str, Any]:
         "proven_shortest": violation.proven_shortest,
         "square": None if square is None else square_sentence(report, square),
         "difference": explanation(violation, whole=True),
+        "raised": raised_lines(report, violation),
         "paths": violation.paths,
         "replayed": violation.replayed,
         "frequency": violation.frequency,

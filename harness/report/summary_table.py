@@ -42,6 +42,7 @@ STYLES = {
     "hidden": "bold red",
     "not fresh": "bold magenta",
     "nondeterminism": "bold magenta",
+    "typo": "bold yellow",
     "vacuous": "bold yellow",
     "cut short": "yellow",
 }

@@ -31,6 +31,7 @@ from everyorder.harness.report.observation import (
     whole_text,
 )
 from everyorder.harness.report.outcome import Report, Verdict
+from everyorder.harness.report.raised import raised_lines, typo_lines, vacuity_lines
 from everyorder.harness.state import ValueSnapshot
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
@@ -42,6 +43,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "order": "ORDER",
     "unpinned": "NO PIN",
     "cut short": "CUT",
+    "typo": "TYPO",
     "vacuous": "VACUOUS",
     "pinned": "pinned",
     "holds": "holds",
@@ -57,6 +59,7 @@ COUNTED: Mapping[Verdict, str] = {
     "order": "dependent on order",
     "unpinned": "pinned for nothing",
     "cut short": "cut short",
+    "typo": "with a typing error",
     "vacuous": "vacuous",
     "pinned": "pinned",
     "holds": "holding",
@@ -74,6 +77,7 @@ SENTENCES: Mapping[Verdict, str] = {
     "not fresh": "what create makes is not fresh: nothing else can be said",
     "nondeterminism": "flaky: the same history gave two results",
     "hidden": "hidden state: equal states, the same operation, and two futures",
+    "typo": "a typing error in the scenario: nothing else can be said",
     "vacuous": "vacuous: something in it could not have shown a fault",
     "cut short": "cut short: the budget was spent before everything was executed",
 }
@@ -167,6 +171,7 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("pinned", pinned),
         ("fails", tuple(f"{text}, {ALWAYS}" for text in _failing_steps(report))),
         ("strategy", (exploration.strategy,)),
+        ("typo", tuple(typo_lines(report))),
         ("vacuous", tuple(vacuity_lines(report))),
         ("states", _closure(report)),
         ("guarantee", guarantees(report)),
@@ -202,7 +207,11 @@ def suspects(report: Report) -> tuple[str, ...]:
 
 def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
     """Return the reasons of a failure without a violation, as wrapped lines."""
-    facts_by_verdict = {"vacuous": ("vacuous",), "cut short": ("strategy", "skipped")}
+    facts_by_verdict = {
+        "typo": ("typo", "vacuous"),
+        "vacuous": ("vacuous",),
+        "cut short": ("strategy", "skipped"),
+    }
     names = facts_by_verdict.get(report.verdict, ())
     lines = [
         line
@@ -214,24 +223,6 @@ def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
     if report.verdict == "cut short":
         lines += _prose("executed", counts_text(report), width)
     return lines
-
-
-def vacuity_lines(report: Report) -> list[str]:
-    """Return operations that could not have shown a fault, and how to declare them."""
-    texts = []
-    for each in report.exploration.vacuous:
-        if each.operation < len(report.steps):
-            name = report.steps[each.operation]
-        elif each.operation < len(report.steps) + len(report.uses):
-            name = report.line(each.operation)
-        else:
-            name = "what is observed"
-        declaration = "constant=True"
-        if each.raised:
-            names = ", ".join(each.raised)
-            declaration = f"raises={f'({names})' if len(each.raised) > 1 else names}"
-        texts.append(f"{name} {each.reason}; if that is meant, declare {declaration}")
-    return texts
 
 
 def _closure(report: Report) -> tuple[str, ...]:
@@ -332,6 +323,7 @@ def render_violation(
     lines += inverse_lines(report, violation)
     lines += other_history_lines(report, violation)
     lines += explanation(violation)
+    lines += raised_lines(report, violation)
     if not violation.confirmed:
         lines += wrap(UNCONFIRMED, width)
     lines += recurrence_lines(violation)

@@ -416,6 +416,11 @@ class DispatcherSystem(ScenarioSystem):
 
     def failure(self, error: Exception) -> Hashable:
         """Return the fields of an error as text, class first, without long tables."""
+        fields = self._error_fields(error)
+        self.origins.note(fields, error)
+        return fields
+
+    def _error_fields(self, error: Exception) -> Hashable:
         name, text = name_and_text(error)
         named = (("error", name),)
         if isinstance(error, EveryorderError):

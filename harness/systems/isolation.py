@@ -71,6 +71,7 @@ class ChildServer:
                 name, *arguments = self._channel.receive()
                 method = getattr(self, name, None) or getattr(self._system, name)
                 answer = self._answer(method, arguments)
+                answer = (*answer, self._system.origins.take_unsent())
                 try:
                     self._channel.send(answer)
                 except OSError:
@@ -94,6 +95,8 @@ class ChildServer:
             if not isinstance(error, Exception):
                 raise
             if method in (self.do, self.undo):
+                # Noted here, where the error has its traceback.
+                self._system.failure(error)
                 return "raised", name_and_text(error)
             return "mistake", (*name_and_text(error), format_exc())
 
@@ -338,9 +341,11 @@ class IsolatedSystem(ScenarioSystem):
         assert self._channel is not None, "a system is reset before it is asked"
         try:
             self._channel.send((name, *arguments))
-            kind, value = self._channel.receive()
+            kind, value, *origins = self._channel.receive()
         except (EOFError, OSError):
             raise self._death_error(operation) from None
+        for each in origins:
+            self.origins.update(each)
         if kind == "value":
             return value
         if kind == "raised":

@@ -65,9 +65,16 @@ class ErrorOutcome(Exception):
     """An outcome by its name and its text, in place of a `kind` that was raised."""
 
     def __init__(
-        self, name: str, text: str, kind: type[BaseException] = BaseException
+        self,
+        name: str,
+        text: str,
+        kind: type[BaseException] = BaseException,
+        raised: BaseException | None = None,
     ) -> None:
         super().__init__(name, text)
+        # The traceback of the error in whose place this one is raised.
+        if raised is not None:
+            self.__traceback__ = raised.__traceback__
         self.name = name
         self.text = text
         self.kind = kind
@@ -93,7 +100,7 @@ def call_with_outcomes(
         elif isinstance(error, Exception) or _is(error, "Exit"):
             raise
         else:
-            outcome = ErrorOutcome(*name_and_text(error), type(error))
+            outcome = ErrorOutcome(*name_and_text(error), type(error), error)
     # Raise outside of `except`, so that the error is not chained.
     raise outcome
 

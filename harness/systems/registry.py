@@ -15,7 +15,7 @@ Steps and uses of the dispatcher are refused unless `create` makes a dispatcher:
 other registries they fail at every set, which shows nothing.
 """
 
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
@@ -26,7 +26,12 @@ from everyorder.harness.base.errors import (
     HarnessError,
     NotAScenario,
 )
-from everyorder.harness.engine.protocol import Caveat, StateForm, SystemBase
+from everyorder.harness.engine.protocol import (
+    Caveat,
+    ErrorOrigin,
+    StateForm,
+    SystemBase,
+)
 from everyorder.harness.scenario.execution import (
     Closable,
     ScenarioLoop,
@@ -36,6 +41,7 @@ from everyorder.harness.scenario.mistakes import name_of
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Perform, Step, UseStep
 from everyorder.harness.state import Portrait, differences
+from everyorder.harness.systems.origins import ErrorOrigins
 from everyorder.harness.systems.outcomes import (
     call_without_skips,
     check_answer,
@@ -62,6 +68,8 @@ class ScenarioSystem(SystemBase):
         self.steps = len(scenario.steps)
         self.uses = len(scenario.uses)
         self.relations = scenario.relations
+        # Each function that the scenario may call.
+        self.origins = ErrorOrigins(functions_of(scenario))
 
     def retract(self, operations: Set[int]) -> None:
         """Withdraw the declarations of these operations: they raised another error."""
@@ -71,13 +79,28 @@ class ScenarioSystem(SystemBase):
     def failure(self, error: Exception) -> Hashable:
         """Return the type of an error and its text."""
         name, text = name_and_text(error)
-        return (("error", name), ("text", text))
+        fields = (("error", name), ("text", text))
+        self.origins.note(fields, error)
+        return fields
+
+    def origin(self, fields: Hashable) -> ErrorOrigin | None:
+        """Return where the last error with these fields was raised."""
+        return self.origins.get(fields)
 
     def paths(self, one: object, other: object) -> tuple[str, ...]:
         """Return where two portraits differ, in words of the scenario."""
         assert isinstance(one, Portrait), "it is compared with its like"
         assert isinstance(other, Portrait), "it is compared with its like"
         return differences(one, other)
+
+
+def functions_of(scenario: Scenario) -> Iterator[Callable[..., Any] | None]:
+    """Yield each function of a scenario."""
+    yield from (scenario.create, scenario.observe, scenario.check, scenario.reset)
+    for step in (*scenario.given, *scenario.steps):
+        yield from step.functions
+    for use in scenario.uses:
+        yield use.perform
 
 
 class RegistrySystem(ScenarioSystem):
@@ -220,6 +243,7 @@ class RegistrySystem(ScenarioSystem):
         except Exception as error:
             if is_failed_check(error):
                 self._broken.append(f"observe: {name_and_text(error)[1]}")
+                self.origins.note(self._broken[-1], error)
             return self.failure(error)
         return (("state", text),)
 
@@ -237,6 +261,7 @@ class RegistrySystem(ScenarioSystem):
         except Exception as error:
             name, text = name_and_text(error)
             reported = (text if is_failed_check(error) and text else f"{name}: {text}",)
+            self.origins.note(reported[0], error)
         return (*broken, *reported)
 
     def _perform(

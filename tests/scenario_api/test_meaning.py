@@ -241,8 +241,8 @@ def test_a_step_that_is_meant_to_fail() -> None:
 
     assert explore(made(raises=AttributeError), "walk:1").passed
     # It is not the error that was declared.
-    assert explore(made(raises=LookupError), "walk:1").verdict == "vacuous"
-    assert explore(made(), "walk:1").verdict == "vacuous"
+    assert explore(made(raises=LookupError), "walk:1").verdict == "typo"
+    assert explore(made(), "walk:1").verdict == "typo"
 
 
 def test_a_use_that_is_meant_to_say_the_same() -> None:
