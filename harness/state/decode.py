@@ -1,4 +1,4 @@
-"""A decoded stream of tokens: nodes, their edges and paths; and the differences of two.
+"""A decoded stream of tokens: nodes, their edges and paths.
 
 This is the inverse of `encode.py` and `encoders.py`, record by record.  It sees tokens
 only, never an object.  A record becomes an `ObjectNode`: its kind, a value for all that
@@ -7,16 +7,12 @@ node: `.name`, `['key']`, `[0]`.  A label that begins with `@` is a whole path: 
 are named by their module, not by the first object that refers to them.
 
 A *portrait* is a state as an immutable value: it can be pickled, refers to no object,
-and does not change with the state.  Two portraits are compared by walking both in
-parallel, breadth first, so that the shortest paths are first; below a difference
-nothing is compared.
+and does not change with the state; `differences.py` compares two of them.
 """
 
 import marshal
 import re
-from collections import deque
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from everyorder.harness.state.accessors import NAN
@@ -27,7 +23,7 @@ _APART = ("builtins.", "import ")
 _DICTS = ("__dict__", "__annotations__")
 _NAN = f".{NAN}"
 _NUMBERS = ("class builtins.float", "class builtins.complex")
-_INSTANCES = ("object", "opaque", "suspended")
+INSTANCES = ("object", "opaque", "suspended")
 
 
 # The number of an object whose text replaces it in a label once it is known.
@@ -48,7 +44,7 @@ class ObjectNode(NamedTuple):
     edges: list[tuple[str, Any]]
 
 
-def _nan(node: ObjectNode) -> str:
+def nan_bits(node: ObjectNode) -> str:
     """Return the text and the bits of a number that is unequal to itself, else ""."""
     tokens = (token for label, token in node.edges if label == _NAN)
     return next((token for token in tokens if type(token) is str), "")
@@ -161,12 +157,12 @@ class Records:
 
     def node_text(self, node: ObjectNode) -> str:
         """Return a node as text for people, without its contents."""
-        if node.kind not in _INSTANCES:
+        if node.kind not in INSTANCES:
             return node.text
         cls = self.nodes.get(node.edges[0][1])
         name: str = cls.value if cls is not None else "object"
         short = name.removeprefix("class ").removeprefix("builtins.").rpartition(".")[2]
-        if bits := _nan(node):
+        if bits := nan_bits(node):
             text: str = bits.partition(" ")[0]
             return text if name in _NUMBERS else f"<{short} {text}>"
         body = {label: token for label, token in node.edges if label == ".value"}
@@ -404,16 +400,6 @@ class Records:
         return ObjectNode(kind, f"<{name}>", name, self._parts())
 
 
-_ABSENT = "<absent>"
-_NO_EDGE: Any = object()
-# A difference is one line for people: longer values are cut.
-_LONGEST = 120
-# Length of the common context that is shown of two long values before they differ.
-_CONTEXT = 20
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
-_QUOTE = re.compile(r"""\bb?['"]|['"]""")
-
-
 @dataclass(frozen=True, slots=True)
 class Portrait:
     """The recorded form of a state; `differences` reads it."""
@@ -426,174 +412,3 @@ class Portrait:
         records = Records(marshal.loads(self.tokens))  # noqa: S302  # our own bytes
         records.read()
         return records
-
-
-def differences(one: Portrait, other: Portrait, most: int = 8) -> tuple[str, ...]:
-    """Return where two states differ, shortest paths first, at most `most` lines.
-
-    Each line is `registry._cache['json']: <absent> / <function as_json>`, first the
-    value in `one`, then the value in `other`.
-    """
-    if one == other:
-        return ()
-    return _FormComparison(one, other, most).run()
-
-
-class _FormComparison:
-    def __init__(self, one: Portrait, other: Portrait, most: int) -> None:
-        self.orders = (one.orders, other.orders)
-        self.one = one.records()
-        self.other = other.records()
-        self.most = most
-        self.lines: list[str] = []
-        self.queue: deque[tuple[str, int, int]] = deque()
-        self.there: dict[int, tuple[int, str]] = {}
-        self.back: dict[int, int] = {}
-
-    def run(self) -> tuple[str, ...]:
-        self._edges("", dict(self.one.roots), dict(self.other.roots))
-        for label in dict.fromkeys([*self.one.globals, *self.other.globals]):
-            left = self.one.globals.get(label, _NO_EDGE)
-            right = self.other.globals.get(label, _NO_EDGE)
-            if left is not _NO_EDGE and right is not _NO_EDGE:
-                self._edge(label, left, right)
-        while self.queue and len(self.lines) < self.most:
-            path, left, right = self.queue.popleft()
-            self._nodes(path, self.one.nodes[left], self.other.nodes[right])
-        if not self.lines:
-            self._one_sided()
-        if not self.lines:
-            self._orders()
-        return tuple(self.lines[: self.most])
-
-    def _one_sided(self) -> None:
-        """Compare globals that one state reaches: mostly below another difference."""
-        for label in sorted(self.one.globals.keys() ^ self.other.globals.keys()):
-            left = self.one.globals.get(label, _NO_EDGE)
-            self._edge(label, left, self.other.globals.get(label, _NO_EDGE))
-
-    def _nodes(self, path: str, left: ObjectNode, right: ObjectNode) -> None:
-        if left.kind == right.kind == "class":
-            path = left.value
-        if left.kind != right.kind or left.value != right.value:
-            self._line(path, self.one.node_text(left), self.other.node_text(right))
-            return
-        if left.kind in _INSTANCES and _nan(left) != _nan(right):
-            one, other = self.one.node_text(left), self.other.node_text(right)
-            bits = " with other bits" if one == other else ""
-            self._line(path, one, other + bits)
-            return
-        self._edges(path, self.one.edges(left), self.other.edges(right))
-
-    def _edges(self, path: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-        for label in dict.fromkeys([*ours, *theirs]):
-            one = ours.get(label, _NO_EDGE)
-            other = theirs.get(label, _NO_EDGE)
-            if label.startswith("<key ") and (one is _NO_EDGE or other is _NO_EDGE):
-                continue  # the value below it is reported
-            self._edge(f"{path}{label}", one, other)
-
-    def _edge(self, path: str, left: Any, right: Any) -> None:
-        if left is _NO_EDGE or right is _NO_EDGE:
-            self._line(
-                path,
-                _ABSENT if left is _NO_EDGE else self.one.text(left),
-                _ABSENT if right is _NO_EDGE else self.other.text(right),
-            )
-        elif type(left) is int and type(right) is int:
-            self._pair(path, left, right)
-        elif type(left) is list and type(right) is list:
-            self._pair(path, left[0], right[0])
-        elif type(left) is not type(right) or marshal.dumps(left, 2) != marshal.dumps(
-            right, 2
-        ):
-            self._line(path, self.one.text(left), self.other.text(right))
-
-    def _pair(self, path: str, left: int, right: int) -> None:
-        partner = self.there.get(left)
-        if partner is None and right not in self.back:
-            self.there[left] = (right, path)
-            self.back[right] = left
-            self.queue.append((path, left, right))
-        elif partner is None or partner[0] != right:
-            # Each is an object met before, or a new one: the sharing differs.
-            one, other = self.one.text(left), self.other.text(right)
-            twin = self.back.get(right)
-            is_nan = _nan(self.one.nodes[left]) and _nan(self.other.nodes[right])
-            another = "another " if is_nan else ""
-            one = f"<same as {partner[1]}>" if partner else f"{another}{one}"
-            other = (
-                f"<same as {self.there[twin][1]}>"
-                if twin is not None
-                else f"{another}{other}"
-            )
-            self._line(path, one, other)
-
-    def _line(self, path: str, left: str, right: str) -> None:
-        begin = _beginning(left, right)
-        one, other = _short(left, begin), _short(right, begin)
-        self.lines.append(f"{path}: {one} / {other}")
-
-    def _orders(self) -> None:
-        """Compare orders and hits of caches: in no form, or only in the exact one."""
-        for first, second in zip(
-            self.one.callbacks, self.other.callbacks, strict=False
-        ):
-            if first != second:
-                before = ", ".join(map(self.one.path, first))
-                after = ", ".join(map(self.other.path, second))
-                self._line("order of callbacks", before, after)
-        ours, theirs = _by_number(self.orders[0]), _by_number(self.orders[1])
-        for number in sorted({*ours, *theirs}):
-            path = self.one.path(number)
-            left, right = ours.get(number, {}), theirs.get(number, {})
-            for kind in sorted({*left, *right}):
-                one, other = left.get(kind), right.get(kind)
-                if one != other:
-                    before = _order_text(kind, one, other)
-                    self._line(f"{kind} {path}", before, _order_text(kind, other, one))
-
-
-def _by_number(orders: bytes) -> dict[int, dict[str, Any]]:
-    """Return orders by the number of their object, and by their kind."""
-    numbered: dict[int, dict[str, Any]] = {}
-    for number, *order in marshal.loads(orders):  # noqa: S302  # our own bytes
-        if type(order[0]) is int and type(order[-1]) is int:
-            kind = "hits of"
-        elif type(order[-1]) is int:
-            kind, order = "set order of", order[0]
-        else:
-            kind, order = "order of", order[-1]
-        numbered.setdefault(number, {})[kind] = order
-    return numbered
-
-
-def _order_text(kind: str, order: Any, other: Any) -> str:
-    """Return an order as text for people; an unrecorded one is the sorted one."""
-    if kind == "hits of":
-        hits, misses = order or (0, 0)
-        return f"{hits} hits, {misses} misses"
-    if kind == "set order of":
-        return ", ".join(repr(marshal.loads(each)) for each in order or ())  # noqa: S302  # our own bytes
-    return ", ".join(map(repr, sorted(other) if order is None else order))
-
-
-def _beginning(left: str, right: str) -> int:
-    """Return where to begin the text, so that the difference is not cut off."""
-    pairs = zip(left, right, strict=False)
-    same = sum(1 for _ in takewhile(lambda two: two[0] == two[1], pairs))
-    if same < _LONGEST - 3 or left == right:
-        return 0
-    comma = left.rfind(", ", same - _CONTEXT, same)
-    return comma + 2 if comma >= 0 and not _quote(left[:comma]) else same - _CONTEXT
-
-
-def _quote(beginning: str) -> str:
-    """Return the quote that is open at the end of `beginning`, or ""."""
-    quote = _QUOTE.search(_QUOTED.sub("", beginning))
-    return quote[0] if quote else ""
-
-
-def _short(text: str, begin: int) -> str:
-    text = f"{_quote(text[:begin])}...{text[begin:]}" if begin else text
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

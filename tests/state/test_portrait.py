@@ -152,6 +152,26 @@ def test_the_shortest_paths_come_first_and_nothing_below_them() -> None:
     )
 
 
+def test_paths_of_the_registry_come_before_caches_of_the_standard_library() -> None:
+    """A cache with a shorter path, or many of them, hid the variable to fix."""
+    heap = Heap(SCOPE)
+    deep = [[[[0]]]], [[[[1]]]]
+    one, other = (
+        heap.portrait(
+            {
+                "fnmatch._cache": [side] * 20,
+                "registry": {"a": deep[side]},
+                "json.encoder._memo": side,
+            }
+        )
+        for side in (0, 1)
+    )
+    lines = differences(one, other)
+    assert len(lines) == 8
+    assert lines[0] == "registry['a'][0][0][0][0]: 0 / 1"
+    assert [line.partition(".")[0] for line in lines[1:]] == ["json", *["fnmatch"] * 6]
+
+
 def test_no_more_than_asked_for() -> None:
     heap = Heap(SCOPE)
     one, other = heap.portrait({"r": [0] * 20}), heap.portrait({"r": [1] * 20})
