@@ -244,19 +244,22 @@ def _run(
         session.player.look()
         reference.recheck_states(session)
     except Incomplete as reason:
-        session.skipped.append(
-            f"{reason.reason}: {meter.transitions:,} of {meter.planned:,} operations "
-            "executed"
-        )
+        session.skipped.append(f"{reason.reason}: {executed_text(meter)}")
         return False
     except (Halt, Broken):
         if meter.transitions < meter.planned:
-            session.skipped.append(
-                f"stopped at a violation: {meter.transitions:,} of {meter.planned:,} "
-                "operations executed"
-            )
+            session.skipped.append(f"stopped at a violation: {executed_text(meter)}")
         return False
     return True
+
+
+def executed_text(meter: Meter) -> str:
+    """Return the executed operations, "of" the planned ones if these were more.
+
+    A search for states may execute more than its plan, which is an estimate.
+    """
+    planned = f" of {meter.planned:,}" if meter.planned > meter.transitions else ""
+    return f"{meter.transitions:,}{planned} operations executed"
 
 
 def _affordable(

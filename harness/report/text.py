@@ -484,7 +484,7 @@ def counts_text(report: Report) -> str:
     counts, exploration = report.exploration.executed, report.exploration
     planned = (
         f" of {exploration.planned:,}"
-        if exploration.planned != counts.transitions
+        if exploration.planned > counts.transitions
         else ""
     )
     texts = (

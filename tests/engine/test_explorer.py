@@ -17,7 +17,8 @@ from everyorder.harness.engine import (
     explore,
     plan,
 )
-from everyorder.harness.engine.explorer import SELDOM
+from everyorder.harness.engine.explorer import SELDOM, executed_text
+from everyorder.harness.engine.session import Meter
 from tests.coded import code
 from tests.engine.related import Related
 from tests.engine.toys import (
@@ -98,6 +99,7 @@ def test_order() -> None:
         square=Square((2,), 0, 1),
         proven_shortest=True,
         replayed=20,
+        undos=frozenset(),
     )
 
 
@@ -178,6 +180,7 @@ def test_an_undo_that_raises() -> None:
         shortest=(0, 1, 1),
         proven_shortest=True,
         replayed=20,
+        undos=frozenset({2}),
     )
 
 
@@ -295,6 +298,7 @@ def test_nondeterminism_ends_everything() -> None:
             expected=((0, 1), 1),
             found=((0, 1), 3),
             history=(3, 0, 3, 1, 3),
+            undos=frozenset(),
         ),
     )
 
@@ -490,3 +494,21 @@ def test_the_collector_looks_seldom_while_a_settled_system_is_explored(
     finally:
         gc.set_threshold(*before)
     assert met == {often and max(often, SELDOM)}
+
+
+@pytest.mark.parametrize(
+    ("planned", "text"),
+    [
+        (82, "649 operations executed"),
+        (649, "649 operations executed"),
+        (1_000, "649 of 1,000 operations executed"),
+    ],
+)
+def test_no_more_operations_are_executed_than_a_text_says_were_planned(
+    planned: int, text: str
+) -> None:
+    """A report said "649 of 82 operations executed"."""
+    meter = Meter(Budget(), None)
+    meter.count(649)
+    meter.planned = planned
+    assert executed_text(meter) == text

@@ -7,6 +7,7 @@ import pytest
 from everyorder.harness.engine.protocol import Caveat, State
 from everyorder.harness.engine.result import KINDS, Closure, Square, Violation
 from everyorder.harness.report.text import (
+    counts_text,
     explanation,
     other_history_lines,
     plural,
@@ -674,3 +675,10 @@ def test_why_something_did_not_pass() -> None:
         *render(CUT).splitlines()[-2:],
     ]
     assert reasons(ORDER) == reasons(PROVEN) == []
+
+
+def test_more_executed_than_planned_transitions_are_no_share_of_them() -> None:
+    counts = replace(CUT.exploration.executed, transitions=649)
+    for planned, text in ((82, "649 transitions"), (700, "649 of 700 transitions")):
+        exploration = replace(CUT.exploration, executed=counts, planned=planned)
+        assert text in counts_text(replace(CUT, exploration=exploration))
