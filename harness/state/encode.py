@@ -118,6 +118,7 @@ class HeapWalk(Tokens):
         order, numbers, out = self.order, self.seen, self.out
         append, enqueue, find, identity = out.append, order.append, numbers.get, id
         ignoring = self.ignoring
+        unique = None if self.unique is None else self.unique.is_key
         readers: dict[int, Any] = dict(HANDLERS)
         reader_of = readers.get
         none, boolean, text, cell = type(None), bool, str, types.CellType
@@ -226,7 +227,9 @@ class HeapWalk(Tokens):
                 # Sorted, so that the form is the same in every order of insertion; the
                 # order itself is part of the exact form only.
                 entries = sorted(keys)
-                if entries != keys:
+                if entries != keys and unique is not None and any(map(unique, keys)):
+                    entries = keys
+                elif entries != keys:
                     self.orders.append((holder, tuple(keys)))
                 by_key = True
             if ignoring is not None and ignoring.concerns(attributes):

@@ -63,6 +63,7 @@ from everyorder.harness.state.scope import (
     resolve,
 )
 from everyorder.harness.state.tokens import InstancePlan, Placeholder, Space, room_of
+from everyorder.harness.state.unique_values import UniqueValues
 from everyorder.harness.state.untracked_writes import Extent
 
 # Kinds that are written by a handler, and whose whole state the scan sees: references,
@@ -200,6 +201,7 @@ def _copied(scope: FollowedScope, walk: HeapWalk) -> HeapWalk:
     copy.empty = walk.empty[:]
     copy.functions = walk.functions[:]
     copy.inside = walk.inside
+    copy.unique = walk.unique
     copy.plans = walk.plans.copy()
     copy.spaces = {
         key: Space(space.number, space.values, space.done.copy())
@@ -264,6 +266,7 @@ class Heap:
 
     def __init__(self, scope: FollowedScope, excluded: object = None) -> None:
         self.scope = scope
+        self._unique = UniqueValues(scope.unique)
         # An object that is numbered, but not described.
         self._excluded = excluded
         self._opaque: dict[str, tuple[int, str]] = {}
@@ -297,7 +300,7 @@ class Heap:
         """
         with pause_collector():
             walk = self._walk(roots, lasting)
-            tokens = marshal.dumps(walk.out, 2)
+            tokens = marshal.dumps(self._named(walk.out), 2)
             orders = marshal.dumps(walk.orders, 2)
             variants = marshal.dumps(walk.variants, 2)
             objects = len(walk.order) - walk.described
@@ -314,7 +317,7 @@ class Heap:
         """Return the state that the roots reach, as a value for `differences`."""
         with pause_collector():
             walk = self._walk(roots)
-            tokens = marshal.dumps(walk.out, 2)
+            tokens = marshal.dumps(self._named(walk.out), 2)
             orders = walk.orders + walk.variants
             return Portrait(tokens, marshal.dumps(orders, 2))
 
@@ -343,6 +346,10 @@ class Heap:
                     names_in(each) for each in one.order if type(each) is CodeType
                 ),
             )
+
+    def _named(self, tokens: list[Any]) -> list[Any]:
+        """Return tokens with numbers in the place of values that are new each time."""
+        return self._unique.renamed(tokens) if self.scope.unique else tokens
 
     @property
     def is_complete(self) -> bool:
@@ -404,6 +411,8 @@ class Heap:
     ) -> HeapWalk:
         patterns = self.scope.ignore
         walk = HeapWalk(self.scope, IgnorePatterns(patterns) if patterns else None)
+        if self.scope.unique:
+            walk.unique = self._unique
         if self._excluded is not None:
             walk.exclude(self._excluded)
         if lasting:

@@ -60,14 +60,16 @@ def package_of(module: str) -> str:
 
 @dataclass(frozen=True)
 class FollowedScope:
-    """Names of the packages that are followed (see `package_of`), and ignored paths.
+    """Names of the packages that are followed (see `package_of`), and what is not.
 
     In a path of `ignore`, as in `registry._next_id` or `*.hits`, `*` stands for any
-    text and `?` for one character.
+    text and `?` for one character.  Values of the kinds in `unique` are replaced by
+    numbers (see `unique_values`).
     """
 
     packages: frozenset[str] = frozenset()
     ignore: tuple[str, ...] = ()
+    unique: frozenset[str] = frozenset()
 
 
 def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> FollowedScope:

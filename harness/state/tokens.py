@@ -21,7 +21,7 @@ import operator
 import types
 import weakref
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from everyorder.harness.state.accessors import accessor_of, exact_accessor
 from everyorder.harness.state.layout import (
@@ -44,6 +44,9 @@ from everyorder.harness.state.scope import (
     package_of,
     resolve,
 )
+
+if TYPE_CHECKING:
+    from everyorder.harness.state.unique_values import UniqueValues
 
 ATOMS = (str, bool, type(None), float, bytes, complex, type(...))
 ATOM_IDS = frozenset(map(id, ATOMS))
@@ -116,6 +119,7 @@ class Tokens:
     ) -> None:
         self.scope = scope
         self.ignoring = ignoring
+        self.unique: UniqueValues | None = None
         self.out: list[Any] = []
         self.order: list[Any] = []
         self.seen: dict[int, int] = {}
@@ -356,6 +360,8 @@ def arrange(stream: Tokens, items: Iterable[tuple[Any, Any]]) -> list[tuple[Any,
     if len(pairs) < 2:
         return pairs
     keys = tuple(map(_first, pairs))
+    if stream.unique is not None and any(map(stream.unique.is_key, keys)):
+        return pairs
     if TEXT_IDS.issuperset(map(id, map(type, keys))):
         arranged = sorted(pairs, key=_first)
         if keys != tuple(map(_first, arranged)):
