@@ -34,10 +34,9 @@ operation; for a settled system the state shows that no result depends on it.
 
 import gc
 from collections.abc import Callable, Hashable, Iterator, Set
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
 
-from everyorder.harness.engine import reference, symmetry
+from everyorder.harness.engine import reference, symmetry, warm_up
 from everyorder.harness.engine.groups import describe
 from everyorder.harness.engine.histories import run_shallow
 from everyorder.harness.engine.player import MISSING, Broken, ObservationRecord
@@ -55,6 +54,7 @@ from everyorder.harness.engine.reference import look_cold
 from everyorder.harness.engine.refutation import refutations
 from everyorder.harness.engine.result import Counts, Exploration, Vacuity, Violation
 from everyorder.harness.engine.session import (
+    FINAL,
     Budget,
     ExplorationSession,
     Halt,
@@ -99,29 +99,47 @@ def explore(
     """
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)
-    meter = Meter(budget or Budget(), progress)
-    session = ExplorationSession(
-        system, operations, meter, ordering=ordering, stop_after=stop_after
-    )
+    earlier: list[ObservationRecord] = []
+    filled: dict[str, None] = {}
     with _collector_seldom() if system.settled else _collector_off():
-        if strategy == "auto" or not system.settled:
-            reference.make_first_system(session)
-        if strategy == "auto":
-            session.player.rest()
-            parts, too_large = choose(
-                operations.steps,
-                operations.uses,
-                printed=session.first_form is not None,
-                ordered=session.ordered,
-                budget=budget,
-                settled=system.settled,
-                reversible=operations.reversible,
+        while True:
+            meter = Meter(budget or Budget(), progress)
+            session = ExplorationSession(
+                system, operations, meter, ordering=ordering, stop_after=stop_after
             )
-            session.skipped += too_large
-        else:
-            parts = parse(strategy)
-        closing = strategy == "auto" and not system.settled
-        return _explored(session, parts, closing=closing)
+            session.earlier, session.filled_later = tuple(earlier), tuple(filled)
+            exploration = _attempt(session, strategy, budget)
+            if not warm_up.may_repeat(session, exploration.violations):
+                return exploration
+            earlier.append(session.record)
+            filled.update(dict.fromkeys(session.findings[0].paths))
+
+
+def _attempt(
+    session: ExplorationSession, strategy: str, budget: Budget | None
+) -> Exploration:
+    """Return one exploration, from the warm-up on."""
+    system, operations = session.system, session.operations
+    with suppress(Halt):
+        warm_up.warm_up(session)
+    if strategy == "auto" or not system.settled:
+        reference.make_first_system(session)
+    if strategy == "auto":
+        session.player.rest()
+        parts, too_large = choose(
+            operations.steps,
+            operations.uses,
+            printed=session.first_form is not None,
+            ordered=session.ordered,
+            budget=budget,
+            settled=system.settled,
+            reversible=operations.reversible,
+        )
+        session.skipped += too_large
+    else:
+        parts = parse(strategy)
+    closing = strategy == "auto" and not system.settled
+    return _explored(session, parts, closing=closing)
 
 
 def _explored(
@@ -134,6 +152,7 @@ def _explored(
     ]
     meter.planned = sum(sizes)
     enough = len(session.findings) >= session.stop_after
+    enough = enough or any(each.kind in FINAL for each in session.findings)
     complete = not enough and reference.check(session)
     if session.system.settled:
         checked(session.player.state())
@@ -151,6 +170,7 @@ def _explored(
     # Handles of the player would still be alive.
     reference.recheck_findings(session)
     session.player.drop()
+    warm_up.compare_attempts(session)
     meter.report_progress()
     proving = any(part.family == "graph" for part in parts)
     violations = refutations(session, proving=proving and session.system.settled)
@@ -186,7 +206,9 @@ def _collector_off() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    _collected()
+    # Classes of an earlier scenario that are garbage by now are still subclasses of
+    # their bases, which may be state of this one.
+    gc.collect()
     gc.freeze()
     gc.disable()
     try:
@@ -195,12 +217,6 @@ def _collector_off() -> Iterator[None]:
         gc.collect()
         gc.enable()
         gc.unfreeze()
-
-
-@cache
-def _collected() -> None:
-    """Collect the garbage that exists before the first exploration of a process."""
-    gc.collect()
 
 
 def _run(

@@ -166,7 +166,7 @@ def portrait(
 
     None if the system has no portrait.
     """
-    player = _player(system, order_dependent=order_dependent)
+    player = silent_player(system, order_dependent=order_dependent)
     try:
         for operation in history:
             player.play(operation)
@@ -185,7 +185,7 @@ def arrival(
     Raises:
         Broken: an undo raises that must not raise.
     """
-    player = _player(system, order_dependent=order_dependent)
+    player = silent_player(system, order_dependent=order_dependent)
     try:
         for operation in history[:-1]:
             player.play(operation)
@@ -198,7 +198,7 @@ def arrival(
 
 def abandon(system: System, history: History, *, order_dependent: bool) -> None:
     """Play a history and drop the system, without a look at it."""
-    player = _player(system, order_dependent=order_dependent)
+    player = silent_player(system, order_dependent=order_dependent)
     try:
         for operation in history:
             player.play(operation)
@@ -208,7 +208,7 @@ def abandon(system: System, history: History, *, order_dependent: bool) -> None:
         player.drop()
 
 
-def _player(system: System, *, order_dependent: bool) -> Player:
+def silent_player(system: System, *, order_dependent: bool) -> Player:
     """Return a player on a fresh system that reports nothing."""
     operations = operations_of(system)
     ordering = ordering_of(system, order_dependent=order_dependent)

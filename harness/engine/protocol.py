@@ -233,6 +233,28 @@ class System(Protocol):
         """Return the limits of a proof by the states seen so far."""
         ...
 
+    def rehearse(self, *, begins: bool) -> Sequence[str]:
+        """Begin the warm-up, or end it and return what it changed outside.
+
+        In between the system records no caveat.
+        """
+        ...
+
+    def set_aside(self, one: object, other: object) -> bool:
+        """Leave values that are new each time out, if nothing else differs.
+
+        The portraits are of one history, played on two fresh systems.  True if more is
+        left out after the next reset.
+        """
+        ...
+
+    def cold(self) -> "System | None":
+        """Return the system in processes without any performance, one for each reset.
+
+        None if there are no such processes.
+        """
+        ...
+
 
 class SystemBase:
     """Defaults for most systems; a system overrides what differs."""
@@ -272,6 +294,18 @@ class SystemBase:
     def caveats(self) -> Sequence[Caveat]:
         """Return no caveats."""
         return ()
+
+    def rehearse(self, *, begins: bool) -> Sequence[str]:
+        """Return no changes."""
+        return ()
+
+    def set_aside(self, one: object, other: object) -> bool:
+        """Return False: nothing is left out."""
+        return False
+
+    def cold(self) -> System | None:
+        """Return None: there is only this process."""
+        return None
 
 
 Key: TypeAlias = int | State

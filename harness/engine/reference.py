@@ -34,13 +34,13 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 
+from everyorder.harness.engine import warm_up
 from everyorder.harness.engine.oracle import Action, Replay, abandon, replay
 from everyorder.harness.engine.player import Broken
 from everyorder.harness.engine.protocol import (
     Caveat,
     History,
     Key,
-    Operations,
     State,
     StateForm,
 )
@@ -51,6 +51,7 @@ from everyorder.harness.engine.session import (
     Incomplete,
     RawViolation,
 )
+from everyorder.harness.engine.warm_up import rehearsal
 
 # Replays that distinguish "changed for good" from "different each time": a result that
 # is wrong in one run of two agrees so often once in a million times.
@@ -59,18 +60,6 @@ REPEATS = 20
 # States after which a fresh system is checked: a few seconds at 100 microseconds an
 # operation.
 MOST_RECHECKED = 4_096
-
-
-def rehearsal(operations: Operations) -> tuple[History, History]:
-    """Return the two long histories that are played twice."""
-    every = (*range(operations.steps, operations.actions), operations.look)
-    upwards = tuple(range(operations.steps))
-    histories = [
-        every
-        + tuple(operation for step in (*steps, *steps) for operation in (step, *every))
-        for steps in (upwards, upwards[::-1])
-    ]
-    return histories[0], histories[1]
 
 
 def make_first_system(session: ExplorationSession) -> None:
@@ -95,9 +84,13 @@ def check(session: ExplorationSession) -> bool:
     single: list[History] = []
     if not session.system.settled:
         single = [(), *((each,) for each in range(operations.actions))]
+    # The warm-up has played them once.
+    replays: dict[History, Replay] = session.rehearsed.copy()
+    histories = (*rehearsal(operations), *single)
+    if not replays:
+        histories = (*single, *rehearsal(operations), *histories)
     try:
-        replays: dict[History, Replay] = {}
-        for history in (*single, *rehearsal(operations) * 2, *single):
+        for history in histories:
             played = _played(session, history)
             before = replays.setdefault(history, played)
             _check_form(session)
@@ -159,12 +152,13 @@ def recheck_findings(session: ExplorationSession) -> None:
 
 
 def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
-    """Return the assumption about states that were not rechecked."""
+    """Return the limits by the warm-up, and by states that were not rechecked."""
+    filled = warm_up.caveats(session)
     if not session.unchecked:
-        return ()
+        return filled
     checked = len(session.state_histories) - session.unchecked
     states = f"{session.unchecked:,} states, as it is after {checked:,}"
-    return (Caveat("assumed", f"create makes a fresh system after {states}"),)
+    return (*filled, Caveat("assumed", f"create makes a fresh system after {states}"))
 
 
 def _is_followed(session: ExplorationSession) -> bool:
@@ -207,10 +201,20 @@ def _judged(
         for other, before in replays.items():
             after = before if other == history else _played(session, other)
             if after != before and _is_new(session, other, after):
-                return replace(finding, kind="not fresh")
+                return _leftover(session, finding)
     if _carries_over(session, replays):
-        return replace(finding, kind="not fresh")
+        return _leftover(session, finding)
     return finding
+
+
+def _leftover(session: ExplorationSession, finding: RawViolation) -> RawViolation:
+    """Return the finding as one of a system that is not fresh, with what differs."""
+    session.player.reset()
+    now = session.system.portrait(session.player.handles)
+    paths = session.different_paths(now) or (
+        f"a result, and no path: {finding.expected} / {finding.found}",
+    )
+    return replace(finding, kind="not fresh", paths=paths)
 
 
 def _carries_over(session: ExplorationSession, histories: Iterable[History]) -> bool:

@@ -50,7 +50,7 @@ KINDS: Mapping[Kind, str] = {
     "use": "a use changed the registrations, or its answer depends on history",
     "cold": "looking earlier changes later observations",
     "hidden": "equal states, the same operation, and two futures",
-    "not fresh": "create does not make a fresh system: earlier state is still there",
+    "not fresh": "create makes no fresh system: a later one differs from the first",
     "nondeterminism": "the same history, played twice, gave two results",
 }
 

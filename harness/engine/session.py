@@ -26,7 +26,7 @@ from time import monotonic
 from typing import TypeAlias
 from weakref import WeakMethod
 
-from everyorder.harness.engine.oracle import portrait
+from everyorder.harness.engine.oracle import Replay, portrait
 from everyorder.harness.engine.player import ObservationRecord, Player, Report
 from everyorder.harness.engine.protocol import (
     History,
@@ -168,6 +168,11 @@ class Meter:
 # Operations after the first violation in which further ones are sought.
 PATIENCE = 2_000
 
+# What differs if two forms differ, and no path of their portraits.
+WITHOUT_PATH = (
+    "something that has no path: the order of finalizers, or of equal objects"
+)
+
 # Kinds that mean that histories cannot be relied on.
 FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
 
@@ -235,6 +240,16 @@ class ExplorationSession:
         self.symmetries: tuple[Symmetry, ...] = ()
         self.symmetry_checks = 0
         self.symmetry_used = False
+        # The results of the last pass of the warm-up; and what the first performances
+        # changed, if that could not be checked.
+        self.rehearsed: dict[History, Replay] = {}
+        self.filled: tuple[str, ...] = ()
+        # True if the last pass of the warm-up left a fresh system as it was.
+        self.stable = True
+        # The records of explorations that ended because more was filled later, and the
+        # paths of that.
+        self.earlier: tuple[ObservationRecord, ...] = ()
+        self.filled_later: tuple[str, ...] = ()
         # The form and the portrait of the first fresh system.
         self.first_form: Hashable | None = None
         self.first_portrait: object = None
@@ -283,10 +298,14 @@ class ExplorationSession:
     def report_not_fresh(self) -> None:
         """Report that the current fresh system differs from the first one."""
         now = self.system.portrait(self.player.handles)
-        paths = self._paths(self.first_portrait, now)
+        paths = self.different_paths(now) or (WITHOUT_PATH,)
         self._end_with(
             RawViolation("not fresh", self.ordering.root, None, None, (), paths=paths)
         )
+
+    def different_paths(self, now: object) -> tuple[str, ...]:
+        """Return where the portrait of a fresh system differs from the first one."""
+        return self._paths(self.first_portrait, now)
 
     def report_hidden(self, before: History, after: History) -> None:
         """Report that the last operation of two histories led two equal states apart.

@@ -40,13 +40,17 @@ from everyorder.harness.engine import replay as play
 from everyorder.harness.engine.oracle import Replay
 from everyorder.harness.engine.protocol import ErrorOrigin
 from everyorder.harness.engine.result import RaisedError
-from everyorder.harness.processes.fork import end_with_parent
+from everyorder.harness.processes.fork import CAN_FORK, end_with_parent
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.watch import Subject
 from everyorder.harness.report.observation import error_fields
 from everyorder.harness.report.outcome import NO_EXPLORATION, Report
 from everyorder.harness.scenario.scenario import Scenario
-from everyorder.harness.systems.isolation import IsolatedSystem, serve_child
+from everyorder.harness.systems.isolation import (
+    ForkedCopies,
+    IsolatedSystem,
+    serve_child,
+)
 from everyorder.harness.systems.outcomes import ScenarioSkipped, skip_reason
 from everyorder.harness.systems.registry import RegistrySystem
 
@@ -81,7 +85,7 @@ def system_of(scenario: Scenario) -> System:
         return dispatcher_of(scenario)
     if scenario.isolation is not None:
         return IsolatedSystem(scenario)
-    return RegistrySystem(scenario)
+    return RegistrySystem(scenario, ForkedCopies(scenario) if CAN_FORK else None)
 
 
 def dispatcher_of(scenario: Scenario) -> "DispatcherSystem":

@@ -48,6 +48,8 @@ def fork(run: Callable[[], object], *, traced: bool = True) -> int:
     flush_streams()
     prctl()  # looked up once, here, rather than in every child
     tracer, profiler = sys.gettrace(), sys.getprofile()
+    # A profiler written in C (`cProfile`) could not be set again.
+    traced = traced or not (profiler is None or callable(profiler))
     # The mask is read before it is changed: if a handler raises during the change,
     # `blocked` already has the mask to restore.
     pid, blocked = 0, signal.pthread_sigmask(signal.SIG_BLOCK, ())

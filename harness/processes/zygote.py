@@ -37,13 +37,15 @@ _PID_BYTES = 8
 class Zygote:
     """The parent's side: returns children, and their exit statuses."""
 
-    def __init__(self, serve: Callable[[PipeEnd], None]) -> None:
+    def __init__(
+        self, serve: Callable[[PipeEnd], None], *, collects: bool = True
+    ) -> None:
         ours, theirs = socket.socketpair()
         parent = os.getpid()
 
         def run() -> None:
             ours.close()
-            _ZygoteProcess(theirs, serve, parent).run()
+            _ZygoteProcess(theirs, serve, parent).run(collects=collects)
 
         try:
             self.pid = fork(run, traced=False)
@@ -126,14 +128,15 @@ class _ZygoteProcess:
         self._children: set[int] = set()
         self._spare: tuple[int, socket.socket] | None = None
 
-    def run(self) -> None:
+    def run(self, *, collects: bool) -> None:
         """Answer requests until the parent ends; never returns."""
         try:
             threading.settrace(None)
             # Existing objects stay: a child's collector need not scan them, or copy
             # their pages.
             gc.disable()
-            gc.collect()
+            if collects:
+                gc.collect()
             gc.freeze()
             while self._answer_request():
                 pass

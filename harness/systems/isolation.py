@@ -26,6 +26,7 @@ import signal
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from traceback import format_exc
@@ -43,6 +44,7 @@ from everyorder.harness.processes.fork import flush_streams
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.zygote import Zygote
 from everyorder.harness.scenario.scenario import Scenario
+from everyorder.harness.state import Portrait, unique_paths
 from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
     ScenarioSkipped,
@@ -199,6 +201,8 @@ class IsolatedSystem(ScenarioSystem):
     """A scenario with `create` and `isolation`, as the engine explores it."""
 
     isolated = True
+    # True if some children check the untracked state.
+    _looks = True
 
     def __init__(self, scenario: Scenario) -> None:
         assert scenario.isolation is not None, "others live in this process"
@@ -243,7 +247,7 @@ class IsolatedSystem(ScenarioSystem):
         finally:
             self._ended = []
         self._children += 1
-        looks = self._children in CHECKING_CHILDREN
+        looks = self._looks and self._children in CHECKING_CHILDREN
         self._request("reset", "reset", replace(self._memory, checks_outside=looks))
 
     def _child_source(self) -> Zygote | Spawner:
@@ -323,6 +327,17 @@ class IsolatedSystem(ScenarioSystem):
             raise ExplorationRestart(code="OlderGarbage")
         return self._memory.caveats
 
+    def set_aside(self, one: object, other: object) -> bool:
+        """Leave values out of the state that differ in these, and are new each time."""
+        if not isinstance(one, Portrait) or not isinstance(other, Portrait):
+            return False
+        paths = unique_paths(one, other)
+        if not paths.keys() - self._memory.unique.keys():
+            return False
+        self._end_child()
+        self._memory = replace(self._memory, unique={**self._memory.unique, **paths})
+        return True
+
     def kill(self) -> None:
         """Kill the child; the waiting request raises `ProcessError`."""
         if self._pid:
@@ -396,6 +411,33 @@ class IsolatedSystem(ScenarioSystem):
         if self._channel is not None:
             self._channel.close()
         self._channel, self._pid = None, 0
+
+
+class ForkedCopies(IsolatedSystem):
+    """A scenario without `isolation`, in processes where nothing was performed.
+
+    They are forked from a copy of the process as it was before the warm-up.
+    """
+
+    _looks = False
+
+    def __init__(self, scenario: Scenario) -> None:
+        twin = copy(scenario)
+        object.__setattr__(twin, "isolation", "fork")
+        super().__init__(twin)
+
+    def prepare(self) -> None:
+        """Fork the process from which they are forked, unless there is one."""
+        if self._source is None:
+            serve = partial(serve_child, self.scenario)
+            # The engine has collected and frozen everything already.
+            self._source = source = Zygote(serve, collects=False)
+            self._closing = finalize(self, _close, source, os.getpid())
+
+    def system(self, memory: LearnedState) -> IsolatedSystem:
+        """Return this system, which starts from the knowledge of another one."""
+        self._memory = memory
+        return self
 
 
 def _numbers(handles: Sequence[object]) -> list[int | None]:

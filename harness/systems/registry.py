@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
-from typing import Any
+from typing import Any, Protocol
 
 from everyorder.harness.base.errors import (
     ExplorationRestart,
@@ -30,6 +30,7 @@ from everyorder.harness.engine.protocol import (
     Caveat,
     ErrorOrigin,
     StateForm,
+    System,
     SystemBase,
 )
 from everyorder.harness.scenario.execution import (
@@ -103,12 +104,32 @@ def functions_of(scenario: Scenario) -> Iterator[Callable[..., Any] | None]:
         yield use.perform
 
 
-class RegistrySystem(ScenarioSystem):
-    """A scenario with `create`, in the form that the engine explores."""
+class ColdProcesses(Protocol):
+    """The same scenario in processes where no operation was performed."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def prepare(self) -> None:
+        """Fork the process from which they are forked, unless there is one."""
+        ...
+
+    def system(self, memory: LearnedState) -> System:
+        """Return a system that has a new one of these processes at each reset."""
+        ...
+
+    def close(self) -> None:
+        """End all of them."""
+        ...
+
+
+class RegistrySystem(ScenarioSystem):
+    """A scenario with `create`, in the form that the engine explores.
+
+    `cold` are processes for the comparison of first performances with later ones.
+    """
+
+    def __init__(self, scenario: Scenario, cold: ColdProcesses | None = None) -> None:
         assert scenario.create is not None, "the dispatcher has another system"
         super().__init__(scenario)
+        self._cold = cold
         self._create = scenario.create
         self._performs: list[Perform] = []
         self._setup: list[Perform] = []
@@ -167,6 +188,24 @@ class RegistrySystem(ScenarioSystem):
         """End the setup, the loop, and the registry's leftovers in the process."""
         self._end()
         self._complete.forget()
+        if self._cold is not None:
+            self._cold.close()
+
+    def rehearse(self, *, begins: bool) -> Sequence[str]:
+        """Begin the warm-up, or end it and return what it changed outside."""
+        if begins and self._cold is not None:
+            self._cold.prepare()
+        return self._complete.rehearse(begins=begins)
+
+    def set_aside(self, one: object, other: object) -> bool:
+        """Leave values out of the state that differ in these, and are new each time."""
+        if not isinstance(one, Portrait) or not isinstance(other, Portrait):
+            return False
+        return self._complete.set_aside(one, other)
+
+    def cold(self) -> System | None:
+        """Return the system in processes without any performance, or None."""
+        return None if self._cold is None else self._cold.system(self.memory())
 
     def _end(self) -> None:
         self._broken.clear()

@@ -31,21 +31,19 @@ Rules:
 import gc
 import sys
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import (
     AbstractContextManager,
     _AsyncGeneratorContextManager,
     _GeneratorContextManager,
-    contextmanager,
     nullcontext,
 )
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any
 
 from everyorder.harness.base.errors import ExplorationRestart
-from everyorder.harness.engine import progress
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.scenario.execution import (
     Lasting,
@@ -56,20 +54,10 @@ from everyorder.harness.scenario.execution import (
 from everyorder.harness.scenario.mistakes import count_required, name_of
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Perform
-from everyorder.harness.state import Heap, Portrait, scope_of
-from everyorder.harness.state.c_call_audit import (
-    CallAudit,
-    caveats_of,
-    merge_caveats,
-    pause_call_audit,
-)
+from everyorder.harness.state import Heap, Portrait, scope_of, unique_paths
+from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 from everyorder.harness.state.encoders import thaws
-from everyorder.harness.state.untracked_writes import (
-    Boundary,
-    Extent,
-    Snapshot,
-    caveats,
-)
+from everyorder.harness.systems.audit import Audit
 
 # An operation may make garbage of older objects only the second time, when it replaces
 # the result of the first.
@@ -176,116 +164,6 @@ class GarbageCollector:
         self._thawed = True
 
 
-T = TypeVar("T")
-P = ParamSpec("P")
-
-Roots: TypeAlias = Mapping[str, object]
-
-# Performances that are listed: a cache is cold the first time and warm the second.
-LISTED = 2
-
-# States 4, 16, 64, ...: a check takes as long as a thousand operations, and untracked
-# registrations mostly stay until they are found.
-FIRST_LOOK = 4
-EVERY = 4
-
-
-class Audit:
-    """Watches the operations of one system, across its resets.
-
-    `extent` returns the limits of the followed state for some roots.
-    """
-
-    def __init__(self, extent: Callable[[Roots], Extent]) -> None:
-        self.performances: dict[Hashable, int] = {}
-        # True if the untracked state is checked.
-        self.checks_outside = True
-        self._calls = CallAudit()
-        self._listed = False
-        # Not in a cycle with this object: a snapshot is large, and must be freed with
-        # it.
-        self._roots = roots = dict[str, object]()
-        self._boundary = Boundary(lambda: extent(roots))
-        self._before: Snapshot | None = None
-        self._states = 0
-        self._next = FIRST_LOOK
-        self._outside: dict[str, None] = {}
-
-    def call(
-        self,
-        operation: Hashable,
-        function: Callable[P, T],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> T:
-        """Call a function that performs an operation, and list its first calls."""
-        performed = self.performances.get(operation, 0)
-        if performed >= LISTED:
-            return function(*args, **kwargs)
-        self.performances[operation] = performed + 1
-        self._listed = True
-        with self._calls:
-            return function(*args, **kwargs)
-
-    def begin(self, roots: Roots) -> None:
-        """Take the snapshot of the untracked state, unless there is one."""
-        if self.checks_outside and self._before is None:
-            self._before = self._snapshot(roots)
-
-    def forget(self) -> None:
-        """Drop the snapshot until the next fresh registry."""
-        self._before = None
-
-    def check_if_due(self, roots: Roots) -> None:
-        """Count a state, and check the untracked state at some of them."""
-        self._states += 1
-        if self._states == self._next:
-            self._next *= EVERY
-            self.check(roots)
-
-    @contextmanager
-    def pause(self, roots: Roots) -> Iterator[None]:
-        """Attribute untracked changes in this context to the harness."""
-        with pause_call_audit():
-            self.check(roots)
-            yield
-            if self._before is not None:
-                self._before = self._snapshot(roots)
-
-    def caveats(self) -> Sequence[Caveat]:
-        """Return the limits found by the calls and the checks so far."""
-        called = self._calls.caveats() if self._listed else ()
-        return (*called, *caveats(tuple(self._outside)))
-
-    def _snapshot(self, roots: Roots) -> Snapshot:
-        with self._of(roots):
-            return self._boundary.snapshot()
-
-    @contextmanager
-    def _of(self, roots: Roots) -> Iterator[None]:
-        """Set the roots of the boundary in this context; nothing is stored.
-
-        Scanning is slow; do not count it towards the hang timeout.
-        """
-        beats = progress.current()
-        if beats is not None:
-            beats.rest()
-        self._roots.update(roots)
-        try:
-            yield
-        finally:
-            self._roots.clear()
-
-    def check(self, roots: Roots) -> None:
-        """Record the untracked changes since the last check."""
-        if self._before is None:
-            return
-        with self._of(roots):
-            # A change is reported once, because comparing it costs time.
-            changed, self._before = self._boundary.compare(self._before)
-        self._outside.update(dict.fromkeys(changed))
-
-
 # Packages of the harness and of pytest do not belong to any registry; undo handles of
 # the standard library do not show the package of the state.
 _NEVER_FOLLOWED = frozenset(
@@ -301,7 +179,8 @@ class LearnedState:
     `performances` counts how often operations were audited; `packages` are followed;
     `undeclared` are operations that raised an undeclared error; `checks_outside` means
     that the untracked state is checked; `garbage_checks` and `thorough` are those of
-    its collector.
+    its collector; `unique` are paths of values that are new each time, with their
+    kinds.
     """
 
     performances: Mapping[Hashable, int] = field(default_factory=dict)
@@ -311,6 +190,7 @@ class LearnedState:
     checks_outside: bool = True
     garbage_checks: Mapping[Hashable, int] = field(default_factory=dict)
     thorough: bool = False
+    unique: Mapping[str, str] = field(default_factory=dict)
 
 
 class StateReader:
@@ -323,6 +203,8 @@ class StateReader:
         self._fixed: dict[str, object] = {}
         self._watch_roots: dict[str, object] | None = None
         self._packages: frozenset[str] = frozenset()
+        # Paths of values that are new each time, and their kinds.
+        self._unique: dict[str, str] = {}
         self._heap: Heap | None = None
         # True if the cached answers of abstract classes were emptied once.
         self._cold = False
@@ -361,7 +243,9 @@ class StateReader:
         if self._heap is None:
             scope = scope_of([target, *self._fixed.values()], scenario.ignore)
             self._packages |= scope.packages - _NEVER_FOLLOWED
-            self._heap = Heap(replace(scope, packages=self._packages))
+            unique = frozenset(self._unique.values())
+            scope = replace(scope, packages=self._packages, unique=unique)
+            self._heap = Heap(scope)
             self._begin_cold()
         initialize_asyncio()
         loop.call(self.audit.begin, self._all_roots(()))
@@ -455,11 +339,35 @@ class StateReader:
 
     def is_repeated(self, operation: tuple[str, int]) -> bool:
         """Return True if the current operation was performed before on any registry."""
-        performed = self.audit.performances.items()
+        audit = self.audit
+        performed = (*audit.performances.items(), *audit.rehearsed.items())
         times = [
             n for of, n in performed if isinstance(of, tuple) and of[:2] == operation
         ]
         return sum(times) > 1
+
+    def rehearse(self, *, begins: bool) -> tuple[str, ...]:
+        """Begin a warm-up, or end it and return the untracked changes."""
+        if begins:
+            self.audit.rehearsing = True
+            return ()
+        assert self._heap is not None, "systems were reset during the warm-up"
+        roots = self._all_roots(())
+        changes: tuple[str, ...] = self._loop.call(self.audit.end_rehearsal, roots)
+        return changes
+
+    def set_aside(self, one: Portrait, other: Portrait) -> bool:
+        """Leave values out of the state that are new each time.
+
+        The portraits are of one history on two fresh systems.  True if more is left out
+        from the next reset on.
+        """
+        paths = unique_paths(one, other)
+        if not paths.keys() - self._unique.keys():
+            return False
+        self._unique.update(paths)
+        self._heap = None
+        return True
 
     def pause_audit(self) -> AbstractContextManager[None]:
         """Pause the audit in this context: the harness imports, or collects garbage."""
@@ -487,6 +395,7 @@ class StateReader:
         elif self._heap is not None:
             caveats += self._heap.caveats()
         # With a fingerprint as well: C code may call functions that the registry holds.
+        caveats += unique_caveats(self._unique)
         called = self._heap.impure_functions if self._heap is not None else ()
         every = (*caveats, *self.audit.caveats(), *self._seen, *caveats_of(called))
         return merge_caveats(every)
@@ -516,6 +425,7 @@ class StateReader:
             checks_outside=self.audit.checks_outside,
             garbage_checks=dict(self.collector.checks),
             thorough=self.collector.thorough,
+            unique=self._unique.copy(),
         )
 
     def remember(self, memory: LearnedState) -> None:
@@ -524,6 +434,7 @@ class StateReader:
         self.audit.checks_outside = memory.checks_outside
         self.collector.learn(memory.garbage_checks, thorough=memory.thorough)
         self._packages |= memory.packages
+        self._unique.update(memory.unique)
         self._seen.update(dict.fromkeys(memory.caveats))
 
     def _fixed_roots(
@@ -563,6 +474,15 @@ class StateReader:
         if changed is not None:
             roots["event loop"] = changed
         return roots
+
+
+def unique_caveats(paths: Mapping[str, str]) -> tuple[Caveat, ...]:
+    """Return the assumption about values that are new each time."""
+    if not paths:
+        return ()
+    listed = ", ".join(f"{path} ({kind})" for path, kind in sorted(paths.items()))
+    text = f"differs in every fresh system: {listed}, which no answer reads"
+    return (Caveat("assumed", text),)
 
 
 def _alive(reference: "weakref.ref[StateReader]") -> StateReader:

@@ -476,7 +476,7 @@ def test_what_is_vacuous_says_what_and_how_to_declare_it() -> None:
 FRESH_TEXT = """\
 scenarios/test_broken/not_fresh: what create makes is not fresh: nothing else
 can be said
-not fresh: create does not make a fresh system: earlier state is still there
+not fresh: create makes no fresh system: a later one differs from the first
 at {}, before any operation:
 differs from the first fresh system (first / now):
     Registry.made: 0 / 1

@@ -1,0 +1,147 @@
+"""The audit: C functions that operations call, and changes outside of their state.
+
+The calls are listed during the first performances of each operation, and the untracked
+state is compared at a few states; `state_reader` says when.  During a warm-up nothing
+is listed: the first performances of a process import modules and fill memos, and later
+ones do not, so that remarks would depend on what ran before in the process.  What the
+warm-up changed is returned at its end.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import ParamSpec, TypeAlias, TypeVar
+
+from everyorder.harness.engine import progress
+from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.state.c_call_audit import CallAudit, pause_call_audit
+from everyorder.harness.state.untracked_writes import (
+    Boundary,
+    Extent,
+    Snapshot,
+    caveats,
+)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Roots: TypeAlias = Mapping[str, object]
+
+# Performances that are listed: a cache is cold the first time and warm the second.
+LISTED = 2
+
+# States 4, 16, 64, ...: a check takes as long as a thousand operations, and untracked
+# registrations mostly stay until they are found.
+FIRST_LOOK = 4
+EVERY = 4
+
+
+class Audit:
+    """Watches the operations of one system, across its resets.
+
+    `extent` returns the limits of the followed state for some roots.
+    """
+
+    def __init__(self, extent: Callable[[Roots], Extent]) -> None:
+        self.performances: dict[Hashable, int] = {}
+        # True during a warm-up, whose performances and changes are stored apart.
+        self.rehearsing = False
+        self.rehearsed: dict[Hashable, int] = {}
+        self._filled: dict[str, None] = {}
+        # True if the untracked state is checked.
+        self.checks_outside = True
+        self._calls = CallAudit()
+        self._listed = False
+        # Not in a cycle with this object: a snapshot is large, and must be freed with
+        # it.
+        self._roots = roots = dict[str, object]()
+        self._boundary = Boundary(lambda: extent(roots))
+        self._before: Snapshot | None = None
+        self._states = 0
+        self._next = FIRST_LOOK
+        self._outside: dict[str, None] = {}
+
+    def call(
+        self,
+        operation: Hashable,
+        function: Callable[P, T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Call a function that performs an operation, and list its first calls."""
+        if self.rehearsing:
+            self.rehearsed[operation] = self.rehearsed.get(operation, 0) + 1
+            return function(*args, **kwargs)
+        performed = self.performances.get(operation, 0)
+        if performed >= LISTED:
+            return function(*args, **kwargs)
+        self.performances[operation] = performed + 1
+        self._listed = True
+        with self._calls:
+            return function(*args, **kwargs)
+
+    def begin(self, roots: Roots) -> None:
+        """Take the snapshot of the untracked state, unless there is one."""
+        if self.checks_outside and self._before is None:
+            self._before = self._snapshot(roots)
+
+    def forget(self) -> None:
+        """Drop the snapshot until the next fresh registry."""
+        self._before = None
+
+    def check_if_due(self, roots: Roots) -> None:
+        """Count a state, and check the untracked state at some of them."""
+        if self.rehearsing:
+            return
+        self._states += 1
+        if self._states == self._next:
+            self._next *= EVERY
+            self.check(roots)
+
+    @contextmanager
+    def pause(self, roots: Roots) -> Iterator[None]:
+        """Attribute untracked changes in this context to the harness."""
+        with pause_call_audit():
+            self.check(roots)
+            yield
+            if self._before is not None:
+                self._before = self._snapshot(roots)
+
+    def caveats(self) -> Sequence[Caveat]:
+        """Return the limits found by the calls and the checks so far."""
+        called = self._calls.caveats() if self._listed else ()
+        return (*called, *caveats(tuple(self._outside)))
+
+    def _snapshot(self, roots: Roots) -> Snapshot:
+        with self._of(roots):
+            return self._boundary.snapshot()
+
+    @contextmanager
+    def _of(self, roots: Roots) -> Iterator[None]:
+        """Set the roots of the boundary in this context; nothing is stored.
+
+        Scanning is slow; do not count it towards the hang timeout.
+        """
+        beats = progress.current()
+        if beats is not None:
+            beats.rest()
+        self._roots.update(roots)
+        try:
+            yield
+        finally:
+            self._roots.clear()
+
+    def check(self, roots: Roots) -> None:
+        """Record the untracked changes since the last check."""
+        if self._before is None:
+            return
+        with self._of(roots):
+            # A change is reported once, because comparing it costs time.
+            changed, self._before = self._boundary.compare(self._before)
+        changes = self._filled if self.rehearsing else self._outside
+        changes.update(dict.fromkeys(changed))
+
+    def end_rehearsal(self, roots: Roots) -> tuple[str, ...]:
+        """Return the untracked changes of a warm-up, which ends here."""
+        self.check(roots)
+        self.rehearsing = False
+        return tuple(self._filled)

@@ -1,0 +1,95 @@
+"""What the first performances fill is no leftover, unless it changes an answer.
+
+Where no process can be forked, what was filled is named, and nothing is proven.
+"""
+
+import pytest
+
+from everyorder.harness import Scenario, explore
+from everyorder.harness.engine import explore as explore_system
+from everyorder.harness.report.outcome import Report
+from everyorder.harness.systems.registry import RegistrySystem
+from tests.forking import needs_fork
+from tests.systems.lazy_registries import (
+    DEEP,
+    DEEP_LEAKING,
+    LAZY,
+    LEAKING,
+    Base,
+    Build,
+    scenario,
+)
+
+
+def remarks(report: Report) -> list[str]:
+    """Return the remarks of a report, without those about C functions."""
+    return [
+        f"{each.kind}: {each.text}"
+        for each in report.exploration.caveats
+        if not each.text.startswith("calls ")
+    ]
+
+
+@needs_fork
+@pytest.mark.parametrize("build", (LAZY | DEEP).values(), ids=[*LAZY, *DEEP])
+def test_what_is_filled_at_the_first_use_is_no_leftover(build: Build) -> None:
+    """Each of these was UNFRESH."""
+    report = explore(build())
+    assert report.verdict == "proven", report.exploration.violations
+
+
+@needs_fork
+@pytest.mark.parametrize("build", (LAZY | DEEP).values(), ids=[*LAZY, *DEEP])
+def test_the_second_time_says_the_same(build: Build) -> None:
+    same = build()
+    reports = [explore(same) for _ in range(2)]
+    assert remarks(reports[0]) == remarks(reports[1])
+    assert reports[0].verdict == reports[1].verdict
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    "build", (LEAKING | DEEP_LEAKING).values(), ids=[*LEAKING, *DEEP_LEAKING]
+)
+def test_a_leftover_that_shows_in_an_answer_is_not_fresh(build: Build) -> None:
+    report = explore(build())
+    assert report.verdict == "not fresh"
+    assert all(each.paths for each in report.exploration.violations)
+
+
+@needs_fork
+def test_the_history_that_shows_a_leftover_is_the_first_of_a_process() -> None:
+    """In this process the memo has the first answer for ever."""
+    report = explore(LEAKING["a_memo_of_an_answer"]())
+    (violation,) = report.exploration.violations
+    assert (violation.history, str(violation.expected), str(violation.found)) == (
+        *((0, 2), "(1, 1)", "(None, 1)"),
+    )
+    (path,) = violation.paths
+    assert path.endswith("Registry.memo['a']: <absent> / None")
+
+
+def without_processes(of: Scenario) -> tuple[bool, list[str]]:
+    exploration = explore_system(RegistrySystem(of), "auto")
+    return exploration.proven, [each.text for each in exploration.caveats]
+
+
+def test_without_other_processes_what_is_filled_is_named() -> None:
+    proven, texts = without_processes(LAZY["plugins_that_are_loaded_once"]())
+    assert not proven
+    assert any(
+        each.startswith("first performances filled ")
+        and "Plugins.loaded: None / <dict of 2>" in each
+        for each in texts
+    )
+
+
+def test_without_other_processes_what_fills_nothing_is_proven() -> None:
+    proven, texts = without_processes(scenario(Base))
+    assert (proven, texts) == (True, [])
+
+
+@pytest.mark.parametrize("build", DEEP_LEAKING.values(), ids=[*DEEP_LEAKING])
+def test_without_other_processes_a_later_leftover_is_not_fresh(build: Build) -> None:
+    exploration = explore_system(RegistrySystem(build()), "auto")
+    assert [each.kind for each in exploration.violations] == ["not fresh"]
