@@ -149,6 +149,8 @@ class ExplorationRestart(HarnessError):
     OlderGarbage: objects older than the first registry became garbage: the exploration
         must be restarted
     ScopeGrown: undo handles come from {packages:, }: the exploration must be restarted
+    WeaklyTracked: {packages:, } track objects of the registry: the exploration must be
+        restarted
     CachesWarm: abstract classes held answers cached earlier: the exploration must be
         restarted
     """

@@ -109,10 +109,11 @@ def explore(
             )
             session.earlier, session.filled_later = tuple(earlier), tuple(filled)
             exploration = _attempt(session, strategy, budget)
-            if not warm_up.may_repeat(session, exploration.violations):
+            if not warm_up.may_repeat(session, exploration):
                 return exploration
             earlier.append(session.record)
-            filled.update(dict.fromkeys(session.findings[0].paths))
+            for finding in session.findings[:1]:
+                filled.update(dict.fromkeys(finding.paths))
 
 
 def _attempt(

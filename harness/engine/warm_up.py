@@ -25,7 +25,7 @@ A registry that leaves more at each performance (a log, a counter) never has the
 fresh form; `reference.check` reports it.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, product
 from typing import Any
@@ -45,7 +45,7 @@ from everyorder.harness.engine.protocol import (
     StateForm,
     System,
 )
-from everyorder.harness.engine.result import Violation
+from everyorder.harness.engine.result import Exploration
 from everyorder.harness.engine.session import (
     FINAL,
     ExplorationSession,
@@ -68,6 +68,9 @@ MOST_REPEATS = 3
 
 # Operations of a history after which values that are new each time are looked for.
 MOST_PREFIX = 12
+
+# What the caveats say of a container of another package, and of an import.
+_CHANGE, _IMPORT = "changed outside of the followed state", "an operation imports"
 
 # In place of the form of the first system, if that cannot be compared with later ones.
 _UNKNOWN = "unknown"
@@ -148,7 +151,7 @@ def warm_up(session: ExplorationSession) -> None:
         return
     player.compare_first()
     doubted = _recorded_histories(session)
-    if not player.filled and not changed and not doubted:
+    if not player.filled and not changed and not session.earlier:
         return
     filled = player.paths() or session.filled_later or tuple(changed)
     cold = system.cold()
@@ -164,7 +167,7 @@ def warm_up(session: ExplorationSession) -> None:
         session.filled = filled
 
 
-def may_repeat(session: ExplorationSession, violations: Iterable[Violation]) -> bool:
+def may_repeat(session: ExplorationSession, exploration: Exploration) -> bool:
     """Return True if the exploration should be repeated, as more is known now.
 
     Values that are new each time are left out from now on; or a state that is met
@@ -172,17 +175,35 @@ def may_repeat(session: ExplorationSession, violations: Iterable[Violation]) -> 
     """
     if session.system.settled:
         return False
-    for violation in violations:
+    for violation in exploration.violations:
         if violation.kind in ("hidden", *FINAL):
             history = violation.shortest or violation.history
             for length in range(min(len(history), MOST_PREFIX) + 1):
                 if set_aside(session, history[:length]):
                     return True
+    if _is_filled_outside(exploration):
+        return not session.earlier and session.system.cold() is not None
     fresh = [each for each in session.findings if each.kind == "not fresh"]
     if not fresh or not session.stable or len(session.earlier) >= MOST_REPEATS:
         return False
     differs = not fresh[0].history and fresh[0].expected is fresh[0].found is None
     return differs and session.system.cold() is not None
+
+
+def _is_filled_outside(exploration: Exploration) -> bool:
+    """Return True if nothing but changes of other packages is against a proof.
+
+    They may be memos, which a repetition finds filled.
+    """
+    obstacles = [each for each in exploration.caveats if each.kind != "assumed"]
+    closed = exploration.closure is not None and exploration.closure.closed
+    return (
+        exploration.holds
+        and closed
+        and bool(obstacles)
+        and all(each.kind == "outside" for each in obstacles)
+        and all(_CHANGE in each.text or _IMPORT in each.text for each in obstacles)
+    )
 
 
 def set_aside(session: ExplorationSession, history: History) -> bool:

@@ -19,12 +19,13 @@ Rules:
 import os
 import signal
 import tokenize
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
 from everyorder.harness.engine import (
@@ -38,7 +39,7 @@ from everyorder.harness.engine import (
 from everyorder.harness.engine import explore as explore_system
 from everyorder.harness.engine import replay as play
 from everyorder.harness.engine.oracle import Replay
-from everyorder.harness.engine.protocol import ErrorOrigin
+from everyorder.harness.engine.protocol import Caveat, ErrorOrigin
 from everyorder.harness.engine.result import RaisedError
 from everyorder.harness.processes.fork import CAN_FORK, end_with_parent
 from everyorder.harness.processes.messages import PipeEnd
@@ -189,7 +190,11 @@ def explore(
                     second if second.violations else _with_leak(exploration, leaks)
                 )
         report = replace(empty_report(scenario), exploration=exploration)
-        return retry(lambda: _confirmed(report, system))
+        report = retry(lambda: _confirmed(report, system))
+    if scenario.create is not None and scenario.isolation is None:
+        exploration = _with_leftover(scenario, report.exploration)
+        return replace(report, exploration=exploration)
+    return report
 
 
 # Faults of a history that need not show when it is played once more.
@@ -298,6 +303,37 @@ def with_source(origin: ErrorOrigin | None) -> ErrorOrigin | None:
 
 def _parts(value: Hashable) -> tuple[Hashable, ...]:
     return value if isinstance(value, tuple) else ()
+
+
+# What registries left in this process, by the function that creates them: the digest
+# of the scenario that showed it, and the violation.
+_LEFTOVERS: MutableMapping[object, tuple[str, Violation]] = WeakKeyDictionary()
+
+
+def _with_leftover(scenario: Scenario, exploration: Exploration) -> Exploration:
+    """Return the exploration with what an earlier one of the process left behind.
+
+    A registry whose first performances left something for ever looks right when it is
+    explored again in this process.
+    """
+    create = scenario.create
+    for violation in exploration.violations:
+        if violation.kind == "not fresh":
+            with suppress(TypeError):  # it has no weak reference, or no hash
+                _LEFTOVERS[create] = scenario.digest, violation
+            return exploration
+    try:
+        digest, earlier = _LEFTOVERS.get(create, ("", None))
+    except TypeError:
+        return exploration
+    if earlier is None or exploration.violations:
+        return exploration
+    if digest == scenario.digest:
+        return replace(exploration, violations=(earlier,), proven=False, vacuous=())
+    path = next(iter(earlier.paths), "something")
+    text = f"another scenario of this process left {path}; explore them one by one"
+    caveats = (*exploration.caveats, Caveat("outside", text))
+    return replace(exploration, caveats=caveats, proven=False)
 
 
 def _short_budget(budget: Budget | None) -> Budget | None:

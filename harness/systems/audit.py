@@ -7,7 +7,7 @@ ones do not, so that remarks would depend on what ran before in the process.  Wh
 warm-up changed is returned at its end.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ParamSpec, TypeAlias, TypeVar
 
@@ -140,8 +140,24 @@ class Audit:
         changes = self._filled if self.rehearsing else self._outside
         changes.update(dict.fromkeys(changed))
 
-    def end_rehearsal(self, roots: Roots) -> tuple[str, ...]:
-        """Return the untracked changes of a warm-up, which ends here."""
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Return the untracked changes after the warm-up."""
+        return tuple(self._outside)
+
+    def begin_rehearsal(self) -> None:
+        """Begin a warm-up; earlier changes count as changes of this one."""
+        self.rehearsing = True
+        self._filled.update(self._outside)
+        self._outside.clear()
+
+    def changes_so_far(self, roots: Roots) -> tuple[str, ...]:
+        """Return the untracked changes of a warm-up."""
         self.check(roots)
-        self.rehearsing = False
         return tuple(self._filled)
+
+    def end_rehearsal(self, followed: Iterable[str]) -> tuple[str, ...]:
+        """End a warm-up; return its untracked changes, without those below a path."""
+        self.rehearsing = False
+        below = tuple(f"{path}." for path in followed)
+        return tuple(each for each in self._filled if not each.startswith(below))

@@ -42,6 +42,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine.protocol import Caveat, StateForm
@@ -57,6 +58,7 @@ from everyorder.harness.scenario.step import Perform
 from everyorder.harness.state import Heap, Portrait, scope_of, unique_paths
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 from everyorder.harness.state.encoders import thaws
+from everyorder.harness.state.scope import resolve
 from everyorder.harness.systems.audit import Audit
 
 # An operation may make garbage of older objects only the second time, when it replaces
@@ -203,6 +205,8 @@ class StateReader:
         self._fixed: dict[str, object] = {}
         self._watch_roots: dict[str, object] | None = None
         self._packages: frozenset[str] = frozenset()
+        # Weak containers of other packages that track objects of the registry.
+        self._tracking: dict[str, object] = {}
         # Paths of values that are new each time, and their kinds.
         self._unique: dict[str, str] = {}
         self._heap: Heap | None = None
@@ -239,6 +243,7 @@ class StateReader:
                 for name, each in scenario.watch
             }
         self._fixed = self._fixed_roots(performs, setup) | self._watch_roots
+        self._fixed |= self._tracking
         self._fixed["class of the registry"] = type(target)
         if self._heap is None:
             scope = scope_of([target, *self._fixed.values()], scenario.ignore)
@@ -299,6 +304,7 @@ class StateReader:
         """Return the state as a value, read from the objects."""
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
+        self._track(self.audit.outside)
         form = self._loop.call(self.heap.form, passing, self._fixed)
         self.collector.state(weak=form.weak, whole=self.heap.is_complete)
         return form
@@ -324,6 +330,7 @@ class StateReader:
             return
         if active == 1 or not self.is_repeated(operation):
             self._loop.call(self.audit.check, self._all_roots(()))
+            self._track(self.audit.outside)
 
     def portrait(self, handles: Sequence[object]) -> Portrait:
         """Return the state as it is, for comparison with others."""
@@ -347,14 +354,30 @@ class StateReader:
         return sum(times) > 1
 
     def rehearse(self, *, begins: bool) -> tuple[str, ...]:
-        """Begin a warm-up, or end it and return the untracked changes."""
+        """Begin a warm-up, or end it and return the untracked changes.
+
+        Raises:
+            ExplorationRestart: weak containers changed, which are state from now on.
+        """
         if begins:
-            self.audit.rehearsing = True
+            self.audit.begin_rehearsal()
             return ()
         assert self._heap is not None, "systems were reset during the warm-up"
         roots = self._all_roots(())
-        changes: tuple[str, ...] = self._loop.call(self.audit.end_rehearsal, roots)
-        return changes
+        self._track(self._loop.call(self.audit.changes_so_far, roots))
+        return self.audit.end_rehearsal(self._tracking)
+
+    def _track(self, changes: tuple[str, ...]) -> None:
+        """Follow the weak containers among untracked changes.
+
+        Raises:
+            ExplorationRestart: one of them was not followed until now.
+        """
+        tracking = weak_containers(changes)
+        if tracking.keys() - self._tracking.keys():
+            self._tracking |= tracking
+            names = tuple(sorted(tracking))
+            raise ExplorationRestart(code="WeaklyTracked", packages=names)
 
     def set_aside(self, one: Portrait, other: Portrait) -> bool:
         """Leave values out of the state that are new each time.
@@ -474,6 +497,30 @@ class StateReader:
         if changed is not None:
             roots["event loop"] = changed
         return roots
+
+
+_WEAK = (WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary)
+
+
+def weak_containers(changes: Iterable[str]) -> dict[str, object]:
+    """Return the weak containers whose members changed, by their paths.
+
+    A package that tracks objects of its users (locks, instances) changes its set with
+    each fresh registry.  Which of them are members may be read, so the set is state.
+    """
+    containers: dict[str, object] = {}
+    for change in changes:
+        path, data, _ = change.partition(".data")
+        if not data:
+            continue
+        module, _, name = path.rpartition(".")
+        while module and module not in sys.modules:
+            module, _, first = module.rpartition(".")
+            name = f"{first}.{name}"
+        container = resolve(module, name) if module else None
+        if any(type(container) is each for each in _WEAK):
+            containers[path] = container
+    return containers
 
 
 def unique_caveats(paths: Mapping[str, str]) -> tuple[Caveat, ...]:

@@ -115,7 +115,7 @@ def test_a_law_that_breaks_later_takes_no_refutation_away() -> None:
         Ordered,
         stop_after=1,
         fingerprint=lambda registry: tuple(registry.held),
-        check=lambda registry: ["once"] * (LEFT[0] == 1 and not registry.held),
+        check=lambda registry: ["once"] * (LEFT[0] == 2 and not registry.held),
     )
     (violation,) = report.exploration.violations
     # What is left behind is hidden by the fingerprint, so the law may break first.
