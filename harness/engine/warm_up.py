@@ -149,11 +149,12 @@ def warm_up(session: ExplorationSession) -> None:
     session.rehearsed, session.stable = player.last, stable
     if not stable:
         return
-    player.compare_first()
+    outside = tuple(f"{each}: {_CHANGE}; name it in watch=" for each in changed)
+    player.compare_first(outside)
     doubted = _recorded_histories(session)
     if not player.filled and not changed and not session.earlier:
         return
-    filled = player.paths() or session.filled_later or tuple(changed)
+    filled = player.paths() or session.filled_later or outside
     cold = system.cold()
     if cold is None:
         session.filled = filled
@@ -301,14 +302,16 @@ class _WarmUpPlayer:
                 self.forget_form()
         return False
 
-    def compare_first(self) -> None:
+    def compare_first(self, outside: tuple[str, ...]) -> None:
         """Compare the results of the first performances with those of the last.
+
+        `outside` are the changes that no path of the state shows.
 
         Raises:
             Halt: one differs, and the later ones agree.
         """
         for history, first in self._first.items():
-            self._compare(history, first, self.last[history], self.paths())
+            self._compare(history, first, self.last[history], outside)
 
     def compare_cold(
         self, cold: System, history: History, filled: tuple[str, ...]
@@ -349,6 +352,7 @@ class _WarmUpPlayer:
             for _ in range(REPEATS)
         ):
             return  # each time different: that is not a matter of the first one
+        paths = self.paths() or paths
         pairs = zip(first.actions, now.actions, strict=False)
         at = next((n for n, (one, two) in enumerate(pairs) if one != two), 0)
         one, two = first.actions[at], now.actions[at]
