@@ -18,9 +18,7 @@ def asking(question: Callable[[Base], Any]) -> Callable[[], Scenario]:
 MEMOS: dict[str, Callable[[], Scenario]] = {
     # It imports a module, and compiles a format.
     "strptime": asking(
-        lambda registry: (
-            datetime.strptime("2020", "%Y").year + len(registry.items)
-        )
+        lambda registry: datetime.strptime("2020", "%Y").year + len(registry.items)
     ),
     # It registers a logger of this name.
     "logger": asking(
