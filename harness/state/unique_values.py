@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from everyorder.harness.state.decode import Portrait, differences
+from everyorder.harness.state.decode import Portrait
+from everyorder.harness.state.differences import differences
 
 # A reading is of the present if it is between the start of this process, or a day ago
 # for a clock with time zones, and now.
