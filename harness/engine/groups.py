@@ -35,7 +35,11 @@ from itertools import combinations
 from typing import Final, TypeAlias
 
 from everyorder.harness.engine.limits import OBJECTS_PER_STEP, remaining, shared
-from everyorder.harness.engine.proof import limits_of, not_closed, searched
+from everyorder.harness.engine.proof import (
+    not_closed,
+    require_states,
+    searched,
+)
 from everyorder.harness.engine.protocol import History, Key, StateForm
 from everyorder.harness.engine.session import ExplorationSession
 from everyorder.harness.engine.states import LEAST, SearchPart
@@ -83,7 +87,7 @@ def run(session: ExplorationSession) -> None:
     player = session.player
     player.watching = False
     try:
-        limits_of(session, "groups")
+        require_states(session, "groups")
         partition = _Groups(session)
         if not _is_small_enough(session):
             return

@@ -98,6 +98,11 @@ def run_shallow(session: ExplorationSession) -> None:
     """
     actions = session.operations.actions
     longest = 2 if 2 * actions**2 <= MOST_SHALLOW else 1
+    if longest == 1:
+        session.skipped.append(
+            f"histories of two operations on fresh systems: {actions**2:,} of them are "
+            f"too many to begin with"
+        )
     for length in range(longest + 1):
         for history in product(range(actions), repeat=length):
             session.meter.check_time()

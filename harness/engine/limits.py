@@ -11,7 +11,6 @@ large states take more time, and a budget of steps limits the time as well.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from everyorder.harness.engine.protocol import History
 from everyorder.harness.engine.session import DEFAULT_BUDGET, ExplorationSession
@@ -28,10 +27,6 @@ GROWN = 100
 # sixtieth would have less than these operations: 2,000 refuted each of 11 wrong proofs.
 WALKED = 60
 LEAST_WALKED = 2_000
-
-GivenUp: TypeAlias = Literal["", "spent", "grows", "too many"]
-"""Why a search did not find all states: its steps are spent, repeated operations give
-new states without end, or more operations are open than steps are left."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,10 +157,19 @@ def limits_of(session: ExplorationSession, strategy: str) -> SearchLimits:
     Raises:
         BadScenario: there is no complete state; the error has the name of the strategy.
     """
+    require_states(session, strategy)
+    return shared(remaining(session))
+
+
+def require_states(session: ExplorationSession, strategy: str) -> None:
+    """Reset the system, and check that it shows a complete state.
+
+    Raises:
+        BadScenario: it shows none; the error has the name of the strategy.
+    """
     session.player.reset()
     if not isinstance(session.player.state(), StateForm):
         raise BadScenario(code="NoFingerprint", strategy=strategy)
-    return shared(remaining(session))
 
 
 def searched(
@@ -273,7 +282,7 @@ def not_closed(session: ExplorationSession, search: Search, where: str) -> str:
         f"{where}: the states did not close: {search.states:,} after "
         f"{search.played:,} operations"
     )
-    if search.given_up == "too many":
+    if search.too_many:
         text += (
             f"; at least {search.least_needed:,} steps of the budget are needed "
             "(--steps raises it)"

@@ -42,7 +42,6 @@ from typing import Final
 from everyorder.harness.base.errors import BadScenario
 from everyorder.harness.engine.limits import (
     OBJECTS_PER_STEP,
-    GivenUp,
     SearchLimits,
     interleaved,
 )
@@ -146,7 +145,8 @@ class Search:
         self._most = limits.total // LEAST
         # Steps of the budget, and the operations among them.
         self.spent = self.played = 0
-        self.given_up: GivenUp = ""
+        # True if more operations are left to take than steps of the budget.
+        self.too_many = False
         self.repeated: History = ()
         self.walked = 0
         # The operations that are possible at the known states, and those taken.
@@ -196,7 +196,7 @@ class Search:
             VariantRead: a variant of an exact form decides a result.
         """
         self._start()
-        try:
+        with suppress(_Stop):
             self._reduce()
             self._probe_growth(1)
             self._take_all()
@@ -208,8 +208,6 @@ class Search:
                 self._round = number
                 self._take_all()
                 self.covered = number
-        except _Stop:
-            self.given_up = self.given_up or "spent"
 
     @property
     def grows(self) -> bool:
@@ -543,10 +541,9 @@ class Search:
             self._repeated_two = True
             self._probe_growth(2)
         if self.grows:
-            self.given_up = "grows"
             raise _Stop
-        if self.least_needed > self._limits.total:
-            self.given_up = "too many"
+        self.too_many = self.least_needed > self._limits.total
+        if self.too_many:
             raise _Stop
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from everyorder.harness.engine import Budget, explore
+from everyorder.harness.engine import Budget, explore, histories
 from everyorder.harness.engine.limits import GROWN, UNCLOSED, interleaved
 from everyorder.harness.engine.states import Search
 from tests.engine.test_states import Counting, Registry, kinds
@@ -106,6 +106,18 @@ def test_histories_of_two_operations_are_first() -> None:
     assert violation.shortest == (3, 3)
     # Before any strategy began.
     assert found.executed.transitions == 0
+
+
+def test_a_report_says_when_histories_of_two_operations_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(histories, "MOST_SHALLOW", 31)
+    assert explore(Registry(3, 1)).skipped == (
+        "histories of two operations on fresh systems: 16 of them are too many to "
+        "begin with",
+    )
+    monkeypatch.setattr(histories, "MOST_SHALLOW", 32)
+    assert explore(Registry(3, 1)).skipped == ()
 
 
 @pytest.mark.parametrize("steps", [10_000, 100_000])
