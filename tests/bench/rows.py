@@ -10,7 +10,16 @@ from statistics import median
 from everyorder.harness.engine import explore
 from everyorder.harness.systems.dispatcher import DispatcherSystem
 from tests.bench.commute import commute, founding_steps
-from tests.bench.row import NO_TORCH, Row, median_seconds, pairs, ratio, seconds
+from tests.bench.row import (
+    NO_TORCH,
+    Row,
+    beside_fixed_work,
+    limited,
+    median_seconds,
+    pairs,
+    ratio,
+    seconds,
+)
 from tests.bench.subjects import (
     FOUNDING_KEYS,
     NullSystem,
@@ -80,22 +89,27 @@ def against_torch() -> Iterator[Row]:
 
 def large() -> Iterator[Row]:
     """Ten and sixteen steps."""
-    ten = seconds(lambda: explore(DispatcherSystem(many(10)), "walk:1"))
-    yield Row(
-        "n = 10, `walk:1` (102,400 steps), laws and probes, one core",
-        f"{ten:.1f} s",
-        "≤ 6 s",
-        ten <= 6,
-    )
-    plain = seconds(lambda: explore(as_upstream_with_laws(10), "walk:1"))
-    yield Row("the same without probes", f"{plain:.1f} s", "≤ 6 s", plain <= 6)
-    sixteen = seconds(lambda: explore(as_upstream_with_laws(16), "graph"))
-    yield Row(
-        "n = 16, `graph` (1,048,576 transitions), laws, one core",
-        f"{sixteen:.0f} s",
-        "≤ 90 s on two",
-        sixteen <= 90,
-    )
+    for what, system, strategy, most in (
+        (
+            "n = 10, `walk:1` (102,400 steps), laws and probes, one core",
+            DispatcherSystem(many(10)),
+            "walk:1",
+            6,
+        ),
+        ("the same without probes", as_upstream_with_laws(10), "walk:1", 6),
+        (
+            "n = 16, `graph` (1,048,576 transitions), laws, one core",
+            as_upstream_with_laws(16),
+            "graph",
+            90,
+        ),
+    ):
+        took, slow = beside_fixed_work(
+            lambda system=system, strategy=strategy: seconds(  # type: ignore[misc]
+                partial(explore, system, strategy)
+            )
+        )
+        yield limited(what, took, most, slow)
 
 
 def as_upstream_with_laws(steps: int) -> DispatcherSystem:
@@ -105,13 +119,13 @@ def as_upstream_with_laws(steps: int) -> DispatcherSystem:
 
 def engine_alone() -> Iterator[Row]:
     """What the engine itself costs."""
-    took = median_seconds(lambda: explore(NullSystem(10), "walk:1"), 5)
+    took, slow = beside_fixed_work(
+        lambda: median_seconds(lambda: explore(NullSystem(10), "walk:1"), 5)
+    )
     each = took / 102_400 * 1e6
-    yield Row(
-        "the engine alone, null system, `walk:1`, n = 10",
-        f"{each:.2f} µs a step",
-        "≤ 3 µs",
-        each <= 3,
+    yield limited(
+        *("the engine alone, null system, `walk:1`, n = 10", each, 3, slow),
+        unit="µs a step",
     )
 
 
@@ -157,18 +171,15 @@ def cold_import() -> Iterator[Row]:
     """`from everyorder import runtime` in a fresh process, less an empty process."""
     command = [sys.executable, "-c"]
     run = partial(subprocess.run, check=True)
-    measured = pairs(
-        lambda: run([*command, "from everyorder import runtime"]),
-        lambda: run([*command, ""]),
-        11,
+    measured, slow = beside_fixed_work(
+        lambda: pairs(
+            lambda: run([*command, "from everyorder import runtime"]),
+            lambda: run([*command, ""]),
+            11,
+        )
     )
     took = median(one - other for one, other in measured) * 1e3
-    yield Row(
-        "cold `from everyorder import runtime`",
-        f"{took:.0f} ms",
-        "≤ 150 ms",
-        took <= 150,
-    )
+    yield limited("cold `from everyorder import runtime`", took, 150, slow, unit="ms")
 
 
 ROWS = (against_torch, engine_alone, beside_others, large, memory, cold_import)
