@@ -64,7 +64,7 @@ PASSES = 4
 # Histories in processes where nothing was performed, at 5 milliseconds each: short
 # ones, and as many random ones.
 MOST_COLD = 192
-RANDOM_COLD = 64
+RANDOM_COLD = 16
 
 # Replays that distinguish "the first performance differs" from "each time different".
 REPEATS = 3

@@ -500,6 +500,8 @@ class StateReader:
 
 
 _WEAK = (WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary)
+# Pending tasks are roots of a state; asyncio's own set of them tells nothing more.
+_LISTED_TASKS = ("asyncio.", "_asyncio.")
 
 
 def weak_containers(changes: Iterable[str]) -> dict[str, object]:
@@ -511,7 +513,7 @@ def weak_containers(changes: Iterable[str]) -> dict[str, object]:
     containers: dict[str, object] = {}
     for change in changes:
         path, data, _ = change.partition(".data")
-        if not data:
+        if not data or path.startswith(_LISTED_TASKS):
             continue
         module, _, name = path.rpartition(".")
         while module and module not in sys.modules:
