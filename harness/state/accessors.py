@@ -47,8 +47,10 @@ import weakref
 import zoneinfo
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
+from hashlib import blake2b
 from typing import Any
 
+from everyorder.harness.state.array_accessors import array_reader
 from everyorder.harness.state.layout import (
     ABSENT,
     Accessor,
@@ -153,57 +155,6 @@ def _table() -> dict[type, Accessor]:
 
 
 ITERATORS = _table()
-
-
-def array_reader(kind: type) -> Accessor | None:
-    """Return the accessor of a type of numpy, which is not imported here, or None."""
-    if module_of(kind).partition(".")[0] != "numpy":
-        return None
-    numpy = sys.modules.get("numpy")
-    if numpy is None:
-        return None
-    if kind is numpy.ndarray:
-        return Accessor(parts=_array)
-    mro = mro_of(kind)
-    if any(each is numpy.dtype for each in mro):
-        return Accessor(parts=lambda o: [("state", numpy.dtype.__reduce__(o)[1:])])
-    strange = kind is numpy.void or kind is numpy.object_
-    if any(each is numpy.generic for each in mro) and not strange:
-        return Accessor(
-            parts=lambda o: [
-                ("dtype", numpy.generic.dtype.__get__(o).str),
-                ("bytes", numpy.generic.tobytes(o)),
-            ]
-        )
-    return None
-
-
-def _array(o: Any) -> Parts:
-    base = o.base
-    offset = None
-    if base is not None:
-        offset = o.__array_interface__["data"][0] - _start(base, type(o))
-    has_objects = o.dtype.hasobject
-    return [
-        ("dtype", o.dtype),
-        ("shape", o.shape),
-        ("strides", o.strides),
-        ("writable", o.flags.writeable),
-        ("base", base),
-        ("offset", offset),
-        ("items", o.tolist()) if has_objects else ("bytes", o.tobytes()),
-    ]
-
-
-def _start(base: Any, array: type) -> int:
-    """Return the address of the first byte of the base of a view."""
-    kind = type(base)
-    if kind is bytes or kind is bytearray or kind is memoryview:
-        base = sys.modules["numpy"].frombuffer(base, "u1")
-    elif kind is not array:
-        raise Unreadable
-    address: int = base.__array_interface__["data"][0]
-    return address
 
 
 _READ = (
@@ -363,8 +314,24 @@ def _view(o: Any) -> Parts:
     return [("of", gc.get_referents(o)[0])]
 
 
+# Contents that are longer are represented by a digest.
+_LARGEST = 1 << 16
+
+
+def _buffer(o: Any) -> bytes:
+    """Return the contents of a buffer of bytes, or their digest."""
+    with memoryview(o) as view:
+        if view.nbytes <= _LARGEST:
+            return view.tobytes()
+        return blake2b(view, digest_size=32).digest()
+
+
 def _numbers(o: Any) -> Parts:
-    return [("typecode", _typecode_of(o)), ("bytes", array.array.tobytes(o))]
+    return [
+        ("typecode", _typecode_of(o)),
+        ("size", array.array.__len__(o)),
+        ("bytes", _buffer(o)),
+    ]
 
 
 _typecode_of = namespace_of(array.array)["typecode"].__get__
@@ -431,7 +398,7 @@ _TABLE: dict[type, Accessor] = {
     float: Accessor(parts=lambda o: _number(float.__float__(o))),
     complex: Accessor(parts=lambda o: _number(complex.__complex__(o))),
     bytes: _value("value", lambda o: bytes.__getitem__(o, slice(None))),
-    bytearray: _value("value", lambda o: bytes.fromhex(bytearray.hex(o))),
+    bytearray: _value("value", _buffer),
     range: Accessor(parts=members(range, "start", "stop", "step")),
     slice: Accessor(parts=members(slice, "start", "stop", "step")),
     decimal.Decimal: _value("value", lambda o: tuple(decimal.Decimal.as_tuple(o))),

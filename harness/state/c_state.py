@@ -51,9 +51,8 @@ from everyorder.harness.state.layout import (
     raw_module_of,
 )
 
-# Size of a buffer that is kept whole; of a larger one a digest, of the largest the
-# size.
-_LARGEST, _DIGESTED = 1 << 16, 1 << 26
+# Size of a buffer that is kept whole; of a larger one a digest.
+_LARGEST = 1 << 16
 
 
 class ClassToken(NamedTuple):
@@ -115,9 +114,12 @@ def _overrides_attributes(meta: type) -> bool:
 def decimal_token(context: Any) -> Hashable:
     """Return the settings of a context of decimals.
 
-    Not the flags: every inexact division raises one, and they are rarely read.
+    Not the flags of the current one: every inexact division raises one, and they are
+    rarely read.
     """
+    flags = [] if context is getcontext() else context.flags.items()
     return (
+        tuple(signal.__name__ for signal, set_ in flags if set_),
         context.prec,
         context.rounding,
         context.Emin,
@@ -144,14 +146,33 @@ def _count_token(count: Any) -> Hashable:
 def _buffer_token(source: Any) -> Hashable:
     try:
         with memoryview(source) as view:
-            if view.nbytes <= _LARGEST:
-                return view.tobytes()
-            if view.nbytes > _DIGESTED:
-                return view.nbytes
             plain = view if view.contiguous else view.tobytes()
-            return blake2b(plain, digest_size=16).digest()
+            return view.nbytes, _contents(plain)
     except (BufferError, NotImplementedError, ValueError):
-        return None  # numpy shows no buffer of dates; a closed map has none
+        return None  # a closed map has no buffer
+
+
+def _array_token(source: Any) -> Hashable:
+    """Return the contents of an array of numpy, which shows no buffer of dates."""
+    numpy = sys.modules["numpy"]
+    kind, plain = numpy.ndarray, numpy.ndarray.view(source, numpy.ndarray)
+    settings = (plain.shape, plain.strides, plain.dtype.str, plain.flags.writeable)
+    if plain.dtype.hasobject:
+        return settings, tuple(
+            (id(type(each)), each) if type(each) in _ATOMS else id(each)
+            for each in kind.ravel(plain).tolist()
+        )
+    if plain.flags.c_contiguous:
+        # Bytes of the same memory, whatever the type of the items.
+        return settings, _contents(plain.reshape(-1).view("u1"))
+    return settings, _contents(kind.tobytes(plain))
+
+
+def _contents(plain: Any) -> bytes:
+    with memoryview(plain) as view:
+        if view.nbytes <= _LARGEST:
+            return view.tobytes()
+        return blake2b(view, digest_size=16).digest()
 
 
 def _stream_token(
@@ -294,6 +315,8 @@ _READERS = {id(kind): reader for kind, reader in _TOKENS.items()}
 
 def token_reader(kind: type) -> Callable[[Any], Hashable] | None:
     """Return the reader of state in C of a type's instances, or None."""
+    if _is_array(kind):
+        return _array_token
     if _is_buffer(kind):
         return _buffer_token
     for base in mro_of(kind):
@@ -332,21 +355,29 @@ _members_of = Memo(_members_reader)
 def _is_buffer(kind: type) -> bool:
     """Return True if the instances show their whole state as a buffer.
 
-    Subclasses do not count, because they may override it; but every class of `ctypes`
-    is laid out as a buffer.
+    A subclass that overrides the buffer does not count.
     """
-    if kind is bytearray or kind is array.array:
-        return True
-    for module, name in (("numpy", "ndarray"), ("mmap", "mmap")):
-        loaded = dict.get(sys.modules, module)
-        if loaded is not None and kind is module_dict(loaded).get(name):
-            return True
+    buffers: list[type] = [bytearray, array.array]
+    mapped = dict.get(sys.modules, "mmap")
+    if mapped is not None:
+        buffers.append(module_dict(mapped)["mmap"])
     laid_out = dict.get(sys.modules, "_ctypes")
-    if laid_out is None:
-        return False
-    base = mro_of(module_dict(laid_out)["_SimpleCData"])[1]
+    if laid_out is not None:
+        # The base of all classes of `ctypes`.
+        buffers.append(mro_of(module_dict(laid_out)["_SimpleCData"])[1])
+    return _is_below(kind, buffers)
+
+
+def _is_array(kind: type) -> bool:
+    """Return True for arrays of numpy, and those of subclasses."""
+    loaded = dict.get(sys.modules, "numpy")
+    base = None if loaded is None else module_dict(loaded).get("ndarray")
+    return base is not None and _is_below(kind, [base])
+
+
+def _is_below(kind: type, buffers: Sequence[type]) -> bool:
     bases = mro_of(kind)
-    return any(base is each for each in bases) and not any(
+    return any(each is base for each in bases for base in buffers) and not any(
         "__buffer__" in namespace_of(each)
         for each in bases
         if flags_of(each) & HEAP_TYPE

@@ -23,7 +23,8 @@ import types
 from typing import Any, NamedTuple
 
 from everyorder.harness.state.layout import ABSENT, Memo, module_dict
-from everyorder.harness.state.scope import FACE, NOISE_IN_FUNCTOOLS, function_modules
+from everyorder.harness.state.noise import NOISE_IN_FUNCTOOLS
+from everyorder.harness.state.scope import FACE, function_modules
 from everyorder.harness.state.tokens import IGNORED, NOTHING, Space, Tokens
 
 _MODERN = sys.version_info >= (3, 12)
@@ -313,13 +314,22 @@ def _exclude(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
     caches = [
         cell
         for name, cell in zip(o.__code__.co_freevars, cells, strict=True)
-        if name in NOISE_IN_FUNCTOOLS
+        if name in NOISE_IN_FUNCTOOLS and _is_noise(name, cell)
     ]
     emptying = dict.get(o.__dict__, "_clear_cache")
-    if type(emptying) is types.MethodType:
+    if type(emptying) is types.MethodType and NOISE_IN_FUNCTOOLS["dispatch_cache"](
+        emptying.__self__
+    ):
         caches.append(emptying.__self__)
     for each in caches:
         stream.exclude(each)
+
+
+def _is_noise(name: str, cell: Any) -> bool:
+    try:
+        return NOISE_IN_FUNCTOOLS[name](cell.cell_contents)
+    except ValueError:  # an empty cell
+        return False
 
 
 def _outside(stream: Tokens, o: Any) -> str:

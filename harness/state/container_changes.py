@@ -10,11 +10,9 @@ it "", and the namespace names its values `.name`, so that steps join to a path.
 instance without a dict for its attributes receives one when its names are read; this is
 not observable.
 
-The contents of a module that only caches, like `re`, are noise.  Its functions are not:
-code that replaces them (`re.compile = traced`) and restores them keeps a stack, and may
-restore in the wrong order.  So such modules and their classes are compared by name, one
-level deep, by ids; a value that is not a function or class, and whose name begins with
-an underscore, is a cache or a flag.
+The objects of an observing tool change while it observes, so they are not entered.  The
+names in its modules are compared all the same, by ids and one level deep: what a program
+binds there (`pytest.state = 1`), or sets on a class or function, is state.
 """
 
 import _thread
@@ -22,7 +20,7 @@ import gc
 import sys
 import types
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import _lru_cache_wrapper
 from itertools import accumulate, compress
 from typing import Any, NamedTuple, TypeAlias
@@ -273,67 +271,88 @@ def _short(key: Any) -> str:
     return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}..."
 
 
-# The noise of `scope.py`, without the observing tools.
-_MODULES = (
-    "_frozen_importlib",
-    "_frozen_importlib_external",
-    "linecache",
-    "re",
-    "re._compiler",
-    "re._parser",
-    "tokenize",
-    "traceback",
-    "zipimport",
-)
-_CALLED = (types.FunctionType, types.BuiltinFunctionType)
+# Values of names that are compared by value, because they are created anew.
+_ATOMS = frozenset(map(id, (int, str, bytes, float, bool, type(None))))
+
+Bindings: TypeAlias = Mapping[str, tuple[int, Hashable]]
 
 
-class Binding(NamedTuple):
-    """The ids of a namespace and of the value of a name in it."""
+def bindings(observes: Callable[[str], bool]) -> Bindings:
+    """Return what names of observing modules are bound to.
 
-    space: int
-    value: int
-
-
-Bindings: TypeAlias = Mapping[str, Binding]
-
-
-def bindings() -> Bindings:
-    """Return all bindings, as in `{"re.compile": ...}`; keeps no object alive."""
-    names: dict[str, Binding] = {}
-    for name in _MODULES:
-        module = dict.get(sys.modules, name)
-        if not issubclass(type(module), types.ModuleType):
-            continue
-        space = module_dict(module)
-        for key, value in _names_of(space):
-            names[f"{name}.{key}"] = Binding(id(space), id(value))
-            if issubclass(type(value), type) and _is_own(value, name):
-                inner = namespace_of(value)
-                for own, each in _names_of(inner):
-                    names[f"{name}.{key}.{own}"] = Binding(id(value), id(each))
+    The result maps `"pytest.main"` to the id of the namespace, and to the value: by id,
+    or as an atom.  It includes the attributes of classes and functions, and keeps no
+    object alive.
+    """
+    names: dict[str, tuple[int, Hashable]] = {}
+    for name, module in list(sys.modules.items()):
+        if (
+            type(name) is str
+            and observes(name)
+            and issubclass(type(module), types.ModuleType)
+        ):
+            space = module_dict(module)
+            functions = _bind(names, name, space, id(space))
+            for key, value in list(space.items()):
+                if issubclass(type(value), type) and _is_own(value, name):
+                    functions += _bind(
+                        names, f"{name}.{key}", namespace_of(value), id(value)
+                    )
+            # Others are attributes of the module that defines them.
+            own = [each for each in functions if each.__globals__ is space]
+            _bind_attributes(names, name, own)
     return names
 
 
-def _names_of(space: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield public names, functions and classes of a namespace, with values."""
+def _bind(
+    names: dict[str, tuple[int, Hashable]],
+    path: str,
+    space: Mapping[Any, Any],
+    owner: int,
+) -> list[types.FunctionType]:
+    """Add the names of a namespace; return the functions in it."""
+    functions = []
     for key, value in list(space.items()):
-        if type(key) is str and (
-            not key.startswith("_")
-            or type(value) in _CALLED
-            or issubclass(type(value), type)
-        ):
-            yield key, value
+        kind = type(value)
+        # A module that was imported is reported as such.
+        if type(key) is str and kind is not types.ModuleType:
+            atom = id(kind) in _ATOMS
+            names[f"{path}.{key}"] = owner, (id(kind), value) if atom else id(value)
+        if kind is types.FunctionType:
+            functions.append(value)
+    return functions
+
+
+def _bind_attributes(
+    names: dict[str, tuple[int, Hashable]],
+    module: str,
+    functions: Sequence[types.FunctionType],
+) -> None:
+    """Add the attributes of functions; creates no dict for those without."""
+    shared = {id(each.__globals__) for each in functions}
+    shared |= {id(each.__builtins__) for each in functions}
+    if all(
+        type(each) is not dict or id(each) in shared
+        for each in gc.get_referents(*functions)
+    ):
+        return
+    for function in functions:
+        for each in gc.get_referents(function):
+            if type(each) is dict and id(each) not in shared:
+                parameters = function.__code__.co_varnames
+                # Otherwise they are annotations, which are a tuple until they are read.
+                if not all(key == "return" or key in parameters for key in list(each)):
+                    path = f"{module}.{function.__qualname__}"
+                    _bind(names, path, each, id(each))
 
 
 def _is_own(kind: type, module: str) -> bool:
     """Return True if a class is defined in the module, and can be changed."""
-    home = module_of(kind).replace("importlib._bootstrap", "_frozen_importlib")
-    return home == module and bool(flags_of(kind) & HEAP_TYPE)
+    return module_of(kind) == module and bool(flags_of(kind) & HEAP_TYPE)
 
 
 def rebound_names(before: Bindings, now: Bindings) -> Iterator[tuple[str, int]]:
     """Yield the names that were rebound, each with the id of its namespace."""
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
-            yield name, (now.get(name) or before[name]).space
+            yield name, (now.get(name) or before[name])[0]

@@ -24,6 +24,7 @@ from typing import Any
 from everyorder.harness.state.code_references import write_module
 from everyorder.harness.state.encoders import HANDLERS, name_of, write_class
 from everyorder.harness.state.layout import Accessor, Unreadable
+from everyorder.harness.state.noise import is_noise_attribute
 from everyorder.harness.state.tokens import (
     ATOM_IDS,
     IGNORED,
@@ -212,7 +213,9 @@ class HeapWalk(Tokens):
                     attributes = {
                         key: value
                         for key, value in attributes.items()
-                        if type(key) is not str or key not in left_out
+                        if type(key) is not str
+                        or key not in left_out
+                        or not is_noise_attribute(o, key, value)
                     }
             # A dict, or the attributes of an instance.
             append(len(attributes))

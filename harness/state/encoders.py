@@ -17,7 +17,6 @@ The collector does not list frozen objects: they are unfrozen, and the owner of 
 freeze may want to repeat it (`thaws`).
 """
 
-import enum
 import gc
 import re
 import types
@@ -46,7 +45,7 @@ from everyorder.harness.state.layout import (
     short_name_of,
     virtual_subclasses,
 )
-from everyorder.harness.state.scope import NOISE_OF_CLASSES, NOISE_OF_FLAGS
+from everyorder.harness.state.noise import is_noise_of_class
 from everyorder.harness.state.tokens import (
     IGNORED,
     PLACEHOLDER,
@@ -194,6 +193,7 @@ _DESCRIPTORS = frozenset(
 )
 # Written separately from the attributes of an abstract class.
 _OF_ABC = frozenset({"_abc_impl", "__abstractmethods__"})
+_NOTHING: frozenset[str] = frozenset()
 # Reading annotations creates an empty dict if there are none.
 _ANNOTATIONS = "__annotations__"
 # Python 3.13 writes it in the order of a set.
@@ -260,15 +260,14 @@ def write_class(stream: Tokens, o: type) -> None:
 
 def _attributes(stream: Tokens, o: type, path: str) -> None:
     namespace = namespace_of(o)
-    left_out = _OF_ABC | NOISE_OF_CLASSES if is_abstract(o) else NOISE_OF_CLASSES
-    if any(each is enum.Flag for each in mro_of(o)):
-        left_out |= NOISE_OF_FLAGS
+    left_out = _OF_ABC if is_abstract(o) else _NOTHING
     entries = [
         (key, value)
         for key, value in namespace.items()
         if type(key) is not str
         or not (
             key in left_out
+            or is_noise_of_class(o, key, value)
             or (key == _ANNOTATIONS and type(value) is dict and not value)
         )
     ]

@@ -54,12 +54,12 @@ from everyorder.harness.state.layout import (
     namespace_of,
     qualname_of,
 )
+from everyorder.harness.state.noise import paths_named
 from everyorder.harness.state.scan import ChangeDetector
 from everyorder.harness.state.scope import (
     FollowedScope,
     IgnorePatterns,
     join,
-    paths_named,
     resolve,
 )
 from everyorder.harness.state.tokens import InstancePlan, Placeholder, Space, room_of

@@ -5,10 +5,8 @@ outside of the scope and its name resolves to this very object; all others are f
 The scope is the set of packages of the registry, the steps, the uses and the handles.
 
 Two kinds of state are left out.  *Ignored* paths are declared by a user
-(`registry._next_id`, `*.hits`).  *Noise* may change without a change of any answer:
-pure caches, which are filled again with the same values, and the observing tools.
-Noise is data, each entry with its reason; the canonical form leaves out the attributes,
-and the comparison of untracked state leaves out all of it.
+(`registry._next_id`, `*.hits`).  *Noise* may change without a change of any answer: see
+`noise.py`.
 
 The last piece of an ignored path is compared with every label that is written, which is
 cheap; only if it matches, the whole path is determined, from the records written so
@@ -20,19 +18,16 @@ import gc
 import re
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from everyorder.harness.state.decode import Records
 from everyorder.harness.state.layout import (
-    Memo,
-    is_standard,
     module_dict,
     module_of,
     mro_of,
     namespace_of,
-    qualname_of,
 )
 
 # This package, whose parts are followed, or not, each by itself.
@@ -207,123 +202,3 @@ class IgnorePatterns:
 def join(path: str, label: str) -> str:
     """Return a path extended by a label."""
     return path + (label if label.startswith("[") else f".{label}")
-
-
-# Packages and modules that are not entered, nor the instances of their classes.
-NOISE_MODULES: Mapping[str, str] = {
-    "everyorder.harness": "observing tool",
-    "everyorder": "observing tool",
-    "everyorder.coded_error": "its cache has the sentences of error classes",
-    "_pytest": "observing tool",
-    "pytest": "observing tool",
-    "_frozen_importlib": "an import is reported by its name",
-    "_frozen_importlib_external": "an import is reported by its name",
-    "importlib._bootstrap": "an import is reported by its name",
-    "importlib._bootstrap_external": "an import is reported by its name",
-    "zipimport": "an import is reported by its name",
-    "tokenize": "compiled patterns",
-    "traceback": "has no state",
-    "re": "compiled patterns are equal whenever they are made",
-    "sre_compile": "compiled patterns are equal whenever they are made",
-    "sre_parse": "compiled patterns are equal whenever they are made",
-}
-
-# Noise as long as no followed code names them.
-NOISE_UNLESS_NAMED: Mapping[str, str] = {
-    "xdist": "observing tool",
-    "execnet": "observing tool",
-    "coverage": "observing tool",
-    "hypothesis": "observing tool",
-    "_hypothesis_pytestplugin": "observing tool",
-    "tracemalloc": "observing tool",
-    "pdb": "observing tool",
-    "bdb": "observing tool",
-    "linecache": "lines of files, read again when they are missing",
-}
-
-# Paths (as of fnmatch) that may change, with all below, without a change of any answer,
-# except for code that names the whole path.
-NOISE_PATHS: Mapping[str, str] = {
-    "*.__warningregistry__": "which warnings were shown once",
-    "warnings.onceregistry": "which warnings were shown once",
-    "*.__slotnames__": "copyreg remembers the slots of a class",
-    "sys.path_importer_cache": "finders are equal whenever they are made",
-    "sys.last_*": "what an interactive interpreter showed last",
-    "threading._active": "threads are not operations",
-    "threading._limbo": "threads are not operations",
-    "threading._dangling": "threads are not operations",
-    "threading._shutdown_locks": "threads are not operations",
-    "threading._counter": "threads are not operations",
-    "weakref.finalize._registry": "finalizers belong to the objects they watch",
-    "weakref.finalize._index_iter": "only orders finalizers by age",
-    "weakref.finalize._dirty": "only orders finalizers by age",
-    "asyncio.tasks._*tasks": "tasks of the loop that plays the operations",
-    "asyncio.events._running_loop": "the loop that plays the operations",
-    "asyncio.coroutines._iscoroutine_typecache": "which classes are coroutines",
-    "platform._os_release_cache": "the machine stays the same",
-    "platform._platform_cache": "the machine stays the same",
-    "platform._sys_version_cache": "the machine stays the same",
-    "platform._uname_cache": "the machine stays the same",
-    "_struct.<dict>": "compiled formats are equal whenever they are made",
-    "*._clear_cache.__self__.data": "a single dispatch forgets it when it registers",
-}
-
-_PIECES = {path: frozenset(path.split(".")) for path in NOISE_PATHS}
-
-
-def paths_named(names: Iterable[frozenset[str]]) -> frozenset[str]:
-    """Return the noise paths that some code names, by the names in each code object."""
-    noise_names = frozenset().union(*_PIECES.values())
-    named = {each & noise_names for each in names}
-    return frozenset(
-        path
-        for path, pieces in _PIECES.items()
-        if any(pieces <= each for each in named)
-    )
-
-
-# Attributes of instances that may change in the same way, by the class.
-NOISE_ATTRIBUTES: Mapping[str, frozenset[str]] = {
-    # They only record when members are removed.
-    "_weakrefset.WeakSet": frozenset({"_iterating", "_pending_removals"}),
-    "weakref.WeakKeyDictionary": frozenset({"_iterating", "_pending_removals"}),
-    "weakref.WeakValueDictionary": frozenset({"_iterating", "_pending_removals"}),
-    # Levels, looked up again when any of them changes.
-    "logging.Logger": frozenset({"_cache"}),
-    # Combined members are equal whenever they are created.
-    "enum.Enum": frozenset({"_inverted_"}),
-}
-
-# The same for all classes, and for flags.  Other enumerations have all their members
-# from the beginning: adding to the table is a registration.
-NOISE_OF_CLASSES = frozenset({"__slotnames__"})
-NOISE_OF_FLAGS = frozenset({"_value2member_map_"})
-
-# Variables of closures in `functools`: a single dispatch empties its cache when it
-# registers, or when any ABC does.
-NOISE_IN_FUNCTOOLS = frozenset({"dispatch_cache", "cache_token"})
-
-# A module may hold records about a scenario, or handlers of logged or written output;
-# neither is state of the scenario.
-ONLOOKERS = frozenset(
-    {"_pytest.capture", "_pytest.logging", "everyorder", "everyorder.harness"}
-)
-
-
-def _noise_of(kind: type) -> frozenset[str]:
-    attributes: frozenset[str] = frozenset()
-    for base in mro_of(kind):
-        module = module_of(base)
-        name = f"{module}.{str.__str__(qualname_of(base))}"
-        attributes |= NOISE_ATTRIBUTES.get(name, frozenset())
-        if is_standard(module):  # its sources do not change
-            attributes |= {
-                key
-                for key, value in namespace_of(base).items()
-                if type(value) is functools.cached_property
-            }
-    return attributes
-
-
-noise_of = Memo(_noise_of)
-"""The attributes of the instances of a class that are not state."""

@@ -35,12 +35,11 @@ from everyorder.harness.state.layout import (
     module_of,
     mro_of,
 )
+from everyorder.harness.state.noise import ONLOOKERS, noise_of
 from everyorder.harness.state.scope import (
-    ONLOOKERS,
     FollowedScope,
     IgnorePatterns,
     function_modules,
-    noise_of,
     package_of,
     resolve,
 )

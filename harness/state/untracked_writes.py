@@ -9,9 +9,10 @@ Rules:
 - a scan runs no user code, and a snapshot keeps no object alive whose lifetime is
   observable;
 - members of the followed state are not entered: their changes are seen there;
-- noise is data, each entry with its reason: pure caches, and the observing tools,
-  unless operations name them; a replaced function of a noise module is reported all the
-  same (`container_changes.py`);
+- noise is data (`noise.py`), each entry with its reason: values that are functions of
+  their inputs, and the observing tools, unless operations name them; a name that is
+  bound in a module of an observing tool, or an attribute that one of its functions is
+  given, is reported all the same (`container_changes.py`);
 - if equality cannot be established, a change is reported.
 
 How it works: as long as a scan meets the same references as the one before, it reuses
@@ -26,7 +27,6 @@ value (a moved slot is detected); buffers of more than 64 MB; C objects without
 referents and accessor, whose methods `c_call_audit.py` reports.
 """
 
-import enum
 import functools
 import gc
 import operator
@@ -35,7 +35,6 @@ import types
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
@@ -55,23 +54,21 @@ from everyorder.harness.state.container_changes import (
     reference,
     shortest_path,
 )
-from everyorder.harness.state.layout import mro_of
+from everyorder.harness.state.noise import (
+    NOISE_MODULES,
+    NOISE_UNLESS_NAMED,
+    is_noise_attribute,
+    is_noise_of_class,
+    is_noise_path,
+)
 from everyorder.harness.state.scan import (
     Level,
     Rescan,
     Scan,
-    class_name,
     comparable,
     rescan,
 )
-from everyorder.harness.state.scope import (
-    NOISE_ATTRIBUTES,
-    NOISE_MODULES,
-    NOISE_OF_FLAGS,
-    NOISE_PATHS,
-    NOISE_UNLESS_NAMED,
-    package_of,
-)
+from everyorder.harness.state.scope import package_of
 
 # The number of changes that are reported one by one.
 _MOST_CAVEATS = 20
@@ -210,7 +207,7 @@ class Boundary:
                 values=snapshot.values + second.values,
                 thread=thread_state(),
                 variables=variables(extent.members),
-                bindings=bindings(),
+                bindings=bindings(extent.ignores),
                 met=snapshot.met | second.met,
             )
             objects = {}
@@ -245,7 +242,7 @@ def _snapshot(roots: list[Any], scan: Scan, extent: Extent) -> Snapshot:
         tuple(scan.values),
         thread_state(),
         variables(extent.members),
-        bindings(),
+        bindings(extent.ignores),
         scan.met,
         extent.onlookers,
     )
@@ -292,10 +289,6 @@ def _sentence(change: str) -> str:
         # there.
         return f"{change} changed, which no object shows; let each operation restore it"
     return f"{change} changed outside of the followed state; name it in watch="
-
-
-def _is_at_or_below(path: str, place: str) -> bool:
-    return fnmatchcase(path, place) or fnmatchcase(path, f"{place}[.[<]*")
 
 
 def _is_noise(module: str) -> bool:
@@ -448,7 +441,7 @@ class _ScanComparison:
         self, now: int, old: ContainerNode, new: ContainerNode
     ) -> Iterator[str]:
         """Yield the paths of changes in one container that are not noise."""
-        if self._equal(old, new) or self._is_noise_attribute(now):
+        if self._equal(old, new) or self._is_noise(now):
             return
         if now == id(sys.modules):
             paths = self._modules(old, new)
@@ -458,10 +451,26 @@ class _ScanComparison:
             paths = self._class_paths(now, old, new)
         else:
             paths = iter((self._path(now),))
+        above = self._path(now)
         for path in paths:
-            noise = NOISE_PATHS.keys() - self._extent.noise
-            if not any(_is_at_or_below(path, each) for each in noise):
+            if path == above or not self._is_noise_name(now, path):
                 yield path
+
+    def _is_noise_name(self, now: int, path: str) -> bool:
+        """Return True if a name of a namespace is bound to a value that is noise."""
+        space, name = self._objects[now], path.rpartition(".")[2]
+        if type(space) is not dict or name not in space:
+            return False
+        value = space[name]
+        if is_noise_path(path, value, self._extent.noise):
+            return True
+        holder = self._parents[now]
+        if holder is None:
+            return False
+        owner = self._objects[holder]
+        if issubclass(type(owner), type) and is_noise_of_class(owner, name, value):
+            return True
+        return is_noise_attribute(owner, name, value)
 
     def _modules(self, old: ContainerNode, new: ContainerNode) -> Iterator[str]:
         before, now = (
@@ -533,6 +542,18 @@ class _ScanComparison:
             and reference(self._objects[owner], self._objects[now]) == ""
         )
 
+    def _is_noise(self, now: int) -> bool:
+        """Return True if a container, or one that holds it, is noise."""
+        at: int | None = now
+        while at is not None:
+            noise = self._extent.noise
+            if is_noise_path(self._path(at), self._objects[at], noise):
+                return True
+            if self._is_noise_attribute(at):
+                return True
+            at = self._parents[at]
+        return False
+
     def _is_noise_attribute(self, now: int) -> bool:
         owner = self._parents[now]
         if owner is None:
@@ -542,12 +563,10 @@ class _ScanComparison:
         holder = self._parents[owner] if namespace else owner
         assert holder is not None, "what refers to a namespace has been entered"
         owned = self._objects[holder]
-        names = NOISE_ATTRIBUTES.get(class_name(type(owned)), frozenset())
-        if issubclass(type(owned), type) and any(
-            each is enum.Flag for each in mro_of(owned)
-        ):
-            names |= NOISE_OF_FLAGS
-        return name.removeprefix(".") in names
+        name, value = name.removeprefix("."), self._objects[now]
+        if issubclass(type(owned), type) and is_noise_of_class(owned, name, value):
+            return True
+        return is_noise_attribute(owned, name, value)
 
     def _path(self, now: int) -> str:
         """Return the shortest path that names a container."""

@@ -46,7 +46,8 @@ from everyorder.harness.state.layout import (
     namespace_of,
     qualname_of,
 )
-from everyorder.harness.state.scope import FollowedScope, noise_of
+from everyorder.harness.state.noise import is_noise_attribute, noise_of
+from everyorder.harness.state.scope import FollowedScope
 from everyorder.harness.state.tokens import ATOM_IDS
 
 # An answer is shown whole as long as a person could still read it.
@@ -196,7 +197,9 @@ def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
     parts += [
         f"{key}={inner(each)}"
         for key, each in first
-        if type(key) is not str or key not in left_out
+        if type(key) is not str
+        or key not in left_out
+        or not is_noise_attribute(value, key, each)
     ]
     parts += rest
     return f"{name}({', '.join(parts)})"

@@ -1,7 +1,7 @@
 """The audit: C functions that operations call, and changes outside of their state.
 
-The calls are listed during the first performances of each operation, and the untracked
-state is compared at a few states; `state_reader` says when.  During a warm-up nothing
+The calls are listed during the first performances of each operation, and during its
+first at each state; the untracked state is compared at a few states; `state_reader` says when.  During a warm-up nothing
 is listed: the first performances of a process import modules and fill memos, and later
 ones do not, so that remarks would depend on what ran before in the process.  What the
 warm-up changed is returned at its end.
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import ParamSpec, TypeAlias, TypeVar
 
 from everyorder.harness.engine import progress
-from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.state.c_call_audit import CallAudit, pause_call_audit
 from everyorder.harness.state.untracked_writes import (
     Boundary,
@@ -26,8 +26,14 @@ P = ParamSpec("P")
 
 Roots: TypeAlias = Mapping[str, object]
 
-# Performances that are listed: a cache is cold the first time and warm the second.
+# Performances that are listed wherever they are: a cache is cold the first time and warm
+# the second.  Besides, an operation is listed the first time at each state, because a
+# rare state may be the only one that makes it call something.
 LISTED = 2
+
+# With more operations since a state was read, as in strategies that read none, only the
+# first performances are listed.
+_NEAR = 3
 
 # States 4, 16, 64, ...: a check takes as long as a thousand operations, and untracked
 # registrations mostly stay until they are found.
@@ -49,6 +55,10 @@ class Audit:
         self._filled: dict[str, None] = {}
         # True if the untracked state is checked.
         self.checks_outside = True
+        # The last state that was read, with the operations since then; how many they
+        # are; and from which such places each operation was listed.
+        self._place, self._apart = 0, 0
+        self._taken: set[int] = set()
         self._calls = CallAudit()
         self._listed = False
         # Not in a cycle with this object: a snapshot is large, and must be freed with
@@ -72,12 +82,20 @@ class Audit:
             self.rehearsed[operation] = self.rehearsed.get(operation, 0) + 1
             return function(*args, **kwargs)
         performed = self.performances.get(operation, 0)
-        if performed >= LISTED:
+        taken = hash((operation, self._place))
+        known = self._apart > _NEAR or taken in self._taken
+        self._place, self._apart = taken, self._apart + 1
+        if performed >= LISTED and known:
             return function(*args, **kwargs)
+        self._taken.add(taken)
         self.performances[operation] = performed + 1
         self._listed = True
         with self._calls:
             return function(*args, **kwargs)
+
+    def arrive(self, form: StateForm) -> None:
+        """Record the state in which the next operation is performed."""
+        self._place, self._apart = hash(form.exact), 0
 
     def begin(self, roots: Roots) -> None:
         """Take the snapshot of the untracked state, unless there is one."""

@@ -8,7 +8,8 @@ differ begin with them.
 
 Three effects show in no state:
 
-- `Audit` lists C functions during the first performances of each operation;
+- `Audit` lists C functions during the first performances of each operation, and during
+  its first at each state;
 - it compares the untracked state right after the very first performance of an operation
   and its first with one active step, and at a few states, at growing distances.  Both
   are too expensive for every operation, and most effects of an operation occur the
@@ -306,6 +307,7 @@ class StateReader:
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
         self._track(self.audit.outside)
         form = self._loop.call(self.heap.form, passing, self._fixed)
+        self.audit.arrive(form)
         self.collector.state(weak=form.weak, whole=self.heap.is_complete)
         return form
 
