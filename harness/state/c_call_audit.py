@@ -44,6 +44,11 @@ from types import (
 from typing import Any, NamedTuple, Self
 
 from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.state.code_reads import (
+    ENVIRONMENT,
+    compares_identity,
+    reads_environment,
+)
 from everyorder.harness.state.layout import (
     Memo,
     mro_of,
@@ -122,7 +127,8 @@ PURE: Mapping[str, str] = {
     # There is one thread, so its number is a constant.
     "_thread": "allocate_lock get_ident RLock.* _local.* lock.*",
     "_typing": "*",
-    "_weakref": "*",
+    # Without the number of weak references, which no form has.
+    "_weakref": "_remove_dead_weakref getweakrefs proxy",
     "array": "*",
     "binascii": "*",
     "cmath": "*",
@@ -217,6 +223,7 @@ _C_METHODS = (
     staticmethod,
 )
 _CALLS = "calls "
+_ASSUMED_IDENTITY = Caveat("assumed", "no `is` distinguishes two equal values")
 _BY_CHANCE = ", which answers by chance"
 _CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
@@ -232,6 +239,8 @@ class CallAudit:
     def __init__(self) -> None:
         self._calls: set[str] = set()
         self._impure: set[str] = set()
+        # True if code compares by `is` what may be equal values.
+        self._compares = False
         self._gap = _NOTHING
         self._callers: dict[int, tuple[CodeType, frozenset[str] | None]] = {}
         self._hook: Callable[[FrameType, str, Any], None] | None = None
@@ -298,7 +307,8 @@ class CallAudit:
         why_not = self._gap and (
             f"C functions that hide state were not audited: {self._gap}"
         )
-        return caveats_of(self._impure, why_not)
+        identity = [_ASSUMED_IDENTITY] if self._compares else []
+        return (*caveats_of(self._impure, why_not), *identity)
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         """Handle one event of the profiler."""
@@ -311,6 +321,15 @@ class CallAudit:
             if sound is not None:
                 for function in _passed_functions(frame):
                     self._record(function, sound, frame)
+                self._note_reads(frame)
+
+    def _note_reads(self, frame: FrameType) -> None:
+        """Record what code reads that no state holds, at its first call."""
+        if reads_environment(frame):
+            self._calls.add(ENVIRONMENT)
+            self._impure.add(ENVIRONMENT)
+        elif not _in_library(frame.f_code.co_filename) and compares_identity(frame):
+            self._compares = True
 
     def _caller(self, frame: FrameType) -> frozenset[str] | None:
         """Return the impure calls allowed to a frame; None if calls do not count."""

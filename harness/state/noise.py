@@ -17,6 +17,7 @@ Rules:
 
 import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
 import enum
+import functools
 import itertools
 import re
 import struct
@@ -29,6 +30,7 @@ from typing import Any, NamedTuple
 
 from everyorder.harness.state.layout import (
     Memo,
+    is_standard,
     layout_of,
     module_of,
     mro_of,
@@ -334,15 +336,53 @@ def _noise_of(kind: type) -> frozenset[str]:
     for base in mro_of(kind):
         name = f"{module_of(base)}.{str.__str__(qualname_of(base))}"
         names |= NOISE_ATTRIBUTES.get(name, {}).keys()
-    return names
+    return names | _cached_in(kind)
 
 
 noise_of = Memo(_noise_of)
 """The attributes of the instances of a class that may be noise."""
 
 
+def _cached_properties(kind: type) -> frozenset[str]:
+    """Return the names of cached properties of a class of the standard library."""
+    if not is_standard(module_of(kind)):  # sources of others may change
+        return frozenset()
+    return frozenset(
+        name
+        for base in mro_of(kind)
+        for name, value in namespace_of(base).items()
+        if type(value) is functools.cached_property and type(name) is str
+    )
+
+
+_cached_in = Memo(_cached_properties)
+
+
+def _is_computed(owner: Any, name: str, value: Any) -> bool:
+    """Return True if a cached property has the value that its function returns.
+
+    The function is one of the standard library, and is called with a copy.
+    """
+    kind = type(owner)
+    if not is_standard(module_of(type(value))):
+        return False
+    cached = _cached_in(kind)
+    try:
+        twin = object.__new__(kind)
+        own = _attributes(twin)
+        for key, each in list(_attributes(owner).items()):
+            if key not in cached:
+                own[key] = each
+        computed = getattr(twin, name)
+    except Exception:
+        return False
+    return type(computed) is type(value) and bool(computed == value)
+
+
 def is_noise_attribute(owner: Any, name: str, value: Any) -> bool:
     """Return True if an attribute of an instance is not state, with this value."""
+    if name in _cached_in(type(owner)):
+        return _is_computed(owner, name, value)
     for base in mro_of(type(owner)):
         attributes = NOISE_ATTRIBUTES.get(
             f"{module_of(base)}.{str.__str__(qualname_of(base))}", {}

@@ -20,7 +20,7 @@ for expression in (
 ):
     if expression.endswith(")"):
         _call(
-            expression, "datetime.date(2020, 1, 2).isoformat()", "datetime", head=_TIME
+            expression, "datetime.date(2020, 1, 2).isoformat()", expression[18:].rpartition(".")[2].partition("(")[0], head=_TIME
         )
 for name in (
     "time",
