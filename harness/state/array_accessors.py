@@ -2,8 +2,8 @@
 
 An array is read by the descriptors of `numpy.ndarray`, so no code of a subclass runs.
 Subclasses that are written in Python are read in the same way, with their attributes; a
-subclass with slots, or one that is written in C, is opaque.  Of a large array the digest
-of its bytes is read.
+subclass with slots, or one that is written in C, is opaque.  Of a large array the
+digest of its bytes is read.
 """
 
 import sys

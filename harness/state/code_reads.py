@@ -2,8 +2,8 @@
 
 - *Identity*: two equal texts or numbers may be one object or two; a canonical form does
   not distinguish these, but `is` does.  Code whose `is` compares with a constant, or
-  with a name that is bound to an object other than a text, number or bytes, asks nothing
-  of that kind.  All other code is an assumption of a proof.
+  with a name that is bound to an object other than a text, number or bytes, asks
+  nothing of that kind.  All other code is an assumption of a proof.
 - *Environment*: it is read by functions of `os` that are written in Python.
 
 Code of the standard library is not examined: it compares types and marks.

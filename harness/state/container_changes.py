@@ -10,9 +10,9 @@ it "", and the namespace names its values `.name`, so that steps join to a path.
 instance without a dict for its attributes receives one when its names are read; this is
 not observable.
 
-The objects of an observing tool change while it observes, so they are not entered.  The
-names in its modules are compared all the same, by ids and one level deep: what a program
-binds there (`pytest.state = 1`), or sets on a class or function, is state.
+The objects of an observing tool change while it observes, so they are not entered.
+The names in its modules are compared all the same, by ids and one level deep: what a
+program binds there (`pytest.state = 1`), or sets on a class or function, is state.
 """
 
 import _thread

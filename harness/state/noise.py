@@ -6,9 +6,9 @@ whatever else is put there is state, as is any other attribute of `re`.
 
 Two tables list such values.  `NOISE_PATHS` has the caches of modules, by path, for the
 comparison of untracked state; `NOISE_ATTRIBUTES` those of instances and classes, which
-the canonical form leaves out as well.  Each entry has its reason, and the predicate that
-says which values are meant.  A predicate is not a filter for entries: one foreign entry
-makes the whole container state.
+the canonical form leaves out as well.  Each entry has its reason, and the predicate
+that says which values are meant.  It is not a filter of entries: one foreign entry makes
+the whole container state.
 
 Rules:
 - no predicate runs code of the program;
@@ -97,8 +97,8 @@ def _is_lines(key: Any, value: Any) -> bool:
 
 
 def _is_thread(key: Any, value: Any) -> bool:
-    threads = threading.Thread, threading._MainThread, threading._DummyThread  # type: ignore[attr-defined]  # typeshed leaves out one
-    return type(key) is int and any(each in threads for each in mro_of(type(value)))
+    bases = mro_of(type(value))
+    return type(key) is int and any(each is threading.Thread for each in bases)
 
 
 def _is_text(value: Any) -> bool:
@@ -171,7 +171,7 @@ NOISE_PATHS: Mapping[str, Noise] = {
     ),
     "threading._dangling": Noise(
         "threads are not operations",
-        _one_of(type(threading._dangling)),  # type: ignore[attr-defined]  # typeshed leaves it out
+        _one_of(weakref.WeakSet),
     ),
     "threading._shutdown_locks": Noise("threads are not operations", _one_of(set)),
     "threading._counter": Noise(

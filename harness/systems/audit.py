@@ -1,7 +1,8 @@
 """The audit: C functions that operations call, and changes outside of their state.
 
 The calls are listed during the first performances of each operation, and during its
-first at each state; the untracked state is compared at a few states; `state_reader` says when.  During a warm-up nothing
+first at each state; the untracked state is compared at a few states; `state_reader`
+says when.  During a warm-up nothing
 is listed: the first performances of a process import modules and fill memos, and later
 ones do not, so that remarks would depend on what ran before in the process.  What the
 warm-up changed is returned at its end.

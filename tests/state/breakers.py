@@ -2,9 +2,9 @@
 
 A breaker opens after `LIMIT` look-ups of an unknown name without anything between: from
 then on a look-up of a registered name fails.  That is a fault, because an answer then
-depends on more than the active steps, and it is rare: a search that believes that a miss
-leaves the state alone never plays `LIMIT` misses in a row.  The number of misses is kept
-in a `Place`.
+depends on more than the active steps.  It is rare: a search that believes that a miss
+leaves the state alone never plays `LIMIT` misses in a row.  The number of misses is
+kept in a `Place`.
 
 Each place has a right twin.  It does the same with the place, unless the place says
 otherwise (`right`), and its answers do not depend on it.

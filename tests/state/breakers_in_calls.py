@@ -1,5 +1,7 @@
 """Breakers that are decided by what no state holds: the outside world, and identity."""
 
+# ruff: noqa: E501  # each row of the table is one source text
+
 from tests.state.breakers import Call, Place
 
 CALLS: dict[str, Call] = {}
@@ -20,7 +22,10 @@ for expression in (
 ):
     if expression.endswith(")"):
         _call(
-            expression, "datetime.date(2020, 1, 2).isoformat()", expression[18:].rpartition(".")[2].partition("(")[0], head=_TIME
+            expression,
+            "datetime.date(2020, 1, 2).isoformat()",
+            expression[18:].rpartition(".")[2].partition("(")[0],
+            head=_TIME,
         )
 for name in (
     "time",

@@ -1,5 +1,7 @@
 """Breakers that hide in modules: in those taken as noise, in caches, in the caller's."""
 
+# ruff: noqa: E501  # each row of the table is one source text
+
 from tests.state.breakers import Place
 
 # Modules of which a proof once left out everything, each with its proper use.

@@ -249,7 +249,7 @@ PURE_OPERATIONS: dict[str, Callable[[], Any]] = {
     ],
     "itertools": lambda: list(itertools.chain.from_iterable([[1], [2]])),
     "patterns": lambda: re.compile("a+").fullmatch("aa").group(),  # type: ignore[union-attr]  # it matches
-    "weak": lambda: [weakref.WeakSet([Named]), weakref.getweakrefcount(Named)],
+    "weak": lambda: [weakref.WeakSet([Named]), weakref.getweakrefs(Named)],
     "locks": lambda: [threading.Lock().acquire(), threading.RLock().acquire()],
     "copies": lambda: copy.deepcopy({"a": [Named("a")]}),
     "json": lambda: json.loads(json.dumps({"a": [1]})),

@@ -62,8 +62,25 @@ def test_both_ways_to_read_ids_see_the_same(
     assert outside.changes(before) == ("planted.box", "planted.table['a']")
 
 
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """List the full scans.
+
+    The class is replaced before a snapshot: a later change of this module would be one
+    of the reported changes.
+    """
+    listed: list[object] = []
+
+    def counted(*of: Any) -> scan.Scan:
+        listed.append(of)
+        return scan.Scan(*of)
+
+    monkeypatch.setattr(module_of_boundary, "Scan", counted)
+    return listed
+
+
 def test_what_was_told_is_what_is_compared_with(
-    plant: Any, monkeypatch: pytest.MonkeyPatch
+    plant: Any, scans: list[object]
 ) -> None:
     module = plant("items = []")
     outside = Boundary(Extent)
@@ -72,9 +89,9 @@ def test_what_was_told_is_what_is_compared_with(
     told, now = outside.compare(before)
     assert told == ("planted.items",)
     # Nothing changed since, and that is found without another scan.
-    monkeypatch.delattr(module_of_boundary, "Scan")
+    scans.clear()
     told, after = outside.compare(now)
-    assert (told, after) == ((), now)
+    assert (told, after, scans) == ((), now, [])
 
 
 @contextmanager
@@ -121,7 +138,7 @@ CHANGES: dict[str, tuple[str, str, Any, bool]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_comes_and_goes_is_told_as_by_a_scan(
-    change: str, plant: Any, monkeypatch: pytest.MonkeyPatch
+    change: str, plant: Any, scans: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, name, value, quick = CHANGES[change]
     module = plant(source)
@@ -129,13 +146,7 @@ def test_what_comes_and_goes_is_told_as_by_a_scan(
     before = outside.snapshot()
     setattr(module, name, value)
     whole, anew = Boundary(Extent).compare(_apart(before))
-    scans: list[object] = []
-
-    def counted(*of: Any) -> scan.Scan:
-        scans.append(of)
-        return scan.Scan(*of)
-
-    monkeypatch.setattr(module_of_boundary, "Scan", counted)
+    scans.clear()
     told, now = outside.compare(before)
     assert told == whole == (f"planted.{name}",)
     assert (scans == []) is quick
@@ -229,14 +240,15 @@ def test_noise_that_is_no_module_any_more_is_looked_into(plant: Any) -> None:
 
 
 def test_what_moves_within_one_container_is_found_without_a_scan(
-    plant: Any, monkeypatch: pytest.MonkeyPatch
+    plant: Any, scans: list[object]
 ) -> None:
     module = plant("table = {str(n): [n] for n in range(200)}")
     outside = Boundary(Extent)
     before = outside.snapshot()
     module.table["0"] = module.table.pop("0")
-    monkeypatch.delattr(module_of_boundary, "Scan")
+    scans.clear()
     assert outside.changes(before) == ("planted.table",)
+    assert scans == []
 
 
 def _apart(snapshot: Snapshot) -> Snapshot:

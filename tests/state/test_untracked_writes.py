@@ -24,7 +24,7 @@ from everyorder.harness.base.errors import FileExists
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state import FollowedScope, Heap
 from everyorder.harness.state.c_state import context_values
-from everyorder.harness.state.scope import (
+from everyorder.harness.state.noise import (
     NOISE_MODULES,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
@@ -931,7 +931,7 @@ def test_a_sentence_that_was_read_is_not_a_change() -> None:
 def test_all_noise_has_a_reason() -> None:
     assert all(NOISE_MODULES.values())
     assert all(NOISE_UNLESS_NAMED.values())
-    assert all(NOISE_PATHS.values())
+    assert all(each.reason for each in NOISE_PATHS.values())
 
 
 @pytest.mark.parametrize("name", ["click", "filelock", "pluggy", "pygments", "rich"])
