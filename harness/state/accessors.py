@@ -376,13 +376,48 @@ def _zone(o: Any) -> Parts:
     return [("key", o.key)]
 
 
+def _path(o: Any) -> Parts:
+    """Return the text of a path, and caches that do not follow from it."""
+    kind = type(o)
+    text = str(o)
+    twin = kind(text)
+    # Fill the caches of the twin.
+    hash(twin), twin.parts, twin < twin  # it is not an assertion
+    parts: Parts = [("value", text)]
+    for slot, member in _slots_of_path(kind):
+        value, usual = _slot(member, o), _slot(member, twin)
+        if value is not ABSENT and not (type(value) is type(usual) and value == usual):
+            parts.append((slot, value))
+    return parts
+
+
+def _slots_of_path(kind: type) -> list[tuple[str, Any]]:
+    return [
+        (name, member)
+        for base in mro_of(kind)
+        for name, member in namespace_of(base).items()
+        if type(member) is types.MemberDescriptorType
+    ]
+
+
+def _slot(member: Any, o: Any) -> Any:
+    try:
+        return member.__get__(o)
+    except AttributeError:
+        return ABSENT
+
+
 def _stream_state(kind: Any) -> Accessor:
     """Return the accessor of a stream in memory: contents, position, or closed."""
     state = kind.__getstate__
+    # Which ends of lines a stream of text has translated.
+    own = namespace_of(kind).get("newlines")
+    newlines = (lambda o: None) if own is None else own.__get__
 
     def read(o: Any) -> Parts:
         try:
-            return [("state", state(o)[:-1])]  # the last item holds its attributes
+            # The last item holds its attributes.
+            return [("state", state(o)[:-1]), ("newlines", newlines(o))]
         except ValueError:
             return [("closed", True)]
 
@@ -475,7 +510,7 @@ _TABLE: dict[type, Accessor] = {
 }
 
 _EXACT: dict[type, Accessor] = {
-    kind: _value("value", str)
+    kind: Accessor(parts=_path)
     for kind in (
         pathlib.PurePosixPath,
         pathlib.PureWindowsPath,

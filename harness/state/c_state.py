@@ -190,7 +190,10 @@ def _stream_token(
 def _frame_token(attribute: str) -> Callable[[Any], Hashable]:
     def token(suspended: Any) -> Hashable:
         frame = getattr(suspended, attribute)
-        return None if frame is None else frame.f_lasti
+        if frame is None:
+            return None
+        traced = frame.f_trace_lines, frame.f_trace_opcodes, id(frame.f_trace)
+        return frame.f_lasti, *traced
 
     return token
 

@@ -109,6 +109,21 @@ def _variables(holder: Any, frame: types.FrameType | None) -> Parts:
                 del referents[place]
                 break
     parts: Parts = [("at", frame.f_lasti), ("bound", tuple(bound))]
+    # What a debugger sets: names that no variable has, and how the frame is traced.
+    if copied:
+        parts += [
+            (f"f_locals[{name!r}]", each)
+            for name, each in saved.items()
+            if name not in candidates
+        ]
+    for name, usual in (
+        ("f_trace", None),
+        ("f_trace_lines", True),
+        ("f_trace_opcodes", False),
+    ):
+        setting = getattr(frame, name)
+        if setting is not usual:
+            parts.append((name, setting))
     # The first referents are function, code and names; variables are identified by
     # place.
     parts += [("referent", each) for each in referents]

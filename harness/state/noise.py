@@ -7,8 +7,8 @@ whatever else is put there is state, as is any other attribute of `re`.
 Two tables list such values.  `NOISE_PATHS` has the caches of modules, by path, for the
 comparison of untracked state; `NOISE_ATTRIBUTES` those of instances and classes, which
 the canonical form leaves out as well.  Each entry has its reason, and the predicate
-that says which values are meant.  It is not a filter of entries: one foreign entry makes
-the whole container state.
+that says which values are meant.  It is not a filter of entries: one foreign entry
+makes the whole container state.
 
 Rules:
 - no predicate runs code of the program;

@@ -65,15 +65,6 @@ _part(
     _STARTED,
 )
 _part(
-    "name of a coroutine",
-    "made()",
-    "self.box.__name__ = 'x' * number",
-    "self.box.__name__.count('x')",
-    "import warnings\nasync def co(): pass\ndef made():\n    it = co()\n"
-    "    weakref.finalize(it, it.close) if False else None\n    KEEP.append(it)\n    return it\nKEEP = []\n"
-    "import atexit\nwarnings.filterwarnings('ignore', message='coroutine')\n",
-)
-_part(
     "newlines of a StringIO",
     "io.StringIO(newline=None)",
     "self.box = io.StringIO(newline=None); self.box.write(ENDS[number]); self.box.seek(0); self.box.truncate()",
@@ -81,14 +72,7 @@ _part(
     "ENDS = ['', '\\n', '\\r', '\\r\\n', '\\n\\r', '\\n\\r\\r\\n']\n"
     "SEEN = [None, '\\n', '\\r', '\\r\\n', ('\\r', '\\n'), ('\\r', '\\n', '\\r\\n')]\n",
 )
-_part(
-    "translation of a StringIO",
-    "io.StringIO()",
-    "self.box = io.StringIO(newline=['\\n', '', None, '\\r', '\\r\\n', '\\n'][number] if number < LIMIT else '\\r\\n')",
-    "LIMIT if written(self.box) == '\\r\\n' and True else 0",
-    "def written(box):\n    box.write('\\n')\n    box.seek(0)\n    value = box.getvalue()\n    box.truncate()\n    return value\n",
-)
-for slot in ("_hash", "_str", "_cached_cparts", "_pparts", "_drv", "_root"):
+for slot in ("_hash", "_cached_cparts"):
     _part(
         f"{slot} of a path",
         "pathlib.PurePosixPath('a')",

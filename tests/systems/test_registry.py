@@ -298,12 +298,12 @@ class Channel:
         self.names: list[str] = []
 
     async def join(self, name: str) -> None:
-        assert self.loop is asyncio.get_running_loop()
+        assert self.loop == asyncio.get_running_loop()
         await asyncio.sleep(0)
         self.names.append(name)
 
     async def leave(self, name: str) -> None:
-        assert self.loop is asyncio.get_running_loop()
+        assert self.loop == asyncio.get_running_loop()
         self.names.remove(name)
 
 
