@@ -133,12 +133,6 @@ _part(
     "class Ref(weakref.ref): pass\n",
 )
 _part(
-    "number of weak references",
-    "[]",
-    "self.box[:] = [weakref.WeakMethod(self.load) and weakref.ref(self, print) for _ in range(number)]",
-    "len(self.box)",
-)
-_part(
     "docs of a function",
     "types.FunctionType((lambda: 1).__code__, {})",
     "self.box.__doc__ = 'x' * number",
@@ -185,15 +179,6 @@ _part(
     "type('Kind', (), {})",
     "self.box.__abstractmethods__ = ('x',) * number",
     "len(vars(self.box).get('__abstractmethods__', ()))",
-)
-_part(
-    "line of a traceback",
-    "raised(0)",
-    "self.box = raised(number)",
-    "self.box.__traceback__.tb_lineno - BASE",
-    "BASE = 10\ndef raised(number):\n    error = ValueError()\n    def f():\n        raise error\n"
-    "    f.__code__ = f.__code__.replace(co_firstlineno=9)\n    import sys\n    frame = sys._getframe()\n"
-    "    error.__traceback__ = types.TracebackType(None, frame, 0, BASE + number)\n    return error\n",
 )
 _part(
     "depth of a traceback",
@@ -258,13 +243,6 @@ _part(
     "self.box.hidden = number",
     "self.box.hidden",
     "import random\n",
-)
-_part(
-    "attribute of a decimal context",
-    "Ctx()",
-    "self.box.hidden = number",
-    "self.box.hidden",
-    "import decimal\nclass Ctx(decimal.Context): pass\n",
 )
 _part(
     "metadata of a dtype",
