@@ -27,14 +27,11 @@ CALLS: dict[str, Call] = breakers_in_calls.CALLS
 SHORT = (
     "an attribute of re",
     "an entry of re._cache",
-    "the attribute sys.last_value",
     "the globals of caller 2",
     "subclass of bytearray of another package",
-    "flags of decimal.DefaultContext",
-    "newlines of a StringIO",
     "text, by `is`",
 )
-SHORT_CALLS = ("datetime.datetime.now()", "os.path.exists('x')", "id(self)")
+SHORT_CALLS = ("datetime.datetime.now()", "os.path.exists('x')")
 
 
 def _shares(
