@@ -152,7 +152,7 @@ LAZY_TABLES = ("_LAZY", "_LATER", "_LIGHT_MODULES", "_MODULES", "_PLACES")
 NAMING_CALLS = ("ContextVar", "get", "getLogger", "register_plug_in", "startswith")
 # Files whose texts name modules as data, with the reason.
 NAMES_AS_DATA = {
-    "harness/state/scope.py": "modules that are not followed",
+    "harness/state/noise.py": "modules that are not followed",
     "harness/systems/state_reader.py": "modules that are not followed",
     "harness/tools/imports/order_processes.py": "the code of these is read, not run",
 }

@@ -8,8 +8,7 @@ differ begin with them.
 
 Three effects show in no state:
 
-- `Audit` lists C functions during the first performances of each operation, and during
-  its first at each state;
+- `Audit` lists C functions during the first performances of operations, at each state;
 - it compares the untracked state right after the very first performance of an operation
   and its first with one active step, and at a few states, at growing distances.  Both
   are too expensive for every operation, and most effects of an operation occur the
