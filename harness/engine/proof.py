@@ -189,6 +189,7 @@ def searched(
 def _searched_exactly(
     session: ExplorationSession, limits: SearchLimits, part: SearchPart | None = None
 ) -> Search:
+    session.system.audit_orders()
     exact = Search(session, exact=True, limits=limits, part=part)
     with suppress(VariantRead):
         exact.run()

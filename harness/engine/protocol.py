@@ -255,6 +255,10 @@ class System(Protocol):
         """
         ...
 
+    def audit_orders(self) -> None:
+        """Audit operations at states that differ in the order of dicts, from now on."""
+        ...
+
 
 class SystemBase:
     """Defaults for most systems; a system overrides what differs."""
@@ -290,6 +294,9 @@ class SystemBase:
     def paths(self, one: object, other: object) -> tuple[str, ...]:
         """Return no paths."""
         return ()
+
+    def audit_orders(self) -> None:
+        """Do nothing: there is no audit."""
 
     def caveats(self) -> Sequence[Caveat]:
         """Return no caveats."""

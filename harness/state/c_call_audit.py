@@ -42,6 +42,7 @@ from types import (
     TracebackType,
 )
 from typing import Any, NamedTuple, Self
+from weakref import ref
 
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state.code_reads import (
@@ -229,6 +230,19 @@ _CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
+class _Caller(NamedTuple):
+    """Code that calls: the impure calls allowed to it, or None if none of them counts.
+
+    `rereads` means that names in its globals may be bound anew by the program, and
+    `imports` that it imports a module, whose name is a variable of its frame.
+    """
+
+    code: "ref[CodeType]"
+    sound: frozenset[str] | None
+    rereads: bool
+    imports: bool
+
+
 class CallAudit:
     """Lists the C functions called while it is entered; it may be entered repeatedly.
 
@@ -242,7 +256,9 @@ class CallAudit:
         # True if code compares by `is` what may be equal values.
         self._compares = False
         self._gap = _NOTHING
-        self._callers: dict[int, tuple[CodeType, frozenset[str] | None]] = {}
+        # By address of code; what code of the program loads is read in each context.
+        self._callers: dict[int, _Caller] = {}
+        self._read: set[int] = set()
         self._hook: Callable[[FrameType, str, Any], None] | None = None
 
     def __enter__(self) -> Self:
@@ -270,8 +286,7 @@ class CallAudit:
             else:
                 self._gap = "an operation replaced the profiler"
             self._hook = None
-        # Do not keep code of functions made by operations alive.
-        self._callers.clear()
+        self._read.clear()
 
     def count(self, function: object) -> None:
         """Count an operation that is a C function itself; any other is ignored.
@@ -312,39 +327,54 @@ class CallAudit:
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         """Handle one event of the profiler."""
-        if event == "c_call":
-            sound = self._caller(frame)
-            if sound is not None:
-                self._record(arg, sound, frame)
-        elif event == "call" and id(frame.f_code) not in self._callers:
-            sound = self._caller(frame)
-            if sound is not None:
-                for function in _passed_functions(frame):
-                    self._record(function, sound, frame)
-                self._note_reads(frame)
+        if event == "c_call" or event == "call":
+            code = frame.f_code
+            caller = self._callers.get(id(code))
+            if caller is None or caller.code() is not code:
+                caller = self._meet(frame, begins=event == "call")
+            elif event == "call" and caller.rereads and id(code) not in self._read:
+                self._note_reads(frame, caller)
+            if caller.imports:
+                self._note_import(frame)
+            elif event == "c_call" and caller.sound is not None:
+                self._record(arg, caller.sound, frame)
 
-    def _note_reads(self, frame: FrameType) -> None:
-        """Record what code reads that no state holds, at its first call."""
+    def _meet(self, frame: FrameType, *, begins: bool) -> "_Caller":
+        """Judge code that calls for the first time, and record what it reads.
+
+        Of a frame that began before the audit, which is not the program's, nothing is
+        read.  The code itself is not kept alive: an operation may have made it.
+        """
+        code, sound = frame.f_code, _judge(frame)
+        importer = code.co_filename.startswith(_IMPORTER)
+        caller = _Caller(
+            ref(code),
+            sound,
+            rereads=sound is not None and not _in_library(code.co_filename),
+            imports=importer and code.co_name == "_find_and_load_unlocked",
+        )
+        if begins:
+            self._callers[id(code)] = caller
+            if sound is not None:
+                self._note_reads(frame, caller)
+        return caller
+
+    def _note_reads(self, frame: FrameType, caller: "_Caller") -> None:
+        """Record the names that code loads; they may be bound anew at another state."""
+        self._read.add(id(frame.f_code))
+        for function in _passed_functions(frame):
+            self._record(function, caller.sound or frozenset(), frame)
         if reads_environment(frame):
             self._calls.add(ENVIRONMENT)
             self._impure.add(ENVIRONMENT)
-        elif not _in_library(frame.f_code.co_filename) and compares_identity(frame):
+        elif caller.rereads and compares_identity(frame):
             self._compares = True
 
-    def _caller(self, frame: FrameType) -> frozenset[str] | None:
-        """Return the impure calls allowed to a frame; None if calls do not count."""
-        code = frame.f_code
-        caller = self._callers.get(id(code))
-        if caller is None:
-            caller = self._callers[id(code)] = (code, _judge(frame))
-        if (
-            code.co_name == "_find_and_load_unlocked"
-            and code.co_filename.startswith(_IMPORTER)
-            and (name := frame.f_locals.get("name")) is not None
-        ):
+    def _note_import(self, frame: FrameType) -> None:
+        name = frame.f_locals.get("name")
+        if name is not None:
             self._calls.add(f"__import__({name!r})")
             self._impure.add(f"__import__({name!r})")
-        return caller[1]
 
     def _record(self, function: Any, sound: frozenset[str], frame: FrameType) -> None:
         name, pure = _identify(function)

@@ -17,11 +17,12 @@ program binds there (`pytest.state = 1`), or sets on a class or function, is sta
 
 import _thread
 import gc
+import operator
 import sys
 import types
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, partial
 from itertools import accumulate, compress
 from typing import Any, NamedTuple, TypeAlias
 
@@ -271,20 +272,46 @@ def _short(key: Any) -> str:
     return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}..."
 
 
-# Values of names that are compared by value, because they are created anew.
-_ATOMS = frozenset(map(id, (int, str, bytes, float, bool, type(None))))
+# Types of values that are compared by value, because they are created anew.
+_ATOMS = frozenset({int, str, bytes, float, bool, types.NoneType})
+_is_atom = _ATOMS.__contains__
+_is_function = partial(operator.is_, types.FunctionType)
+_is_dict = partial(operator.is_, dict)
 
-Bindings: TypeAlias = Mapping[str, tuple[int, Hashable]]
+
+class Bound(NamedTuple):
+    """What the names of one namespace are bound to; keeps no object alive.
+
+    `atoms` are the values that are compared by value, in order; others are compared by
+    id.  `kinds` are the ids of all types.
+    """
+
+    owner: int
+    names: tuple[Any, ...]
+    kinds: tuple[int, ...]
+    ids: tuple[int, ...]
+    atoms: tuple[Hashable, ...]
+
+    def values(self) -> dict[str, Hashable]:
+        """Return what names are bound to, without modules: those are reported apart."""
+        atoms, kinds_of_atoms = iter(self.atoms), frozenset(map(id, _ATOMS))
+        values: dict[str, Hashable] = {}
+        for name, kind, address in zip(self.names, self.kinds, self.ids, strict=True):
+            value = next(atoms) if kind in kinds_of_atoms else address
+            if type(name) is str and kind != id(types.ModuleType):
+                values[name] = kind, value
+        return values
+
+
+Bindings: TypeAlias = Mapping[str, Bound]
 
 
 def bindings(observes: Callable[[str], bool]) -> Bindings:
-    """Return what names of observing modules are bound to.
+    """Return what names of observing modules are bound to, by the path of a namespace.
 
-    The result maps `"pytest.main"` to the id of the namespace, and to the value: by id,
-    or as an atom.  It includes the attributes of classes and functions, and keeps no
-    object alive.
+    It includes the attributes of classes and functions.
     """
-    names: dict[str, tuple[int, Hashable]] = {}
+    spaces: dict[str, Bound] = {}
     for name, module in list(sys.modules.items()):
         if (
             type(name) is str
@@ -292,49 +319,45 @@ def bindings(observes: Callable[[str], bool]) -> Bindings:
             and issubclass(type(module), types.ModuleType)
         ):
             space = module_dict(module)
-            functions = _bind(names, name, space, id(space))
+            functions = _bind(spaces, name, space, id(space))
             for key, value in list(space.items()):
                 if issubclass(type(value), type) and _is_own(value, name):
                     functions += _bind(
-                        names, f"{name}.{key}", namespace_of(value), id(value)
+                        spaces, f"{name}.{key}", namespace_of(value), id(value)
                     )
             # Others are attributes of the module that defines them.
             own = [each for each in functions if each.__globals__ is space]
-            _bind_attributes(names, name, own)
-    return names
+            _bind_attributes(spaces, name, own)
+    return spaces
 
 
 def _bind(
-    names: dict[str, tuple[int, Hashable]],
-    path: str,
-    space: Mapping[Any, Any],
-    owner: int,
+    spaces: dict[str, Bound], path: str, space: Mapping[Any, Any], owner: int
 ) -> list[types.FunctionType]:
-    """Add the names of a namespace; return the functions in it."""
-    functions = []
-    for key, value in list(space.items()):
-        kind = type(value)
-        # A module that was imported is reported as such.
-        if type(key) is str and kind is not types.ModuleType:
-            atom = id(kind) in _ATOMS
-            names[f"{path}.{key}"] = owner, (id(kind), value) if atom else id(value)
-        if kind is types.FunctionType:
-            functions.append(value)
-    return functions
+    """Add a namespace; return the functions in it."""
+    values = list(space.values())
+    kinds = list(map(type, values))
+    spaces[path] = Bound(
+        owner,
+        tuple(space),
+        tuple(map(id, kinds)),
+        tuple(map(id, values)),
+        tuple(compress(values, map(_is_atom, kinds))),
+    )
+    return list(compress(values, map(_is_function, kinds)))
 
 
 def _bind_attributes(
-    names: dict[str, tuple[int, Hashable]],
+    spaces: dict[str, Bound],
     module: str,
     functions: Sequence[types.FunctionType],
 ) -> None:
     """Add the attributes of functions; creates no dict for those without."""
     shared = {id(each.__globals__) for each in functions}
     shared |= {id(each.__builtins__) for each in functions}
-    if all(
-        type(each) is not dict or id(each) in shared
-        for each in gc.get_referents(*functions)
-    ):
+    referents = gc.get_referents(*functions)
+    dicts = compress(referents, map(_is_dict, map(type, referents)))
+    if shared.issuperset(map(id, dicts)):
         return
     for function in functions:
         for each in gc.get_referents(function):
@@ -343,7 +366,7 @@ def _bind_attributes(
                 # Otherwise they are annotations, which are a tuple until they are read.
                 if not all(key == "return" or key in parameters for key in list(each)):
                     path = f"{module}.{function.__qualname__}"
-                    _bind(names, path, each, id(each))
+                    _bind(spaces, path, each, id(each))
 
 
 def _is_own(kind: type, module: str) -> bool:
@@ -351,8 +374,18 @@ def _is_own(kind: type, module: str) -> bool:
     return module_of(kind) == module and bool(flags_of(kind) & HEAP_TYPE)
 
 
+_NO_NAMES = Bound(0, (), (), (), ())
+
+
 def rebound_names(before: Bindings, now: Bindings) -> Iterator[tuple[str, int]]:
     """Yield the names that were rebound, each with the id of its namespace."""
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            yield name, (now.get(name) or before[name])[0]
+    for path in sorted(before.keys() | now.keys()):
+        old, new = before.get(path, _NO_NAMES), now.get(path, _NO_NAMES)
+        # The atoms are alive, so no other value has the address of one.
+        if old == new:
+            continue
+        was, is_bound = old.values(), new.values()
+        owner = new.owner or old.owner
+        for name in sorted(was.keys() | is_bound.keys()):
+            if old.owner != new.owner or was.get(name) != is_bound.get(name):
+                yield f"{path}.{name}", owner

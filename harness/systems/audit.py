@@ -27,14 +27,10 @@ P = ParamSpec("P")
 
 Roots: TypeAlias = Mapping[str, object]
 
-# Performances that are listed wherever they are: a cache is cold the first time and warm
-# the second.  Besides, an operation is listed the first time at each state, because a
-# rare state may be the only one that makes it call something.
-LISTED = 2
-
-# With more operations since a state was read, as in strategies that read none, only the
-# first performances are listed.
-_NEAR = 3
+# Performances that are listed at any state: a cache is cold the first time and warm the
+# second.  Besides, an operation is listed the first time at each state, or one operation
+# later (a check): a rare state may be the only one that makes it call something.
+LISTED, _NEAR = 2, 1
 
 # States 4, 16, 64, ...: a check takes as long as a thousand operations, and untracked
 # registrations mostly stay until they are found.
@@ -56,6 +52,8 @@ class Audit:
         self._filled: dict[str, None] = {}
         # True if the untracked state is checked.
         self.checks_outside = True
+        # True if operations are listed at states that differ in the order of dicts.
+        self.orders = False
         # The last state that was read, with the operations since then; how many they
         # are; and from which such places each operation was listed.
         self._place, self._apart = 0, 0
@@ -94,12 +92,14 @@ class Audit:
         with self._calls:
             return function(*args, **kwargs)
 
-    def arrive(self, form: StateForm) -> None:
-        """Record the state in which the next operation is performed."""
-        self._place, self._apart = hash(form.exact), 0
+    def arrive(self, form: StateForm) -> StateForm:
+        """Record the state in which the next operation is performed; return it."""
+        self._place, self._apart = hash(form.exact if self.orders else form.blind), 0
+        return form
 
     def begin(self, roots: Roots) -> None:
         """Take the snapshot of the untracked state, unless there is one."""
+        self._place, self._apart = 0, 0
         if self.checks_outside and self._before is None:
             self._before = self._snapshot(roots)
 

@@ -314,6 +314,10 @@ class IsolatedSystem(ScenarioSystem):
         portrait = self._request("reading the state", "portrait", _numbers(handles))
         return portrait
 
+    def audit_orders(self) -> None:
+        """Audit operations at states that differ in the order of dicts."""
+        self._memory = replace(self._memory, orders=True)
+
     def caveats(self) -> Sequence[Caveat]:
         """Return the limits of a proof by the states seen so far.
 
@@ -377,7 +381,7 @@ class IsolatedSystem(ScenarioSystem):
         )
 
     def _learn(self, memory: LearnedState) -> None:
-        self._memory = memory
+        self._memory = replace(memory, orders=memory.orders or self._memory.orders)
         self.retract(memory.undeclared)
 
     def _death_error(self, operation: str) -> ProcessError:

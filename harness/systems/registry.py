@@ -380,6 +380,10 @@ class RegistrySystem(ScenarioSystem):
         self.check_garbage()
         return self._complete.caveats()
 
+    def audit_orders(self) -> None:
+        """Audit operations at states that differ in the order of dicts."""
+        self._complete.audit.orders = True
+
     def check_outside(self, handles: Sequence[object]) -> None:
         """Check the untracked state a last time, for `caveats`."""
         self._complete.check_outside(handles)

@@ -10,15 +10,14 @@ Three effects show in no state:
 
 - `Audit` lists C functions during the first performances of operations, at each state;
 - it compares the untracked state right after the very first performance of an operation
-  and its first with one active step, and at a few states, at growing distances.  Both
-  are too expensive for every operation, and most effects of an operation occur the
-  first time;
+  and its first with one active step, and at a few states, at growing distances: most
+  effects of an operation occur the first time;
 - `GarbageCollector` finds garbage of older objects.  Objects that exist when an
   exploration begins are frozen, because scanning them takes longer than most
-  operations, and copies them in a forked process.  A step may make garbage of them all
-  the same, which weak references would still show.  So everything is scanned at the end
-  of a history that first performed an operation; if that finds garbage, each later
-  collection scans everything, and the exploration restarts.
+  operations, and copies them in a forked process.  A step may make garbage of them,
+  which weak references still show.  So all is scanned at the end of a history that
+  first performed an operation; if that finds garbage, the exploration restarts, and
+  each later collection scans everything.
 
 Rules:
 - undo handles are passed to each call and are not stored;
@@ -178,11 +177,11 @@ _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
 class LearnedState:
     """The knowledge of a system, for the next one in another process.
 
-    `performances` counts how often operations were audited; `packages` are followed;
-    `undeclared` are operations that raised an undeclared error; `checks_outside` means
-    that the untracked state is checked; `garbage_checks` and `thorough` are those of
-    its collector; `unique` are paths of values that are new each time, with their
-    kinds.
+    `performances` counts how often operations were audited, `orders` if the order of
+    dicts tells states apart; `packages` are followed; `undeclared` are operations that
+    raised an undeclared error; `checks_outside` means that the untracked state is
+    checked; `garbage_checks` and `thorough` are those of its collector; `unique` are
+    paths of values that are new each time, with their kinds.
     """
 
     performances: Mapping[Hashable, int] = field(default_factory=dict)
@@ -193,6 +192,7 @@ class LearnedState:
     garbage_checks: Mapping[Hashable, int] = field(default_factory=dict)
     thorough: bool = False
     unique: Mapping[str, str] = field(default_factory=dict)
+    orders: bool = False
 
 
 class StateReader:
@@ -305,14 +305,15 @@ class StateReader:
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
         self._track(self.audit.outside)
-        form = self._loop.call(self.heap.form, passing, self._fixed)
-        self.audit.arrive(form)
+        form = self.audit.arrive(self._loop.call(self.heap.form, passing, self._fixed))
         self.collector.state(weak=form.weak, whole=self.heap.is_complete)
         return form
 
     def fingerprint_form(self, fingerprint: object) -> StateForm:
         """Return the state as a value, from the scenario's fingerprint."""
-        return self._loop.call(self.heap.form, {"fingerprint": fingerprint})
+        return self.audit.arrive(
+            self._loop.call(self.heap.form, {"fingerprint": fingerprint})
+        )
 
     def check_outside(self, handles: Sequence[object]) -> None:
         """Check the untracked state, whenever that was done before."""
@@ -450,12 +451,14 @@ class StateReader:
             garbage_checks=dict(self.collector.checks),
             thorough=self.collector.thorough,
             unique=self._unique.copy(),
+            orders=self.audit.orders,
         )
 
     def remember(self, memory: LearnedState) -> None:
         """Start from another reader's learned state."""
         self.audit.performances.update(memory.performances)
         self.audit.checks_outside = memory.checks_outside
+        self.audit.orders = memory.orders
         self.collector.learn(memory.garbage_checks, thorough=memory.thorough)
         self._packages |= memory.packages
         self._unique.update(memory.unique)

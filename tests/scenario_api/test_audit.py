@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import weakref
+from itertools import combinations
 from types import ModuleType
 from typing import Any
 
@@ -158,3 +159,51 @@ def test_what_explores_leaves_no_garbage_of_its_own() -> None:
     again = explore(system, "graph")
     assert again.closure == found.closure
     assert not memory.thorough
+
+
+class Ordered:
+    """Names its latest step, and asks the clock in one order of three steps."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+
+    def put(self, name: str) -> Any:
+        self.names[name] = None
+        return lambda: self.names.pop(name)
+
+    def latest(self) -> str:
+        text = "".join(self.names)
+        return str(time.time() < 0) if text == "cba" else text[-1:]
+
+
+def test_where_the_order_of_a_dict_is_read_operations_are_audited_in_each_order() -> (
+    None
+):
+    names = [step(name, lambda to, name=name: to.put(name)) for name in "abc"]
+    made = Scenario(
+        *names,
+        uses=[use("latest", Ordered.latest)],
+        create=Ordered,
+        observe=Ordered.latest,
+        ordered=[*combinations(names, 2)],
+    )
+    exploration = explore(RegistrySystem(made))
+    assert Caveat("assumed", "calls time.time") in exploration.caveats
+
+
+def test_at_each_state_the_first_performance_is_audited() -> None:
+    called: list[int] = []
+
+    def ask(to: dict[str, int]) -> None:
+        to["asked"] = min(to.get("asked", 0) + 1, 5)
+        if to["asked"] == 5:
+            os.getpid()
+        called.append(to["asked"])
+
+    system = started(lambda to: None, ask=ask)
+    for _ in range(5):
+        system.state(())
+        system.use(0)
+    assert called == [1, 2, 3, 4, 5]
+    assert system.caveats() == (Caveat("assumed", "calls os.getpid"),)
+    assert system.memory().performances["use", 0, 0] == 5
