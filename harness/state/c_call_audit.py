@@ -48,10 +48,12 @@ from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state.code_reads import (
     ENVIRONMENT,
     compares_identity,
+    is_class,
+    named_by,
+    named_functions,
     reads_environment,
 )
 from everyorder.harness.state.layout import (
-    Memo,
     mro_of,
     namespace_of,
     qualname_of,
@@ -215,6 +217,8 @@ _LIBRARY = str(Path(dis.__file__).resolve().parent)
 _IMPORTER = ("<frozen importlib", "<frozen zipimport")
 _NOTHING = "nothing was played under the audit"
 _ABC_CHECKS = frozenset({"_abc._abc_instancecheck", "_abc._abc_subclasscheck"})
+# Hits and misses are only read of caches that are followed.
+_HITS = "_lru_cache_wrapper.cache_info"
 # Modules by their usual names.
 _SHOWN = {"posix": "os", "nt": "os", "_io": "io"}
 _C_METHODS = (
@@ -226,8 +230,6 @@ _C_METHODS = (
 _CALLS = "calls "
 _ASSUMED_IDENTITY = Caveat("assumed", "no `is` distinguishes two equal values")
 _BY_CHANCE = ", which answers by chance"
-_CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
-_CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
 class _Caller(NamedTuple):
@@ -362,13 +364,34 @@ class CallAudit:
     def _note_reads(self, frame: FrameType, caller: "_Caller") -> None:
         """Record the names that code loads; they may be bound anew at another state."""
         self._read.add(id(frame.f_code))
-        for function in _passed_functions(frame):
-            self._record(function, caller.sound or frozenset(), frame)
-        if reads_environment(frame):
+        sound = caller.sound or frozenset()
+        for function, is_called in named_functions(frame):
+            if type(function) is FunctionType:
+                if caller.rereads:
+                    self._note_library(function)
+            # What the library calls is known when it is called.
+            elif (caller.rereads or not is_called) and not _identify(function)[1]:
+                self._record(function, sound, frame)
+        if reads_environment(frame.f_code):
             self._calls.add(ENVIRONMENT)
             self._impure.add(ENVIRONMENT)
         elif caller.rereads and compares_identity(frame):
             self._compares = True
+
+    def _note_library(self, function: FunctionType) -> None:
+        """Record the C functions that a function of the library calls by itself."""
+        if reads_environment(function.__code__):
+            self._calls.add(ENVIRONMENT)
+            self._impure.add(ENVIRONMENT)
+        if not _in_library(function.__code__.co_filename):
+            return
+        sound = SOUND.get(function.__module__, frozenset())
+        for called, _ in named_by(function):
+            if type(called) is not FunctionType:
+                name, pure = _identify(called)
+                if not pure and name not in sound:
+                    self._calls.add(name)
+                    self._impure.add(name)
 
     def _note_import(self, frame: FrameType) -> None:
         name = frame.f_locals.get("name")
@@ -379,8 +402,10 @@ class CallAudit:
     def _record(self, function: Any, sound: frozenset[str], frame: FrameType) -> None:
         name, pure = _identify(function)
         self._calls.add(name)
-        if (not pure and name not in sound) or (
-            name in _ABC_CHECKS and _has_hook(frame.f_locals.get("cls"))
+        if (
+            (not pure and name not in sound)
+            or (name in _ABC_CHECKS and _has_hook(frame.f_locals.get("cls")))
+            or (name == _HITS and _is_foreign(function, frame))
         ):
             self._impure.add(name)
 
@@ -457,7 +482,7 @@ def _identify(function: Any) -> tuple[str, bool]:
             module = "?"
         place = "" if module == "builtins" else f"{_SHOWN.get(module, module)}."
         return f"{place}{name}", _is_pure(module, name)
-    kinds = (owner, type(owner)) if _is_class(owner) else (type(owner),)
+    kinds = (owner, type(owner)) if is_class(owner) else (type(owner),)
     for kind in kinds:
         for base in mro_of(kind):
             if type(namespace_of(base).get(name)) in _C_METHODS:
@@ -502,9 +527,19 @@ def _in_library(file: str) -> bool:
     )
 
 
+def _is_foreign(method: Any, frame: FrameType) -> bool:
+    """Return True for a method of a cache that is not of the caller's package."""
+    wrapper = getattr(method, "__self__", None)
+    module = getattr(wrapper, "__dict__", {}).get("__module__")
+    caller = dict.get(frame.f_globals, "__name__")
+    if type(module) is not str or type(caller) is not str:
+        return True
+    return package_of(module) != package_of(caller)
+
+
 def _has_hook(kind: Any) -> bool:
     """Return True if an ABC has a `__subclasshook__` of a user, which may change."""
-    if not _is_class(kind):
+    if not is_class(kind):
         return False
     for base in mro_of(kind):
         hook = namespace_of(base).get("__subclasshook__")
@@ -514,84 +549,3 @@ def _has_hook(kind: Any) -> bool:
                 inner.__code__.co_filename
             )
     return False
-
-
-class _Load(NamedTuple):
-    """One instruction that loads a name, the first or a later one of a chain."""
-
-    name: str
-    goes_on: bool
-    is_callee: bool
-
-
-def _loaded(code: CodeType) -> list[_Load]:
-    """Return the names that code loads."""
-    loads: list[_Load] = []
-    attached = False
-    for instruction in dis.get_instructions(code):
-        begins = instruction.opname in _CODE_GLOBAL
-        goes_on = attached and instruction.opname in _CODE_ATTRIBUTE
-        attached = begins or goes_on
-        if attached:
-            loads.append(_Load(instruction.argval, goes_on, _is_callee(instruction)))
-    return loads
-
-
-_loads_of = Memo(_loaded)
-
-
-def _passed_functions(frame: FrameType) -> list[Any]:
-    """Return the impure C functions that a frame's code loads but does not call."""
-    code = frame.f_code
-    if not any(_reach(frame, name) is not None for name in code.co_names):
-        return []
-    passed: list[Any] = []
-    value: Any = None
-    for load in _loads_of(code):
-        if not load.goes_on:
-            value = _reach(frame, load.name)
-        elif value is not None:
-            value = _attribute(value, load.name)
-        if value is operator.methodcaller or (
-            _is_c_function(value) and not load.is_callee and not _identify(value)[1]
-        ):
-            passed.append(value)
-    return passed
-
-
-def _reach(frame: FrameType, name: Any) -> Any:
-    """Return a global that is or may hold a C function, or None."""
-    value = dict.get(frame.f_globals, name)
-    if value is None:
-        value = dict.get(frame.f_builtins, name)
-    if type(value) is ModuleType or _is_class(value) or _is_c_function(value):
-        return value
-    return None
-
-
-def _attribute(value: Any, name: str) -> Any:
-    if type(value) is ModuleType:
-        return value.__dict__.get(name)
-    if _is_class(value):
-        for base in mro_of(value):
-            if name in namespace_of(base):
-                return namespace_of(base)[name]
-    return None
-
-
-def _is_class(value: object) -> bool:
-    # Not `isinstance`, which asks the object for its `__class__`.
-    return issubclass(type(value), type)
-
-
-def _is_c_function(value: object) -> bool:
-    return type(value) in (
-        BuiltinFunctionType,
-        MethodDescriptorType,
-        ClassMethodDescriptorType,
-    )
-
-
-def _is_callee(instruction: dis.Instruction) -> bool:
-    """Return True if an instruction loads the next callee; it is paired with NULL."""
-    return instruction.opname == "LOAD_METHOD" or "NULL" in instruction.argrepr

@@ -1,5 +1,7 @@
-"""What executed code reads that no state holds: identity of equal values, environment.
+"""What executed code reads that no state holds: C functions, identity, environment.
 
+- *C functions*: those that code names, in branches that were not taken as well; what
+  code calls by an argument or attribute of an object is recorded when it is called.
 - *Identity*: two equal texts or numbers may be one object or two; a canonical form does
   not distinguish these, but `is` does.  Code whose `is` compares with a constant, or
   with a name that is bound to an object other than a text, number or bytes, asks
@@ -9,9 +11,19 @@
 Code of the standard library is not examined: it compares types and marks.
 """
 
+import builtins
 import dis
+import operator
 import os
-from types import CodeType, FrameType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+)
 from typing import Any, NamedTuple
 
 from everyorder.harness.state.layout import Memo, module_dict, mro_of, namespace_of
@@ -45,9 +57,9 @@ class _Operand(NamedTuple):
     name: tuple[str, ...]
 
 
-def reads_environment(frame: FrameType) -> bool:
-    """Return True if a frame reads the environment variables."""
-    return id(frame.f_code) in _ENVIRONMENT_CODE
+def reads_environment(code: CodeType) -> bool:
+    """Return True for code that reads the environment variables."""
+    return id(code) in _ENVIRONMENT_CODE
 
 
 def compares_identity(frame: FrameType) -> bool:
@@ -112,3 +124,85 @@ def _attribute(value: Any, name: str) -> Any:
             if name in namespace_of(base):
                 return namespace_of(base)[name]
     return _UNKNOWN
+
+
+class _Load(NamedTuple):
+    """One instruction that loads a name, the first or a later one of a chain."""
+
+    name: str
+    goes_on: bool
+    is_callee: bool
+
+
+def _read_loads(code: CodeType) -> list[_Load]:
+    """Return the names that code loads."""
+    loads: list[_Load] = []
+    attached = pushed = False
+    for instruction in dis.get_instructions(code):
+        begins = instruction.opname in _NAMES
+        goes_on = attached and instruction.opname in _ATTRIBUTES
+        attached = begins or goes_on
+        if attached:
+            # A callee is paired with NULL, before its chain or by its instruction.
+            pushed = "NULL" in instruction.argrepr or (goes_on and pushed)
+            called = pushed or instruction.opname == "LOAD_METHOD"
+            loads.append(_Load(instruction.argval, goes_on, called))
+    return loads
+
+
+_loads_of = Memo(_read_loads)
+
+
+def named_functions(frame: FrameType) -> list[tuple[Any, bool]]:
+    """Return the functions that a frame's code names, and True for each it calls.
+
+    These are C functions, and functions of any kind that are attributes of a module.
+    """
+    return _named(frame.f_code, frame.f_globals, frame.f_builtins)
+
+
+def named_by(function: FunctionType) -> list[tuple[Any, bool]]:
+    """Return what `named_functions` does, for a function that does not run."""
+    return _named(function.__code__, function.__globals__, vars(builtins))
+
+
+def _named(
+    code: CodeType, names: dict[str, Any], outer: dict[str, Any]
+) -> list[tuple[Any, bool]]:
+    if not any(_reach(names, outer, name) is not None for name in code.co_names):
+        return []
+    functions: list[tuple[Any, bool]] = []
+    value: Any = None
+    for load in _loads_of(code):
+        if not load.goes_on:
+            value = _reach(names, outer, load.name)
+        elif value is not None:
+            value = _attribute(value, load.name)
+            value = None if value is _UNKNOWN else value
+        if value is operator.methodcaller or _is_function(value):
+            functions.append((value, load.is_callee))
+    return functions
+
+
+def _reach(names: dict[str, Any], outer: dict[str, Any], name: Any) -> Any:
+    """Return a global that is or may hold a function, or None."""
+    value = dict.get(names, name)
+    if value is None:
+        value = dict.get(outer, name)
+    if type(value) is ModuleType or is_class(value) or _is_function(value):
+        return value
+    return None
+
+
+def is_class(value: object) -> bool:
+    """Return True for a class; does not ask the object for its `__class__`."""
+    return issubclass(type(value), type)
+
+
+def _is_function(value: object) -> bool:
+    return type(value) in (
+        BuiltinFunctionType,
+        MethodDescriptorType,
+        ClassMethodDescriptorType,
+        FunctionType,
+    )

@@ -10,6 +10,7 @@ import copy
 import cProfile
 import datetime
 import enum
+import fnmatch
 import functools
 import gc
 import hashlib
@@ -476,3 +477,42 @@ def test_pure_names_exist(module: str) -> None:
     if module == "_sre" and sys.version_info < (3, 12):
         known.add("template")  # made by `re` itself until then
     assert [name for name in PURE[module].split() if name not in known] == []
+
+
+_BRANCHES: dict[str, tuple[Callable[[bool], object], tuple[str, ...]]] = {
+    "datetime.now": (
+        lambda rare: datetime.datetime.now() if rare else 1,
+        ("datetime.now",),
+    ),
+    "os.path.exists": (lambda rare: os.path.exists("x") if rare else 1, ("os.stat",)),
+    "id": (lambda rare: id(rare) if rare else 1, ("id",)),
+    "hash": (lambda rare: hash("x") if rare else 1, ("hash",)),
+    "os.getenv": (lambda rare: os.getenv("X") if rare else 1, ("os.environ",)),
+    "os.path.join": (lambda rare: os.path.join("x", "y") if rare else 1, ()),
+    "copy.copy": (lambda rare: copy.copy("x") if rare else 1, ()),
+    "re.compile": (lambda rare: re.compile("x") if rare else 1, ()),
+    "json.dumps": (lambda rare: json.dumps("x") if rare else 1, ()),
+    "math.sqrt": (lambda rare: math.sqrt(4) if rare else 1, ()),
+}
+
+
+@pytest.mark.parametrize("name", _BRANCHES)
+def test_what_code_would_call_in_a_branch_that_was_not_taken_is_named(
+    name: str,
+) -> None:
+    operation, expected = _BRANCHES[name]
+    audit = CallAudit()
+    with audit:
+        operation(False)
+    assert audit.impure_calls() == expected
+
+
+def test_hits_of_a_cache_of_another_package_are_not_state() -> None:
+    foreign, audit = functools.lru_cache(fnmatch.translate), CallAudit()
+    own = functools.lru_cache(lambda: 1)
+    with audit:
+        own.cache_info()
+    assert audit.impure_calls() == ()
+    with audit:
+        foreign.cache_info()
+    assert audit.impure_calls() == ("_lru_cache_wrapper.cache_info",)
