@@ -28,8 +28,8 @@ P = ParamSpec("P")
 Roots: TypeAlias = Mapping[str, object]
 
 # Performances that are listed at any state: a cache is cold the first time and warm the
-# second.  Besides, an operation is listed the first time at each state, or one operation
-# later (a check): a rare state may be the only one that makes it call something.
+# second.  Besides, an operation is listed the first time at each state, or one
+# operation later (a check): only a rare state may make it call something.
 LISTED, _NEAR = 2, 1
 
 # States 4, 16, 64, ...: a check takes as long as a thousand operations, and untracked

@@ -99,7 +99,7 @@ class Words:
     def __init__(self) -> None:
         self.plugins: dict[str, str] = {}
 
-    def add(self, name: str) -> Callable[[], None]:
+    def add(self, name: str) -> Callable[[], object]:
         self.plugins[name] = name.upper()
         return partial(self.plugins.pop, name)
 
