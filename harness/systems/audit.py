@@ -165,8 +165,14 @@ class Audit:
         return tuple(self._outside)
 
     def begin_rehearsal(self) -> None:
-        """Begin a warm-up; earlier changes count as changes of this one."""
+        """Begin a warm-up; earlier changes count as changes of this one.
+
+        After it everything is audited anew: what changes again is no memo.
+        """
         self.rehearsing = True
+        self.performances.clear()
+        self._taken.clear()
+        self._states, self._next = 0, FIRST_LOOK
         self._filled.update(self._outside)
         self._outside.clear()
 

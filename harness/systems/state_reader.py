@@ -324,13 +324,15 @@ class StateReader:
     def check_after(self, operation: tuple[str, int], active: int) -> None:
         """Check the untracked state right after a first performance of an operation.
 
-        That is its very first, and its first with one active step: a use may undo
-        untracked effects of a step, and with more active steps an operation has few
-        further effects.
+        That is its first after the warm-up, and its first with one active step: a use
+        may undo untracked effects of a step, and with more active steps an operation
+        has few further effects.  A memo is filled by the warm-up and stays as it is; a
+        counter or a flag that is kept elsewhere changes again.
         """
-        if self._heap is None or self.audit.performances.get((*operation, active)) != 1:
+        performances = self.audit.performances
+        if self._heap is None or performances.get((*operation, active)) != 1:
             return
-        if active == 1 or not self.is_repeated(operation):
+        if active == 1 or _times(performances, operation) == 1:
             self._loop.call(self.audit.check, self._all_roots(()))
             self._track(self.audit.outside)
 
@@ -348,12 +350,8 @@ class StateReader:
 
     def is_repeated(self, operation: tuple[str, int]) -> bool:
         """Return True if the current operation was performed before on any registry."""
-        audit = self.audit
-        performed = (*audit.performances.items(), *audit.rehearsed.items())
-        times = [
-            n for of, n in performed if isinstance(of, tuple) and of[:2] == operation
-        ]
-        return sum(times) > 1
+        tables = self.audit.performances, self.audit.rehearsed
+        return sum(_times(table, operation) for table in tables) > 1
 
     def rehearse(self, *, begins: bool) -> tuple[str, ...]:
         """Begin a warm-up, or end it and return the untracked changes.
@@ -501,6 +499,15 @@ class StateReader:
         if changed is not None:
             roots["event loop"] = changed
         return roots
+
+
+def _times(performances: Mapping[Hashable, int], operation: tuple[str, int]) -> int:
+    """Return how often an operation was performed, with any number of active steps."""
+    return sum(
+        count
+        for key, count in performances.items()
+        if isinstance(key, tuple) and key[:2] == operation
+    )
 
 
 _WEAK = (WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary)

@@ -171,6 +171,8 @@ class Opened:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    # Classes of earlier tests that become garbage are subclasses of these bases.
+    gc.collect()
     return Opened(monkeypatch)
 
 
