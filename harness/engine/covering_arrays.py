@@ -155,9 +155,9 @@ def _report_missing(
 ) -> None:
     """Report the number of orders that did not occur, if any."""
     steps = session.operations.steps
-    relations = session.operations.relations
-    whole = not (relations.requires or relations.after)
-    if whole and all(len(row) == steps for row in (*added, *removed)):
+    if not session.operations.relations.combined and all(
+        len(row) == steps for row in (*added, *removed)
+    ):
         return
     size = min(strength, steps)
     every = perm(steps, size)
@@ -166,7 +166,7 @@ def _report_missing(
         session.skipped.append(
             f"sca:{strength}: of {every:,} orders of {size} steps, {left[0]:,} of "
             f"adding and {left[1]:,} of removing did not occur: a step fails, cannot "
-            "be undone, or has to precede another"
+            "be undone, has to precede another, or excludes it"
         )
 
 

@@ -182,7 +182,7 @@ class _Groups:
             return False
         relations = self._session.operations.relations
         self._why = "their relations join them"
-        for relation in (relations.requires, relations.after):
+        for relation in (relations.requires, relations.after, relations.excludes):
             for step, others in relation.items():
                 for other in others:
                     self._join(step, other)

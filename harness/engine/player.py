@@ -163,6 +163,7 @@ class Player:
     __slots__ = (
         "_actions",
         "_cyclic",
+        "_excluded",
         "_failed_at",
         "_guarded",
         "_laws",
@@ -220,9 +221,10 @@ class Player:
         self._steps = operations.steps
         self._actions = operations.actions
         self._relations = relations = operations.relations
-        self._guarded = bool(relations.lasting or relations.requires or relations.after)
+        self._guarded = bool(relations.lasting) or relations.combined
         self._requires = [0] * operations.steps
         self._needed_by = [0] * operations.steps
+        self._excluded = [0] * operations.steps
         for step, needed in relations.requires.items():
             for other in needed:
                 self._requires[step] |= 1 << other
@@ -230,6 +232,9 @@ class Player:
         for step, before in relations.after.items():
             for other in before:
                 self._requires[step] |= 1 << other
+        for step, excluded in relations.excludes.items():
+            for other in excluded:
+                self._excluded[step] |= 1 << other
         self._cyclic: set[type] = set()
         self._failed_at = -1
         # The key and the operation whose recorded result is contradicted.
@@ -288,6 +293,7 @@ class Player:
         if mask is None:
             mask = self.mask
         there = not self._requires[operation] & ~mask
+        there = there and not self._excluded[operation] & mask
         if not mask >> operation & 1:
             return there
         relations = self._relations

@@ -128,7 +128,8 @@ class Relations:
     `lasting` steps cannot be undone; those in `again` may be done while they are
     active.  A step can be done only while all steps that it `requires` are active, and
     none of these can be undone meanwhile; a step that it comes `after` must be active
-    when it is done, and may be undone then.  The undo of a `refusable` step may raise;
+    when it is done, and may be undone then; none that it `excludes` may be active, and
+    each of these excludes it.  The undo of a `refusable` step may raise;
     then the step stays active.  The order in which the two steps of each of `pairs`
     became active may be observable; all other orders may not.  The operations in
     `declared` are meant to change nothing, never to vary, or always to raise.  Steps of
@@ -139,10 +140,16 @@ class Relations:
     again: frozenset[int] = frozenset()
     requires: Mapping[int, frozenset[int]] = field(default_factory=dict)
     after: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    excludes: Mapping[int, frozenset[int]] = field(default_factory=dict)
     refusable: frozenset[int] = frozenset()
     pairs: frozenset[tuple[int, int]] = frozenset()
     declared: frozenset[int] = frozenset()
     symmetric: tuple[Symmetry, ...] = ()
+
+    @property
+    def combined(self) -> bool:
+        """Return True if not every set of steps can be active."""
+        return bool(self.requires or self.after or self.excludes)
 
 
 class System(Protocol):

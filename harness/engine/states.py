@@ -557,8 +557,8 @@ class Search:
         if session.symmetries:
             return 0
         operations = self.possible
-        relations = session.operations.relations
-        if not session.record.failures and not (relations.requires or relations.after):
+        combined = session.operations.relations.combined
+        if not session.record.failures and not combined:
             sets = 1 << len(self._part.steps)
             operations = max(operations, sets * len(self._operations))
         return self.spent + LEAST * operations - self.transitions

@@ -391,6 +391,7 @@ def _digest(scenario: Scenario) -> str:
             *(["may refuse"] if each.may_refuse else []),
             *(f"requires {text}" for text in sorted(each.requires)),
             *(f"after {text}" for text in sorted(each.after)),
+            *(f"excludes {text}" for text in sorted(each.excludes)),
         ]
         parts += [f"{number} {mark}" for mark in marks]
     parts += [f"unordered {use.text}" for use in scenario.uses if use.unordered]

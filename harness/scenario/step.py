@@ -83,9 +83,9 @@ class Step:
     on, if known. `functions` are the scenario's own functions, which are part of the
     state.
 
-    The other fields are as for `step`; `requires` and `after` are texts of steps. Steps
-    of one `symmetry` are declared to differ only in their parameter, which may appear
-    in observations as one of the `parameter_texts`.
+    The other fields are as for `step`; `requires`, `after` and `excludes` are texts of
+    steps. Steps of one `symmetry` are declared to differ only in their parameter, which
+    may appear in observations as one of the `parameter_texts`.
     """
 
     text: str
@@ -100,6 +100,7 @@ class Step:
     may_refuse: bool = False
     requires: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
     raises: tuple[type[BaseException], ...] = ()
     constant: bool = False
     symmetry: str = ""
@@ -107,7 +108,7 @@ class Step:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", one_line(self.text))
-        for name in ("requires", "after"):
+        for name in ("requires", "after", "excludes"):
             texts = tuple(map(one_line, getattr(self, name)))
             object.__setattr__(self, name, texts)
 
@@ -145,6 +146,7 @@ def step(
     raises: Raises = None,
     requires: str | Step | Iterable[str | Step] = (),
     after: str | Step | Iterable[str | Step] = (),
+    excludes: str | Step | Iterable[str | Step] = (),
     again: bool = False,
     may_refuse: bool = False,
     constant: bool = False,
@@ -167,6 +169,8 @@ def step(
         requires: steps, by object or text, that must be active for this one to be
             done, and that cannot be undone while it is active.
         after: steps that must be active when this one is done, and may be undone later.
+        excludes: steps that cannot be active together with this one: each is done only
+            while the other is not active.
         again: True if a step that stays (`undo=None`) may be done again.
         may_refuse: True if its undo may raise; then the step stays active.
         constant: True if the step must not change anything.
@@ -206,6 +210,7 @@ def step(
         may_refuse=may_refuse,
         requires=_texts(requires),
         after=_texts(after),
+        excludes=_texts(excludes),
         raises=_classes(raises),
         constant=constant,
     )
@@ -346,7 +351,8 @@ def relations_of(
     `initial` are the steps of `Scenario.given`, which are always active.
 
     Raises:
-        NotAScenario: a step name is unknown, or steps require each other.
+        NotAScenario: a step name is unknown, steps require each other, or a step can
+            never be done because of another one.
     """
     numbers = {each.text: number for number, each in enumerate(steps)}
     always = {each.text for each in initial}
@@ -371,12 +377,20 @@ def relations_of(
         number: all_named(each.after, f"after= of {each.text!r}")
         for number, each in enumerate(steps)
     }
+    excludes = _both_ways(
+        {
+            number: all_named(each.excludes, f"excludes= of {each.text!r}")
+            for number, each in enumerate(steps)
+        }
+    )
     _check_possible(steps, requires, after)
+    _check_together(steps, requires, after, excludes, always)
     return Relations(
         lasting=_numbers(each.lasting for each in steps),
         again=_numbers(each.again for each in steps),
         requires={number: needs for number, needs in requires.items() if needs},
         after={number: needs for number, needs in after.items() if needs},
+        excludes=excludes,
         refusable=_numbers(each.may_refuse for each in steps),
         pairs=frozenset(_pair(one, two, named) for one, two in ordered),
         symmetric=tuple(_symmetries(steps)),
@@ -449,3 +463,37 @@ def _check_possible(
             found=f"steps of which each waits for another ({texts})",
             wanted="requires= and after= without a cycle",
         )
+
+
+def _both_ways(excludes: Mapping[int, frozenset[int]]) -> Mapping[int, frozenset[int]]:
+    """Return the relation with each pair in both directions, without empty sets."""
+    pairs = {(one, other) for one, others in excludes.items() for other in others}
+    pairs |= {(other, one) for one, other in pairs}
+    firsts = sorted({one for one, _ in pairs})
+    return {
+        each: frozenset(two for one, two in pairs if one == each) for each in firsts
+    }
+
+
+def _check_together(
+    steps: Sequence[Step],
+    requires: Mapping[int, frozenset[int]],
+    after: Mapping[int, frozenset[int]],
+    excludes: Mapping[int, frozenset[int]],
+    always: Iterable[str],
+) -> None:
+    """Raise `NotAScenario` if a step excludes what is active whenever it is done."""
+    for number, each in enumerate(steps):
+        together = {number} | after[number]
+        while more := {n for one in together for n in requires[one]} - together:
+            together |= more
+        for one in sorted(together):
+            rivals = {steps[n].text for n in excludes.get(one, frozenset()) & together}
+            rivals |= {*steps[one].excludes} & {*always}
+            if rivals:
+                rival = min(rivals)
+                raise NotAScenario(
+                    found=f"{each.text!r}, which can never be done: "
+                    f"{steps[one].text!r} excludes {rival!r}, and both would be active",
+                    wanted="excludes= of steps that need not be active together",
+                )

@@ -140,6 +140,8 @@ class Machine(SystemBase):
                 )
                 if not needed:
                     yield step
+            elif self.relations.excludes.get(step, frozenset()) & active:
+                continue
             elif self.relations.requires.get(step, frozenset()) <= active:
                 yield step
         yield from range(self.steps, self.look + 1)
@@ -168,13 +170,22 @@ class Machine(SystemBase):
 
 
 def drawn_relations(draw: random.Random, steps: int) -> Relations:
-    """Often none; sometimes a step that needs another, or that is not let go."""
+    """Often none; sometimes a step that needs another, or that is not let go.
+
+    Of two steps of which neither needs the other, one sometimes excludes the other.
+    """
     requires: dict[int, frozenset[int]] = {}
     if steps > 1 and draw.random() < 0.15:
         step, needed = draw.sample(range(steps), 2)
         requires[step] = frozenset({needed})
     refusable = {step for step in range(steps) if draw.random() < 0.1}
-    return Relations(requires=requires, refusable=frozenset(refusable))
+    excludes: dict[int, frozenset[int]] = {}
+    if steps > 1 and not requires and draw.random() < 0.15:
+        one, other = draw.sample(range(steps), 2)
+        excludes = {one: frozenset({other}), other: frozenset({one})}
+    return Relations(
+        requires=requires, excludes=excludes, refusable=frozenset(refusable)
+    )
 
 
 def parts(count: int, at_once: int) -> list[Any]:

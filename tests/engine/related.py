@@ -39,6 +39,9 @@ class Related(Toy):
         ):
             if needed not in self.order:
                 self.misused.append(f"do {step} without {needed}")
+        for rival in relations.excludes.get(step, ()):
+            if rival in self.order:
+                self.misused.append(f"do {step} beside {rival}")
         handle = super().do(step)
         if there:
             self.order.remove(step)

@@ -30,6 +30,16 @@ AGAIN = Relations(lasting=frozenset({0, 2}), again=frozenset({0}))
 AGAIN_AFTER = Relations(
     lasting=frozenset({2}), again=frozenset({2}), after={2: frozenset({0})}
 )
+EXCLUDES = Relations(excludes={0: frozenset({1}), 1: frozenset({0})})
+RADIO = Relations(
+    excludes={
+        each: frozenset(other for other in range(3) if other != each)
+        for each in range(3)
+    }
+)
+EXCLUDES_AFTER = Relations(
+    after={2: frozenset({0})}, excludes={0: frozenset({1}), 1: frozenset({0})}
+)
 REFUSABLE = Relations(refusable=frozenset({0}))
 ALL = {
     "requires": (CHAIN, [(), (0,), (0, 1), (0, 1, 2)]),
@@ -40,6 +50,9 @@ ALL = {
         AGAIN_AFTER,
         [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)],
     ),
+    "excludes": (EXCLUDES, [(), (0,), (1,), (2,), (0, 2), (1, 2)]),
+    "all exclude each other": (RADIO, [(), (0,), (1,), (2,)]),
+    "excludes, after": (EXCLUDES_AFTER, [(), (0,), (1,), (2,), (0, 2), (1, 2)]),
 }
 
 STRATEGIES = (

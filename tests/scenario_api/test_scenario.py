@@ -120,6 +120,7 @@ def test_digest_tells_what_an_operation_means() -> None:
         made(take(may_refuse=True)),
         made(take(requires="put")),
         made(take(after="put")),
+        made(take(excludes="put")),
         made(ordered=[("take", PUT)]),
         made(unordered=True),
         made(uses=[use("count", len)]),

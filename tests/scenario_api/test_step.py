@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from everyorder import harness
+from everyorder import explore, harness
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.engine.protocol import Relations
 from everyorder.harness.scenario import Scenario, Step, UseStep, step, steps, use
@@ -303,6 +303,44 @@ def test_all_relations() -> None:
     )
 
 
+def test_steps_exclude_each_other_whichever_says_so() -> None:
+    relations = scenario(
+        made("dark", excludes="light"), made("light", excludes=["blue"]), made("blue")
+    ).relations
+    assert relations == Relations(
+        excludes={0: frozenset({1}), 1: frozenset({0, 2}), 2: frozenset({1})}
+    )
+
+
+class Theme:
+    """It breaks if two themes are active."""
+
+    def __init__(self) -> None:
+        self.active: list[str] = []
+
+    def choose(self, name: str) -> Callable[[], None]:
+        self.active.append(name)
+        return lambda: self.active.remove(name)
+
+    def colours(self) -> str:
+        return self.active[0] if self.active else "none"
+
+
+def test_what_excludes_each_other_is_never_active_together() -> None:
+    def themes(**options: Any) -> Scenario:
+        return Scenario(
+            step("light", lambda theme: theme.choose("light")),
+            step("dark", lambda theme: theme.choose("dark"), **options),
+            create=Theme,
+            observe=Theme.colours,
+        )
+
+    assert explore(themes()).verdict == "order"
+    report = explore(themes(excludes="light"))
+    assert report.verdict == "proven"
+    assert set(report.exploration.states) == {(), (0,), (1,)}
+
+
 def test_what_is_given_is_always_there() -> None:
     """It outlives the steps, so nothing follows from requiring it."""
     found = scenario(made("row", requires=TABLE, after="table"), given=[TABLE])
@@ -346,6 +384,34 @@ def test_what_is_given_is_always_there() -> None:
             {},
             "steps of which each waits for another ('row'); expected requires= and "
             "after= without a cycle",
+        ),
+        (
+            (TABLE, made("row", requires="table", excludes="table")),
+            {},
+            "'row', which can never be done: 'table' excludes 'row', and both would be "
+            "active; expected excludes= of steps that need not be active together",
+        ),
+        (
+            (
+                TABLE,
+                made("chair", excludes="table"),
+                made("row", after=[TABLE, "chair"]),
+            ),
+            {},
+            "'row', which can never be done: 'table' excludes 'chair', and both would "
+            "be active; expected excludes= of steps that need not be active together",
+        ),
+        (
+            (made("row", excludes="row"),),
+            {},
+            "'row', which can never be done: 'row' excludes 'row', and both would be "
+            "active; expected excludes= of steps that need not be active together",
+        ),
+        (
+            (made("row", excludes=TABLE),),
+            {"given": [TABLE]},
+            "'row', which can never be done: 'row' excludes 'table', and both would be "
+            "active; expected excludes= of steps that need not be active together",
         ),
     ],
 )
