@@ -198,8 +198,7 @@ def _attributes(o: Any) -> dict[str, Any]:
     dict_of = layout_of(type(o)).dict_of
     if dict_of is None:
         raise Unreadable
-    attributes: dict[str, Any] = dict_of(o)
-    return attributes
+    return dict_of(o) or {}
 
 
 LRU: Any = functools._lru_cache_wrapper
@@ -231,19 +230,20 @@ def _referents(o: Any) -> Parts:
 def _ordered(o: Any) -> list[tuple[Any, Any]]:
     """Return the items of an OrderedDict in its own order.
 
-    Its iterators hash every key.  If keys are not plain texts, the order is taken from
-    the traverse function: it ends with all keys in order, then all items of the dict.
+    Its iterators hash keys.  If keys are not plain texts, the order is taken from the
+    traverse function: it ends with all keys in order, then all items of the dict.
     """
     items = list(dict.items(o))
     values = {id(key): (key, value) for key, value in items}
     if all(type(key) is str for key, _ in items):
-        keys = list(collections.OrderedDict.__iter__(o))
+        try:
+            keys = list(collections.OrderedDict.__iter__(o))
+        except KeyError:  # its items were changed by methods of dict
+            raise Unreadable from None
     else:
-        referents = gc.get_referents(o)
-        size = len(items)
-        keys = referents[-3 * size : -2 * size]
-        if {id(key) for key in keys} != values.keys():
-            raise Unreadable
+        keys = gc.get_referents(o)[-3 * len(items) : -2 * len(items)]
+    if len(keys) != len(items) or {id(key) for key in keys} != values.keys():
+        raise Unreadable
     return [values[id(key)] for key in keys]
 
 

@@ -304,8 +304,9 @@ class HeapWalk(Tokens):
                 plain = [id(key) for key in dict.__iter__(o)]
                 if values and plain != [id(key) for key, _ in values]:
                     places = {id(key): n for n, (key, _) in enumerate(values)}
-                    self.orders.append((self.number, tuple(places[k] for k in plain)))
-                self.pairs(values)
+                    order = tuple(places[key] for key in plain)
+                    self.orders.append((self.number, ("dict", *order)))
+                self.pairs(arrange(self, values))
             else:
                 write_set(self, values, o)
         self.read(accessor, o)

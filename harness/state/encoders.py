@@ -321,7 +321,7 @@ def name_of(stream: Tokens, o: Any, kind: type) -> str:
     if stream.follows(module_of(kind)):
         return ""
     plan = stream.plan(kind)
-    own = plan.dict_of(o) if plan.dict_of is not None else {}
+    own = (plan.dict_of and plan.dict_of(o)) or {}
     module = _text_attribute(o, kind, "__module__", own) or module_of(kind)
     for label in ("__qualname__", "__name__"):
         name = _text_attribute(o, kind, label, own)

@@ -242,8 +242,8 @@ def _attributes(walk: HeapWalk, inside: list[Any]) -> list[dict[Any, Any]]:
             dicts += [each for each in gc.get_referents(o) if type(each) is dict]
         elif id(kind) not in _KEPT:
             dict_of = walk.plan(kind).dict_of
-            if dict_of is not None:
-                dicts.append(dict_of(o))
+            if dict_of is not None and (own := dict_of(o)) is not None:
+                dicts.append(own)
     return dicts
 
 

@@ -95,8 +95,9 @@ class InstanceLayout(NamedTuple):
     """The layout of the instances of one type.
 
     `base` is the type that reads the base of the instance; `slots` are the names and
-    getters of slots, nearest class first; `dict_of` returns the instance's dict; and
-    `opaque` means that some state remains that cannot be read.
+    getters of slots, nearest class first; `dict_of` returns the instance's dict, or
+    None if a compiled class has yet to create it; and `opaque` means that some state
+    remains that cannot be read.
     """
 
     base: type
@@ -210,9 +211,23 @@ def _dict_getter(kind: type) -> Getter | None:
     for level in mro_of(kind):
         descriptor = namespace_of(level).get("__dict__")
         if id(type(descriptor)) in _DESCRIPTORS and descriptor.__objclass__ is level:
+            if type(descriptor) is types.MemberDescriptorType:
+                return _member_getter(descriptor)
             getter: Getter = descriptor.__get__
             return getter
     return None
+
+
+def _member_getter(descriptor: types.MemberDescriptorType) -> Getter:
+    """Return a getter of the dict of a class of mypyc: None until it has attributes."""
+
+    def get(instance: Any) -> Any:
+        try:
+            return descriptor.__get__(instance)
+        except AttributeError:
+            return None
+
+    return get
 
 
 Parts: TypeAlias = list[tuple[str, Any]]

@@ -284,7 +284,7 @@ def _are_levels(owner: Any, value: Any) -> bool:
 
 def _attributes(owner: Any) -> dict[str, Any]:
     dict_of = layout_of(type(owner)).dict_of
-    attributes: dict[str, Any] = {} if dict_of is None else dict_of(owner)
+    attributes: dict[str, Any] = (dict_of and dict_of(owner)) or {}
     return attributes
 
 

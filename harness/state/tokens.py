@@ -455,7 +455,7 @@ class _Look:
             except AttributeError:
                 continue
         if plan.dict_of is not None:
-            looks += self._items(dict.items(plan.dict_of(value)), depth)
+            looks += self._items(dict.items(plan.dict_of(value) or {}), depth)
         accessor = plan.accessor
         if accessor is None:
             return looks

@@ -162,7 +162,7 @@ def _first(values: Any) -> tuple[list[Any], list[str]]:
 def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
     name = str.__str__(qualname_of(kind)).rpartition(".")[2]
     layout = layout_of(kind)
-    attributes = layout.dict_of(value) if layout.dict_of is not None else {}
+    attributes = (layout.dict_of and layout.dict_of(value)) or {}
     # By the attributes, without the methods of the class: they are the user's code.
     member = dict.get(attributes, "_name_")
     if type(member) is str and "_member_map_" in namespace_of(kind):

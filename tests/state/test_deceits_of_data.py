@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from everyorder.harness.state import FollowedScope, Heap, differences
 from tests.state.deceit import Box, Cases, Loud, judge, put, ran, ring
 
 CASES = Cases()
@@ -51,17 +52,7 @@ case(
     lambda: (lambda a: Box(a=a, d=a.__dict__))(Box(x=1)),
     lambda o: setattr(o, "d", dict(o.d)),
 )
-case(
-    "an OrderedDict in another order",
-    lambda: Box(x=collections.OrderedDict(a=1, b=2)),
-    lambda o: o.x.move_to_end("a"),
-)
 KEYS = (Loud(), Loud())
-case(
-    "an OrderedDict of objects in another order",
-    lambda: Box(x=collections.OrderedDict([(KEYS[0], 1), (KEYS[1], 2)]), k=KEYS),
-    lambda o: o.x.move_to_end(KEYS[0]),
-)
 case(
     "the factory of a defaultdict",
     lambda: Box(x=collections.defaultdict(list)),
@@ -270,3 +261,43 @@ case("a dict of such", lambda: {Unhashable(): 1, 2: 3, "a": 4}, lambda o: o.pop(
 @pytest.mark.parametrize("name", CASES)
 def test_a_hidden_change_gives_another_form(name: str) -> None:
     judge(CASES[name], {"tests"})
+
+
+@pytest.mark.parametrize("keys", [("a", "b"), KEYS], ids=["texts", "objects"])
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+def test_the_order_of_a_mapping_is_in_the_exact_form_alone(
+    kind: type[dict[Any, int]], keys: tuple[Any, Any]
+) -> None:
+    heap = Heap(FollowedScope(frozenset({__name__})))
+    box = Box(x=kind([(keys[0], 1), (keys[1], 2)]), k=keys)
+    forms = [heap.form({"root": box})]
+    portraits = [heap.portrait({"root": box})]
+    ran.clear()
+    if isinstance(box.x, collections.OrderedDict):
+        box.x.move_to_end(keys[0])
+    else:
+        box.x = kind([(keys[1], 2), (keys[0], 1)])
+    ran.clear()
+    forms.append(heap.form({"root": box}))
+    portraits.append(heap.portrait({"root": box}))
+    assert ran == []
+    assert forms[0].blind == forms[1].blind
+    assert forms[0].exact != forms[1].exact
+    assert differences(*portraits) != ()
+
+
+def test_the_order_of_the_dict_below_an_ordered_dict_is_in_the_exact_form() -> None:
+    one = collections.OrderedDict(a=1, b=2)
+    one.move_to_end("a")
+    other = collections.OrderedDict(b=2, a=1)
+    heap = Heap(FollowedScope(frozenset({__name__})))
+    forms = [heap.form({"root": each}) for each in (one, other)]
+    assert forms[0].exact != forms[1].exact
+
+
+def test_an_ordered_dict_that_was_changed_by_methods_of_dict_is_opaque() -> None:
+    broken = collections.OrderedDict(a=1, b=2)
+    dict.pop(broken, "a")
+    heap = Heap(FollowedScope(frozenset({__name__})))
+    heap.form({"root": broken})
+    assert not heap.is_complete
