@@ -16,6 +16,7 @@ program binds there (`pytest.state = 1`), or sets on a class or function, is sta
 """
 
 import _thread
+import builtins
 import gc
 import operator
 import sys
@@ -354,7 +355,7 @@ def _bind_attributes(
 ) -> None:
     """Add the attributes of functions; creates no dict for those without."""
     shared = {id(each.__globals__) for each in functions}
-    shared |= {id(each.__builtins__) for each in functions}
+    shared.add(id(vars(builtins)))
     referents = gc.get_referents(*functions)
     dicts = compress(referents, map(_is_dict, map(type, referents)))
     if shared.issuperset(map(id, dicts)):
