@@ -64,4 +64,5 @@ def test_a_compiled_registry_with_no_attributes_is_read() -> None:
     assert heap.form({"root": table}) == empty
     report = explored(nodes.SymbolTable, put_in_table)
     closure = report.exploration.closure
-    assert closure is not None and closure.closed
+    assert closure is not None
+    assert closure.closed
