@@ -81,12 +81,12 @@ class Audit:
             self.rehearsed[operation] = self.rehearsed.get(operation, 0) + 1
             return function(*args, **kwargs)
         performed = self.performances.get(operation, 0)
-        taken = hash((operation, self._place))
-        known = self._apart > _NEAR or taken in self._taken
-        self._place, self._apart = taken, self._apart + 1
-        if performed >= LISTED and known:
+        way = hash((operation, self._place))
+        is_old = self._apart > _NEAR or way in self._taken
+        self._place, self._apart = way, self._apart + 1
+        if performed >= LISTED and is_old:
             return function(*args, **kwargs)
-        self._taken.add(taken)
+        self._taken.add(way)
         self.performances[operation] = performed + 1
         self._listed = True
         with self._calls:

@@ -183,14 +183,14 @@ def test_where_the_order_of_a_dict_is_read_operations_are_audited_in_each_order(
     None
 ):
     names = [step(name, partial(Ordered.put, name=name)) for name in "abcd"]
-    made = Scenario(
+    scenario = Scenario(
         *names,
         uses=[use("latest", Ordered.latest)],
         create=Ordered,
         observe=Ordered.latest,
         ordered=[*combinations(names, 2)],
     )
-    exploration = explore(RegistrySystem(made))
+    exploration = explore(RegistrySystem(scenario))
     assert Caveat("assumed", "calls time.time") in exploration.caveats
 
 
