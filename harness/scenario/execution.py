@@ -42,6 +42,7 @@ from collections.abc import (
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from decimal import getcontext, setcontext
 from importlib import import_module
 from inspect import (
     GEN_CREATED,
@@ -80,6 +81,9 @@ class ScenarioLoop:
         self, importing: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         self._context = copy_context()
+        # Now, because reading the state of the thread would create it at some later
+        # moment, and a registry may hold a copy of this context.
+        self._context.run(_set_own_decimal_context)
         # Entered while `asyncio` is imported, which is not part of any operation.
         self._importing = importing
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -171,6 +175,11 @@ class ScenarioLoop:
         # exit.
         if self._loop is not None:
             self._loop.close()
+
+
+def _set_own_decimal_context() -> None:
+    """Copy the decimal context of the caller, or create one."""
+    setcontext(getcontext().copy())
 
 
 class NoLoop:

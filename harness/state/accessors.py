@@ -27,7 +27,6 @@ Sources: the C structs and traverse functions of CPython 3.11 to 3.13.
 import array
 import builtins
 import collections
-import contextvars
 import decimal
 import functools
 import gc
@@ -51,6 +50,7 @@ from hashlib import blake2b
 from typing import Any
 
 from everyorder.harness.state.array_accessors import array_reader
+from everyorder.harness.state.context_accessors import CONTEXT_ACCESSORS
 from everyorder.harness.state.layout import (
     ABSENT,
     Accessor,
@@ -279,37 +279,6 @@ def _local(o: Any) -> Parts:
     return [("here", _local_get(o, "__dict__"))]
 
 
-def _default(variable: Any) -> Any:
-    """Return the default of a context variable, or `ABSENT`."""
-    # The first referent is the name, which every variable has.
-    referents = gc.get_referents(variable)
-    return referents[1] if len(referents) > 1 else ABSENT
-
-
-def _variable(o: Any) -> Parts:
-    return [
-        ("name", o.name),
-        ("default", _default(o)),
-        ("value", contextvars.ContextVar.get(o, ABSENT)),
-    ]
-
-
-def _token(o: Any) -> Parts:
-    default = _default(o.var)
-    plain = (str, int, float, bool, type(None))
-    if default is not ABSENT and not any(type(default) is each for each in plain):
-        raise Unreadable  # only a repr shows `used`, and it calls the default's repr
-    used = " used " in contextvars.Token.__repr__(o).partition("var=")[0]
-    old = o.old_value
-    missing = old is contextvars.Token.MISSING
-    return [("var", o.var), ("old", ABSENT if missing else old), ("used", used)]
-
-
-def _context(o: Any) -> Parts:
-    items = sorted(contextvars.Context.items(o), key=lambda item: item[0].name)
-    return [part for var, value in items for part in (("var", var), ("value", value))]
-
-
 def _view(o: Any) -> Parts:
     return [("of", gc.get_referents(o)[0])]
 
@@ -483,9 +452,7 @@ _TABLE: dict[type, Accessor] = {
     type(threading.Lock()): Accessor(parts=_lock),
     _RLock: Accessor(parts=_rlock),
     _Local: Accessor(parts=_local),
-    contextvars.ContextVar: Accessor(parts=_variable),
-    contextvars.Token: Accessor(parts=_token),
-    contextvars.Context: Accessor(parts=_context),
+    **CONTEXT_ACCESSORS,
     # Values of the standard library.
     re.Pattern: Accessor(parts=members(re.Pattern, "pattern", "flags")),
     re.Match: Accessor(

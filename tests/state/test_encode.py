@@ -15,6 +15,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
+from contextvars import Context, ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,24 @@ def test_members_of_a_set_have_no_order() -> None:
         apart = set(members)
         forms.add(heap.form({"set": apart, "third": members[2]}))
     assert len(forms) == 1
+
+
+def test_variables_of_one_name_have_no_order_in_a_context() -> None:
+    """They are ordered by hashes of addresses, and told apart by other references."""
+    heap = Heap(SCOPE)
+    forms = set()
+    orders = set()
+    for _ in range(50):
+        variables = [ContextVar[int]("limit") for _ in range(4)]
+        context = Context()
+        for variable in variables:
+            context.run(variable.set, 7)
+        forms.add(heap.form({"context": context, "third": variables[2]}))
+        orders.add(tuple(map(variables.index, context)))
+    assert len(forms) == 1
+    assert len(orders) > 1
+    context.run(variables[2].set, 8)
+    assert heap.form({"context": context, "third": variables[2]}) not in forms
 
 
 def test_members_that_look_alike_from_near_are_told_apart_from_afar() -> None:

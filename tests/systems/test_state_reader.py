@@ -251,6 +251,44 @@ def test_context_variables_are_state_of_one_system() -> None:
     assert (state(system), system.observe()) == (fresh, (("state", "none"),))
 
 
+def test_reading_the_state_changes_no_context_that_a_registry_copies() -> None:
+    """The decimal context was created by the first look at the thread's state."""
+    from contextvars import Context, copy_context
+
+    def copy(to: Any) -> Any:
+        to.context = copy_context()
+        return lambda: None
+
+    def early_and_late() -> None:
+        system = started(step("copy", copy))
+        early = system.do(0)
+        fresh = portrait(system, early)
+        system.undo(0, early)
+        system.reset()
+        system.check_outside((None,))
+        late = system.do(0)
+        assert system.paths(fresh, portrait(system, late)) == ()
+
+    # Without the decimal context that this thread may have.
+    Context().run(early_and_late)
+
+
+def test_each_system_has_a_decimal_context_of_its_own() -> None:
+    from decimal import getcontext
+
+    def narrow(_: object) -> Any:
+        getcontext().prec = 3
+        return lambda: None
+
+    before = getcontext().prec
+    system = started(step("narrow", narrow), observe=lambda _: str(getcontext().prec))
+    system.do(0)
+    assert system.observe() == (("state", "3"),)
+    system.reset()
+    assert system.observe() == (("state", str(before)),)
+    assert getcontext().prec == before
+
+
 def test_a_fingerprint_of_the_registry_alone() -> None:
     system = started(fingerprint=lambda of: sorted(of.names))
     fresh = state(system)
