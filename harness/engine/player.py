@@ -349,8 +349,7 @@ class Player:
 
         Until then the engine does its own work: effects of freed handles do not count.
         """
-        for step in range(self._steps):
-            self.handles[step] = None
+        self._system.drop(self.handles)
         self.rest()
 
     def clear(self) -> None:

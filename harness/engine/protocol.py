@@ -196,6 +196,13 @@ class System(Protocol):
         """Undo a step that was done; raises only if it is refusable."""
         ...
 
+    def drop(self, handles: list[object]) -> None:
+        """Replace every undo handle by None; no step is undone.
+
+        The errors of finalizers that this runs are not reported.
+        """
+        ...
+
     def use(self, use: int) -> Hashable:
         """Perform a use and return its answer."""
         ...
@@ -273,6 +280,11 @@ class SystemBase:
     relations = Relations()
     settled = True
     isolated = False
+
+    def drop(self, handles: list[object]) -> None:
+        """Replace every undo handle by None."""
+        for step in range(len(handles)):
+            handles[step] = None
 
     def collect(self) -> None:
         """Collect garbage."""

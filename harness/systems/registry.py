@@ -15,8 +15,9 @@ Steps and uses of the dispatcher are refused unless `create` makes a dispatcher:
 other registries they fail at every set, which shows nothing.
 """
 
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from typing import Any, Protocol
@@ -158,8 +159,9 @@ class RegistrySystem(ScenarioSystem):
         """
         self.check_garbage()
         self._end()
-        collector = self._complete.collector
-        collector.begin()
+        # Finalizers of the last system run in its own context.
+        with _unraisable_errors_ignored():
+            self._loop.call(self._complete.collector.begin)
         self._clean()
         self._loop = ScenarioLoop(self._complete.pause_audit)
         self._active = 0
@@ -215,15 +217,20 @@ class RegistrySystem(ScenarioSystem):
                 self._end_handle(self._setup_handles.pop())
         self._complete.end()
         self._loop.close()
+        ended = self._loop
+        leftovers = [self._target, *self._performs, *self._setup]
+        target, self._target = self._target, None
         self._performs.clear()
         self._setup.clear()
-        target, self._target = self._target, None
         reset = self.scenario.reset
         if reset is not None and self._started:
             self._started = False
             self._loop = ScenarioLoop()
             self._call(reset, *(target,)[: argument_count(reset, 0)])
             self._loop.close()
+        del target
+        with _unraisable_errors_ignored():
+            ended.call(leftovers.clear)
 
     def do(self, step: int) -> Closable:
         """Perform a step."""
@@ -250,6 +257,15 @@ class RegistrySystem(ScenarioSystem):
             raise
         self._check_after("undo", step)
         self._active -= 1
+
+    def drop(self, handles: list[object]) -> None:
+        """Replace every undo handle by None, in the context of the system.
+
+        An abandoned generator runs its `finally`, which may set a context variable or
+        fail: nothing of that is an operation.
+        """
+        with _unraisable_errors_ignored():
+            self._loop.call(super().drop, handles)
 
     def use(self, use: int) -> Hashable:
         """Perform a use; an exception is an answer."""
@@ -414,6 +430,21 @@ class RegistrySystem(ScenarioSystem):
         """Withdraw the declaration of an operation that raised another error."""
         if raises and not is_one_of(error, raises):
             self.retract({operation})
+
+
+@contextmanager
+def _unraisable_errors_ignored() -> Iterator[None]:
+    """Context: errors that Python can only print, as those of finalizers, are not."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = _ignore
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+
+
+def _ignore(error: object) -> None:
+    """Drop an error."""
 
 
 def _is_dispatcher(target: Any) -> bool:
