@@ -36,6 +36,7 @@ THINNED = {
     "tests/opinfo/": 16,
     "tests/opinfo/test_mixed_dtypes.py": 64,
     "tests/zoo/": 5,
+    "tests/zoo/realistic/": 10,
 }
 
 # The catalogue; one in how many of its scenarios `--thin` keeps, and `--both`.

@@ -29,6 +29,7 @@ from everyorder.harness.engine.protocol import (
     Operations,
     Ordering,
     State,
+    StateForm,
     System,
     operations_of,
     ordering_of,
@@ -252,6 +253,9 @@ EVERY: Final = STATEFUL | frozenset[Kind]({"law", "error", "undo", "leak"})
 MOST_OPERATIONS = 60_000
 
 
+# Reading a complete state takes as long as some ten operations.
+STATE_COST = 10
+
 # A guard for systems that take a millisecond an operation: the limit for one history.
 MOST_SECONDS = 20.0
 
@@ -315,6 +319,27 @@ class Judge:
     def fault(self, history: History, kind: Kind | None) -> HistoryFault | None:
         """Return the fault at the end of the history, in the family of `kind`."""
         return self.inspect(history, self.replay(history), kind)
+
+    def form(self, history: History) -> Hashable | None:
+        """Return the complete state after a history; None if it has none.
+
+        Raises:
+            OperationsExhausted: the allowance is spent.
+        """
+        if self.left < len(history) or monotonic() > self._ends:
+            raise OperationsExhausted
+        self.left -= len(history) + STATE_COST
+        order_dependent = self.ordering.total
+        player = _player(self.system, order_dependent=order_dependent)
+        try:
+            for operation in history:
+                player.play(operation)
+            state = player.state()
+        except Broken:
+            return None
+        finally:
+            player.drop()
+        return state.exact if isinstance(state, StateForm) else state
 
     def inspect(
         self, history: History, played: Replay, kind: Kind | None

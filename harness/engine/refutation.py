@@ -148,7 +148,7 @@ class _Case:
 
 
 def refutations(session: ExplorationSession, *, proving: bool) -> tuple[Violation, ...]:
-    """Return the violations of the findings, without duplicates.
+    """Return the violations of the findings, without duplicates, shortest first.
 
     `proving` means that states were compared.  Several findings often shrink to one
     history.  A shorter history of other operations may show another fault: it replaces
@@ -163,7 +163,8 @@ def refutations(session: ExplorationSession, *, proving: bool) -> tuple[Violatio
             case.shrunk = shorter
         violation = _as_played(session, _violation(session, case))
         violations.setdefault((violation.kind, violation.shown), violation)
-    return _count_hidden(without_unreliable(tuple(violations.values())))
+    shortest_first = sorted(violations.values(), key=lambda each: len(each.shown))
+    return _count_hidden(without_unreliable(tuple(shortest_first)))
 
 
 # Kinds of actions that end a step, or try to.

@@ -7,20 +7,26 @@ How it works, each stage by the judge's verdict on fresh systems:
 1. *Window*: the last 1, 2, 4, ... operations, after the canonical history of the state
    where they begin; first without the looks of the walk, then with them.
 2. *Reduction*: delta debugging (Zeller and Hildebrandt 2002) removes runs of
-   operations, then single ones, while the history still fails.
-3. *Every shorter history* over the operations that the reduced one needs and the look,
+   operations, then single ones, then any two, while the history still fails: a step and
+   its undo can be removed together only.
+3. *Directed search*, if the next stage cannot be afforded: the states that the needed
+   operations reach are visited from the empty one on, shallow ones first, each by one
+   history; a history fails that leaves a state by one operation, or by the last
+   operations of the reduced history.
+4. *Every shorter history* over the operations that the reduced one needs and the look,
    by length, each on a fresh system, for a fault of any kind: none is skipped because
    another one ended in the same state.  When all of them pass, no shorter history over
    those operations fails, and only then is that claimed.
-4. The same over all operations, if it is affordable.
+5. The same over all operations, if it is affordable.
 
 The allowance of operations may end any stage; then the best history so far is the
 result, and there is no claim about shorter ones.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 from everyorder.harness.engine.oracle import HistoryFault, Judge, OperationsExhausted
 from everyorder.harness.engine.player import ObservationRecord
@@ -70,6 +76,11 @@ def shrink(
         return None
     history = _reduced(judge, history, finding.kind)
     needed = tuple(sorted({*history, operations.look}))
+    if _cost(needed, len(history)) > judge.left:
+        directed = _directed(judge, history, needed)
+        if directed is not None:
+            history, kind = _reduced(judge, directed, None), None
+            needed = tuple(sorted({*history, operations.look}))
     shorter, proven = _search(judge, needed, len(history))
     if shorter is not None:
         history, kind = shorter, None
@@ -157,8 +168,8 @@ def _keys(
     return keys
 
 
-def _reduced(judge: Judge, history: History, kind: Kind) -> History:
-    """Remove runs of operations, halving their length, then single ones."""
+def _reduced(judge: Judge, history: History, kind: Kind | None) -> History:
+    """Remove runs of operations, halving their length, then single ones and pairs."""
     chunk = max(len(history) // 2, 1)
     try:
         while True:
@@ -173,9 +184,60 @@ def _reduced(judge: Judge, history: History, kind: Kind) -> History:
             if chunk > 1:
                 chunk //= 2
             elif history == before:
-                return history
+                shorter = _without_pair(judge, history, kind)
+                if shorter is None:
+                    return history
+                history = shorter
     except OperationsExhausted:
         return history
+
+
+def _without_pair(judge: Judge, history: History, kind: Kind | None) -> History | None:
+    """Return the history without some two operations, if it still fails."""
+    if len(history) > SHORT:
+        return None
+    for one, other in combinations(range(len(history)), 2):
+        trial = history[:one] + history[one + 1 : other] + history[other + 1 :]
+        if judge.fault(trial, kind) is not None:
+            return trial
+    return None
+
+
+def _directed(judge: Judge, history: History, operations: History) -> History | None:
+    """Return a shorter failing history that leaves a shallow state; None if none does.
+
+    States of equal forms are one state, so that no history is ruled out by this.  It
+    takes half of the allowance at most.
+    """
+    least = judge.left // 2
+    shallow: deque[History] = deque([()])
+    shortest: History | None = None
+    below = len(history)
+    try:
+        forms = {judge.form(())}
+        while shallow and len(shallow[0]) + 1 < below:
+            way = shallow.popleft()
+            # The last operations of the history, where they are shorter than it.
+            for length in range(2, below - len(way)):
+                trial = way + history[-length:]
+                if judge.left < least:
+                    return shortest
+                if judge.fault(trial, None) is not None:
+                    shortest, below = trial, len(trial)
+                    break
+            for operation in operations:
+                if judge.left < least:
+                    return shortest
+                longer = (*way, operation)
+                if len(longer) < below and judge.fault(longer, None) is not None:
+                    return longer
+                form = judge.form(longer)
+                if form is not None and form not in forms:
+                    forms.add(form)
+                    shallow.append(longer)
+    except OperationsExhausted:
+        pass
+    return shortest
 
 
 def _search(

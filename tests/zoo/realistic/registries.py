@@ -39,20 +39,6 @@ KINDS = (
     circuit_breaker,
 )
 
-# Specimens whose state grows with each connection, until a signal is sent or for ever.
-# The graph follows the growth before other strategies play short histories, which takes
-# minutes: the long leg explores these by the explicit strategies.
-GROWING = {
-    "signals/BoundMethodSignal": "a dead reference of each connection stays for ever",
-    "signals/DroppedSignal": "a dead reference of each connection stays until a send",
-}
-# Wrong verdicts of today, each with its cause; the run fails when one is right.
-KNOWN = {
-    "context variables/CopiedContextSettings": "a registry that holds a context which "
-    "an operation copied is called nondeterministic, in one of six replays",
-    "context variables/WrongContextSettings": "the same, and it is faulty otherwise",
-}
-
 
 def all_specimens() -> Iterator[Specimen]:
     """Yield the specimens of every kind."""

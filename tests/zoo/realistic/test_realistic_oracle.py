@@ -227,7 +227,7 @@ def declared(known: Truth) -> str:
     return "faulty" if known.faulty else "right"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.split(".")[-1])
 def test_each_is_what_it_declares(kind: ModuleType) -> None:
     differing = []
