@@ -8,19 +8,21 @@ from everyorder.harness.engine.protocol import (
     Operations,
     Ordering,
     Relations,
-    ReplayId,
     State,
     StateForm,
     Symmetry,
     System,
     SystemBase,
+    operations_of,
+    ordering_of,
+    state_of,
+)
+from everyorder.harness.engine.replay_id import (
+    ReplayId,
     decode,
     encode,
     fits,
-    operations_of,
-    ordering_of,
     scenario_tag,
-    state_of,
     tag_of,
 )
 from everyorder.harness.engine.result import (

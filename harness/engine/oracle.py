@@ -330,7 +330,7 @@ class Judge:
             raise OperationsExhausted
         self.left -= len(history) + STATE_COST
         order_dependent = self.ordering.total
-        player = _player(self.system, order_dependent=order_dependent)
+        player = silent_player(self.system, order_dependent=order_dependent)
         try:
             for operation in history:
                 player.play(operation)

@@ -20,9 +20,9 @@ from everyorder.harness.engine.protocol import (
     History,
     Ordering,
     State,
-    encode,
     state_of,
 )
+from everyorder.harness.engine.replay_id import encode
 from everyorder.harness.engine.result import Counts, Exploration, Violation
 
 Verdict: TypeAlias = Literal[
