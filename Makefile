@@ -52,7 +52,7 @@ FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario_api/test_*.py tests/systems/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
-	$(FOLLOWING) tests/test_readme.py
+	$(FOLLOWING) tests/test_readme.py tests/stability
 # What loads the runtime while it is collected, and follows objects: long, and alone.
 LEG_followed := tests/scenarios/test_verdicts_followed.py
 # Legs of long tests only.  The short share leaves them out: pytest ends with an error if

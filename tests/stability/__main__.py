@@ -10,6 +10,7 @@ import threading
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 from tests.stability.conditions import (
     LONG_NAMES,
@@ -19,10 +20,13 @@ from tests.stability.conditions import (
     verdicts,
 )
 
+# Libraries that are imported before, where they are installed.
+LARGE = ("numba", "torch")
+
 
 def conditions(seeds: int, *, large: bool) -> list[Condition]:
     """Return the conditions: each hash seed once, and one change at a time."""
-    libraries = [("numba",), ("torch",)] if large else []
+    libraries = [(name,) for name in LARGE if find_spec(name)] if large else []
     return [
         *(Condition(seed=seed) for seed in range(seeds)),
         Condition(times=2),
@@ -58,6 +62,9 @@ def main(arguments: Sequence[str]) -> int:
     names = LONG_NAMES if chosen.all else NAMES
     every = conditions(chosen.seeds, large=chosen.large)
     count, lines = differences(names, every)
+    missing = [name for name in LARGE if chosen.large and not find_spec(name)]
+    if missing:
+        print(f"not installed, so never imported before: {', '.join(missing)}")
     print(*lines, sep="\n", end="\n" if lines else "")
     print(
         f"{len(names)} scenarios, {len(every)} conditions (hash seeds 0 to "

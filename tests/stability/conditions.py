@@ -88,7 +88,7 @@ def scenario_of(name: str) -> Scenario:
 
 def verdicts(names: Sequence[str], times: int) -> dict[str, list[Verdict]]:
     """Return the verdicts of scenarios in this process, each so many times."""
-    found: dict[str, list[Verdict]] = {}
+    table: dict[str, list[Verdict]] = {}
     for name in names:
         scenario = scenario_of(name)
         for _ in range(times):
@@ -98,8 +98,8 @@ def verdicts(names: Sequence[str], times: int) -> dict[str, list[Verdict]]:
                 sorted(f"{each.kind}: {each.text}" for each in exploration.caveats)
             )
             verdict = report.verdict, exploration.proven, remarks
-            found.setdefault(name, []).append(verdict)
-    return found
+            table.setdefault(name, []).append(verdict)
+    return table
 
 
 def verdicts_under(
@@ -119,10 +119,10 @@ def verdicts_under(
     )
     if ran.returncode:
         raise AssertionError(f"{condition}: {ran.stderr}")
-    told = json.loads(ran.stdout.splitlines()[-1])
+    answer = json.loads(ran.stdout.splitlines()[-1])
     return {
         name: [(word, proven, tuple(lines)) for word, proven, lines in times]
-        for name, times in told.items()
+        for name, times in answer.items()
     }
 
 
@@ -134,8 +134,8 @@ def differences(
     lines: list[str] = []
     count = 0
     for condition in conditions:
-        told: Mapping[str, list[Verdict]] = verdicts_under(condition, names)
-        for name, times in told.items():
+        answer: Mapping[str, list[Verdict]] = verdicts_under(condition, names)
+        for name, times in answer.items():
             for number, verdict in enumerate(times, 1):
                 count += 1
                 before, expected = first.setdefault(name, (condition, verdict))
