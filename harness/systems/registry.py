@@ -217,7 +217,7 @@ class RegistrySystem(ScenarioSystem):
                 self._end_handle(self._setup_handles.pop())
         self._complete.end()
         self._loop.close()
-        ended = self._loop
+        last_loop = self._loop
         leftovers = [self._target, *self._performs, *self._setup]
         target, self._target = self._target, None
         self._performs.clear()
@@ -230,7 +230,7 @@ class RegistrySystem(ScenarioSystem):
             self._loop.close()
         del target
         with _unraisable_errors_ignored():
-            ended.call(leftovers.clear)
+            last_loop.call(leftovers.clear)
 
     def do(self, step: int) -> Closable:
         """Perform a step."""

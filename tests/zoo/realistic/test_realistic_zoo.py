@@ -119,8 +119,8 @@ def test_histories_are_short_and_the_shortest_is_first(
     name: str, lengths: list[int]
 ) -> None:
     """Ten and eleven operations were shown where eight suffice, and six before five."""
-    found = explore(scenario_of(specimen_of(name))).exploration.violations
-    assert [len(each.shortest or each.history) for each in found] == lengths
+    violations = explore(scenario_of(specimen_of(name))).exploration.violations
+    assert [len(each.shortest or each.history) for each in violations] == lengths
 
 
 def explored(part: str, strategies: str) -> subprocess.CompletedProcess[str]:
