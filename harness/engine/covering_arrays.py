@@ -166,7 +166,7 @@ def _report_missing(
         session.skipped.append(
             f"sca:{strength}: of {every:,} orders of {size} steps, {left[0]:,} of "
             f"adding and {left[1]:,} of removing did not occur: a step fails, cannot "
-            "be undone, has to precede another, or excludes it"
+            "be undone, has to precede another or excludes it"
         )
 
 

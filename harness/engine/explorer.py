@@ -121,7 +121,8 @@ def _attempt(
 ) -> Exploration:
     """Return one exploration, from the warm-up on."""
     system, operations = session.system, session.operations
-    with suppress(Halt):
+    # If the time is spent, the next check of it says so.
+    with suppress(Halt, Incomplete):
         warm_up.warm_up(session)
     if strategy == "auto" or not system.settled:
         reference.make_first_system(session)

@@ -54,6 +54,7 @@ from everyorder.harness.engine.session import (
     FINAL,
     ExplorationSession,
     Halt,
+    Incomplete,
     RawViolation,
 )
 
@@ -179,8 +180,10 @@ def warm_up(session: ExplorationSession) -> None:
         for history in (*short, *longer, *islice(doubted, MOST_COLD)):
             session.meter.check_time()
             player.compare_cold(cold, history, filled)
-    except ProcessError:  # children of this process do not live
+    except (Incomplete, ProcessError) as reason:  # no time; or no child lives
         session.filled = filled
+        if isinstance(reason, Incomplete):
+            raise
 
 
 def may_repeat(session: ExplorationSession, exploration: Exploration) -> bool:
@@ -207,7 +210,7 @@ def may_repeat(session: ExplorationSession, exploration: Exploration) -> bool:
 
 
 def _is_filled_outside(exploration: Exploration) -> bool:
-    """Return True if nothing but changes of other packages is against a proof.
+    """Return True if only changes of other packages are against a proof.
 
     They may be memos, which a repetition finds filled.
     """
@@ -331,7 +334,7 @@ class _WarmUpPlayer:
     def compare_cold(
         self, cold: System, history: History, filled: tuple[str, ...]
     ) -> None:
-        """Compare a history in a process of its own with the same one in this process.
+        """Compare a history in a new process with the same one in this process.
 
         Raises:
             Halt: they differ, and each agrees with itself.

@@ -284,8 +284,9 @@ def _are_levels(owner: Any, value: Any) -> bool:
 
 def _attributes(owner: Any) -> dict[str, Any]:
     dict_of = layout_of(type(owner)).dict_of
-    attributes: dict[str, Any] = (dict_of and dict_of(owner)) or {}
-    return attributes
+    attributes: dict[str, Any] | None = dict_of(owner) if dict_of is not None else None
+    # The own dict of an object is also returned if it is empty: it may be filled.
+    return {} if attributes is None else attributes
 
 
 def _class_or_own(owner: Any, name: str) -> Any:

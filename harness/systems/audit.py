@@ -28,8 +28,8 @@ P = ParamSpec("P")
 Roots: TypeAlias = Mapping[str, object]
 
 # Performances that are listed at any state: a cache is cold the first time and warm the
-# second.  Besides, an operation is listed the first time at each state, or one
-# operation later (a check): only a rare state may make it call something.
+# second.  An operation is also listed the first time at each state, or one operation
+# later (a check): only a rare state may make it call something.
 LISTED, _NEAR = 2, 1
 
 # States 4, 16, 64, ...: a check takes as long as a thousand operations, and untracked
@@ -167,7 +167,7 @@ class Audit:
     def begin_rehearsal(self) -> None:
         """Begin a warm-up; earlier changes count as changes of this one.
 
-        After it everything is audited anew: what changes again is no memo.
+        After it everything is audited again: a memo does not change then.
         """
         self.rehearsing = True
         self.performances.clear()

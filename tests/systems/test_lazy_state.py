@@ -5,7 +5,7 @@ Where no process can be forked, what was filled is named, and nothing is proven.
 
 import pytest
 
-from everyorder.harness import Scenario, explore
+from everyorder.harness import Budget, Scenario, explore
 from everyorder.harness.engine import explore as explore_system
 from everyorder.harness.report.outcome import Report
 from everyorder.harness.systems.registry import RegistrySystem
@@ -67,6 +67,15 @@ def test_the_history_that_shows_a_leftover_is_the_first_of_a_process() -> None:
     )
     (path,) = violation.paths
     assert path.endswith("Registry.memo['a']: <absent> / None")
+
+
+@needs_fork
+@pytest.mark.parametrize("seconds", [1e-6, 0.05])
+def test_a_warm_up_whose_time_is_spent_is_cut_short(seconds: float) -> None:
+    report = explore(
+        LAZY["settings_in_a_class_attribute"](), budget=Budget(seconds=seconds)
+    )
+    assert (report.verdict, report.exploration.proven) == ("cut short", False)
 
 
 def without_processes(of: Scenario) -> tuple[bool, list[str]]:
