@@ -102,6 +102,16 @@ def check_takes(
         raise NotAScenario(found=actual, wanted=expected)
 
 
+def check_kind(where: str, value: object, kind: type, expected: str) -> None:
+    """Check that an argument is of a kind; `where` and `expected` are for the message.
+
+    Raises:
+        NotAScenario: it is of another kind.
+    """
+    if not isinstance(value, kind):
+        raise NotAScenario(found=f"{where}={value!r}", wanted=expected)
+
+
 def accepts(function: Callable[..., object], count: int) -> bool:
     """Return True if `count` arguments are accepted, or if that is unknown.
 

@@ -36,7 +36,7 @@ from everyorder.harness.scenario.execution import (
     Undo,
     current_loop,
 )
-from everyorder.harness.scenario.mistakes import check_takes, count_required
+from everyorder.harness.scenario.mistakes import check_kind, check_takes, count_required
 
 __all__ = [
     "Closable",
@@ -176,10 +176,11 @@ def step(
         constant: True if the step must not change anything.
 
     Raises:
-        NotAScenario: options exclude each other, or `do` or `undo` has the wrong
-            parameters.
+        NotAScenario: options exclude each other, `do` or `undo` has the wrong
+            parameters, or an argument is of another kind.
     """
     where = f"step({text!r}, ...)"
+    check_kind(f"text of {where}", text, str, "a text of one line")
     check_takes(f"do of {where}", do, (1,), "a function of the registry")
     if not isinstance(undo, EllipsisType | None):
         expected = "a function of the registry, or of it and of what the step returned"
@@ -208,9 +209,9 @@ def step(
         lasting=undo is None,
         again=again,
         may_refuse=may_refuse,
-        requires=_texts(requires),
-        after=_texts(after),
-        excludes=_texts(excludes),
+        requires=_texts(f"requires of {where}", requires),
+        after=_texts(f"after of {where}", after),
+        excludes=_texts(f"excludes of {where}", excludes),
         raises=_classes(raises),
         constant=constant,
     )
@@ -242,6 +243,8 @@ def steps(
         NotAScenario: as for `step`; or the text of a value changes with each run.
     """
     where = f"steps({name!r}, ...)"
+    check_kind(f"name of {where}", name, str, "the name of a function")
+    check_kind(f"values of {where}", values, Iterable, "values, one for each step")
     check_takes(f"do of {where}", do, (2,), "a function of the registry and of a value")
     if isinstance(undo, EllipsisType | None):
         ends: Callable[[Any], Undo] = lambda _: undo  # noqa: E731  # one of two
@@ -290,6 +293,7 @@ def use(
         NotAScenario: `perform` has other parameters, or is a generator function.
     """
     where = f"use({text!r}, ...)"
+    check_kind(f"text of {where}", text, str, "a text of one line")
     check_takes(f"perform of {where}", perform, (1,), "a function of the registry")
     if isgeneratorfunction(perform) or isasyncgenfunction(perform):
         raise NotAScenario(
@@ -319,8 +323,11 @@ def _with_result(
     return function(target, value, result)
 
 
-def _texts(references: str | Step | Iterable[str | Step]) -> tuple[str, ...]:
+def _texts(
+    where: str, references: str | Step | Iterable[str | Step]
+) -> tuple[str, ...]:
     several = (references,) if isinstance(references, str | Step) else references
+    check_kind(where, several, Iterable, "a step, its text, or several of these")
     return tuple(dict.fromkeys(str(each) for each in several))
 
 

@@ -419,3 +419,41 @@ def test_what_cannot_be(steps: Any, options: Any, text: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         scenario(*steps, **options)
     assert str(caught.value) == f"a scenario cannot use {text}."
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda: step(3, len),
+            "text of step(3, ...)=3; expected a text of one line",
+        ),
+        (
+            lambda: use(None, len),
+            "text of use(None, ...)=None; expected a text of one line",
+        ),
+        (
+            lambda: steps(3, "ab", dict.get),
+            "name of steps(3, ...)=3; expected the name of a function",
+        ),
+        (
+            lambda: steps("add", 5, dict.get),
+            "values of steps('add', ...)=5; expected values, one for each step",
+        ),
+        (
+            lambda: step("a", len, requires=5),
+            "requires of step('a', ...)=5; expected a step, its text, or several of "
+            "these",
+        ),
+        (
+            lambda: step("a", len, excludes=5),
+            "excludes of step('a', ...)=5; expected a step, its text, or several of "
+            "these",
+        ),
+    ],
+)
+def test_arguments_of_another_kind_are_named(make: Any, text: str) -> None:
+    """They ended in the TypeError of a builtin function."""
+    with pytest.raises(NotAScenario) as caught:
+        make()
+    assert str(caught.value) == f"a scenario cannot use {text}."
