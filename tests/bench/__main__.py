@@ -17,6 +17,7 @@ from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
 from tests.bench.proofs import PROOF_ROWS
 from tests.bench.python_dispatch import DISPATCH_ROWS
+from tests.bench.realistic import REALISTIC_ROWS
 from tests.bench.remote_calls import REMOTE_ROWS
 from tests.bench.row import Row
 from tests.bench.rows import ROWS as HARNESS_ROWS
@@ -27,6 +28,7 @@ from tests.bench.training import TRAINING_ROWS
 ROWS = (
     *HARNESS_ROWS,
     *PROOF_ROWS,
+    *REALISTIC_ROWS,
     *CALL_ROWS,
     *DISPATCH_ROWS,
     *FUTURE_ROWS,

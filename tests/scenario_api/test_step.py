@@ -421,33 +421,38 @@ def test_what_cannot_be(steps: Any, options: Any, text: str) -> None:
     assert str(caught.value) == f"a scenario cannot use {text}."
 
 
+# What a type checker refuses.
+NUMBER: Any = 3
+NOTHING: Any = None
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
         (
-            lambda: step(3, len),
+            lambda: step(NUMBER, len),
             "text of step(3, ...)=3; expected a text of one line",
         ),
         (
-            lambda: use(None, len),
+            lambda: use(NOTHING, len),
             "text of use(None, ...)=None; expected a text of one line",
         ),
         (
-            lambda: steps(3, "ab", dict.get),
+            lambda: steps(NUMBER, "ab", dict.get),
             "name of steps(3, ...)=3; expected the name of a function",
         ),
         (
-            lambda: steps("add", 5, dict.get),
-            "values of steps('add', ...)=5; expected values, one for each step",
+            lambda: steps("add", NUMBER, dict.get),
+            "values of steps('add', ...)=3; expected values, one for each step",
         ),
         (
-            lambda: step("a", len, requires=5),
-            "requires of step('a', ...)=5; expected a step, its text, or several of "
+            lambda: step("a", len, requires=NUMBER),
+            "requires of step('a', ...)=3; expected a step, its text, or several of "
             "these",
         ),
         (
-            lambda: step("a", len, excludes=5),
-            "excludes of step('a', ...)=5; expected a step, its text, or several of "
+            lambda: step("a", len, excludes=NUMBER),
+            "excludes of step('a', ...)=3; expected a step, its text, or several of "
             "these",
         ),
     ],
