@@ -52,9 +52,10 @@ class StateForm(NamedTuple):
     `exact` covers everything; `blind` covers everything but the order of dicts, so it
     is a function of `exact`.  `weak` means that a weak reference or a finalizer is
     reachable, so that collecting garbage may change the state.  `objects` is the number
-    of objects that had to be described, which is the cost of the form.  `variant`
-    covers properties that are not part of a state, such as the order of sets, but might
-    be read: comparing histories that differ in it is preferred.
+    of objects that had to be described, which is the cost of the form: it is lower
+    where a part was described before, and is not compared.  `variant` covers properties
+    that are not part of a state, such as the order of sets, but might be read:
+    comparing histories that differ in it is preferred.
     """
 
     blind: bytes
@@ -62,6 +63,22 @@ class StateForm(NamedTuple):
     weak: bool = False
     objects: int = 0
     variant: bytes = b""
+
+    def __eq__(self, other: object) -> bool:
+        """Return True if both are forms of equal states."""
+        return isinstance(other, StateForm) and self._compared == other._compared
+
+    def __ne__(self, other: object) -> bool:
+        """Return True unless both are forms of equal states."""
+        return not self == other
+
+    def __hash__(self) -> int:
+        """Return a hash that equal forms share."""
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[bytes, bytes, bool, bytes]:
+        return self.blind, self.exact, self.weak, self.variant
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from everyorder.harness.base.errors import BadStrategy, CannotReplay
 from everyorder.harness.engine import (
     Operations,
     ReplayId,
+    StateForm,
     decode,
     encode,
     fits,
@@ -166,3 +167,19 @@ def test_what_is_no_id(text: str, reason: str) -> None:
 def test_a_foreign_operation() -> None:
     with pytest.raises(CannotReplay, check=code("UnknownOperation")):
         encode("some", 3, (0, 3))
+
+
+def test_the_cost_of_a_form_is_not_compared() -> None:
+    """It is lower the second time: a fault that is replayed was called flaky."""
+    form = StateForm(b"blind", b"exact", objects=200)
+    again = form._replace(objects=3)
+    assert (form == again, form != again) == (True, False)
+    assert hash(form) == hash(again)
+    others = [
+        form._replace(blind=b""),
+        form._replace(exact=b""),
+        form._replace(weak=True),
+        form._replace(variant=b"1"),
+    ]
+    assert [(form == each, form != each) for each in others] == [(False, True)] * 4
+    assert form != tuple(form)
