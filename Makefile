@@ -172,7 +172,7 @@ gate: $(STAMP)
 test-whole: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m nightly \
 		tests/script tests/rpc tests/injection tests/opinfo \
-		tests/scenarios/test_verdicts.py tests/zoo/realistic
+		tests/scenarios/test_verdicts.py tests/zoo tests/state/test_breakers.py
 
 # What needs the extras: the real torch; CUDA as cubins, and in the simulator.
 test-extras: $(STAMP)

@@ -31,14 +31,23 @@ SHORT = (
     "subclass of bytearray of another package",
     "text, by `is`",
 )
+# `make test-long` explores one in so many of the others, `make test-whole` the rest.
+LONG_SHARE = 4
 SHORT_CALLS = ("datetime.datetime.now()", "os.path.exists('x')")
 
 
 def _shares(
     names: dict[str, Place] | dict[str, Call], short: tuple[str, ...]
 ) -> list[object]:
+    long = [name for name in names if name not in short]
+    often = {*long[::LONG_SHARE]}
     return [
-        pytest.param(name, marks=() if name in short else pytest.mark.slow)
+        pytest.param(
+            name,
+            marks=()
+            if name in short
+            else (pytest.mark.slow if name in often else pytest.mark.nightly),
+        )
         for name in names
     ]
 
