@@ -60,7 +60,8 @@ COVERED = """\
 guarantee: sca:2: every 2 steps were added, and removed, in every order of those
   2 (plain, related)
 skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
-  occur: a step fails, cannot be undone, or has to precede another (related)
+  occur: a step fails, cannot be undone, has to precede another or excludes it
+  (related)
 
 gate: 2 scenarios, 2 as expected; exit code 0
 """

@@ -267,7 +267,8 @@ COVERED = """\
 guarantee: sca:2: every 2 steps were added, and removed, in every order of those
   2 (needy, pair, last)
 skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
-  occur: a step fails, cannot be undone, or has to precede another (needy)
+  occur: a step fails, cannot be undone, has to precede another or excludes it
+  (needy)
 """
 
 
