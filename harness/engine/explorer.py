@@ -101,9 +101,9 @@ def explore(
     ordering = ordering_of(system, order_dependent=order_dependent)
     earlier: list[ObservationRecord] = []
     filled: dict[str, None] = {}
+    meter = Meter(budget or Budget(), progress)
     with _collector_seldom() if system.settled else _collector_off():
         while True:
-            meter = Meter(budget or Budget(), progress)
             session = ExplorationSession(
                 system, operations, meter, ordering=ordering, stop_after=stop_after
             )
@@ -111,6 +111,7 @@ def explore(
             exploration = _attempt(session, strategy, budget)
             if not warm_up.may_repeat(session, exploration):
                 return exploration
+            meter = meter.repeated()
             earlier.append(session.record)
             for finding in session.findings[:1]:
                 filled.update(dict.fromkeys(finding.paths))
@@ -121,8 +122,7 @@ def _attempt(
 ) -> Exploration:
     """Return one exploration, from the warm-up on."""
     system, operations = session.system, session.operations
-    # If the time is spent, the next check of it says so.
-    with suppress(Halt, Incomplete):
+    with suppress(Halt, Incomplete):  # the next check of the time says so, too
         warm_up.warm_up(session)
     if strategy == "auto" or not system.settled:
         reference.make_first_system(session)

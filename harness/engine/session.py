@@ -104,6 +104,12 @@ class Meter:
         if budget.steps is not None:
             self._next = min(self._next, budget.steps)
 
+    def repeated(self) -> "Meter":
+        """Return the meter of another exploration: new steps, the same seconds."""
+        meter = Meter(self._budget, self._progress)
+        meter.start, meter._ends = self.start, self._ends
+        return meter
+
     @property
     def left(self) -> int | None:
         """Return the operations left of the budget; None without a limit."""

@@ -4,8 +4,9 @@ from collections.abc import Hashable
 
 import pytest
 
-from everyorder.harness.engine import Budget, explore, histories
+from everyorder.harness.engine import Budget, explore, histories, session
 from everyorder.harness.engine.limits import GROWN, UNCLOSED, interleaved
+from everyorder.harness.engine.session import Incomplete, Meter
 from everyorder.harness.engine.states import Search
 from tests.engine.test_states import Counting, Registry, kinds
 
@@ -179,3 +180,15 @@ def test_strategies_after_a_search_get_what_is_left() -> None:
         assert found.executed.transitions <= steps
         if not found.complete:
             assert not found.proven
+
+
+def test_repeated_explorations_share_the_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meter = Meter(Budget(steps=10, seconds=5), None)
+    meter.count(7)
+    again = meter.repeated()
+    assert (again.left, again.start) == (10, meter.start)
+    monkeypatch.setattr(session, "monotonic", lambda: meter.start + 6)
+    with pytest.raises(Incomplete):
+        again.check_time()
