@@ -47,11 +47,11 @@ from everyorder.harness.exploration.catalogue import (
     load,
     nearest,
 )
+from everyorder.harness.exploration.confirmation import raised_errors
 from everyorder.harness.exploration.explore_scenario import (
     MOST_VIOLATIONS,
     closing,
     empty_report,
-    raised_errors,
     retry,
     system_of,
 )

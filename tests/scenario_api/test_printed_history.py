@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from everyorder.harness import Scenario, Step, explore, step, steps, use
+from everyorder.harness.exploration.confirmation import is_shown_by_text
 from everyorder.harness.exploration.explore_scenario import (
     closing,
-    is_shown_by_text,
     system_of,
 )
 from everyorder.harness.report import render, sections

@@ -9,7 +9,7 @@ from weakref import ref
 import pytest
 
 from everyorder.harness.engine import Budget
-from everyorder.harness.exploration import explore_scenario
+from everyorder.harness.exploration import confirmation, explore_scenario
 from everyorder.harness.report.text import render
 from everyorder.harness.scenario import Scenario, define, impl
 from everyorder.harness.scenario import recorder as chapter
@@ -286,7 +286,7 @@ def test_what_is_seen_at_the_end_is_explored_again(
     (violation,) = report.exploration.violations
     assert (report.verdict, violation.kind, violation.history) == ("law", "law", ())
     assert violation.found == (
-        ("at once",) if found else ("kept", explore_scenario.LEAK_WITHOUT_ORDER)
+        ("at once",) if found else ("kept", confirmation.LEAK_WITHOUT_ORDER)
     )
     assert str(violation.found[0]) in render(report)
 
