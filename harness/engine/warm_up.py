@@ -62,8 +62,8 @@ from everyorder.harness.engine.session import (
 # filled at the second performance.
 PASSES = 4
 
-# Histories in processes where nothing was performed, at 5 milliseconds each: short
-# ones, and as many random ones.
+# Short histories in processes where nothing was performed, at some 10 milliseconds
+# each, and random ones of several operations.
 MOST_COLD = 192
 RANDOM_COLD = 16
 
@@ -196,7 +196,7 @@ def may_repeat(session: ExplorationSession, exploration: Exploration) -> bool:
         return False
     for violation in exploration.violations:
         if violation.kind in ("hidden", *FINAL):
-            history = violation.shortest or violation.history
+            history = violation.shown
             for length in range(min(len(history), MOST_PREFIX) + 1):
                 if set_aside(session, history[:length]):
                     return True

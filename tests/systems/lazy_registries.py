@@ -327,18 +327,28 @@ def what_is_filled_at_the_second_call() -> Scenario:
 
 
 @entry(LEAKING)
-def the_third_name_of_nine() -> Scenario:
-    """No history of one or two operations, and no history of all, leaves it alike."""
+def a_name_that_a_middle_set_fills() -> Scenario:
+    """The first process keeps one name; few sets, none of them short, keep another."""
 
     class Registry(Base):
-        third: ClassVar[str | None] = None
+        kept: ClassVar[str | None] = None
+
+        def is_middle(self) -> bool:
+            names = self.items.keys()
+            return len(names) > 2 and "e" in names and not names & {"a", "i"}
 
         def get(self, name: str) -> Any:
-            if Registry.third is None and len(self.items) == 3:
-                Registry.third = max(self.items)
-            return Registry.third if len(self.items) == 3 else self.items.get(name)
+            fills = self.is_middle() or self.items.keys() == {*"abc"}
+            if fills and Registry.kept is None:
+                Registry.kept = max(self.items)
+            return Registry.kept if fills else self.items.get(name)
 
-    return scenario(Registry, names="abcdefghi")
+    uses = [use(f"get('{each}')", _getting(each)) for each in "ab"]
+    return scenario(Registry, names="abcdefghi", uses=uses)
+
+
+def _getting(name: str) -> Callable[[Any], Any]:
+    return lambda registry: registry.get(name)
 
 
 @entry(DEEP)
