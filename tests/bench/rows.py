@@ -104,11 +104,8 @@ def large() -> Iterator[Row]:
             90,
         ),
     ):
-        took, slow = beside_fixed_work(
-            lambda system=system, strategy=strategy: seconds(  # type: ignore[misc]
-                partial(explore, system, strategy)
-            )
-        )
+        run = partial(explore, system, strategy)
+        took, slow = beside_fixed_work(partial(seconds, run))
         yield limited(what, took, most, slow)
 
 
@@ -123,10 +120,8 @@ def engine_alone() -> Iterator[Row]:
         lambda: median_seconds(lambda: explore(NullSystem(10), "walk:1"), 5)
     )
     each = took / 102_400 * 1e6
-    yield limited(
-        *("the engine alone, null system, `walk:1`, n = 10", each, 3, slow),
-        unit="µs a step",
-    )
+    what = "the engine alone, null system, `walk:1`, n = 10"
+    yield limited(what, each, 3, slow, unit="µs a step")
 
 
 def beside_others() -> Iterator[Row]:

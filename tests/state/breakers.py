@@ -31,6 +31,18 @@ BUDGET = Budget(steps=20_000, seconds=60)
 NAME = "planted_breaker"
 ELSEWHERE = "planted_package"
 
+# The uses of each module, and what is observed.
+_USES = """
+def ask_a(registry):
+    return registry.ask("a")
+
+def ask_unknown(registry):
+    return registry.ask("unknown")
+
+def names(registry):
+    return " ".join(sorted(registry.items))
+"""
+
 _TEMPLATE = """
 {head}
 
@@ -67,16 +79,6 @@ class Registry:
             return "the breaker is open"
         self.{note}(0)
         return self.items[name]
-
-
-def ask_a(registry):
-    return registry.ask("a")
-
-def ask_unknown(registry):
-    return registry.ask("unknown")
-
-def names(registry):
-    return " ".join(sorted(registry.items))
 """
 
 
@@ -100,7 +102,7 @@ class Place:
     def source(self, *, faulty: bool) -> str:
         """Return the source of the module of a registry."""
         own = bool(self.right) and not faulty
-        return _TEMPLATE.format(
+        return _USES + _TEMPLATE.format(
             head=self.head,
             init=indent(self.init, "        "),
             load=indent("return 0" if own else self.load, "        "),
@@ -125,7 +127,7 @@ class Call:
 
     def source(self, *, faulty: bool) -> str:
         """Return the source of the module of a registry."""
-        return _CALLING.format(
+        return _USES + _CALLING.format(
             head=self.head, expression=self.impure if faulty else self.pure
         )
 
@@ -157,16 +159,6 @@ class Registry:
 
     def opened(self):
         return bool(({expression}) == ("a value", "it never has")) or None
-
-
-def ask_a(registry):
-    return registry.ask("a")
-
-def ask_unknown(registry):
-    return registry.ask("unknown")
-
-def names(registry):
-    return " ".join(sorted(registry.items))
 """
 
 

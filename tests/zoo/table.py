@@ -17,6 +17,11 @@ def table(judgements: Sequence[Judgement]) -> str:
     ]
     if len(kinds) > 1:
         rows.append(_row("all", judgements))
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
+    """Rows as text: the first column begins, and all others end, at one place."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

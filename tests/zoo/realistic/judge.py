@@ -18,6 +18,7 @@ from everyorder import Budget, Report, Scenario, Step, Violation, explore, step,
 from everyorder.harness.base.errors import HarnessError
 from tests.zoo.realistic.oracle import Truth, operations_of, shows, truth
 from tests.zoo.realistic.specimen import Registration, Specimen
+from tests.zoo.table import aligned
 
 DEFAULT = "auto"
 # Every strategy that can be named; `arrangements` and `full` take the orders of adding.
@@ -111,7 +112,7 @@ def judge(specimen: Specimen, known: Truth, strategy: str = DEFAULT) -> Judgemen
     violations = report.exploration.violations
     excess = None
     if known.length is not None and violations:
-        shown = min(len(each.shortest or each.history) for each in violations)
+        shown = min(len(each.shown) for each in violations)
         excess = shown - known.length
     return Judgement(
         specimen,
@@ -140,8 +141,7 @@ def complaints_of(
             )
     elif verdict not in HELD:
         shown = [
-            f"{each.kind} after {each.shortest or each.history}"
-            for each in report.exploration.violations
+            f"{each.kind} after {each.shown}" for each in report.exploration.violations
         ]
         complaints.append(f"wrong: right, called {verdict} {shown}")
     elif strategy == DEFAULT and verdict != "proven":
@@ -161,7 +161,7 @@ def _must_find(known: Truth, strategy: str) -> bool:
 
 def _of_violation(specimen: Specimen, known: Truth, violation: Violation) -> list[str]:
     """List what is wrong about the history shown."""
-    shown = violation.shortest or violation.history
+    shown = violation.shown
     complaints = []
     if not violation.hidden and not shows(specimen, shown, known.events):
         complaints.append(f"wrong: {violation.kind} after {shown}, which shows nothing")
@@ -192,14 +192,7 @@ def table(judgements: Sequence[Judgement]) -> str:
         ),
         _row("all", judgements),
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if at else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+    return aligned(rows)
 
 
 def _row(kind: str, judgements: Sequence[Judgement]) -> tuple[str, ...]:

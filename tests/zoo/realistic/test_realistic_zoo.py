@@ -120,7 +120,7 @@ def test_histories_are_short_and_the_shortest_is_first(
 ) -> None:
     """Ten and eleven operations were shown where eight suffice, and six before five."""
     violations = explore(scenario_of(specimen_of(name))).exploration.violations
-    assert [len(each.shortest or each.history) for each in violations] == lengths
+    assert [len(each.shown) for each in violations] == lengths
 
 
 def explored(part: str, strategies: str) -> subprocess.CompletedProcess[str]:
