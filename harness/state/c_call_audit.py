@@ -160,7 +160,7 @@ PURE: Mapping[str, str] = {
     """,
     "nt": "fspath",
     "operator": "*",
-    "posix": "fspath",
+    "posix": "_path_normpath fspath",
     "re": "*",
     "sys": """
         _getframe audit call_tracing exc_info exception getdefaultencoding

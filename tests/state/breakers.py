@@ -96,6 +96,8 @@ class Place:
     head: str = ""
     right: str = ""
     elsewhere: str = ""
+    # True if it is in an opaque object of the registry, of which nothing is proven.
+    opaque: bool = False
     # What is changed while a scenario is explored is restored after it.
     restore: str = ""
 
@@ -175,8 +177,8 @@ class Verdict:
         return self.word == "proven" and not self.remarks
 
 
-# Remarks that are made of every registry with a dict.
-USUAL = ("the order of",)
+# It is assumed of each of these registries, right or faulty.
+USUAL = "the order of registry.items is never read"
 
 
 @contextmanager
@@ -194,12 +196,9 @@ def _module(name: str, source: str, **names: object) -> Iterator[types.ModuleTyp
 def verdict_of(one: Place | Call, *, faulty: bool, walks: bool = False) -> Verdict:
     """Explore a registry; without the random walk, unless `walks`."""
     report = _explored(one, faulty=faulty, walks=walks)
-    remarks = tuple(
-        caveat.text
-        for caveat in report.exploration.caveats
-        if not caveat.text.startswith(USUAL)
-    )
-    return Verdict(report.verdict, remarks)
+    texts = [each.text for each in report.exploration.caveats]
+    remarks = dict.fromkeys((*report.assumes, *texts))
+    return Verdict(report.verdict, tuple(each for each in remarks if each != USUAL))
 
 
 def _explored(one: Place | Call, *, faulty: bool, walks: bool) -> Report:

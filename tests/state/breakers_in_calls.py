@@ -13,20 +13,14 @@ def _call(impure: str, pure: str, *names: str, head: str = "") -> None:
 
 
 _TIME = "import datetime, time\nfrom time import monotonic as clock\n"
-for expression in (
-    "datetime.datetime.now()",
-    "datetime.datetime.utcnow",
-    "datetime.datetime.today()",
-    "datetime.date.today()",
-    "datetime.datetime.now(datetime.timezone.utc)",
+for expression, name in (
+    ("datetime.datetime.now()", "datetime.now"),
+    ("datetime.datetime.utcnow()", "datetime.utcnow"),
+    ("datetime.datetime.today()", "date.today"),
+    ("datetime.date.today()", "date.today"),
+    ("datetime.datetime.now(datetime.timezone.utc)", "datetime.now"),
 ):
-    if expression.endswith(")"):
-        _call(
-            expression,
-            "datetime.date(2020, 1, 2).isoformat()",
-            expression[18:].rpartition(".")[2].partition("(")[0],
-            head=_TIME,
-        )
+    _call(expression, "datetime.date(2020, 1, 2).isoformat()", name, head=_TIME)
 for name in (
     "time",
     "time_ns",
@@ -100,7 +94,7 @@ for expression, pure, name in (
     ("weakref.getweakrefcount(self)", "len('refs')", "getweakrefcount"),
     ("threading.get_native_id()", "threading.get_ident() and 1", "get_native_id"),
     ("locale.setlocale(locale.LC_ALL)", "len('locale')", "setlocale"),
-    ("random.SystemRandom().random()", "random.Random(1).random()", "urandom"),
+    ("random.SystemRandom().random()", "len('random')", "urandom"),
     ("sys.intern.__self__.getswitchinterval()", "len('switch')", "getswitchinterval"),
     ("getattr(os, 'get' + 'pid')()", "getattr(os, 'fs' + 'path')('f')", "getpid"),
     ("list(map(id, [self]))", "list(map(len, ['x']))", "id"),

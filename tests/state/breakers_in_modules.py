@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  # each row of the table is one source text
 
+from typing import Any
+
 from tests.state.breakers import Place
 
 # Modules of which a proof once left out everything, each with its proper use.
@@ -29,7 +31,7 @@ module = sys.modules["{name}"]
 
 
 class _Hidden(dict[str, Place]):
-    def add(self, name: str, load: str, save: str, **others: str) -> None:
+    def add(self, name: str, load: str, save: str, **others: Any) -> None:
         assert name not in self
         self[name] = Place(load, save, **others)
 
