@@ -20,11 +20,11 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name == "__version__":
         return _version()
-    if name == "__all__":
-        return __dir__()
     # The harness is imported here, so that programs of the runtime do without it.
     from everyorder import harness
 
+    if name == "__all__":
+        return sorted([*harness.__all__, *_PACKAGES, "__version__"])
     if name not in harness.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(harness, name)
@@ -33,7 +33,9 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from everyorder import harness
 
-    return sorted([*harness.__all__, *_PACKAGES, "__version__"])
+    # Packages once they are loaded: a tool that looks at all names loads none.
+    packages = [name for name in _PACKAGES if name in globals()]
+    return sorted([*dir(harness), *packages, "__version__"])
 
 
 def _version() -> str:

@@ -4,6 +4,7 @@ Steps and uses of the dispatcher load on first access, because scenarios of othe
 registries do not need the runtime.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -84,4 +85,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    # A tool that looks at every name of every module must not import the runtime.
+    loaded = "everyorder.runtime" in sys.modules
+    return sorted(name for name in __all__ if loaded or name in globals())

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -45,11 +46,56 @@ def run_python(
 
 def test_its_names_are_those_of_the_harness() -> None:
     packages = ("harness", "invariants", "runtime")
-    assert dir(everyorder) == sorted([*dir(harness), *packages, "__version__"])
-    for name in dir(harness):
+    assert ALL_OF(everyorder) == sorted([*ALL_OF(harness), *packages, "__version__"])
+    for name in ALL_OF(harness):
         assert getattr(everyorder, name) is getattr(harness, name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         getattr(everyorder, NOTHING)
+
+
+# Stubs do not show it.
+ALL_OF = attrgetter("__all__")
+
+# Names of the dispatcher's steps and uses, and two packages.
+NAMES = """PROBES ProbeMode ProbeSubclass call context custom define fallback handler
+impl in_main install_fallbacks invariants library listen look_up mode register_autograd
+register_fake register_kernel reserve rule runtime together"""
+UNLISTED = NAMES.split()
+
+SCAN = """
+import everyorder, sys
+for _ in range(3):
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("everyorder"):
+            for name in dir(module):
+                getattr(module, name, None)
+print(*sorted({*everyorder.__all__} - {*dir(everyorder)}))
+print(*(name for name in sys.modules if name.startswith("everyorder.runtime")))
+"""
+
+
+def test_a_scan_of_all_modules_does_not_import_the_runtime(tmp_path: Path) -> None:
+    unlisted, runtime, *_ = run_python("-c", SCAN, cwd=tmp_path).stdout.split("\n")
+    assert runtime == ""
+    assert unlisted.split() == UNLISTED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in UNLISTED if n != "invariants"])
+def test_names_that_are_not_listed_import_the_runtime(
+    tmp_path: Path, name: str
+) -> None:
+    program = f"import sys, everyorder; everyorder.{name}; print(*sys.modules)"
+    assert (
+        "everyorder.runtime" in run_python("-c", program, cwd=tmp_path).stdout.split()
+    )
+
+
+def test_all_names_are_listed_with_the_runtime(tmp_path: Path) -> None:
+    program = (
+        "import everyorder.runtime, everyorder.invariants; print(*dir(everyorder))"
+    )
+    assert run_python("-c", program, cwd=tmp_path).stdout.split() == ALL_OF(everyorder)
 
 
 def test_its_version() -> None:
