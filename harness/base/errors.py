@@ -151,6 +151,8 @@ class ExplorationRestart(HarnessError):
     ScopeGrown: undo handles come from {packages:, }: the exploration must be restarted
     WeaklyTracked: {packages:, } track objects of the registry: the exploration must be
         restarted
+    PartsChanged: objects changed that all states shared until now: the exploration must
+        be restarted
     CachesWarm: abstract classes held answers cached earlier: the exploration must be
         restarted
     """

@@ -156,11 +156,12 @@ def warm_up(session: ExplorationSession) -> None:
     system.rehearse(begins=True)
     while True:
         # It ends: each package is new once, and so is garbage of older objects.
-        with suppress(ExplorationRestart):
+        try:
             stable = player.play()
             changed = system.rehearse(begins=False)
             break
-        player.forget_form()
+        except ExplorationRestart as restart:
+            player.forget_form(only=restart.code == "PartsChanged")
     session.rehearsed, session.stable = player.last, stable
     if not stable:
         return
@@ -294,11 +295,15 @@ class _WarmUpPlayer:
         self._form: Hashable | None = None
         self._portrait: object = None
         self._begun = False
+        # True if forms of now cannot be compared with the first one.
+        self._renumbered = False
         self._now: Hashable | None = None
 
     @property
     def filled(self) -> bool:
         """Return True if the first system looked different from the present ones."""
+        if self._renumbered and self._portrait is not None:
+            return self._portrait != self._current_portrait()
         return _exact(self._form) != _exact(self._now)
 
     def play(self) -> bool:
@@ -349,16 +354,26 @@ class _WarmUpPlayer:
 
     def paths(self) -> tuple[str, ...]:
         """Return what the first performances changed in a fresh system."""
-        player = silent_player(self._system, order_dependent=self._total)
-        now = self._system.portrait(player.handles)
-        player.drop()
+        now = self._current_portrait()
         if self._portrait is None or now is None:
             return ()
         return self._system.paths(self._portrait, now)
 
-    def forget_form(self) -> None:
-        """Start again with the next form: more is followed from now on."""
-        self._begun, self._form, self._portrait = False, _UNKNOWN, None
+    def forget_form(self, *, only: bool = False) -> None:
+        """Start again with the next form: more is followed from now on.
+
+        If `only` forms cannot be compared, portraits still can.
+        """
+        if only:
+            self._renumbered = True
+        else:
+            self._begun, self._form, self._portrait = False, _UNKNOWN, None
+
+    def _current_portrait(self) -> object:
+        player = silent_player(self._system, order_dependent=self._total)
+        now = self._system.portrait(player.handles)
+        player.drop()
+        return now
 
     def _compare(
         self, history: History, first: Replay, now: Replay, paths: tuple[str, ...]

@@ -316,8 +316,14 @@ _TOKENS = {
 _READERS = {id(kind): reader for kind, reader in _TOKENS.items()}
 
 
-def token_reader(kind: type) -> Callable[[Any], Hashable] | None:
-    """Return the reader of state in C of a type's instances, or None."""
+def token_reader(
+    kind: type, *, all_set: bool = False
+) -> Callable[[Any], Hashable] | None:
+    """Return the reader of state in C of a type's instances, or None.
+
+    If all slots are set when a scan begins, no other slot can take the place of one
+    that is deleted later, so the slots of Python classes need no reader.
+    """
     if _is_array(kind):
         return _array_token
     if _is_buffer(kind):
@@ -326,7 +332,9 @@ def token_reader(kind: type) -> Callable[[Any], Hashable] | None:
         reader = _READERS.get(id(base))
         if reader is not None:
             return reader
-    return None if id(kind) in _TRAVERSED else _members_of(kind)
+    if id(kind) in _TRAVERSED:
+        return None
+    return _c_members_of(kind) if all_set else _members_of(kind)
 
 
 def _members_reader(kind: type) -> Callable[[Any], Hashable] | None:
@@ -352,7 +360,18 @@ def _members_reader(kind: type) -> Callable[[Any], Hashable] | None:
     return _members_token(members) if in_c or several else None
 
 
+def _c_members_reader(kind: type) -> Callable[[Any], Hashable] | None:
+    in_c = any(
+        type(member) is types.MemberDescriptorType
+        for base in mro_of(kind)
+        if "__slots__" not in namespace_of(base)
+        for member in namespace_of(base).values()
+    ) or any(f"{raw_module_of(b)}.{qualname_of(b)}" in _SETTINGS for b in mro_of(kind))
+    return _members_of(kind) if in_c else None
+
+
 _members_of = Memo(_members_reader)
+_c_members_of = Memo(_c_members_reader)
 
 
 def _is_buffer(kind: type) -> bool:

@@ -423,6 +423,9 @@ def _whole(stream: Tokens, space: Space) -> None:
     if "*" in space.done:
         return
     space.done.add("*")
+    if (id(space.values), "*") in stream.deferred_names:
+        stream.postponed.append((space, "*", _BUILTINS))
+        return
     keys = [key for key in space.values if type(key) is str]
     if len(keys) < len(space.values):
         stream.out += (space.number, "__dict__")
@@ -440,6 +443,9 @@ def _whole(stream: Tokens, space: Space) -> None:
 def _global(stream: Tokens, space: Space, name: str, builtin_space: Any) -> None:
     """Write one global; if it is missing, look it up among the built-in names."""
     space.done.add(name)
+    if stream.deferred_names and (id(space.values), name) in stream.deferred_names:
+        stream.postponed.append((space, name, builtin_space))
+        return
     value = stream.look_up(space.values, name)
     out = stream.out
     if value is ABSENT:
@@ -469,6 +475,23 @@ def _global(stream: Tokens, space: Space, name: str, builtin_space: Any) -> None
         out.append(("function", module_name))
     else:
         stream.emit(value)
+
+
+def write_postponed(
+    stream: Tokens, space: Space, name: str, builtin_space: Any
+) -> None:
+    """Write a global, or all those of a module, that an earlier walk left out."""
+    stream.out += ("postponed", space.number, name)
+    stream.number = -1
+    space.done.discard(name)
+    if name == "*":
+        _whole(stream, space)
+    else:
+        _global(stream, space, name, builtin_space)
+        value = dict.get(space.values, name, ABSENT)
+        if issubclass(type(value), types.ModuleType):
+            # The attributes that code reads of it are not written (`_chain`).
+            stream.irregular = True
 
 
 def _of_library(stream: Tokens, function: Any) -> str:

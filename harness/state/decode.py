@@ -65,6 +65,8 @@ class Records:
         self._at = 0
         self._next = 0
         self._begun = False
+        # The objects whose addresses are being named.
+        self._named: set[int] = set()
 
     def read(self) -> None:
         """Read all records that are complete by now."""
@@ -150,7 +152,13 @@ class Records:
             return f"<{token[1] if not token[0] else ' '.join(token)}>"
         if kind is list:
             number = token[0]
-            return f"id({self.path(number)})"
+            if number in self._named:  # it is a key in its own path
+                return f"id({self.text(number)})"
+            self._named.add(number)
+            try:
+                return f"id({self.path(number)})"
+            finally:
+                self._named.remove(number)
         if token is _NOTHING:
             return "<absent>"
         return repr(token)

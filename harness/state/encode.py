@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from everyorder.harness.state.code_references import write_module
+from everyorder.harness.state.code_references import write_module, write_postponed
 from everyorder.harness.state.encoders import HANDLERS, name_of, write_class
 from everyorder.harness.state.layout import Accessor, Unreadable
 from everyorder.harness.state.noise import is_noise_attribute
@@ -81,6 +81,25 @@ class HeapWalk(Tokens):
         self._complete(done)
         self.finish()
 
+    def reopen(
+        self,
+        deferred: Iterable[Any],
+        postponed: Iterable[tuple[int, str, Any]],
+        roots: Mapping[str, object],
+    ) -> None:
+        """Continue a walk: describe all that was left out of it, and more roots.
+
+        A deferred object has a second number, for its record.
+        """
+        self.order += deferred
+        for space, name, builtin_space in postponed:
+            write_postponed(self, self.spaces[space], name, builtin_space)
+        self._roots(roots)
+
+    def describe_from(self, done: int) -> None:
+        """Describe the objects of the queue from a number on."""
+        self._describe(done)
+
     def _roots(self, roots: Mapping[str, object]) -> None:
         for name, root in roots.items():
             self.out.append(name)
@@ -123,6 +142,7 @@ class HeapWalk(Tokens):
         readers: dict[int, Any] = dict(HANDLERS)
         reader_of = readers.get
         none, boolean, text, cell = type(None), bool, str, types.CellType
+        defers = self.defers
         # The iterator also yields what is added to the queue meanwhile; it begins at
         # the first object without a record.
         queue = iter(order)
@@ -131,6 +151,10 @@ class HeapWalk(Tokens):
         for o in queue:
             number += 1
             kind = type(o)
+            if defers is not None and defers(o):
+                append("written")
+                self.deferred.append(number)
+                continue
             if kind is list or kind is tuple:
                 append("list" if kind is list else "tuple")
                 append(len(o))

@@ -234,9 +234,7 @@ def write_class(stream: Tokens, o: type) -> None:
     if type(name) is not str:  # else its state would be lost
         stream.opaque.append(stream.number)
         name = str.__str__(name)
-    if not stream.follows(module) and (
-        not changeable(o) or stream.resolve(module, name) is o
-    ):
+    if is_named(stream, o):
         stream.emit_name("class", f"{module}.{name}")
         return
     out = stream.out
@@ -271,6 +269,16 @@ def write_class(stream: Tokens, o: type) -> None:
             stream.weak = stream.weak or not all(
                 _permanent(stream, each) for each in members
             )
+
+
+def is_named(stream: Tokens, o: type) -> bool:
+    """Return True if a class is outside of the scope, and its name resolves to it."""
+    module = module_of(o)
+    if stream.follows(module):
+        return False
+    return not changeable(o) or (
+        stream.resolve(module, str.__str__(qualname_of(o))) is o
+    )
 
 
 def _attributes(stream: Tokens, o: type, path: str) -> None:
@@ -396,7 +404,7 @@ def _traceback(stream: Tokens, o: types.TracebackType) -> None:
 
 def _proxy(stream: Tokens, o: Any) -> None:
     kind = type(o)
-    stream.weak = True
+    stream.weak = stream.irregular = True
     stream.out += ("proxy", exact_name(kind))
     parts: Parts = [("callback", each) for each in gc.get_referents(o)]
     address = proxy_target_id(o)

@@ -1,251 +1,47 @@
-"""States as forms and portraits, their caveats, and the cached walk of constant parts.
+"""States as forms and portraits, their caveats, and the parts that all states share.
 
 Most objects that a registry reaches are classes, functions, their code and the globals
-that these read.  In most scenarios no operation changes them, so the walk through them
-from the roots that every state has is cached (`BaseForm`), and the next walk continues
-from its end: "base containers" are not described again as long as a scan finds the same
-references.
-
-That cache is the one place that keeps objects of a program alive between two scans.  It
-does so only while the state reaches no weak reference and no finalizer, which could
-make that observable, and only until a fresh system is made.  A weak reference outside
-of the state could still observe it.
-
-Rules:
-- a walk that continues from a base writes the same tokens as one from the start
-  (`tests/state/test_base.py` compares both over all registries of the zoo);
-- kinds of which the scan might miss state are not cached: `_KEPT` and `_KEPT_BASES`
-  list the others.  If any other kind is reachable, there is no base;
-- objects that are read by name, without a reference (globals, `sys.modules`, the
-  resolution of a name), are read again each time.
+that these read.  In most scenarios no operation changes them.  So a walk through what
+all states have is continued: for small states by `base_form.py`, within the life of one
+system; for large ones by `fixed_part.py`, for all systems.  The first form decides.
 """
 
 import gc
 import hashlib
 import marshal
 import operator
-import re
-import types
 import weakref
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta, timezone
-from functools import partial
+from itertools import chain
 from types import CodeType, MappingProxyType
 from typing import Any
 
+from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine.protocol import Caveat, StateForm
-from everyorder.harness.state.accessors import accessor_of
+from everyorder.harness.state.base_form import BaseForm
 from everyorder.harness.state.c_call_audit import names_of
 from everyorder.harness.state.code_references import names_in
 from everyorder.harness.state.decode import Portrait, Records
 from everyorder.harness.state.encode import HeapWalk
+from everyorder.harness.state.fixed_part import (
+    ROUNDS,
+    ChangedParts,
+    FixedPart,
+)
 from everyorder.harness.state.layout import (
-    ABSENT,
-    Getter,
     cached_answers,
-    changeable,
     exact_name,
     forget_answers,
-    is_abstract,
-    module_of,
-    mro_of,
-    namespace_of,
-    qualname_of,
 )
 from everyorder.harness.state.noise import paths_named
-from everyorder.harness.state.scan import ChangeDetector
 from everyorder.harness.state.scope import (
     FollowedScope,
     IgnorePatterns,
     join,
-    resolve,
 )
-from everyorder.harness.state.tokens import InstancePlan, Placeholder, Space, room_of
 from everyorder.harness.state.unique_values import UniqueValues
 from everyorder.harness.state.untracked_writes import Extent
-
-# Kinds that are written by a handler, and whose whole state the scan sees: references,
-# and the state of classes in C.  Code and descriptors of C never change.
-_KEPT = frozenset(
-    map(
-        id,
-        (
-            Placeholder,
-            dict,
-            list,
-            tuple,
-            set,
-            frozenset,
-            type,
-            types.BuiltinFunctionType,
-            types.CellType,
-            types.ClassMethodDescriptorType,
-            types.CodeType,
-            types.FunctionType,
-            types.GetSetDescriptorType,
-            types.MemberDescriptorType,
-            types.MethodDescriptorType,
-            types.MethodWrapperType,
-            types.ModuleType,
-            types.WrapperDescriptorType,
-        ),
-    )
-)
-# For instances that are read by their layout: their nearest known type.
-_KEPT_BASES = frozenset(
-    id(accessor_of(kind))
-    for kind in (
-        # Values, which never change, and their subclasses.
-        *(int, str, float, complex, bytes, range, slice, re.Pattern),
-        *(date, datetime, time, timedelta, timezone),
-        # References only.
-        *(list, tuple, dict, defaultdict, deque, OrderedDict, frozenset, set),
-        *(types.MappingProxyType, types.SimpleNamespace, types.MethodType),
-        *(partial, property, classmethod, staticmethod),
-        *(types.GenericAlias, types.UnionType),
-    )
-)
-
-
-class BaseForm:
-    """A walk from some roots, as it was when all that they reach was described."""
-
-    def __init__(
-        self, scope: FollowedScope, roots: Mapping[str, object], walk: HeapWalk
-    ) -> None:
-        self._scope = scope
-        self._names, self._roots = list(roots), list(roots.values())
-        self.done = len(walk.order)
-        self._walk = _copied(scope, walk)
-        self._read_names = walk.read_names[:]
-        self._resolved = walk.resolved[:]
-        outside = set(walk.outside)
-        inside = [o for n, o in enumerate(walk.order) if n not in outside]
-        classes = [o for o in inside if issubclass(type(o), type)]
-        # Classes that are written as names as long as they have these names.
-        self._named = [
-            (o, module_of(o), qualname_of(o))
-            for o in map(walk.order.__getitem__, walk.outside)
-            if issubclass(type(o), type) and changeable(o)
-        ]
-        self._abstract = [each for each in classes if is_abstract(each)]
-        self._empty = [each for _, each in walk.empty]
-        self._room = [(o, room_of(o)) for o in map(walk.order.__getitem__, walk.sets)]
-        self._plans = 0
-        self._detector = ChangeDetector([*inside, *_attributes(walk, inside)])
-
-    @classmethod
-    def build(
-        cls, scope: FollowedScope, roots: Mapping[str, object], walk: HeapWalk
-    ) -> "BaseForm | None":
-        """Return a base, if every object that a walk met may be cached and scanned."""
-        if (
-            scope.ignore
-            or walk.waiting
-            or walk.groups
-            or walk.opaque
-            or not all(_is_kept(walk, each) for each in walk.order)
-        ):
-            return None
-        return cls(scope, roots, walk)
-
-    def is_valid(self, roots: Mapping[str, object]) -> bool:
-        """Return True if a walk from these roots would be the same."""
-        return (
-            list(roots) == self._names
-            and all(map(operator.is_, roots.values(), self._roots))
-            and all(
-                dict.get(values, name, ABSENT) is value
-                for values, name, value in self._read_names
-            )
-            and all(resolve(*name) is target for *name, target in self._resolved)
-            and not any(self._empty)
-            and all(
-                module_of(kind) == module and qualname_of(kind) is name
-                for kind, module, name in self._named
-            )
-            and self._detector.unchanged()
-            and all(room_of(o) == room for o, room in self._room)
-            and all(not any(cached_answers(kind)) for kind in self._abstract)
-        )
-
-    def walk(self) -> HeapWalk:
-        """Return a walk that continues from here, at `done`."""
-        return _copied(self._scope, self._walk)
-
-    def learn(self, walk: HeapWalk) -> None:
-        """Store the plans of types that are part of this base, or never change."""
-        mine = self._walk
-        if len(walk.plans) == self._plans:
-            return
-        self._plans = len(walk.plans)
-        mine.plans |= {
-            key: plan
-            for key, plan in walk.plans.items()
-            if key in mine.seen or not changeable(plan.kind)
-        }
-
-
-def _copied(scope: FollowedScope, walk: HeapWalk) -> HeapWalk:
-    copy = HeapWalk(scope, None)
-    copy.out = walk.out[:]
-    copy.order = walk.order[:]
-    copy.seen = walk.seen.copy()
-    copy.orders = walk.orders[:]
-    copy.variants = walk.variants[:]
-    copy.sets = walk.sets[:]
-    copy.outside = walk.outside[:]
-    copy.addresses = walk.addresses[:]
-    copy.empty = walk.empty[:]
-    copy.functions = walk.functions[:]
-    copy.inside = walk.inside
-    copy.unique = walk.unique
-    copy.plans = walk.plans.copy()
-    copy.spaces = {
-        key: Space(space.number, space.values, space.done.copy())
-        for key, space in walk.spaces.items()
-    }
-    return copy
-
-
-def _is_kept(walk: HeapWalk, o: Any) -> bool:
-    kind = type(o)
-    if id(kind) in _KEPT:
-        return True
-    if issubclass(kind, type):
-        return not walk.plan(kind).opaque
-    plan: InstancePlan = walk.plan(kind)
-    if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
-        return False
-    if plan.accessor is not None and id(plan.accessor) not in _KEPT_BASES:
-        return False
-    return all(map(partial(_is_set, o), plan.slots))
-
-
-def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
-    """Return True if a slot is set: unset ones have no place in a scan."""
-    try:
-        slot[1](o)
-    except AttributeError:
-        return False
-    return True
-
-
-def _attributes(walk: HeapWalk, inside: list[Any]) -> list[dict[Any, Any]]:
-    """Return the dicts that are written with their owners, not by themselves."""
-    dicts = [space.values for space in walk.spaces.values() if "*" in space.done]
-    for o in inside:
-        kind = type(o)
-        if issubclass(kind, type):
-            dicts += [each for each in gc.get_referents(o) if type(each) is dict]
-        elif id(kind) not in _KEPT:
-            dict_of = walk.plan(kind).dict_of
-            if dict_of is not None and (own := dict_of(o)) is not None:
-                dicts.append(own)
-    return dicts
-
 
 # Number of paths that a caveat names before it counts the rest.
 _NAMED = 3
@@ -255,6 +51,12 @@ _NOTED_STATES = 8
 # Longest wait, in forms, until the common part of all states is tried as a base again.
 _LONGEST_WAIT = 64
 _NO_ROOTS: Mapping[str, object] = MappingProxyType({})
+# Objects from which on the fixed part of states is described once for all systems.
+LARGE = 2_500
+# The form while changes are only recorded: the exploration will restart.
+_NOT_COMPARED = StateForm(b"", b"", False, 0, b"")
+# Whole walks for the paths of caveats, where a walk takes a tenth of a second.
+_MOST_NOTES = 12
 
 
 class Heap:
@@ -264,8 +66,24 @@ class Heap:
     fixes roots and values.  `caveats` returns the limits of that.
     """
 
-    def __init__(self, scope: FollowedScope, excluded: object = None) -> None:
+    def __init__(
+        self,
+        scope: FollowedScope,
+        excluded: object = None,
+        *,
+        large: int | None = None,
+    ) -> None:
         self.scope = scope
+        # States of more objects have a fixed part; None if each has its own process.
+        self._large = None if scope.ignore or scope.unique else large
+        self._changed: ChangedParts | None = None
+        self._fixed: FixedPart | None = None
+        # True while changes are only recorded, and after one was.
+        self.learning = self._outdated = False
+        # How many opaque and unread objects had paths noted.
+        self._noted_opaque: dict[str, int] = {}
+        self._noted_unread = [0, 0, 0, 0]
+        self._notes = 0
         self._unique = UniqueValues(scope.unique)
         # An object that is numbered, but not described.
         self._excluded = excluded
@@ -297,21 +115,48 @@ class Heap:
         `lasting` are roots that every state has: what they reach is described first,
         and not again as long as it stays the same.  Equal states have equal forms if
         both were computed with the same lasting roots.
+
+        Raises:
+            ExplorationRestart: an object changed that was fixed until now; then forms
+                from now on cannot be compared with earlier ones.
         """
         with pause_collector():
-            walk = self._walk(roots, lasting)
+            walk = self._walk_for_form(roots, lasting)
+            if walk is None:
+                return _NOT_COMPARED
             tokens = marshal.dumps(self._named(walk.out), 2)
             orders = marshal.dumps(walk.orders, 2)
             variants = marshal.dumps(walk.variants, 2)
             objects = len(walk.order) - walk.described
             weak = walk.weak
             blind = hashlib.blake2b(tokens, digest_size=16).digest()
-            if walk.sets or walk.counters or walk.traces or walk.frames:
+            if self._fixed is not None:
+                self._note_large(walk, {**roots, **lasting})
+            elif walk.sets or walk.counters or walk.traces or walk.frames:
                 self._note_unread(walk, blind)
             del walk
         exact = hashlib.blake2b(blind + orders, digest_size=16).digest()
         variant = hashlib.blake2b(exact + variants, digest_size=16).digest()
         return StateForm(blind, exact, weak, objects, variant)
+
+    def note_changes(self, lasting: Mapping[str, object]) -> None:
+        """Record which objects of the fixed part changed; `settle` acts on it."""
+        fixed = self._fixed
+        if fixed is not None:
+            with pause_collector():
+                if not fixed.is_valid(lasting):
+                    fixed.learn(lasting)
+                    self._outdated = True
+
+    def settle(self) -> None:
+        """End the time in which changes are only recorded.
+
+        Raises:
+            ExplorationRestart: there were some.
+        """
+        self.learning = False
+        if self._outdated:
+            self._renew()
 
     def portrait(self, roots: Mapping[str, object]) -> Portrait:
         """Return the state that the roots reach, as a value for `differences`."""
@@ -321,7 +166,9 @@ class Heap:
             orders = walk.orders + walk.variants
             return Portrait(tokens, marshal.dumps(orders, 2))
 
-    def extent(self, roots: Mapping[str, object]) -> Extent:
+    def extent(
+        self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
+    ) -> Extent:
         """Return the members and the limits of the state that the roots reach.
 
         A walk creates objects, such as copies of the rest of an iterator: two walks at
@@ -329,7 +176,15 @@ class Heap:
         state.
         """
         with pause_collector():
-            one, other = self._walk(roots), self._walk(roots)
+            fixed = self._fixed
+            if fixed is not None and not self._outdated and fixed.is_valid(lasting):
+                one = self._continued(fixed, roots, lasting)
+                other = self._continued(fixed, roots, lasting)
+                named = fixed.names_of_code
+            else:
+                every = {**roots, **lasting}
+                one, other = self._walk(every), self._walk(every)
+                named = frozenset()
             outside = {id(one.order[number]) for number in one.outside}
             return Extent(
                 members=frozenset(one.seen.keys() & other.seen.keys() - outside),
@@ -343,9 +198,88 @@ class Heap:
                     name for name, followed in one.inside.items() if not followed
                 ),
                 noise=paths_named(
-                    names_in(each) for each in one.order if type(each) is CodeType
+                    chain(
+                        named,
+                        (
+                            names_in(each)
+                            for each in one.order[one.described :]
+                            if type(each) is CodeType
+                        ),
+                    )
                 ),
             )
+
+    def _walk_for_form(
+        self, roots: Mapping[str, object], lasting: Mapping[str, object]
+    ) -> HeapWalk | None:
+        """Return the walk that a form is made of; None if it will not be compared."""
+        changed = self._changed
+        if not lasting or (changed is not None and changed.everything):
+            return self._walk(roots, lasting)
+        if changed is None:
+            walk = self._walk(roots, lasting)
+            if self._large is None or len(walk.order) <= self._large:
+                self._large = None  # decided by the first form: all are of one kind
+                return walk
+            changed = self._changed = ChangedParts()
+        fixed = self._fixed
+        if fixed is None:
+            fixed = self._fixed = self._fixed_part(roots, lasting)
+            if fixed is None:
+                changed.everything = True
+                return self._walk(roots, lasting)
+        elif self._outdated or not fixed.is_valid(lasting):
+            fixed.learn(lasting)
+            self._renew()
+            return None
+        walk = self._continued(fixed, roots, lasting)
+        changed.everything = changed.everything or walk.irregular
+        if changed.everything or (fixed.targets(walk) and not fixed.releases(walk)):
+            self._renew()
+            return None
+        return walk
+
+    def _fixed_part(
+        self, roots: Mapping[str, object], lasting: Mapping[str, object]
+    ) -> FixedPart | None:
+        """Return the fixed part; None if there is none that may be held."""
+        changed = self._changed
+        assert changed is not None, "the first form was large"
+        met = self._walk({**roots, **lasting}).seen.keys()
+        for _ in range(ROUNDS):
+            fixed = FixedPart(self._start, lasting, changed, met)
+            if not fixed.is_whole:
+                return None
+            walk = self._continued(fixed, roots, lasting)
+            if walk.irregular:
+                return None
+            if fixed.releases(walk):
+                self._remember(fixed.abstract, fixed.held_functions)
+                return fixed
+        return None
+
+    def _continued(
+        self,
+        fixed: FixedPart,
+        roots: Mapping[str, object],
+        lasting: Mapping[str, object],
+    ) -> HeapWalk:
+        walk = fixed.open(lasting)
+        walk.close(fixed.done, roots)
+        fixed.close(walk)
+        self._remember(walk.abstract, walk.functions)
+        return walk
+
+    def _renew(self) -> None:
+        """Drop the fixed part, which is outdated.
+
+        Raises:
+            ExplorationRestart: always, unless changes are only recorded now.
+        """
+        self._outdated = True
+        if not self.learning:
+            self._fixed, self._outdated = None, False
+            raise ExplorationRestart(code="PartsChanged")
 
     def _named(self, tokens: list[Any]) -> list[Any]:
         """Return tokens with numbers in the place of values that are new each time."""
@@ -388,9 +322,14 @@ class Heap:
                 caveats.append(Caveat("assumed", text.format(listed)))
         return tuple(caveats)
 
-    def forget(self) -> None:
-        """Drop all objects of the program that this heap keeps alive."""
+    def forget(self, *, fixed: bool = False) -> None:
+        """Drop the objects of the last system that this heap keeps alive.
+
+        Those that all systems share are dropped if `fixed`.
+        """
         self._base = None
+        if fixed:
+            self._fixed = None
 
     def empty_caches(self) -> bool:
         """Empty the caches of subclass answers of the abstract classes met so far.
@@ -409,25 +348,63 @@ class Heap:
     def _walk(
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
     ) -> HeapWalk:
-        patterns = self.scope.ignore
-        walk = HeapWalk(self.scope, IgnorePatterns(patterns) if patterns else None)
-        if self.scope.unique:
-            walk.unique = self._unique
-        if self._excluded is not None:
-            walk.exclude(self._excluded)
+        walk = self._start()
         if lasting:
             walk = self._run(walk, roots, lasting)
         else:
             walk.run(roots)
         if walk.opaque or walk.left_out:
             self._note(walk)
-        for kind in walk.abstract:
-            self._abstract[id(kind)] = weakref.ref(kind)
-        if walk.functions:
-            self._impure_functions |= names_of(walk.functions)
+        self._remember(walk.abstract, walk.functions)
         if id(operator.methodcaller) in walk.seen:
             self._impure_functions |= names_of([operator.methodcaller])
         return walk
+
+    def _start(self) -> HeapWalk:
+        """Return a walk of this scope that has not begun."""
+        patterns = self.scope.ignore
+        walk = HeapWalk(self.scope, IgnorePatterns(patterns) if patterns else None)
+        if self.scope.unique:
+            walk.unique = self._unique
+        if self._excluded is not None:
+            walk.exclude(self._excluded)
+        return walk
+
+    def _remember(self, abstract: Iterable[type], functions: Sequence[Any]) -> None:
+        """Remember abstract classes, and the names of C functions, that were met."""
+        for kind in abstract:
+            self._abstract[id(kind)] = weakref.ref(kind)
+        if functions:
+            self._impure_functions |= names_of(functions)
+
+    def _note_large(self, walk: HeapWalk, roots: Mapping[str, object]) -> None:
+        """Record the limits of a walk that began at the fixed part, by a whole walk."""
+        counted: dict[str, int] = {}
+        for number in walk.opaque:
+            name = exact_name(type(walk.order[number]))
+            counted[name] = counted.get(name, 0) + 1
+        unread = list(map(len, (walk.sets, walk.counters, walk.traces, walk.frames)))
+        new_kind = any(name not in self._noted_opaque for name in counted) or any(
+            now and not before
+            for now, before in zip(unread, self._noted_unread, strict=True)
+        )
+        more = any(
+            count > self._noted_opaque.get(name, 0) for name, count in counted.items()
+        ) or any(map(operator.gt, unread, self._noted_unread))
+        if not more:
+            return
+        if not new_kind and self._notes >= _MOST_NOTES:
+            tables = self._sets, self._counters, self._traces, self._frames
+            self._uncounted.update(map(id, tables))
+            return
+        self._notes += 1
+        for name, count in counted.items():
+            self._noted_opaque[name] = max(count, self._noted_opaque.get(name, 0))
+        self._noted_unread = list(map(max, unread, self._noted_unread))
+        whole = self._walk(roots)
+        if any(unread):
+            blind = hashlib.blake2b(marshal.dumps(whole.out, 2), digest_size=16)
+            self._note_unread(whole, blind.digest())
 
     def _run(
         self, walk: HeapWalk, roots: Mapping[str, object], lasting: Mapping[str, object]

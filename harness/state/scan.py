@@ -17,7 +17,7 @@ that is kept alive is alone at its address, so equal ids mean equal values.  A s
 spends most of its time on finding new objects among the references of a level; a second
 scan that meets the same references reuses the result of the first (`rescan`).  Ids are
 stored as machine words: CPython's id of an object is its address, so the items of a
-tuple, as they are in memory, are their ids, and no integer is created (`_ids`).
+tuple, as they are in memory, are their ids, and no integer is created (`ids_of`).
 """
 
 import _thread
@@ -52,15 +52,15 @@ Words: TypeAlias = "array.array[int]"
 _Reader: TypeAlias = Callable[[Any], Hashable]
 
 # The kinds of objects for a scan: bits, because they combine.
-_NODE, _VALUE, _KEYED, _CLASS, _FUNCTION, _TOKEN, _MEMO, _LOCAL = (
+_NODE, _VALUE, _KEYED, _CLASS, _FUNCTION, TOKEN, _MEMO, _LOCAL = (
     1 << bit for bit in range(8)
 )
 # Tables for `bytes.translate`, which selects among the bits of a whole level at once.
-_PLAIN = (_VALUE, _NODE, _NODE | _KEYED, _NODE | _FUNCTION)
+PLAIN = (_VALUE, _NODE, _NODE | _KEYED, _NODE | _FUNCTION)
 _VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
-    bytes(bits == chosen for bits in range(256)) for chosen in _PLAIN
+    bytes(bits == chosen for bits in range(256)) for chosen in PLAIN
 )
-_SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
+_SPECIAL_ONLY = bytes(bits not in (0, *PLAIN) for bits in range(256))
 _MEMOS_ONLY = bytes(bool(bits & _MEMO) for bits in range(256))
 
 
@@ -70,7 +70,7 @@ def _number(value: complex) -> Hashable:
 
 # Values that a scan may hold, and the form that is compared: -0.0 differs from 0.0, and
 # a NaN equals only itself.
-_VALUES: Mapping[type, Callable[[Any], Hashable]] = {
+VALUES: Mapping[type, Callable[[Any], Hashable]] = {
     int: int.__index__,
     str: str.__str__,
     bytes: bytes.__bytes__,
@@ -79,7 +79,7 @@ _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
     Decimal: Decimal.__repr__,
 }
 # Types whose objects have no referents that could change.
-_LEAVES = (
+LEAVES = (
     bool,
     type(None),
     type(Ellipsis),
@@ -93,7 +93,7 @@ _LEAVES = (
     types.ClassMethodDescriptorType,
     type(vars(Hashable)["_abc_impl"]),  # read with its class
 )
-_VALUE_IDS, _LEAF_IDS = frozenset(map(id, _VALUES)), frozenset(map(id, _LEAVES))
+_VALUE_IDS, _LEAF_IDS = frozenset(map(id, VALUES)), frozenset(map(id, LEAVES))
 
 _globals_of = types.FunctionType.__dict__["__globals__"].__get__
 thread_dict = _thread._local.__getattribute__
@@ -127,7 +127,7 @@ def _objects(words: Words, owners: Sequence[Any]) -> list[Any]:
 
 # True if ids are addresses, and items of tuples are words of 64 bits.
 _IN_MEMORY = sys.implementation.name == "cpython" and tuple.__itemsize__ == 8
-_ids = _addresses if _IN_MEMORY else _numbers
+ids_of = _addresses if _IN_MEMORY else _numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,8 @@ class Scan:
         self.objects: dict[int, Any] = dict.fromkeys(skipped)
         self.objects[id(MARK)] = None
         self._noise = noise
-        self._codes = dict.fromkeys(map(id, _LEAVES), 0)
-        self._codes.update(dict.fromkeys(map(id, _VALUES), _VALUE))
+        self._codes = dict.fromkeys(map(id, LEAVES), 0)
+        self._codes.update(dict.fromkeys(map(id, VALUES), _VALUE))
         self._noisy_globals: set[int] = set()
         for name, module in dict.items(sys.modules):
             if type(name) is str and noise(name):
@@ -207,7 +207,7 @@ class Scan:
         )
 
     def _scan(self, slots: list[Any]) -> None:
-        objects, words = self.objects, _ids(slots)
+        objects, words = self.objects, ids_of(slots)
         while True:
             before = len(objects)
             objects.update(zip(words, slots, strict=True))
@@ -227,7 +227,7 @@ class Scan:
         This is most of a scan's time, so whole lists are filtered at once.
         """
         types_of = list(map(type, new))
-        kinds = _ids(types_of)
+        kinds = ids_of(types_of)
         codes = self._codes
         by_id = dict(zip(kinds, types_of, strict=True))
         for kind in by_id.keys() - codes.keys():
@@ -253,7 +253,7 @@ class Scan:
             )
             if self._enters(candidate, code)
         ]
-        special.sort(key=_is_memo)
+        special.sort(key=is_memo)
         containers += [entered for entered, _ in special]
         return containers, dicts, bytes(code for _, code in special)
 
@@ -261,7 +261,7 @@ class Scan:
         module = raw_module_of(kind)
         if type(module) is str and self._noise(module):
             return 0
-        return _bits_of(kind)
+        return bits_of(kind)
 
     def _enters(self, candidate: Any, code: int) -> bool:
         """Return True if an object is entered whose type alone does not decide that."""
@@ -299,49 +299,11 @@ def _bits(kind: type) -> int:
     if issubclass(kind, _thread._local) and _is_plain_local(kind):
         code |= _LOCAL
     if token_reader(kind) is not None:
-        code |= _TOKEN
+        code |= TOKEN
     return code
 
 
-_bits_of = Memo(_bits)
-
-
-class ChangeDetector:
-    """Detects changes of some objects; holds them and all their referents.
-
-    For an instance, its class is one of the referents.  Not for objects that keep state
-    by thread.
-    """
-
-    def __init__(self, objects: Iterable[Any]) -> None:
-        leaves = {*map(id, _LEAVES), *map(id, _VALUES)}
-        owners = {id(o): o for o in objects if id(type(o)) not in leaves}.values()
-        coded = [(o, _bits_of(type(o))) for o in owners]
-        coded.sort(key=_is_memo)
-        self._special = [(o, code) for o, code in coded if code not in _PLAIN]
-        self._readers = _readers(self._special)
-        self._dicts = [o for o in owners if type(o) is dict]
-        self._keyed = _keyed(self._special)
-        self._owners = [o for o, _ in coded]
-        self._codes = bytes(code for _, code in coded)
-        # Living objects keep their addresses.
-        self._held = self._references(), *_keys(self._dicts, self._keyed)
-        self._before = self._now()
-
-    def unchanged(self) -> bool:
-        """Return True if all references are the same, and no state in C changed."""
-        return self._now() == self._before
-
-    def _references(self) -> list[Any]:
-        return _referents(self._owners, self._codes)
-
-    def _now(self) -> tuple[Hashable, ...]:
-        _, keys = _keys(self._dicts, self._keyed)
-        return (
-            _tokens(self._special, self._readers),
-            _ids(self._references()).tobytes(),
-            _ids(keys).tobytes(),
-        )
+bits_of = Memo(_bits)
 
 
 def _read(
@@ -350,22 +312,22 @@ def _read(
     """Return a level of containers, and all their referents."""
     special = _special(containers, codes)
     # Tokens first, because a generator refers to its frame once that was read.
-    readers = _readers(special)
-    tokens = _tokens(special, readers)
-    slots = _referents(containers, codes)
-    plain, keyed = list(containers[:dicts]), _keyed(special)
-    sizes, keys = _keys(plain, keyed)
+    readers = readers_of(special)
+    tokens = tokens_of(special, readers)
+    slots = referents_of(containers, codes)
+    plain, keyed = list(containers[:dicts]), keyed_of(special)
+    sizes, keys = keys_of(plain, keyed)
     threads = _thread_dicts(special)
     level = Level(
         dicts=dicts,
         codes=codes,
         readers=readers,
-        nodes=_ids(containers),
-        kinds=_ids(list(map(type, containers))),
-        slots=_ids(slots),
-        keyed=_ids(plain + keyed),
+        nodes=ids_of(containers),
+        kinds=ids_of(list(map(type, containers))),
+        slots=ids_of(slots),
+        keyed=ids_of(plain + keyed),
         sizes=sizes,
-        keys=_ids(keys),
+        keys=ids_of(keys),
         tokens=tokens,
         locals=tuple((id(owner), id(inner)) for owner, inner in threads),
     )
@@ -378,13 +340,13 @@ def _reread(level: Level, containers: list[Any]) -> list[Any] | None:
     They are of the same types as in the level, because a reader is for one type.
     """
     special = _special(containers, level.codes)
-    if _tokens(special, level.readers) != level.tokens:
+    if tokens_of(special, level.readers) != level.tokens:
         return None
-    slots = _referents(containers, level.codes)
-    if _ids(slots) != level.slots:
+    slots = referents_of(containers, level.codes)
+    if ids_of(slots) != level.slots:
         return None
-    sizes, keys = _keys(containers[: level.dicts], _keyed(special))
-    if sizes != level.sizes or _ids(keys) != level.keys:
+    sizes, keys = keys_of(containers[: level.dicts], keyed_of(special))
+    if sizes != level.sizes or ids_of(keys) != level.keys:
         return None
     threads = _thread_dicts(special)
     if tuple((id(owner), id(inner)) for owner, inner in threads) != level.locals:
@@ -396,7 +358,8 @@ def _special(containers: Sequence[Any], codes: bytes) -> list[tuple[Any, int]]:
     return list(zip(containers[len(containers) - len(codes) :], codes, strict=True))
 
 
-def _keyed(special: Iterable[tuple[Any, int]]) -> list[Any]:
+def keyed_of(special: Iterable[tuple[Any, int]]) -> list[Any]:
+    """Return those of some special objects that are dicts."""
     return [owner for owner, code in special if code & _KEYED]
 
 
@@ -408,11 +371,12 @@ def _thread_dicts(special: Iterable[tuple[Any, int]]) -> list[tuple[Any, Any]]:
     ]
 
 
-def _is_memo(coded: tuple[Any, int]) -> bool:
+def is_memo(coded: tuple[Any, int]) -> bool:
+    """Return True for an object, with its bits, that is a memo."""
     return bool(coded[1] & _MEMO)
 
 
-def _referents(containers: Sequence[Any], codes: bytes) -> list[Any]:
+def referents_of(containers: Sequence[Any], codes: bytes) -> list[Any]:
     """Return all referents of some containers, with a mark after those of each.
 
     The last referent of a memo is its least recent entry, which each hit changes, so
@@ -437,7 +401,7 @@ def _next_slots(
     return slots
 
 
-def _keys(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
+def keys_of(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
     """Return the size of each dict, and the keys of all; `others` are of subclasses."""
     while True:
         sizes = (*map(len, plain), *map(dict.__len__, others))
@@ -449,19 +413,21 @@ def _keys(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[An
             return sizes, keys
 
 
-def _readers(special: Iterable[tuple[Any, int]]) -> tuple[_Reader | None, ...]:
+def readers_of(special: Iterable[tuple[Any, int]]) -> tuple[_Reader | None, ...]:
+    """Return the readers of the state in C of special objects."""
     return tuple(_reader(owner, code) for owner, code in special)
 
 
 def _reader(owner: Any, code: int) -> _Reader | None:
     if code & _CLASS:
         return class_reader(owner)
-    return token_reader(type(owner)) if code & _TOKEN else None
+    return token_reader(type(owner)) if code & TOKEN else None
 
 
-def _tokens(
+def tokens_of(
     special: Iterable[tuple[Any, int]], readers: Iterable[_Reader | None]
 ) -> tuple[Hashable, ...]:
+    """Return the state in C of the objects that have a reader."""
     return tuple(
         read(owner)
         for (owner, _), read in zip(special, readers, strict=True)
@@ -511,7 +477,7 @@ def rescan(
         containers: list[list[Any]] = []
         for at, level in enumerate(levels):
             containers.append(_objects(level.nodes, slots))
-            if _ids(list(map(type, containers[at]))) != level.kinds:
+            if ids_of(list(map(type, containers[at]))) != level.kinds:
                 return None  # another object has this address now
             same = _reread(level, containers[at])
             if same is not None:
@@ -554,8 +520,8 @@ def _changes(old: Level, new: Level) -> Iterator[tuple[Words, Words, int]]:
         (
             old.slots,
             new.slots,
-            _segment_ends(old.slots, mark),
-            _segment_ends(new.slots, mark),
+            segment_ends(old.slots, mark),
+            segment_ends(new.slots, mark),
         ),
         (old.keys, new.keys, accumulate(old.sizes), accumulate(new.sizes)),
     ):
@@ -578,13 +544,14 @@ def _changes(old: Level, new: Level) -> Iterator[tuple[Words, Words, int]]:
         behind = len(new.slots)
 
 
-def _segment_ends(words: Words, mark: int) -> list[int]:
+def segment_ends(words: Words, mark: int) -> list[int]:
+    """Return the end of the referents of each container, behind its mark."""
     return [place for place, each in enumerate(words, 1) if each == mark]
 
 
 def comparable(value: Any) -> Hashable:
     """Return a value that a scan holds, in the form that is compared."""
-    return id(type(value)), _VALUES[type(value)](value)
+    return id(type(value)), VALUES[type(value)](value)
 
 
 def class_name(kind: type) -> str:

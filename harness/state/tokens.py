@@ -20,7 +20,8 @@ import marshal
 import operator
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from everyorder.harness.state.accessors import accessor_of, exact_accessor
@@ -111,6 +112,12 @@ class Tokens:
 
     Values that were read by name, without a reference, are listed for `heap.py`:
     `read_names` by dict, key and value, `resolved` by module, dotted name and object.
+
+    For `fixed_part.py`: an object that `defers` accepts has no record, and its number
+    is added to `deferred`; globals of `deferred_names`, by the id of their dict, are
+    added to `postponed`, with their space and the built-in names.  `references` are the
+    weak references that were met; `irregular` means that a part was met that only a
+    whole walk can read: a weak proxy, a module in the place of another value.
     """
 
     def __init__(
@@ -140,12 +147,17 @@ class Tokens:
         self.spaces: dict[int, Space] = {}
         self.groups: list[list[Any]] = []
         self.addresses: list[int] = []
-        self._references: list[Any] = []
+        self.references: list[Any] = []
         self.empty: list[tuple[int, dict[Any, Any]]] = []
         self.inside: dict[str, bool] = {}
         self.plans: dict[int, InstancePlan] = {}
         self.read_names: list[tuple[dict[str, Any], str, Any]] = []
         self.resolved: list[tuple[str, str, object]] = []
+        self.defers: Callable[[Any], bool] | None = None
+        self.deferred: list[int] = []
+        self.deferred_names: AbstractSet[tuple[int, str]] = frozenset()
+        self.postponed: list[tuple[Space, str, Any]] = []
+        self.irregular = False
 
     # Values
 
@@ -212,7 +224,7 @@ class Tokens:
             self.out.append(0)
             return
         if accessor is _REFERENCE:
-            self._references.append(o)
+            self.references.append(o)
         try:
             parts = accessor.parts(o)
         except Unreadable:
@@ -257,12 +269,12 @@ class Tokens:
             group[:] = sorted(tokens)
         for space in self.spaces.values():
             self.out.append(find(id(space.values)))
-        if len(self._references) > 1:
+        if len(self.references) > 1:
             self.out += self._callbacks()
 
     def _callbacks(self) -> list[tuple[int, ...]]:
         """Return the order in which callbacks of references to one object will run."""
-        targets = [_target_of(each) for each in self._references]
+        targets = [_target_of(each) for each in self.references]
         orders = []
         for target in {id(each): each for each in targets if each is not None}.values():
             numbers = [self.seen.get(id(r)) for r in weakref.getweakrefs(target)]

@@ -57,8 +57,10 @@ from everyorder.harness.scenario.step import Perform
 from everyorder.harness.state import Heap, Portrait, scope_of, unique_paths
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 from everyorder.harness.state.encoders import thaws
+from everyorder.harness.state.heap import LARGE
 from everyorder.harness.state.scope import resolve
-from everyorder.harness.systems.audit import Audit
+from everyorder.harness.state.untracked_writes import Extent
+from everyorder.harness.systems.audit import Audit, Roots
 
 # An operation may make garbage of older objects only the second time, when it replaces
 # the result of the first.
@@ -195,6 +197,10 @@ class LearnedState:
     orders: bool = False
 
 
+# Performances of a warm-up after which changes of the fixed part are looked for.
+LEARNED = 1
+
+
 class StateReader:
     """Reads the states of one scenario's registries."""
 
@@ -218,7 +224,7 @@ class StateReader:
         self.collector = GarbageCollector()
         # Not in a cycle: the audit is large, and must be freed with this object.
         me = weakref.ref(self)
-        self.audit = Audit(lambda roots: _alive(me).heap.extent(roots))
+        self.audit = Audit(lambda roots: _alive(me)._extent(roots))
 
     @property
     def heap(self) -> Heap:
@@ -250,7 +256,8 @@ class StateReader:
             self._packages |= scope.packages - _NEVER_FOLLOWED
             unique = frozenset(self._unique.values())
             scope = replace(scope, packages=self._packages, unique=unique)
-            self._heap = Heap(scope)
+            alone = self._scenario.isolation is None
+            self._heap = Heap(scope, large=LARGE if alone else None)
             self._begin_cold()
         initialize_asyncio()
         loop.call(self.audit.begin, self._all_roots(()))
@@ -281,6 +288,12 @@ class StateReader:
     def forget(self) -> None:
         """Drop the snapshot of the untracked state, which is large; keep caveats."""
         self.audit.forget()
+        if self._heap is not None:
+            self._heap.forget(fixed=True)
+
+    def _extent(self, roots: Roots) -> Extent:
+        passing = {k: v for k, v in roots.items() if k not in self._fixed}
+        return self.heap.extent(passing, self._fixed)
 
     def follow(self, handle: object) -> None:
         """Follow the package of an undo handle, too.
@@ -305,6 +318,7 @@ class StateReader:
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
         self._track(self.audit.outside)
+        self.heap.learning = self.audit.rehearsing
         form = self.audit.arrive(self._loop.call(self.heap.form, passing, self._fixed))
         self.collector.state(weak=form.weak, whole=self.heap.is_complete)
         return form
@@ -330,6 +344,9 @@ class StateReader:
         counter or a flag that is kept elsewhere changes again.
         """
         performances = self.audit.performances
+        rehearsed = self.audit.rehearsed.get((*operation, active), 0)
+        if self._heap is not None and self.audit.rehearsing and rehearsed <= LEARNED:
+            self._loop.call(self._heap.note_changes, self._fixed)
         if self._heap is None or performances.get((*operation, active)) != 1:
             return
         if active == 1 or _times(performances, operation) == 1:
@@ -363,6 +380,7 @@ class StateReader:
             self.audit.begin_rehearsal()
             return ()
         assert self._heap is not None, "systems were reset during the warm-up"
+        self._heap.settle()
         roots = self._all_roots(())
         self._track(self._loop.call(self.audit.changes_so_far, roots))
         return self.audit.end_rehearsal(self._tracking)

@@ -307,3 +307,19 @@ def test_an_attribute_that_is_called_as_a_nan_is() -> None:
     heap = Heap(SCOPE)
     before, after = heap.portrait({"root": one}), heap.portrait({"root": other})
     assert differences(before, after) == ("root.not a number: 1 / 2",)
+
+
+def test_a_key_by_the_address_of_an_object_below_it_has_a_name() -> None:
+    """Its path led through its own key, without end."""
+
+    def change(registry: Registry) -> None:
+        first.name = "other"
+
+    registry = Registry()
+    first, second = Plugin("first"), Plugin("second")
+    registry._cache[id(first), "x"] = {(id(second), "y"): [first, second]}
+
+    (path,) = portraits(change, registry)
+
+    assert path.startswith("registry._cache<key (id(")
+    assert path.endswith(".name: 'first' / 'other'")

@@ -1,0 +1,123 @@
+"""Detecting which of some objects changed, by their references and their state in C.
+
+The objects and all their referents are held, so that ids name the same objects as long
+as a detector lives.  All slots of the objects are set when it is made: then a slot that
+is deleted shows in the number of references, and plain values of slots need no reader.
+"""
+
+import array
+from collections.abc import Hashable, Iterable
+from itertools import accumulate
+from typing import Any
+
+from everyorder.harness.state.c_state import token_reader
+from everyorder.harness.state.layout import Memo
+from everyorder.harness.state.scan import (
+    LEAVES,
+    MARK,
+    PLAIN,
+    TOKEN,
+    VALUES,
+    Words,
+    bits_of,
+    ids_of,
+    is_memo,
+    keyed_of,
+    keys_of,
+    readers_of,
+    referents_of,
+    segment_ends,
+    tokens_of,
+)
+
+
+def _bits(kind: type) -> int:
+    code = bits_of(kind)
+    if code & TOKEN and token_reader(kind, all_set=True) is None:
+        code &= ~TOKEN
+    return code
+
+
+_bits_of_set: Memo[type, int] = Memo(_bits)
+
+
+class ChangeDetector:
+    """Detects changes of some objects; holds them and all their referents.
+
+    All slots of the objects are set.
+    For an instance, its class is one of the referents.  Not for objects that keep state
+    by thread.
+    """
+
+    def __init__(self, objects: Iterable[Any]) -> None:
+        leaves = {*map(id, LEAVES), *map(id, VALUES)}
+        owners = {id(o): o for o in objects if id(type(o)) not in leaves}.values()
+        coded = [(o, _bits_of_set(type(o))) for o in owners]
+        coded.sort(key=is_memo)
+        self._special = [(o, code) for o, code in coded if code not in PLAIN]
+        self._readers = readers_of(self._special)
+        self._dicts = [o for o in owners if type(o) is dict]
+        self._keyed = keyed_of(self._special)
+        self._owners = [o for o, _ in coded]
+        self._codes = bytes(code for _, code in coded)
+        # Living objects keep their addresses.
+        self._held = self._references(), *keys_of(self._dicts, self._keyed)
+        self._sizes = self._held[1]
+        self._before = self._now()
+
+    def unchanged(self) -> bool:
+        """Return True if all references are the same, and no state in C changed."""
+        return self._now() == self._before
+
+    def changed(self) -> list[Any]:
+        """Return the objects that are not as they were."""
+        tokens, slots, keys = self._before
+        read = [
+            o
+            for (o, _), reader in zip(self._special, self._readers, strict=True)
+            if reader is not None
+        ]
+        _, slots_now, keys_now = self._now()
+        sizes, _ = keys_of(self._dicts, self._keyed)
+        compared: tuple[tuple[list[Any], Iterable[Any], Iterable[Any]], ...] = (
+            (read, tokens, tokens_of(self._special, self._readers)),
+            (self._owners, _segments(slots), _segments(slots_now)),
+            (
+                [*self._dicts, *self._keyed],
+                _parts(keys, self._sizes),
+                _parts(keys_now, sizes),
+            ),
+        )
+        changed = {
+            id(o): o
+            for owners, before, now in compared
+            for o, old, new in zip(owners, before, now, strict=True)
+            if old != new
+        }
+        return list(changed.values())
+
+    def _references(self) -> list[Any]:
+        return referents_of(self._owners, self._codes)
+
+    def _now(self) -> tuple[tuple[Hashable, ...], bytes, bytes]:
+        _, keys = keys_of(self._dicts, self._keyed)
+        return (
+            tokens_of(self._special, self._readers),
+            ids_of(self._references()).tobytes(),
+            ids_of(keys).tobytes(),
+        )
+
+
+def _segments(slots: bytes) -> list[Words]:
+    """Return the referents of each container, as they were before its mark."""
+    words = array.array("Q", slots)
+    return _cut(words, segment_ends(words, id(MARK)))
+
+
+def _parts(keys: bytes, sizes: Iterable[int]) -> list[Words]:
+    """Return the keys of each dict."""
+    return _cut(array.array("Q", keys), list(accumulate(sizes)))
+
+
+def _cut(words: Words, ends: list[int]) -> list[Words]:
+    return [words[start:end] for start, end in zip((0, *ends), ends, strict=False)]

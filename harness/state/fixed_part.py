@@ -1,0 +1,601 @@
+"""The part of a state that no operation changes: described once, and then verified.
+
+A registry of a large package reaches most of that package: classes, their functions,
+the globals that these read.  Nearly all of it is never changed by an operation.  The
+*fixed part* is a walk from the roots that every state has.  It is described once, for
+all fresh systems.  A form then has the records of all other objects only, which refer
+to objects of the fixed part by their numbers, and each form verifies that the fixed
+part is as it was.
+
+Why equal forms are still isomorphic states: two states are compared only if both were
+read with one fixed part, which was verified in both.  So its objects are the same ones,
+with the same references and values; its numbers name the same objects in both states,
+and the other records are complete.  Whatever is found to have changed leaves the fixed
+part for good, the part is built anew, and the exploration restarts: forms of two fixed
+parts are never compared.
+
+What belongs to it: objects that the lasting roots reach without passing through a
+*deferred* one.  Deferred objects have a number in the fixed part, and are described in
+each form.  They are
+
+- objects of kinds of which the verification might miss state (`is_scanned`);
+- objects that changed, and globals that were rebound.  Their children stay in the fixed
+  part as long as they are children (`ChangedParts.level`): a class with a counter is
+  described in each form, its functions are not;
+- objects whose lifetime may be observable, that is targets of weak references, and
+  objects that are not plain Python objects (files, generators, finalizers), with all
+  that hold them, up to a class or a global.  The fixed part holds its objects, and must
+  not keep these alive.
+
+Held objects cannot mislead an operation unless it drops the last reference to one of
+them, finds it again by a weak reference, and restores it.  Its own weak references
+exclude that for all but classes, which only the cycle collector frees: it does not run
+during an operation.  As elsewhere, weak references outside of the state are not seen.
+
+If the verification cannot say which object changed, nothing is fixed any longer, and
+each form describes everything.
+"""
+
+import gc
+import operator
+import re
+import sys
+import types
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from datetime import date, datetime, time, timedelta, timezone
+from functools import partial
+from itertools import chain, repeat
+from typing import Any
+
+from everyorder.harness.state.accessors import LRU, accessor_of
+from everyorder.harness.state.change_detector import ChangeDetector
+from everyorder.harness.state.code_references import names_in
+from everyorder.harness.state.encode import HeapWalk
+from everyorder.harness.state.encoders import is_named
+from everyorder.harness.state.layout import (
+    ABSENT,
+    Getter,
+    cached_answers,
+    changeable,
+    is_abstract,
+    module_dict,
+    module_of,
+    mro_of,
+    namespace_of,
+    qualname_of,
+    virtual_subclasses,
+)
+from everyorder.harness.state.tokens import (
+    ATOM_IDS,
+    LOWEST_ADDRESS,
+    PLACEHOLDER,
+    InstancePlan,
+    Placeholder,
+    Space,
+    room_of,
+)
+
+# Kinds that are written by a handler, and whose whole state the scan sees: references,
+# and the state of classes in C.  Code and descriptors of C never change.
+SCANNED = frozenset(
+    map(
+        id,
+        (
+            Placeholder,
+            dict,
+            list,
+            tuple,
+            set,
+            frozenset,
+            type,
+            types.BuiltinFunctionType,
+            types.CellType,
+            types.ClassMethodDescriptorType,
+            types.CodeType,
+            types.FunctionType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+            types.MethodDescriptorType,
+            types.MethodWrapperType,
+            types.ModuleType,
+            types.WrapperDescriptorType,
+        ),
+    )
+)
+# For instances that are read by their layout: their nearest known type.
+_SCANNED_BASES = frozenset(
+    id(accessor_of(kind))
+    for kind in (
+        # Values, which never change, and their subclasses.
+        *(int, str, float, complex, bytes, range, slice, re.Pattern),
+        *(date, datetime, time, timedelta, timezone),
+        # References only.
+        *(list, tuple, dict, defaultdict, deque, OrderedDict, frozenset, set),
+        *(types.MappingProxyType, types.SimpleNamespace, types.MethodType),
+        *(partial, property, classmethod, staticmethod),
+        *(types.GenericAlias, types.UnionType),
+    )
+)
+
+# Children of a deferred object that stay in the fixed part, by how often it changed:
+# all; classes and functions; none.  New instances are often made with each fresh
+# system, new functions rarely.
+ALL, DEFINITIONS, NONE = 1, 2, 3
+_DEFINED = (types.FunctionType, staticmethod, classmethod, property)
+# Attempts to leave out objects with an observable lifetime: holders of holders.
+ROUNDS = 8
+# Changes of unknown objects (an import, a renamed class) after which nothing is fixed.
+_MOST_UNKNOWN = 4
+
+_subclasses_of = type.__dict__["__subclasses__"]
+_target_of = weakref.ReferenceType.__call__
+_SETS = frozenset(map(id, (set, frozenset)))
+# Deferred kinds without an observable lifetime.
+_HARMLESS = _SETS | {id(LRU)}
+
+
+class ChangedParts:
+    """All that was found to be changeable so far, by ids.
+
+    The id of a freed object may name another one later: then that is deferred, too,
+    which costs time and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self.level: dict[int, int] = {}
+        # Globals by the id of their dict; the name "*" stands for the set of names.
+        self.names: set[tuple[int, str]] = set()
+        # Roots that are not the same for each system.
+        self.roots: set[str] = set()
+        # Objects that must not be held.
+        self.observable: set[int] = set()
+        # True if nothing is fixed any longer.
+        self.everything = False
+        self._unknown = 0
+
+    def unknown(self) -> None:
+        """Record a change of which the object is unknown."""
+        self._unknown += 1
+        self.everything = self.everything or self._unknown > _MOST_UNKNOWN
+
+
+class FixedPart:
+    """One walk from the lasting roots, with all that verifies it.
+
+    `met` are the ids of all objects that a whole walk meets at the same time.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], HeapWalk],
+        lasting: Mapping[str, object],
+        changed: ChangedParts,
+        met: Set[int],
+    ) -> None:
+        self._changed = changed
+        self._met = met
+        # Objects whose level was raised by this part: once each.
+        self._raised: set[int] = set()
+        self._has_unknown = False
+        self._names, self._roots = list(lasting), list(lasting.values())
+        self._walk = walk = start()
+        walk.defers = self._defers
+        walk.deferred_names = changed.names
+        # Children of deferred objects that are in the fixed part.
+        self._children: list[tuple[Any, frozenset[int]]] = []
+        walk.open(
+            {
+                name: root
+                for name, root in lasting.items()
+                if name not in changed.roots and id(root) not in changed.observable
+            }
+        )
+        self._add_children()
+        self._met = frozenset()
+        walk.defers = None
+        walk.deferred_names = frozenset()
+        self.done = len(walk.order)
+        self.deferred = [walk.order[number] for number in walk.deferred]
+        late = set(walk.deferred)
+        self._late = late
+        outside = set(walk.outside)
+        self._inside = [
+            o
+            for number, o in enumerate(walk.order)
+            if number not in outside and number not in late
+        ]
+        self._prepare()
+        self.held_functions = tuple(walk.functions)
+        self.abstract = tuple(walk.abstract)
+        self.names_of_code = frozenset(
+            names_in(o) for o in self._inside if type(o) is types.CodeType
+        )
+        # In the records of each form.
+        walk.functions, walk.abstract = [], []
+
+    def _defers(self, o: Any) -> bool:
+        """Return True if an object is described in each form, not here."""
+        kind = type(o)
+        changed = self._changed
+        if id(o) in changed.level or id(o) in changed.observable:
+            return True
+        if id(kind) in _SETS:
+            return not all(map(_is_plain, o))
+        if issubclass(kind, type):
+            if is_named(self._walk, o):
+                return False
+            if is_abstract(o) and (virtual_subclasses(o) or any(cached_answers(o))):
+                return True
+        return not is_scanned(self._walk, o)
+
+    def _add_children(self) -> None:
+        """Add children of deferred objects, as their levels allow."""
+        walk, levels = self._walk, self._changed.level
+        at = 0
+        while at < len(walk.deferred):
+            o = walk.order[walk.deferred[at]]
+            at += 1
+            level = levels.get(id(o), ALL)
+            if level == NONE or o is PLACEHOLDER:
+                continue
+            children = [
+                child
+                for child in children_of(o)
+                if id(child) in self._met
+                and id(child) not in self._changed.observable
+                and (level == ALL or _is_definition(child))
+            ]
+            self._children.append((o, frozenset(map(id, children))))
+            done = len(walk.order)
+            for child in children:
+                walk.emit(child)
+            walk.describe_from(done)
+
+    def _prepare(self) -> None:
+        walk = self._walk
+        self._spaces = [
+            (space.values, list(space.values))
+            for space in walk.spaces.values()
+            if "*" in space.done
+        ]
+        triples = {
+            (id(values), name): (values, name, value)
+            for values, name, value in chain(
+                walk.read_names, *map(_steps_of, walk.resolved)
+            )
+        }
+        self._dicts = [values for values, _, _ in triples.values()]
+        self._keys = [name for _, name, _ in triples.values()]
+        self._values = [value for _, _, value in triples.values()]
+        self._empty = [each for _, each in walk.empty]
+        self._ints = [walk.out[place][0] for place in walk.addresses]
+        classes = [o for o in self._inside if issubclass(type(o), type)]
+        self._abstract = [each for each in classes if is_abstract(each)]
+        self._named = [
+            (o, module_of(o), qualname_of(o))
+            for o in map(walk.order.__getitem__, walk.outside)
+            if issubclass(type(o), type) and changeable(o)
+        ]
+        sets = map(walk.order.__getitem__, walk.sets)
+        self._room = [(o, room_of(o)) for o in sets]
+        # The instances and classes that the dicts of attributes belong to.
+        self._owners: dict[int, Any] = {}
+        dicts = []
+        for o in self._inside:
+            for each in _attribute_dicts(walk, o):
+                self._owners[id(each)] = o
+                dicts.append(each)
+        self._detector = ChangeDetector([*self._inside, *dicts])
+        self.members = frozenset(walk.seen) - {
+            id(walk.order[number]) for number in walk.outside
+        }
+        # What waits for the end of a walk would be lost.
+        self.is_whole = not walk.waiting and not walk.groups
+        # Their values are in `_dicts`, and the tokens are the same in each form.
+        walk.read_names, walk.resolved = [], []
+        walk.out, walk.orders, walk.variants = [], [], []
+        walk.addresses, walk.empty = [], []
+        self._postponed = [
+            (id(space.values), name, builtin_space)
+            for space, name, builtin_space in walk.postponed
+        ]
+
+    # Using it
+
+    def open(self, lasting: Mapping[str, object]) -> HeapWalk:
+        """Return a walk that continues from here, with all deferred parts."""
+        mine = self._walk
+        walk = HeapWalk(mine.scope, None)
+        walk.order = mine.order[:]
+        walk.seen = mine.seen.copy()
+        walk.opaque = mine.opaque[:]
+        walk.sets = mine.sets[:]
+        walk.outside = mine.outside[:]
+        walk.inside = mine.inside
+        walk.plans = mine.plans.copy()
+        walk.weak = mine.weak
+        walk.described = self.done
+        walk.spaces = {
+            key: Space(space.number, space.values, space.done.copy())
+            for key, space in mine.spaces.items()
+        }
+        walk.reopen(
+            self.deferred,
+            self._postponed,
+            {
+                name: root
+                for name, root in lasting.items()
+                if name in self._changed.roots or id(root) in self._changed.observable
+            },
+        )
+        return walk
+
+    def close(self, walk: HeapWalk) -> None:
+        """Write how values and empty dicts of this part refer to other objects."""
+        find, done = walk.seen.get, self.done
+        for kind, numbers in (
+            ("addresses", map(find, self._ints)),
+            ("empty", map(find, map(id, self._empty))),
+        ):
+            late = [
+                (at, number)
+                for at, number in enumerate(numbers)
+                if number is not None and number >= done
+            ]
+            if late:
+                walk.out += (kind, *late)
+
+    # Verification
+
+    def is_valid(self, lasting: Mapping[str, object]) -> bool:
+        """Return True if all objects are as they were described."""
+        roots = self._changed.roots
+        return (
+            list(lasting) == self._names
+            and all(
+                new is old or name in roots
+                for (name, new), old in zip(lasting.items(), self._roots, strict=True)
+            )
+            and all(
+                map(
+                    operator.is_,
+                    map(dict.get, self._dicts, self._keys, repeat(ABSENT)),
+                    self._values,
+                )
+            )
+            and not any(self._empty)
+            and all(list(values) == names for values, names in self._spaces)
+            and all(
+                module_of(kind) == module and qualname_of(kind) is name
+                for kind, module, name in self._named
+            )
+            and self._detector.unchanged()
+            and all(room_of(o) == room for o, room in self._room)
+            and all(not any(cached_answers(kind)) for kind in self._abstract)
+            and all(
+                children <= set(map(id, children_of(o)))
+                for o, children in self._children
+            )
+        )
+
+    def learn(self, lasting: Mapping[str, object]) -> None:
+        """Add to the changed parts what is not as it was."""
+        changed, unknown = self._changed, False
+        if list(lasting) != self._names:
+            changed.everything = True
+            return
+        changed.roots |= {
+            name
+            for (name, new), old in zip(lasting.items(), self._roots, strict=True)
+            if new is not old
+        }
+        for values, name, old in zip(
+            self._dicts, self._keys, self._values, strict=True
+        ):
+            if dict.get(values, name, ABSENT) is not old:
+                new = dict.get(values, name)
+                known = id(values) in self._walk.spaces
+                if not known or _is_module(old) or _is_module(new):
+                    unknown = True  # what was named by it is unknown
+                else:
+                    changed.names.add((id(values), name))
+        for values, names in self._spaces:
+            if list(values) != names:
+                changed.names.add((id(values), "*"))
+        for kind, module, name in self._named:
+            if module_of(kind) != module or qualname_of(kind) is not name:
+                unknown = True
+        filled = {id(each) for each in self._empty if each}
+        if filled:
+            for o in self._inside:
+                if type(o) is types.FunctionType and not filled.isdisjoint(
+                    map(id, gc.get_referents(o))
+                ):
+                    self._raise(o)
+        for o in self._detector.changed():
+            self._raise(self._owners.get(id(o), o))
+        for o, room in self._room:
+            if room_of(o) != room:
+                self._raise(o)
+        for kind in self._abstract:
+            if any(cached_answers(kind)):
+                self._raise(kind)
+        for o, children in self._children:
+            if not children <= set(map(id, children_of(o))):
+                self._raise(o, changed.level.get(id(o), ALL))
+        if unknown and not self._has_unknown:
+            self._has_unknown = True
+            changed.unknown()
+
+    def _raise(self, o: object, least: int = 0) -> None:
+        """Defer an object; if it was deferred before, with fewer children."""
+        if id(o) not in self._raised:
+            self._raised.add(id(o))
+            level = self._changed.level
+            level[id(o)] = min(max(level.get(id(o), 0), least) + 1, NONE)
+
+    # Lifetimes
+
+    def targets(self, walk: HeapWalk) -> set[int]:
+        """Return the held objects that a weak reference refers to, by id."""
+        live = (_target_of(each) for each in walk.references)
+        return {
+            id(target)
+            for target in live
+            if target is not None
+            and not _is_permanent(target)
+            and walk.seen.get(id(target), self.done) < self.done
+        }
+
+    def releases(self, walk: HeapWalk) -> bool:
+        """Return True if it holds nothing whose lifetime may be observable.
+
+        Else what must not be held is added to the changed parts.  `walk` is one that
+        began here, and is complete.
+        """
+        changed = self._changed
+        seeds = {
+            id(o)
+            for o in self.deferred
+            if id(o) in changed.observable
+            or (
+                id(type(o)) not in _HARMLESS
+                and not _is_permanent(o)
+                and not is_scanned(self._walk, o)
+            )
+        }
+        seeds.update(self.targets(walk))
+        if not seeds:
+            return True
+        holders: dict[int, list[Any]] = {}
+        for o in (*self._inside, *self.deferred):
+            for child in children_of(o):
+                holders.setdefault(id(child), []).append(o)
+        pending, observable = list(seeds), set(seeds)
+        while pending:
+            for holder in holders.get(pending.pop(), ()):
+                if _is_permanent(holder):
+                    changed.level.setdefault(id(holder), ALL)
+                elif id(holder) not in observable:
+                    observable.add(id(holder))
+                    pending.append(id(holder))
+        for values, name, value in zip(
+            self._dicts, self._keys, self._values, strict=True
+        ):
+            if id(value) in observable:
+                changed.names.add((id(values), name))
+        changed.observable |= observable
+        return False
+
+
+def is_scanned(walk: HeapWalk, o: Any) -> bool:
+    """Return True if a scan of references shows every change of an object."""
+    kind = type(o)
+    if id(kind) in SCANNED:
+        return True
+    if issubclass(kind, type):
+        return not walk.plan(kind).opaque
+    plan: InstancePlan = walk.plan(kind)
+    if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
+        return False
+    if plan.accessor is not None and id(plan.accessor) not in _SCANNED_BASES:
+        return False
+    return all(map(partial(_is_set, o), plan.slots))
+
+
+def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
+    """Return True if a slot is set: unset ones have no place in a scan."""
+    try:
+        slot[1](o)
+    except AttributeError:
+        return False
+    return True
+
+
+def children_of(o: Any) -> list[Any]:
+    """Return the objects that an object refers to, with those of its attributes."""
+    kind = type(o)
+    if kind is types.FunctionType:
+        spaces = o.__globals__, o.__builtins__
+        referents = [
+            each
+            for each in gc.get_referents(o)
+            if each is not spaces[0] and each is not spaces[1]
+        ]
+        referents += gc.get_referents(
+            *(each for each in referents if type(each) in (tuple, dict))
+        )
+    elif issubclass(kind, types.ModuleType):
+        return []
+    else:
+        referents = gc.get_referents(o)
+        if issubclass(kind, type):
+            referents += gc.get_referents(_dict_of(o))
+            referents += _subclasses_of(o)
+        elif kind is not dict:
+            inner = [each for each in referents if type(each) is dict]
+            referents += gc.get_referents(*inner)
+    return [each for each in referents if not _is_value(each)]
+
+
+def _dict_of(kind: type) -> Any:
+    (namespace,) = gc.get_referents(namespace_of(kind))
+    return namespace
+
+
+def _is_value(o: Any) -> bool:
+    kind = type(o)
+    return id(kind) in ATOM_IDS or kind is int
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    if kind is int:
+        return bool(value & 7) or value < LOWEST_ADDRESS
+    return id(kind) in ATOM_IDS and bool(value == value)
+
+
+def _is_module(o: object) -> bool:
+    return issubclass(type(o), types.ModuleType)
+
+
+def _is_permanent(o: Any) -> bool:
+    """Return True for classes and modules, which are in reference cycles."""
+    return issubclass(type(o), (type, types.ModuleType))
+
+
+def _is_definition(o: Any) -> bool:
+    return issubclass(type(o), type) or type(o) in _DEFINED
+
+
+def _attribute_dicts(walk: HeapWalk, o: Any) -> Iterable[Any]:
+    """Return the dicts that are written with their owner, not by themselves."""
+    kind = type(o)
+    if issubclass(kind, type):
+        return [_dict_of(o)]
+    if id(kind) in SCANNED:
+        return ()
+    dict_of = walk.plan(kind).dict_of
+    if dict_of is None or (own := dict_of(o)) is None:
+        return ()
+    return [own]
+
+
+def _steps_of(
+    resolved: tuple[str, str, object],
+) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """Yield the look-ups that resolve a dotted name."""
+    module, qualname, _ = resolved
+    value: Any = dict.get(sys.modules, module, ABSENT)
+    yield sys.modules, module, value
+    if value is ABSENT or not _is_module(value):
+        return
+    space: Any = module_dict(value)
+    for piece in qualname.split("."):
+        value = dict.get(space, piece, ABSENT)
+        yield space, piece, value
+        if value is ABSENT or not issubclass(type(value), type):
+            return
+        space = _dict_of(value)

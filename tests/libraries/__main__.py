@@ -1,0 +1,61 @@
+"""`python -m tests.libraries [NAME...]`: explore real libraries, each in a process.
+
+A row has the seconds of processor time until the first operation and until the verdict,
+the verdict, and how many remarks limit it.  Packages that are missing are named; they
+are those of the extra `libraries`.
+"""
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from time import process_time
+from typing import Any
+
+from everyorder.harness import explore
+from everyorder.harness.systems.registry import RegistrySystem
+from tests.libraries.table import LIBRARIES, LibraryScenario
+
+
+def row(library: LibraryScenario) -> str:
+    """Explore one scenario in this process; return its row."""
+    warnings.simplefilter("ignore")  # those of the libraries, once for each system
+    scenario = library.load()
+    perform = RegistrySystem._perform
+    first: list[float] = []
+
+    def timed(system: RegistrySystem, *arguments: Any) -> Any:
+        first.append(process_time() - start)
+        RegistrySystem._perform = perform  # type: ignore[method-assign]  # as it was
+        return system._perform(*arguments)
+
+    RegistrySystem._perform = timed  # type: ignore[assignment, method-assign]  # once
+    start = process_time()
+    report = explore(scenario)
+    seconds = process_time() - start
+    exploration = report.exploration
+    return (
+        f"{library.name:20} {first[0]:5.1f} s {seconds:6.1f} s  {report.verdict:10} "
+        f"{exploration.executed.transitions:6,} operations, "
+        f"{len(exploration.caveats)} remarks"
+    )
+
+
+def main(names: Sequence[str]) -> int:
+    chosen = [each for each in LIBRARIES if not names or each.name in names]
+    missing = [each.package for each in chosen if not each.is_installed]
+    if missing:
+        print("not installed:", ", ".join(sorted(set(missing))))
+    present = [each for each in chosen if each.is_installed]
+    if len(names) == 1:
+        for library in present:
+            print(row(library), flush=True)
+        return 0
+    commands = (
+        [sys.executable, "-m", "tests.libraries", each.name] for each in present
+    )
+    return max((subprocess.run(each).returncode for each in commands), default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
