@@ -153,6 +153,8 @@ class ExplorationRestart(HarnessError):
         restarted
     PartsChanged: objects changed that all states shared until now: the exploration must
         be restarted
+    CacheFull: caches of {packages:, } may drop an entry, and their order is state: the
+        exploration must be restarted
     CachesWarm: abstract classes held answers cached earlier: the exploration must be
         restarted
     """

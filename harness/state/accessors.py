@@ -257,6 +257,33 @@ def _cached(o: Any) -> Parts:
     ]
 
 
+def cache_entries(o: Any) -> tuple[list[tuple[Any, Any]], list[Any]] | None:
+    """Return keys and answers of an lru_cache, and its other referents.
+
+    None if its referents are not laid out as expected.
+    """
+    info = LRU.cache_info(o)
+    referents = gc.get_referents(o)
+    if info.maxsize is None:
+        for place, each in enumerate(referents):
+            if type(each) is dict and len(each) == info.currsize:
+                others = referents[:place] + referents[place + 1 :]
+                return list(each.items()), others
+        return None
+    # Its class, the entries, each with its key, its answer and perhaps its class, and a
+    # dict of the entries.
+    size = info.currsize
+    for begin, width in itertools.product((1, 0), (3, 2)):
+        end = begin + size * width
+        entries = referents[begin:end]
+        table = referents[end] if end < len(referents) else None
+        keys = entries[::width]
+        if type(table) is dict and set(map(id, table)) == set(map(id, keys)):
+            pairs = list(zip(keys, entries[1::width], strict=True))
+            return pairs, referents[:begin] + referents[end + 1 :]
+    return None
+
+
 def _lock(o: Any) -> Parts:
     return [("locked", type(o).locked(o))]
 

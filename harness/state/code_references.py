@@ -477,9 +477,7 @@ def _global(stream: Tokens, space: Space, name: str, builtin_space: Any) -> None
         stream.emit(value)
 
 
-def write_postponed(
-    stream: Tokens, space: Space, name: str, builtin_space: Any
-) -> None:
+def write_postponed(stream: Tokens, space: Space, name: str, builtins: Any) -> None:
     """Write a global, or all those of a module, that an earlier walk left out."""
     stream.out += ("postponed", space.number, name)
     stream.number = -1
@@ -487,9 +485,8 @@ def write_postponed(
     if name == "*":
         _whole(stream, space)
     else:
-        _global(stream, space, name, builtin_space)
-        value = dict.get(space.values, name, ABSENT)
-        if issubclass(type(value), types.ModuleType):
+        _global(stream, space, name, builtins)
+        if issubclass(type(dict.get(space.values, name)), types.ModuleType):
             # The attributes that code reads of it are not written (`_chain`).
             stream.irregular = True
 

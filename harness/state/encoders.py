@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from everyorder.harness.state.accessors import LRU, accessor_of
+from everyorder.harness.state.accessors import LRU, accessor_of, cache_entries
 from everyorder.harness.state.code_references import (
     write_code,
     write_function,
@@ -46,6 +46,7 @@ from everyorder.harness.state.layout import (
     virtual_subclasses,
 )
 from everyorder.harness.state.noise import is_noise_of_class
+from everyorder.harness.state.scope import function_modules
 from everyorder.harness.state.tokens import (
     IGNORED,
     PLACEHOLDER,
@@ -436,15 +437,61 @@ def _finalizer(stream: Tokens, o: Any) -> None:
 
 
 def _cache(stream: Tokens, o: Any) -> None:
-    """Write an lru_cache; its number of hits is part of the variants only."""
+    """Write an lru_cache; its number of hits is part of the variants only.
+
+    So is the order of its entries, as long as no cache of the function was full in any
+    state: no call can observe it before an entry is dropped.  The first full cache is
+    reported (`full_caches`), and the exploration restarts with orders.
+    """
     stream.counters.append(stream.number)
     info = LRU.cache_info(o)
     stream.variants.append((stream.number, info.hits, info.misses))
     stream.out.append("cache")
+    parts = _unordered_parts(stream, o, info)
+    if parts is not None:
+        stream.parts(parts)
+        return
     accessor = accessor_of(LRU)
     if accessor is None:
         raise AssertionError("the table of known types has caches")
     stream.read(accessor, o)
+
+
+# A cache of so few entries has no order before it is full.
+_ORDERLESS = 2
+
+
+def _unordered_parts(stream: Tokens, o: Any, info: Any) -> Parts | None:
+    """Return the parts of a cache whose order is no state, or None."""
+    if info.maxsize is not None:
+        name = _cache_name(o)
+        if name in stream.scope.full or info.maxsize <= _ORDERLESS:
+            return None
+        if info.currsize >= info.maxsize:
+            stream.full_caches.add(name)
+            return None
+    read = cache_entries(o)
+    if read is None:
+        return None
+    entries, others = read
+    before = len(stream.orders)
+    arranged = arrange(stream, entries)
+    stream.variants += stream.orders[before:]
+    del stream.orders[before:]
+    return [
+        ("maxsize", info.maxsize),
+        ("currsize", info.currsize),
+        *(("cached", each) for each in others),
+        *(part for key, value in arranged for part in (("key", key), ("value", value))),
+    ]
+
+
+def _cache_name(o: Any) -> str:
+    """Return the name of the function of an lru_cache."""
+    for each in gc.get_referents(o):
+        if type(each) is types.FunctionType:
+            return ".".join((*function_modules(each), each.__qualname__))
+    return ""
 
 
 def _table(kinds: dict[type | tuple[type, ...], Handler]) -> dict[int, Handler]:

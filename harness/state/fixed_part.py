@@ -578,9 +578,8 @@ def _attribute_dicts(walk: HeapWalk, o: Any) -> Iterable[Any]:
     if id(kind) in SCANNED:
         return ()
     dict_of = walk.plan(kind).dict_of
-    if dict_of is None or (own := dict_of(o)) is None:
-        return ()
-    return [own]
+    own = None if dict_of is None else dict_of(o)
+    return () if own is None else [own]
 
 
 def _steps_of(

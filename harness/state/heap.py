@@ -106,6 +106,8 @@ class Heap:
         self._missed = self._wait = 0
         # True if a weak reference or a finalizer was ever reachable.
         self._watched = False
+        # Names of caches that were full.
+        self.full_caches: set[str] = set()
 
     def form(
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
@@ -129,6 +131,7 @@ class Heap:
             variants = marshal.dumps(walk.variants, 2)
             objects = len(walk.order) - walk.described
             weak = walk.weak
+            self.full_caches |= walk.full_caches
             blind = hashlib.blake2b(tokens, digest_size=16).digest()
             if self._fixed is not None:
                 self._note_large(walk, {**roots, **lasting})

@@ -21,6 +21,7 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from everyorder.harness.state.decode import Records
 from everyorder.harness.state.layout import (
@@ -59,12 +60,14 @@ class FollowedScope:
 
     In a path of `ignore`, as in `registry._next_id` or `*.hits`, `*` stands for any
     text and `?` for one character.  Values of the kinds in `unique` are replaced by
-    numbers (see `unique_values`).
+    numbers (see `unique_values`).  `full` are names of functions whose caches were full
+    in some state (see `full_caches`).
     """
 
     packages: frozenset[str] = frozenset()
     ignore: tuple[str, ...] = ()
     unique: frozenset[str] = frozenset()
+    full: frozenset[str] = frozenset()
 
 
 def scope_of(things: Iterable[object], ignore: Iterable[str] = ()) -> FollowedScope:
@@ -202,3 +205,29 @@ class IgnorePatterns:
 def join(path: str, label: str) -> str:
     """Return a path extended by a label."""
     return path + (label if label.startswith("[") else f".{label}")
+
+
+_WEAK = (WeakSet, WeakKeyDictionary, WeakValueDictionary)
+# Pending tasks are roots of a state; asyncio's own set of them tells nothing more.
+_LISTED_TASKS = ("asyncio.", "_asyncio.")
+
+
+def weak_containers(changes: Iterable[str]) -> dict[str, object]:
+    """Return the weak containers whose members changed, by their paths.
+
+    A package that tracks objects of its users (locks, instances) changes its set with
+    each fresh registry.  Which of them are members may be read, so the set is state.
+    """
+    containers: dict[str, object] = {}
+    for change in changes:
+        path, data, _ = change.partition(".data")
+        if not data or path.startswith(_LISTED_TASKS):
+            continue
+        module, _, name = path.rpartition(".")
+        while module and module not in sys.modules:
+            module, _, first = module.rpartition(".")
+            name = f"{first}.{name}"
+        container = resolve(module, name) if module else None
+        if any(type(container) is each for each in _WEAK):
+            containers[path] = container
+    return containers

@@ -99,6 +99,8 @@ class Tokens:
     contains, and `variants`, the orders of sets and the counters of caches, which no
     form contains, because states that differ in them may have different futures.
 
+    `full_caches` are names of caches that may drop an entry now (see `write_cache`).
+
     Lists of numbers: `opaque` objects; `sets` of two or more; `counters`, caches that
     count; `traces`, tracebacks; `frames` with a caller, without the `traced` ones,
     which are the ids of frames of tracebacks; `outside`, objects that are written as
@@ -136,6 +138,7 @@ class Tokens:
         self.opaque: list[int] = []
         self.sets: list[int] = []
         self.counters: list[int] = []
+        self.full_caches: set[str] = set()
         self.traces: list[int] = []
         self.traced: set[int] = set()
         self.frames: list[int] = []

@@ -20,10 +20,11 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state.decode import Portrait
 from everyorder.harness.state.differences import differences
 
@@ -222,3 +223,12 @@ def _without(portrait: Portrait, kinds: Iterable[str]) -> Portrait:
     return Portrait(
         marshal.dumps(UniqueValues(kinds).renamed(tokens), 2), portrait.orders
     )
+
+
+def unique_caveats(paths: Mapping[str, str]) -> tuple[Caveat, ...]:
+    """Return the assumption about values that are new each time."""
+    if not paths:
+        return ()
+    listed = ", ".join(f"{path} ({kind})" for path, kind in sorted(paths.items()))
+    text = f"differs in every fresh system: {listed}, which no answer reads"
+    return (Caveat("assumed", text),)

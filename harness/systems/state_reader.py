@@ -41,7 +41,6 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any
-from weakref import WeakSet
 
 from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine.protocol import Caveat, StateForm
@@ -58,7 +57,8 @@ from everyorder.harness.state import Heap, Portrait, scope_of, unique_paths
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 from everyorder.harness.state.encoders import thaws
 from everyorder.harness.state.heap import LARGE
-from everyorder.harness.state.scope import resolve
+from everyorder.harness.state.scope import weak_containers
+from everyorder.harness.state.unique_values import unique_caveats
 from everyorder.harness.state.untracked_writes import Extent
 from everyorder.harness.systems.audit import Audit, Roots
 
@@ -183,7 +183,8 @@ class LearnedState:
     dicts tells states apart; `packages` are followed; `undeclared` are operations that
     raised an undeclared error; `checks_outside` means that the untracked state is
     checked; `garbage_checks` and `thorough` are those of its collector; `unique` are
-    paths of values that are new each time, with their kinds.
+    paths of values that are new each time, with their kinds; `full` are functions whose
+    caches were full.
     """
 
     performances: Mapping[Hashable, int] = field(default_factory=dict)
@@ -194,6 +195,7 @@ class LearnedState:
     garbage_checks: Mapping[Hashable, int] = field(default_factory=dict)
     thorough: bool = False
     unique: Mapping[str, str] = field(default_factory=dict)
+    full: frozenset[str] = frozenset()
     orders: bool = False
 
 
@@ -215,6 +217,8 @@ class StateReader:
         self._tracking: dict[str, object] = {}
         # Paths of values that are new each time, and their kinds.
         self._unique: dict[str, str] = {}
+        # Functions whose caches may drop an entry: then their order is state.
+        self._full: frozenset[str] = frozenset()
         self._heap: Heap | None = None
         # True if the cached answers of abstract classes were emptied once.
         self._cold = False
@@ -254,8 +258,12 @@ class StateReader:
         if self._heap is None:
             scope = scope_of([target, *self._fixed.values()], scenario.ignore)
             self._packages |= scope.packages - _NEVER_FOLLOWED
-            unique = frozenset(self._unique.values())
-            scope = replace(scope, packages=self._packages, unique=unique)
+            scope = replace(
+                scope,
+                packages=self._packages,
+                unique=frozenset(self._unique.values()),
+                full=self._full,
+            )
             alone = self._scenario.isolation is None
             self._heap = Heap(scope, large=LARGE if alone else None)
             self._begin_cold()
@@ -314,20 +322,37 @@ class StateReader:
             self._followed.add(type(handle))
 
     def form(self, handles: Sequence[object]) -> StateForm:
-        """Return the state as a value, read from the objects."""
+        """Return the state as a value, read from the objects.
+
+        Raises:
+            ExplorationRestart: a cache is full that never was.
+        """
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
         self._track(self.audit.outside)
         self.heap.learning = self.audit.rehearsing
         form = self.audit.arrive(self._loop.call(self.heap.form, passing, self._fixed))
+        self._note_full_caches()
         self.collector.state(weak=form.weak, whole=self.heap.is_complete)
         return form
 
     def fingerprint_form(self, fingerprint: object) -> StateForm:
         """Return the state as a value, from the scenario's fingerprint."""
-        return self.audit.arrive(
-            self._loop.call(self.heap.form, {"fingerprint": fingerprint})
-        )
+        form = self._loop.call(self.heap.form, {"fingerprint": fingerprint})
+        self._note_full_caches()
+        return self.audit.arrive(form)
+
+    def _note_full_caches(self) -> None:
+        """Read the order of caches that may drop an entry.
+
+        Raises:
+            ExplorationRestart: it was not read until now.
+        """
+        full = self.heap.full_caches - self._full
+        if full:
+            self._full |= full
+            self._heap = None
+            raise ExplorationRestart(code="CacheFull", packages=tuple(sorted(full)))
 
     def check_outside(self, handles: Sequence[object]) -> None:
         """Check the untracked state, whenever that was done before."""
@@ -467,6 +492,7 @@ class StateReader:
             garbage_checks=dict(self.collector.checks),
             thorough=self.collector.thorough,
             unique=self._unique.copy(),
+            full=self._full,
             orders=self.audit.orders,
         )
 
@@ -478,6 +504,7 @@ class StateReader:
         self.collector.learn(memory.garbage_checks, thorough=memory.thorough)
         self._packages |= memory.packages
         self._unique.update(memory.unique)
+        self._full |= memory.full
         self._seen.update(dict.fromkeys(memory.caveats))
 
     def _fixed_roots(
@@ -526,41 +553,6 @@ def _times(performances: Mapping[Hashable, int], operation: tuple[str, int]) -> 
         for key, count in performances.items()
         if isinstance(key, tuple) and key[:2] == operation
     )
-
-
-_WEAK = (WeakSet, weakref.WeakKeyDictionary, weakref.WeakValueDictionary)
-# Pending tasks are roots of a state; asyncio's own set of them tells nothing more.
-_LISTED_TASKS = ("asyncio.", "_asyncio.")
-
-
-def weak_containers(changes: Iterable[str]) -> dict[str, object]:
-    """Return the weak containers whose members changed, by their paths.
-
-    A package that tracks objects of its users (locks, instances) changes its set with
-    each fresh registry.  Which of them are members may be read, so the set is state.
-    """
-    containers: dict[str, object] = {}
-    for change in changes:
-        path, data, _ = change.partition(".data")
-        if not data or path.startswith(_LISTED_TASKS):
-            continue
-        module, _, name = path.rpartition(".")
-        while module and module not in sys.modules:
-            module, _, first = module.rpartition(".")
-            name = f"{first}.{name}"
-        container = resolve(module, name) if module else None
-        if any(type(container) is each for each in _WEAK):
-            containers[path] = container
-    return containers
-
-
-def unique_caveats(paths: Mapping[str, str]) -> tuple[Caveat, ...]:
-    """Return the assumption about values that are new each time."""
-    if not paths:
-        return ()
-    listed = ", ".join(f"{path} ({kind})" for path, kind in sorted(paths.items()))
-    text = f"differs in every fresh system: {listed}, which no answer reads"
-    return (Caveat("assumed", text),)
 
 
 def _alive(reference: "weakref.ref[StateReader]") -> StateReader:
