@@ -50,9 +50,12 @@ FOLLOWING := tests/scenario_api/test_created.py tests/scenarios/test_teaching.py
 	tests/scenarios/test_extension_points.py
 # What makes scenarios of registries, and what is explored of others', likewise.
 LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
-	$(wildcard tests/scenario_api/test_*.py tests/systems/test_*.py)) \
+	$(wildcard tests/scenario_api/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
-	$(FOLLOWING) tests/test_readme.py tests/stability
+	$(FOLLOWING) tests/test_readme.py
+# Lazy state, values that are new each time: each exploration begins in many processes.
+LEG_systems := $(filter-out $(OF_DISPATCHERS), $(wildcard tests/systems/test_*.py)) \
+	tests/stability
 # What loads the runtime while it is collected, and follows objects: long, and alone.
 LEG_followed := tests/scenarios/test_verdicts_followed.py
 # Legs of long tests only.  The short share leaves them out: pytest ends with an error if
@@ -60,13 +63,13 @@ LEG_followed := tests/scenarios/test_verdicts_followed.py
 LONG_ONLY := followed
 # What is explored of the runtime.
 LEG_catalogue := tests/scenarios tests/scenario_api tests/systems $(addprefix --ignore=,$(LEG_registries) \
-	$(LEG_followed))
+	$(LEG_systems) $(LEG_followed))
 LEG_mutants := tests/mutants tests/pairs
 LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 LEG_kernels := tests/kernels
-UNWATCHED := zoo mutants kernels state engine catalogue followed cli registries plugin \
-	examples
+UNWATCHED := zoo mutants kernels registries state systems cli engine catalogue followed \
+	plugin examples
 
 # Legs that are watched; the last one is all that is in no other.
 LEG_compiler := tests/script/emission tests/script/frontend tests/script/passes \
@@ -172,7 +175,8 @@ gate: $(STAMP)
 test-whole: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m nightly \
 		tests/script tests/rpc tests/injection tests/opinfo \
-		tests/scenarios/test_verdicts.py tests/zoo tests/state/test_breakers.py
+		tests/scenarios/test_verdicts.py tests/zoo tests/state tests/systems tests/stability \
+		tests/libraries
 
 # What needs the extras: the real torch; CUDA as cubins, and in the simulator.
 test-extras: $(STAMP)

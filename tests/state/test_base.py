@@ -512,8 +512,13 @@ def test_registries_are_told_as_if_anew(kind: str) -> None:
     assert compared(entry)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(part, marks=pytest.mark.nightly if part % 3 else pytest.mark.slow)
+        for part in range(PARTS)
+    ],
+)
 def test_all_registries_are_told_as_if_anew(part: int) -> None:
     kinds = [*CLASSES][part::PARTS]
     told = subprocess.run(

@@ -36,6 +36,8 @@ def said(paths: str) -> str:
     return f"assumed: differs in every fresh system: {paths}, which no answer reads"
 
 
+# One of each kind; `make test-whole` explores the others.
+SHORT = ("text of a datetime", "time", "monotonic", "uuid", "name of a thread")
 VALUES: dict[str, tuple[Callable[[], Any], str]] = {
     "datetime": (datetime.datetime.now, "datetime"),
     "datetime of a zone": (lambda: datetime.datetime.now(datetime.UTC), "datetime"),
@@ -53,7 +55,13 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @needs_fork
-@pytest.mark.parametrize(("value", "kind"), VALUES.values(), ids=[*VALUES])
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        pytest.param(*row, id=name, marks=() if name in SHORT else pytest.mark.nightly)
+        for name, row in VALUES.items()
+    ],
+)
 def test_a_value_that_is_new_each_time_is_set_aside(
     value: Callable[[], Any], kind: str
 ) -> None:
