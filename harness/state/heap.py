@@ -43,8 +43,9 @@ from everyorder.harness.state.scope import (
 from everyorder.harness.state.unique_values import UniqueValues
 from everyorder.harness.state.untracked_writes import Extent
 
-# Number of paths that a caveat names before it counts the rest.
+# Number of paths that a caveat names before it counts the rest, and the length of each.
 _NAMED = 3
+_LONGEST_PATH, _GAP = 120, " ... "
 # Limit of states with the same unread numbers whose paths are determined: that takes as
 # long as some twenty forms.
 _NOTED_STATES = 8
@@ -308,10 +309,7 @@ class Heap:
         Calls are separate (`impure_functions`): one caveat names them together with
         those that an audit recorded.
         """
-        caveats = [
-            Caveat("opaque", f"what {_article(name)} holds ({path}{_more(count)})")
-            for name, (count, path) in sorted(self._opaque.items())
-        ]
+        caveats = _opaque_caveats(self._opaque)
         assumed = (
             (self._sets, "the order of a set of 2 or more ({}) is not read"),
             (self._counters, "how often a cache was hit ({}) is not read"),
@@ -497,7 +495,33 @@ def _more(count: int) -> str:
     return f", and {count - 1} more" if count > 1 else ""
 
 
+def _opaque_caveats(opaque: Mapping[str, tuple[int, str]]) -> list[Caveat]:
+    """Return one caveat for each class of opaque objects, or one for many classes."""
+    rows = [(name, count, path) for name, (count, path) in sorted(opaque.items())]
+    rows.sort(key=lambda row: not row[2].startswith("registry"))
+    texts = [
+        f"{_article(name)} holds ({_short(path)}{_more(count)})"
+        for name, count, path in rows
+    ]
+    if len(texts) <= _NAMED:
+        return [Caveat("opaque", f"what {text}") for text in texts]
+    rest = len(texts) - _NAMED
+    named = ", what ".join(texts[:_NAMED])
+    kinds = f"objects of {rest} more {'class' if rest == 1 else 'classes'} hold"
+    return [Caveat("opaque", f"what {named}, and what {kinds}")]
+
+
+def _short(path: str) -> str:
+    """Return a path without its middle if it is long."""
+    if len(path) <= _LONGEST_PATH:
+        return path
+    half = (_LONGEST_PATH - len(_GAP)) // 2
+    return f"{path[:half]}{_GAP}{path[-half:]}"
+
+
 def _listed(paths: list[str], *, exact: bool) -> str:
     rest = len(paths) - _NAMED
     count = f"{rest}" if exact else f"at least {rest}"
-    return ", ".join(paths[:_NAMED]) + (f" and {count} more" if rest > 0 else "")
+    return ", ".join(map(_short, paths[:_NAMED])) + (
+        f" and {count} more" if rest > 0 else ""
+    )

@@ -40,17 +40,17 @@ def unregister(manager: PluginManager, name: str) -> None:
     manager.unregister(name)
 
 
-def readers(manager: PluginManager) -> tuple[str, ...]:
-    found = manager.iter_compatible_readers(["picture.tif"])
-    return tuple(sorted(each.command for each in found))
+def compatible(manager: PluginManager) -> tuple[str, ...]:
+    readers = manager.iter_compatible_readers(["picture.tif"])
+    return tuple(sorted(each.command for each in readers))
 
 
-def commands(manager: PluginManager) -> tuple[str, ...]:
-    return tuple(sorted(name for name in NAMES if f"{name}.read" in manager.commands))
+def names(manager: PluginManager) -> tuple[str, ...]:
+    return tuple(sorted(each.name for each in manager.iter_manifests()))
 
 
 scenario = Scenario(
     *steps("register", [*NAMES], register, undo=unregister),
-    uses=[use("iter_compatible_readers", readers), use("commands", commands)],
+    uses=[use("iter_compatible_readers", compatible), use("iter_manifests", names)],
     create=new_manager,
 )

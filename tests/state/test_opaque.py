@@ -3,11 +3,14 @@
 import collections
 import ctypes
 import functools
+import hashlib
 import queue
+import re
 import sqlite3
 import sys
 import threading
 import types
+import zlib
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -56,6 +59,29 @@ def test_a_type_is_told_once_with_the_number_of_its_objects() -> None:
     assert told(root) == [
         "what a _queue.SimpleQueue holds (registry.queues[0], and 2 more)"
     ]
+
+
+def test_many_types_are_told_in_one_line_those_of_the_registry_first() -> None:
+    connection = sqlite3.connect(":memory:")
+    root = Box(
+        queue=queue.SimpleQueue(),
+        connection=connection,
+        compressor=zlib.compressobj(),
+        digest=hashlib.md5(usedforsecurity=False),
+        decompressor=zlib.decompressobj(),
+    )
+    (line,) = told(root)
+    assert line.startswith("what a _hashlib.HASH holds (registry.digest), what ")
+    assert line.endswith(", and what objects of 2 more classes hold")
+    connection.close()
+
+
+def test_a_long_path_is_told_without_its_middle() -> None:
+    connection = sqlite3.connect(":memory:")
+    (line,) = told(Box(**{f"first_{'x' * 200}_last": connection}))
+    assert re.fullmatch(r"what .* holds \(registry\.first_x+ \.\.\. x+_last\)", line)
+    assert len(line) < 160
+    connection.close()
 
 
 class Structure(ctypes.Structure):
