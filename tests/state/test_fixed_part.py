@@ -260,8 +260,13 @@ def test_equal_forms_are_equal_states(
     assert agreeing(entry, monkeypatch) > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.nightly if place % 4 else pytest.mark.slow)
+        for place, kind in enumerate(CLASSES)
+    ],
+)
 def test_equal_forms_are_equal_states_in_all_of_the_zoo(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ def test_both_ways_to_read_ids_see_the_same(
     way: str, plant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = plant("table = {'a': [1]}\nclass Box: pass\nbox = Box()\nbox.a = 1")
-    monkeypatch.setattr(scan, "_ids", getattr(scan, way))
+    monkeypatch.setattr(scan, "ids_of", getattr(scan, way))
     outside = Boundary(Extent)
     before = outside.snapshot()
     assert outside.changes(before) == ()
