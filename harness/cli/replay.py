@@ -252,8 +252,7 @@ def _print_history(
         click.echo(f"{number:>3}  {line}")
         for action in played:
             click.echo(_outcome(texts, action))
-            if action.kind in ("add", "remove"):
-                active ^= {operation}
+            active = set(action.state)
         for action in look[:1]:
             now = dict(sections(action.value))
             for title in dict.fromkeys((*observed, *now)):
@@ -264,7 +263,7 @@ def _print_history(
 
 def _outcome(texts: Report, action: Action) -> str:
     where = texts.state_name(action.state)
-    if action.kind in ("failing", "use"):
+    if action.kind in ("failing", "use", "end"):
         what = "fails" if action.kind == "failing" else "answers"
         lines = readable_lines(whole_text(action.value).split("\n"))
         indented = "\n          ".join(lines)
@@ -397,6 +396,12 @@ def _do_steps(
                 f"    {title or 'fails'}: {text}"
                 for title, text in sections(system.failure(error))
             )
+            continue
+        ended = sorted(system.relations.ends.get(step, frozenset()) & handles.keys())
+        if ended:
+            dropped = [handles.pop(each) for each in ended]
+            system.release(dropped, len(handles))
+            lines += (f"    ends {texts.steps[each]}" for each in ended)
     return lines, handles
 
 

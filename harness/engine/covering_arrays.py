@@ -14,7 +14,8 @@ starts with an uncovered sequence, so every round makes progress.
 If some steps have to precede others, every row is sorted topologically, with as few
 moves as possible, and only possible orders are covered: adding and removing then have
 two arrays.  An order in which a step fails, lasts, or is impossible is not covered:
-such orders are counted from the operations played, and reported.
+such orders are counted from the operations played, and reported.  A use that ends steps
+is not in the rows, because nothing would be left to remove after it.
 
 `random:k` plays k thousand operations drawn at random, with the rest of a budget.
 Random walks are strong against long histories that no plan lists.  The walk restarts
@@ -114,7 +115,7 @@ def run_covering(session: ExplorationSession, strength: int) -> None:
     relations = operations.relations
     adding = rows(operations.steps, strength, _adding_order(relations))
     removing = rows(operations.steps, strength, _removing_order(relations))
-    uses = tuple(range(operations.steps, operations.actions))
+    uses = operations.questions
     added: list[History] = []
     removed: list[History] = []
     for number in range(max(len(adding), len(removing))):
@@ -126,6 +127,12 @@ def run_covering(session: ExplorationSession, strength: int) -> None:
             added.append(_play(session, up, row_uses, adding=True))
             removed.append(_play(session, down, row_uses, adding=False))
     _report_missing(session, strength, added, removed)
+    left_out = len(operations.changes) - operations.steps
+    if left_out:
+        several = "a use that ends" if left_out == 1 else f"{left_out} uses that end"
+        session.skipped.append(
+            f"sca:{strength}: {several} steps cannot be a part of its rows"
+        )
 
 
 def _play(
@@ -155,7 +162,7 @@ def _report_missing(
 ) -> None:
     """Report the number of orders that did not occur, if any."""
     steps = session.operations.steps
-    if not session.operations.relations.combined and all(
+    if not session.operations.combined and all(
         len(row) == steps for row in (*added, *removed)
     ):
         return
@@ -163,10 +170,12 @@ def _report_missing(
     every = perm(steps, size)
     left = [every - len(_subsequences(rows, size)) for rows in (added, removed)]
     if any(left):
+        why = "a step fails, cannot be undone, has to precede another or excludes it"
+        if session.operations.relations.ends:
+            why += ", or ends it"
         session.skipped.append(
             f"sca:{strength}: of {every:,} orders of {size} steps, {left[0]:,} of "
-            f"adding and {left[1]:,} of removing did not occur: a step fails, cannot "
-            "be undone, has to precede another or excludes it"
+            f"adding and {left[1]:,} of removing did not occur: {why}"
         )
 
 

@@ -8,23 +8,11 @@ the strategies run in the order of their names.  Then everything is undone, so t
 way back to the empty state is checked as well.  Shrinking and replaying are last,
 because they reset the system.
 
-An operation is *vacuous* if it could not have shown a fault, whatever the registry
-does.  A typing error makes a step that always raises, a use that always answers with
-the same AttributeError, or an observation that is always the same text; comparing these
-with themselves always succeeds.  A pinned order hides every difference between its two
-orders, so at least one difference must exist: in a look, an answer or an error.
-Over all played operations:
-- a step that raises at every place is vacuous, whatever it raises; in a settled system,
-  whose refusals are answers, only if it raises errors that typing errors make (a plain
-  AttributeError, NameError or TypeError), or if no step could be done at all;
-- a use that raises such errors at every place is vacuous;
-- a step is vacuous if it can be done, but every look, every answer, and the errors of
-  other steps and undos are the same before and after it;
-- a use whose answer never varies, and an observation that never varies, are vacuous;
-- an operation that the relations declare to be so is not reported;
-- pinned orders are compared between keys that have the same active steps and differ
-  only in the pinned order; if all orders are pinned, between all keys of the same
-  steps.
+An operation that could not have shown a fault is *vacuous* (`vacuity.py`).  A pinned
+order hides every difference between its two orders, so at least one difference must
+exist: in a look, an answer or an error.  Pinned orders are compared between keys that
+have the same active steps and differ only in the pinned order; if all orders are
+pinned, between all keys of the same steps.
 
 Rules: the explorer prints nothing and stores nothing outside of the result.  Errors of
 the adapter itself (in `observe`, `laws`, `reset`, `state`) are not caught.  Garbage is
@@ -39,7 +27,7 @@ from contextlib import contextmanager, suppress
 from everyorder.harness.engine import reference, symmetry, warm_up
 from everyorder.harness.engine.groups import describe
 from everyorder.harness.engine.histories import run_shallow
-from everyorder.harness.engine.player import MISSING, Broken, ObservationRecord
+from everyorder.harness.engine.player import Broken, ObservationRecord
 from everyorder.harness.engine.proof import checked
 from everyorder.harness.engine.protocol import (
     Key,
@@ -52,7 +40,7 @@ from everyorder.harness.engine.protocol import (
 )
 from everyorder.harness.engine.reference import look_cold
 from everyorder.harness.engine.refutation import refutations
-from everyorder.harness.engine.result import Counts, Exploration, Vacuity, Violation
+from everyorder.harness.engine.result import Counts, Exploration, Violation
 from everyorder.harness.engine.session import (
     FINAL,
     Budget,
@@ -64,6 +52,7 @@ from everyorder.harness.engine.session import (
 )
 from everyorder.harness.engine.strategy import (
     DETERMINISM,
+    ENDED,
     OPEN,
     ORDERED,
     PAIRS,
@@ -74,6 +63,7 @@ from everyorder.harness.engine.strategy import (
     guarantee,
     parse,
 )
+from everyorder.harness.engine.vacuity import vacuities
 
 
 def explore(
@@ -136,6 +126,7 @@ def _attempt(
             budget=budget,
             settled=system.settled,
             reversible=operations.reversible,
+            ending=bool(operations.relations.ends),
         )
         session.skipped += too_large
     else:
@@ -356,7 +347,7 @@ def _result(
         seconds=meter.seconds,
         closure=session.closure,
         caveats=caveats,
-        vacuous=tuple(_vacuities(session)) if complete and not violations else (),
+        vacuous=tuple(vacuities(session)) if complete and not violations else (),
         spent=spent,
         proven=proven,
         open_strategies=tuple(part.name for part in parts if part not in claimed),
@@ -381,6 +372,8 @@ def _assumptions(
         yield f"{part.name}: {part.assumption}"
         if part.family == "graph":
             yield f"graph: {SCOPE}"
+            if session.operations.relations.ends:
+                yield f"graph: {ENDED}"
             if closure is not None and closure.unread:
                 yield f"graph: the order of {', '.join(closure.unread)} is never read"
         if part.family == "groups":
@@ -401,127 +394,6 @@ def _by_state(
 
 def _rank(state: State) -> tuple[int, State]:
     return len(state), state
-
-
-# Scope of a constant result: every set of active steps, or only the reached sets.
-ALWAYS = "whatever is active"
-PERFORMED = "wherever it was performed"
-
-# Errors that a typing error raises, by exact class.
-SLIPS = frozenset({"AttributeError", "NameError", "TypeError", "UnboundLocalError"})
-
-
-def _vacuities(session: ExplorationSession) -> Iterator[Vacuity]:
-    """Yield each operation that could not have shown a fault, with the reason."""
-    # The system withdraws a declaration if the operation contradicts it.
-    declared = session.system.relations.declared
-    record, operations = session.record, session.operations
-    never = {step for _, step in record.failures}
-    for passed in record.passed.values():
-        never -= {step for step in never if passed >> step & 1}
-    # An upper limit for the number of reachable sets of active steps.
-    sets = 1 << operations.steps - len(never)
-    for step in range(operations.steps):
-        if step in declared:
-            continue
-        done = [key for key, passed in record.passed.items() if passed >> step & 1]
-        failures = [f for (_, failing), f in record.failures.items() if failing == step]
-        if not done:
-            refused = session.system.settled and any(record.passed.values())
-            if not refused or SLIPS.issuperset(map(_error_of, failures)):
-                yield from _raises(session, step, failures, _where(failures, sets))
-            continue
-        before = [key for key in done if not is_active(key, step)]
-        if before and not any(_changes(session, key, step) for key in before):
-            yield Vacuity(step, "changes nothing that is looked at or asked")
-    for use in range(operations.uses):
-        operation = operations.steps + use
-        if operation not in declared:
-            answers = [
-                a for (_, answered), a in record.answers.items() if answered == use
-            ]
-            yield from _varies(session, operation, answers, "answers", sets)
-    if operations.look not in declared:
-        observations = list(record.seen.values())
-        yield from _varies(session, operations.look, observations, "shows", sets)
-
-
-def _varies(
-    session: ExplorationSession,
-    operation: int,
-    values: list[Hashable],
-    verb: str,
-    sets: int,
-) -> Iterator[Vacuity]:
-    """Yield a vacuity if the values could not have differed."""
-    errors = [raised for value in values if (raised := _raised(value))]
-    where = _where(values, sets)
-    if len(errors) == len(values) and SLIPS.issuperset(map(_error_of, errors)):
-        yield from _raises(session, operation, errors, where)
-    elif len(values) > 1 and all(each == values[0] for each in values):
-        yield Vacuity(operation, f"{verb} the same {where}")
-
-
-def _changes(session: ExplorationSession, key: Key, step: int) -> bool:
-    """Return True if any result differs between `key` and `key` with the step done."""
-    record, operations = session.record, session.operations
-    after = session.ordering.toggled(key, step)
-    if record.seen.get(key, MISSING) != record.seen.get(after, MISSING):
-        return True
-    for use in range(operations.uses):
-        before = record.answers.get((key, use), MISSING)
-        then = record.answers.get((after, use), MISSING)
-        if before != then:
-            return True
-    for other in range(operations.steps):
-        # For the step itself only the errors of doing it again count.
-        failed = (
-            record.failures.get((key, other), MISSING) if other != step else MISSING
-        )
-        if failed != record.failures.get((after, other), MISSING):
-            return True
-        if other == step:
-            continue
-        refused = record.refusals.get((key, other), MISSING)
-        if refused != record.refusals.get((after, other), MISSING):
-            return True
-    return False
-
-
-def _where(values: list[Hashable], sets: int) -> str:
-    """Return `ALWAYS` if every set has a value, else `PERFORMED`."""
-    return ALWAYS if len(values) >= sets else PERFORMED
-
-
-def _raises(
-    session: ExplorationSession, operation: int, errors: list[Hashable], where: str
-) -> Iterator[Vacuity]:
-    """Yield a vacuity for an operation that always raises, if it was tried at all."""
-    if errors:
-        names = tuple(sorted(set(map(_error_of, errors))))
-        reason = f"raises {' and '.join(names)} {where}"
-        origin = session.system.origin(errors[0])
-        yield Vacuity(operation, reason, names, errors[0], origin)
-
-
-def _raised(value: Hashable) -> Hashable | None:
-    """Return the fields of the error that an answer or a look reports, else None."""
-    if isinstance(value, tuple) and value:
-        if value[0] == "raised" and len(value) == 2:
-            fields: Hashable = value[1]
-            return fields
-        head = value[0]
-        if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
-            return value
-    return None
-
-
-def _error_of(fields: Hashable) -> str:
-    """Return the class name of an error from its fields, or "an error"."""
-    head = fields[0] if isinstance(fields, tuple) and fields else None
-    if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
-        head = head[1]
-    return head if isinstance(head, str) else "an error"
 
 
 def _unpinned(session: ExplorationSession) -> Iterator[Violation]:

@@ -11,7 +11,9 @@ check goes.  It is never a proof.
 How it works:
 - *Writes*: portraits before and after a step is done and undone on a fresh system,
   without undo handles, show the paths that the step writes.  Steps whose paths overlap
-  (one is a prefix of the other) are one group, and so are steps of one relation.
+  (one is a prefix of the other) are one group, and so are steps of one relation.  An
+  operation that ends steps makes them one group, and what a use writes that ends a step
+  counts as written by the step.
 - *Uses join no groups.*  A use writes caches.  A step that invalidates a warm cache
   writes it as well, but invalidating twice is the same as once; a missing invalidation
   shows within each group, where every use is played.  Every other path that a step
@@ -130,10 +132,7 @@ class _Groups:
         self._player = session.player
         operations = session.operations
         self._steps = range(operations.steps)
-        self._probes = (
-            *range(operations.steps, operations.actions),
-            operations.look,
-        )
+        self._probes = (*operations.questions, operations.look)
         self._nothing = [None] * operations.steps
         self._parents = list(self._steps)
         self._why = ""
@@ -186,6 +185,10 @@ class _Groups:
             for step, others in relation.items():
                 for other in others:
                     self._join(step, other)
+        for operation, ended in relations.ends.items():
+            several = sorted(ended | {operation} & set(self._steps))
+            for other in several[1:]:
+                self._join(several[0], other)
         for one, other in ordering.pairs:
             self._join(one, other)
         return len(self.groups()) > 1
@@ -226,6 +229,9 @@ class _Groups:
         undone = self._stage((*lead, step, step))
         do = self._paths(fresh, done)
         cold = do | self._paths(done, undone)
+        for operation, ended in self._session.operations.relations.ends.items():
+            if step in ended and operation not in self._steps:
+                cold |= self._paths(done, self._stage((*lead, step, operation)))
         warm = self._stage((*lead, *self._probes))
         forgotten = self._stage((*lead, *self._probes, step))
         done_warm = self._stage((*lead, step, *self._probes))

@@ -21,6 +21,9 @@ is played on a fresh system; the last use and the look at the end are observed.
     do s, use, undo s, use             do t, do s, use, undo s, use
                                        do t, do s, use, undo t, use
 
+A use e that ends steps is a change as well: the histories in which e takes the place of
+a step or of its undo are played in addition.
+
 `full`: every order of adding times every order of removing; the oracle.  It is the
 exhaustive test of operator registrations of PyTorch's dispatcher tests ("commute"), so
 that the other strategies can be measured against it: for each permutation of the steps
@@ -118,16 +121,21 @@ def stale_size(steps: int, uses: int) -> int:
 def stale_histories(operations: Operations) -> Iterator[History]:
     """Yield the histories of `stale`, the shortest shapes first for each use."""
     steps = range(operations.steps)
+    ending = operations.changes[operations.steps :]
     for use in (*range(operations.steps, operations.actions), operations.look):
         for step in steps:
             yield use, step, use
             yield step, use, step, use
+            for end in ending:
+                yield step, use, end, use
         for other in steps:
             for step in steps:
                 if step != other:
                     yield other, use, step, use
                     yield other, step, use, step, use
                     yield other, step, use, other, use
+                    for end in ending:
+                        yield other, step, use, end, use
 
 
 def run_stale(session: ExplorationSession) -> None:
@@ -186,7 +194,7 @@ def run_arrangements(session: ExplorationSession) -> None:
             session.play_history((*history, operation))
             if player.mask == mask:
                 continue
-            target = EVERY_ORDER.toggled(arrangement, operation)
+            target = session.operations.after(arrangement, operation, EVERY_ORDER)
             if target not in reached:
                 reached.add(target)
                 queue.append((target, (*history, operation)))
@@ -268,9 +276,9 @@ class SuiteWalk:
     fail; then it is a loop, and the same holds.
 
     If failures have another shape (a step that must be added after another, which may
-    then be removed) the digraph need not be balanced.  Then the walk sticks early and
-    follows a shortest known path to the nearest node with an unspent transition: every
-    transition is still executed, some more than once.
+    then be removed), or operations end steps, the digraph need not be balanced.  Then
+    the walk sticks early and follows a shortest known path to the nearest node with an
+    unspent transition: every transition is still executed, some more than once.
     """
 
     def __init__(self, session: ExplorationSession, depth: int) -> None:
@@ -278,6 +286,7 @@ class SuiteWalk:
         self._operations = session.operations.actions
         self._steps = session.operations.steps
         self._width = 1 << self._steps
+        self._changes = frozenset(session.operations.changes)
         self._span = self._operations ** (depth - 1) if depth else 0
         nodes = self._operations**depth * self._width
         if nodes > MOST_NODES:
@@ -337,7 +346,7 @@ class SuiteWalk:
         spent, operations, span = self._spent, self._operations, self._span
         width, last, recent = self._width, self._operations - 1, self._recent
         mask, remaining = player.mask, self._open
-        steps = self._steps
+        changes = self._changes
         while True:
             node = recent * width + mask
             count = spent[node]
@@ -355,7 +364,7 @@ class SuiteWalk:
             remaining -= 1
             self._open, self._recent = remaining, recent
             transition(operation)
-            if player.mask == mask and operation < steps:
+            if player.mask == mask and operation in changes:
                 self._blocked[mask] = self._blocked.get(mask, 0) | 1 << operation
             mask = player.mask
             if span:
@@ -364,7 +373,7 @@ class SuiteWalk:
 
     def _moved(self, operation: int, before: int) -> None:
         mask = self._session.player.mask
-        if mask == before and operation < self._steps:
+        if mask == before and operation in self._changes:
             self._blocked[mask] = self._blocked.get(mask, 0) | 1 << operation
         if self._span:
             self._recent = (self._recent % self._span) * self._operations + operation
@@ -397,8 +406,10 @@ class SuiteWalk:
         )
 
     def _target(self, recent: int, mask: int, operation: int) -> tuple[int, int]:
-        if operation < self._steps and not self._blocked.get(mask, 0) >> operation & 1:
-            mask ^= 1 << operation
+        if not self._blocked.get(mask, 0) >> operation & 1:
+            after = self._session.operations.after(mask, operation, UNORDERED)
+            assert isinstance(after, int), "no order counts in it"
+            mask = after
         if self._span:
             recent = (recent % self._span) * self._operations + operation
         return recent, mask

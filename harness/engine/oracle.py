@@ -38,12 +38,22 @@ from everyorder.harness.engine.protocol import (
 from everyorder.harness.engine.result import Kind
 
 OperationKind: TypeAlias = Literal[
-    "add", "remove", "failing", "refused", "repeat", "skipped", "use", "look", "collect"
+    "add",
+    "remove",
+    "failing",
+    "refused",
+    "repeat",
+    "skipped",
+    "use",
+    "end",
+    "look",
+    "collect",
 ]
 """The kind of an operation at the place where it was played.
 
 A step that raises is `failing`, an undo that raises is `refused`; an active step that
-is done again is a `repeat`; an operation that made no sense there is `skipped`.
+is done again is a `repeat`; a use that ended steps is an `end`; an operation that made
+no sense there is `skipped`.
 """
 
 
@@ -233,8 +243,8 @@ def _kind_of(
     if operation == operations.collect:
         return "collect"
     if operation >= operations.steps:
-        return "use"
-    if before != after:
+        return "use" if before == after else "end"
+    if (before ^ after) >> operation & 1:
         return "remove" if before >> operation & 1 else "add"
     if not before >> operation & 1:
         return "failing"
@@ -374,14 +384,15 @@ class Judge:
             before = played.actions[at - 2].state if at > 1 else ()
             last = played.actions[at - 1]
             other = self._reference((*self.canonical(before), history[-1]), at=-2)
-            if last.kind == "use" and "use" in family and other.kind == "use":
-                if other.state == before and other.value != last.value:
-                    return HistoryFault("use", last.state, other.value, last.value, at)
+            if last.kind in _ANSWERING and "use" in family:
+                ends = history[-1] in self._operations.relations.ends
+                same_place = self._reaches(before) if ends else other.state == before
+                same_place = same_place and other.kind in _ANSWERING
+                if same_place and other.value != last.value:
+                    return HistoryFault("use", before, other.value, last.value, at)
             elif "error" in family and _RAISING & {last.kind, other.kind}:
-                same_place = (
-                    self._reference(self.canonical(before), at=-1).state == before
-                )
-                if same_place and (other.kind, other.value) != (last.kind, last.value):
+                differs = (other.kind, other.value) != (last.kind, last.value)
+                if self._reaches(before) and differs:
                     return HistoryFault("error", before, other.value, last.value, at)
         if "order" in family:
             other = self._reference(self.canonical(final.state), at=-1)
@@ -418,6 +429,10 @@ class Judge:
             )
         return None
 
+    def _reaches(self, state: State) -> bool:
+        """Return True if the canonical history of a state leads to it."""
+        return self._reference(self.canonical(state), at=-1).state == state
+
     def _reference(self, history: History, at: int) -> Action:
         """Return an action of a reference history, which is replayed once."""
         reference = self._references.get(history)
@@ -431,6 +446,8 @@ def _with_precise_kind(fault: HistoryFault, played: Replay) -> HistoryFault:
     """Return the fault with the kind that fits the operations of the history."""
     if fault.kind not in STATEFUL or fault.position > len(played.history):
         return fault
+    if fault.kind == "use" and played.actions[fault.position - 1].kind == "end":
+        return fault
     kinds = {action.kind for action in played.actions[: len(played.history)]}
     names = (name for kind, name in _NAMES.items() if kind in kinds)
     return replace(fault, kind=next(names, "order"))
@@ -438,6 +455,9 @@ def _with_precise_kind(fault: HistoryFault, played: Replay) -> HistoryFault:
 
 # Kinds of operations whose errors are compared.
 _RAISING: Final = frozenset[OperationKind]({"failing", "refused"})
+
+# Kinds of operations that have an answer.
+_ANSWERING: Final = frozenset[OperationKind]({"use", "end"})
 
 # Every operation of a minimal history is to blame; the rarest kind among its operations
 # names the fault.

@@ -3,9 +3,7 @@
 This is the only file of the engine that calls a system's `do`, `undo` and `use`, and
 the only owner of undo handles.  Collecting garbage can hide a handle that lives too
 long, or keep one alive by accident; so a handle is dropped at one place, and a weak
-reference shows at once whether it was freed.  A surviving handle is not a leak if only
-frames hold it: a registry that stores an exception also stores the frames of its
-traceback, including frames of the harness.
+reference shows at once whether it was freed (`leaks.py`).
 
 The *record* holds the first results of a system: the reference that every action is
 compared with.  The first value of a key is never replaced, so that "expected" means the
@@ -18,11 +16,13 @@ Rules:
 - handles of a system that was reset are void; they are dropped before the reset;
 - an operation that makes no sense at the current state (see `Relations`) is not played,
   and is not part of the history;
+- if an operation succeeds that ends other steps, their handles are dropped without an
+  undo, and must be freed like those of undone steps;
 - laws are checked after every action; a look is not an action (its effect on the laws
   shows after the next one);
-- for a settled system the state is compared around uses and failing steps, which must
-  not change it; before a step it is read only if the step is not known to succeed,
-  because then the step may raise.
+- for a settled system the state is compared around uses that end no steps, and around
+  operations that raise, which must not change it; before a step it is read only if the
+  step is not known to succeed, because then the step may raise.
 
 How it works: `play` appends the operation to the trace, so that the trace is always the
 exact history since the last reset; every contradiction of the record is passed to
@@ -30,21 +30,20 @@ exact history since the last reset; every contradiction of the record is passed 
 """
 
 import gc
-import sys
 from collections.abc import Callable, Hashable
-from functools import partial
-from types import FrameType, MethodType
 from typing import Any, Final, TypeAlias
 from weakref import ref
 
 from everyorder.harness.base.errors import HarnessError
 from everyorder.harness.engine import progress
+from everyorder.harness.engine.leaks import outlives
 from everyorder.harness.engine.protocol import (
     History,
     Key,
     Operations,
     Ordering,
     System,
+    state_of,
 )
 from everyorder.harness.engine.result import Kind
 
@@ -76,6 +75,7 @@ class ObservationRecord:
         "firsts",
         "passed",
         "prints",
+        "raised",
         "refusals",
         "retired",
         "seen",
@@ -88,6 +88,8 @@ class ObservationRecord:
         self.failures: dict[tuple[Key, int], Hashable] = {}
         # Fields of undos that were refused, by the key at which the step stays active.
         self.refusals: dict[tuple[Key, int], Hashable] = {}
+        # The keys and operations at which a use that ends steps raised at first.
+        self.raised: set[tuple[Key, int]] = set()
         # Bitmasks of the steps that were done, or undone, with success at the key.
         self.passed: dict[Key, int] = {}
         self.retired: dict[Key, int] = {}
@@ -104,45 +106,6 @@ class ObservationRecord:
     def interned(self, value: Hashable) -> Hashable:
         """Return the one object that represents all equal values."""
         return self._pool.setdefault(value, value)
-
-
-# Objects that a call creates for its arguments, in addition to frames.
-_OF_CALLS = (tuple, MethodType, partial)
-# The list below, the variable of its loop, and the argument of `getrefcount`.
-_OWN_REFERENCES = 3
-
-
-def outlives(watch: "ref[Any]") -> bool:
-    """Return True if a handle has holders other than frames of a stored traceback.
-
-    The caller collects garbage before.
-    """
-    objects = [watch()]
-    if objects[0] is None:
-        return False
-    visited = {id(objects[0])}
-    for each in objects:
-        if sys.getrefcount(each) - _OWN_REFERENCES > _accounted(each, objects, visited):
-            return True
-    return False
-
-
-def _accounted(target: Any, calls: list[Any], visited: set[int]) -> int:
-    """Return the number of references by frames and calls; extend `calls`."""
-    count = 0
-    for holder in gc.get_referrers(target):
-        called = type(holder) in _OF_CALLS
-        own = type(holder) is FrameType and holder.f_code in _OWN
-        if (called or type(holder) is FrameType) and not own:
-            count += sum(each is target for each in gc.get_referents(holder))
-            if called and id(holder) not in visited:
-                visited.add(id(holder))
-                calls.append(holder)
-    return count
-
-
-# The frames of this check; they are only visible to tracing code.
-_OWN = frozenset({outlives.__code__, _accounted.__code__})
 
 
 Report: TypeAlias = Callable[[Kind, Key, Hashable, Hashable, bool], None]
@@ -162,7 +125,9 @@ class Player:
 
     __slots__ = (
         "_actions",
+        "_blockers",
         "_cyclic",
+        "_ends",
         "_excluded",
         "_failed_at",
         "_guarded",
@@ -235,6 +200,14 @@ class Player:
         for step, excluded in relations.excludes.items():
             for other in excluded:
                 self._excluded[step] |= 1 << other
+        # Bitmasks by operation: the steps that it ends, and those that require these.
+        self._ends: dict[int, int] = {}
+        self._blockers: dict[int, int] = {}
+        for operation, ended in relations.ends.items():
+            self._ends[operation] = mask = sum(1 << step for step in ended)
+            self._blockers[operation] = 0
+            for step in ended:
+                self._blockers[operation] |= self._needed_by[step] & ~mask
         self._cyclic: set[type] = set()
         self._failed_at = -1
         # The key and the operation whose recorded result is contradicted.
@@ -288,11 +261,14 @@ class Player:
 
     def sensible(self, operation: int, mask: int | None = None) -> bool:
         """Return True if the operation makes sense at `mask` or the current state."""
-        if not self._guarded or operation >= self._steps:
+        if not self._guarded:
             return True
         if mask is None:
             mask = self.mask
-        there = not self._requires[operation] & ~mask
+        ending = not self._blockers.get(operation, 0) & mask
+        if operation >= self._steps:
+            return ending
+        there = ending and not self._requires[operation] & ~mask
         there = there and not self._excluded[operation] & mask
         if not mask >> operation & 1:
             return there
@@ -384,9 +360,10 @@ class Player:
                 step, self._fields(error), before, succeeded=bool(succeeded)
             )
         self.adds += 1
+        ended = self._end(step) if step in self._ends else ()
         if not self.mask >> step & 1:
-            self.mask |= 1 << step
-            self.key = self.mask if self._plain else self._ordering.toggled(key, step)
+            self.mask = mask = self.mask | 1 << step
+            self.key = mask if self._plain else self._ordering.toggled(self.key, step)
         if not succeeded:
             fields = self._record.failures.get((key, step), MISSING)
             if fields is MISSING:
@@ -394,7 +371,51 @@ class Player:
                 self._record.note(key, step, self.trace)
             else:
                 self._contradict("error", key, step, fields, None)
+        for watch in ended:
+            self._check_freed(watch)
         return None
+
+    def _end(self, operation: int) -> list["ref[Any]"]:
+        """End the steps that an operation ends, which are not undone.
+
+        Returns weak references to their handles, if these are watched.
+        """
+        ended = self._ends[operation] & self.mask
+        handles: list[object] = []
+        watches: list[ref[Any]] = []
+        for step in state_of(ended):
+            handles.append(self.handles[step])
+            self.handles[step] = None
+            watch = self._watched(handles[-1])
+            if watch is not None:
+                watches.append(watch)
+        self.mask &= ~ended
+        self.key = (
+            self.mask
+            if self._plain
+            else self._ordering.without(self.key, state_of(ended))
+        )
+        if handles:
+            self._system.release(handles, self.mask.bit_count())
+        return watches
+
+    def _watched(self, handle: object) -> "ref[Any] | None":
+        """Return a weak reference to a handle that is about to be dropped, or None."""
+        kind = type(handle)
+        if self.watching and kind.__weakrefoffset__ and kind not in self._cyclic:
+            return ref(handle)
+        return None
+
+    def _check_freed(self, watch: "ref[Any]") -> None:
+        """Report a dropped handle that is still alive."""
+        if watch() is None:
+            return
+        kind = type(watch())
+        gc.collect()
+        if watch() is None:
+            self._cyclic.add(kind)
+        elif outlives(watch):
+            self._report("leak", self.key, None, kind.__qualname__, False)
 
     def _failed(
         self, step: int, fields: Hashable, before: Hashable, *, succeeded: bool
@@ -417,10 +438,7 @@ class Player:
         before = self.state() if refusable and self.printed else None
         handle = self.handles[step]
         self.handles[step] = None
-        kind = type(handle)
-        watch = None
-        if self.watching and kind.__weakrefoffset__ and kind not in self._cyclic:
-            watch = ref(handle)
+        watch = self._watched(handle) if self.watching else None
         try:
             self._system.undo(step, handle)
         except HarnessError:
@@ -438,12 +456,8 @@ class Player:
             self._retired(step)
         self.mask ^= 1 << step
         self.key = self.mask if self._plain else self._ordering.toggled(self.key, step)
-        if watch is not None and watch() is not None:
-            gc.collect()
-            if watch() is None:
-                self._cyclic.add(kind)
-            elif outlives(watch):
-                self._report("leak", self.key, None, kind.__qualname__, False)
+        if watch is not None:
+            self._check_freed(watch)
         return None
 
     def _refused(self, step: int, fields: Hashable, before: Hashable) -> Hashable:
@@ -477,6 +491,8 @@ class Player:
 
     def _use(self, use: int) -> Hashable:
         before = self.state() if self.printed else None
+        operation = self._steps + use
+        ends = operation in self._ends
         try:
             answer = self._system.use(use)
         except HarnessError:
@@ -484,15 +500,23 @@ class Player:
             raise
         except Exception as error:
             answer = ("raised", self._fields(error))
+            if ends:
+                ends = False
+                self._failed_at = len(self.trace)
+                if (self.key, use) not in self._record.answers:
+                    self._record.raised.add((self.key, operation))
         self.uses += 1
-        if self.printed and (after := self.state()) != before:
+        if self.printed and not ends and (after := self.state()) != before:
             self._report("use", self.key, before, after, True)
         first_answer = self._record.answers.get((self.key, use), MISSING)
         if first_answer is MISSING:
             self._record.answers[self.key, use] = answer
-            self._record.note(self.key, self._steps + use, self.trace)
+            self._record.note(self.key, operation, self.trace)
         elif first_answer != answer:
-            self._contradict("use", self.key, self._steps + use, first_answer, answer)
+            self._contradict("use", self.key, operation, first_answer, answer)
+        if ends:
+            for watch in self._end(operation):
+                self._check_freed(watch)
         return answer
 
     def _look(self) -> Hashable:
@@ -550,7 +574,7 @@ class Player:
         if len(trace) - 1 == self._failed_at:
             return "wedged"
         last = trace[-2] if len(trace) > 1 else 0
-        if last < self._steps:
+        if last < self._steps or last in self._ends:
             return "order"
         return "use" if last < self._actions else "cold"
 

@@ -77,7 +77,7 @@ def run_graph(session: ExplorationSession) -> None:
         raise BadScenario(code="NoFingerprint", strategy="graph")
     player.proving = True
     try:
-        if session.ordered or not session.operations.reversible:
+        if session.ordered or not session.operations.balanced:
             run_arrangements(session)
         else:
             run_walk(session, 0)

@@ -25,6 +25,8 @@ Rules for an adapter:
   trace; so may `undo` of a step that the system's relations call refusable;
 - `use` may warm caches, and change nothing else; an exception inside it is an answer
   like any other: return its fields;
+- an operation that ends steps (`Relations.ends`) ends all of them if it succeeds, and
+  none if it raises; so a use that ends steps lets its exception pass, as a step does;
 - `laws`, `state` and `portrait` read and change nothing; `observe` may warm caches (it
   may call), which is why the engine counts a look as an operation;
 - every returned value is hashable, compared by `==`, and immutable: it never changes
@@ -32,7 +34,7 @@ Rules for an adapter:
 """
 
 import gc
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -135,6 +137,10 @@ class Relations:
     became active may be observable; all other orders may not.  The operations in
     `declared` are meant to change nothing, never to vary, or always to raise.  Steps of
     a class of `symmetric` are interchangeable.
+
+    When an operation (a step that is done, or a use) succeeds, the steps that it `ends`
+    are not active any longer, and their undo handles are dropped.  It cannot be played
+    while a step that it does not end requires one of these.
     """
 
     lasting: frozenset[int] = frozenset()
@@ -146,6 +152,7 @@ class Relations:
     pairs: frozenset[tuple[int, int]] = frozenset()
     declared: frozenset[int] = frozenset()
     symmetric: tuple[Symmetry, ...] = ()
+    ends: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     @property
     def combined(self) -> bool:
@@ -204,8 +211,15 @@ class System(Protocol):
         """
         ...
 
+    def release(self, handles: list[object], active: int) -> None:
+        """Replace the handles of steps that an operation ended by None.
+
+        `active` steps are left.  As for `drop`, no step is undone.
+        """
+        ...
+
     def use(self, use: int) -> Hashable:
-        """Perform a use and return its answer."""
+        """Perform a use and return its answer; raises only if it ends steps."""
         ...
 
     def observe(self) -> Hashable:
@@ -286,6 +300,10 @@ class SystemBase:
         """Replace every undo handle by None."""
         for step in range(len(handles)):
             handles[step] = None
+
+    def release(self, handles: list[object], active: int) -> None:
+        """Replace the handles of ended steps by None."""
+        self.drop(handles)
 
     def collect(self) -> None:
         """Collect garbage."""
@@ -370,15 +388,55 @@ class Operations:
         """Return True if every step can be undone."""
         return not self.relations.lasting
 
+    @property
+    def balanced(self) -> bool:
+        """Return True if operations lead to each set as often as away from it.
+
+        That is so if all of them are undone in the same way: by the step itself.
+        """
+        return self.reversible and not self.relations.ends
+
+    @property
+    def combined(self) -> bool:
+        """Return True if not every set of steps can be active."""
+        relations = self.relations
+        return relations.combined or any(each < self.steps for each in relations.ends)
+
+    @property
+    def questions(self) -> tuple[int, ...]:
+        """Return the uses that end no steps."""
+        ends = self.relations.ends
+        return tuple(n for n in range(self.steps, self.actions) if n not in ends)
+
+    @property
+    def changes(self) -> tuple[int, ...]:
+        """Return the operations that change the active steps."""
+        ends = self.relations.ends
+        ending = (n for n in range(self.steps, self.actions) if n in ends)
+        return (*range(self.steps), *ending)
+
+    def after(self, key: Key, operation: int, ordering: "Ordering") -> Key:
+        """Return the key after an operation that succeeded at a key."""
+        relations = self.relations
+        active = operation < self.steps and is_active(key, operation)
+        if active and operation not in relations.again:
+            lasting = operation in relations.lasting
+            return key if lasting else ordering.toggled(key, operation)
+        key = ordering.without(key, relations.ends.get(operation, ()))
+        if active or operation >= self.steps:
+            return key
+        return ordering.toggled(key, operation)
+
     def history_to(self, active: Iterable[int]) -> History:
         """Return a history that makes these steps active, in that order if possible.
 
         A step that others come after is done before them, and is undone at the end if
-        it is not in `active`.
+        it is not in `active`; one that another ends is done after that.
         """
         targets = tuple(active)
         done: dict[int, None] = {}
         begun: set[int] = set()
+        ends = self.relations.ends
 
         def add(step: int) -> None:
             if step in begun:
@@ -387,12 +445,27 @@ class Operations:
             for relation in (self.relations.requires, self.relations.after):
                 for needed in sorted(relation.get(step, ())):
                     add(needed)
+            for other in targets:
+                needed_there = self.relations.after.get(other, ())
+                if step in ends.get(other, ()) and step not in needed_there:
+                    add(other)
             done[step] = None
 
         for step in targets:
             add(step)
-        helpers = (step for step in reversed(done) if step not in targets)
-        return (*done, *helpers)
+        history = list(done)
+        if not ends:
+            helpers = (step for step in reversed(done) if step not in targets)
+            return (*history, *helpers)
+        left = UNORDERED.root
+        for step in history:
+            left = self.after(left, step, UNORDERED)
+        # A step that was needed by the one that ended it is done again.
+        for step in (*targets, *reversed(done)):
+            if is_active(left, step) != (step in targets):
+                left = self.after(left, step, UNORDERED)
+                history.append(step)
+        return tuple(history)
 
     def check(self, history: History) -> None:
         """Raise `CannotReplay` if the history has an unknown operation."""
@@ -445,6 +518,14 @@ class Ordering:
         if step in key:
             return self.key(other for other in key if other != step)
         return self.key((*key, step))
+
+    def without(self, key: Key, steps: Collection[int]) -> Key:
+        """Return the key after these steps were ended."""
+        if not isinstance(key, tuple):
+            for step in steps:
+                key &= ~(1 << step)
+            return key
+        return self.key(step for step in key if step not in steps) if steps else key
 
 
 UNORDERED = Ordering()

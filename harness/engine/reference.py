@@ -21,7 +21,7 @@ well; at the end that is checked once more, after a history to every state
 *The canonical histories*, the shortest way to each state.  The reference of a state is
 the look at the end of its canonical history, played on a fresh system without an
 earlier look.  The algorithm is breadth-first search over histories: from each known
-state in order of discovery, operations ascending, every toggle with an unknown target
+state in order of discovery, operations ascending, every change with an unknown target
 is tried from a fresh system.  So each state has the history that is first by length,
 then by operations, among the extensions of canonical histories; failing steps are met
 (and recorded) on the way, and the reachable sets are known exactly when it ends.  Each
@@ -320,7 +320,7 @@ def map_states(session: ExplorationSession, targets: Set[Key] | None = None) -> 
     if session.mapped:
         return
     canonical = session.record.canonical
-    toggled = session.ordering.toggled
+    operations = session.operations
     _visit(session, ())
     queue: list[Key] = [session.ordering.root]
     for key in queue:
@@ -330,8 +330,9 @@ def map_states(session: ExplorationSession, targets: Set[Key] | None = None) -> 
         session.meter.check_time()
         queue.extend(
             session.player.key
-            for step in range(session.operations.steps)
-            if toggled(key, step) not in canonical and _visit(session, (*history, step))
+            for change in operations.changes
+            if session.after(key, change) not in canonical
+            and _visit(session, (*history, change))
         )
         _answers(session, history)
     session.mapped = session.reached = True

@@ -276,6 +276,10 @@ class ExplorationSession:
         """Return True if keys are tuples, because some order may be observable."""
         return self.ordering.counts
 
+    def after(self, key: Key, operation: int) -> Key:
+        """Return the key after an operation that succeeded at a key."""
+        return self.operations.after(key, operation, self.ordering)
+
     def transition(self, operation: int) -> None:
         """Play one operation of the plan at the current state, and look."""
         self.meter.count()

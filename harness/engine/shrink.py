@@ -157,13 +157,12 @@ def _keys(
     keys = [key]
     again = operations.relations.again
     for operation in finding.history:
-        if operation < operations.steps:
-            place = (key, operation)
-            refused = record.refusals if is_active(key, operation) else record.failures
-            if place not in refused and not (
-                operation in again and is_active(key, operation)
-            ):
-                key = ordering.toggled(key, operation)
+        place = (key, operation)
+        undone = operation < operations.steps and is_active(key, operation)
+        undone = undone and operation not in again
+        failed = record.refusals if undone else record.failures
+        if place not in failed and place not in record.raised:
+            key = operations.after(key, operation, ordering)
         keys.append(key)
     return keys
 

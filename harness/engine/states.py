@@ -139,6 +139,7 @@ class Search:
             *sorted(part.steps),
             *range(operations.steps, operations.look + 1),
         )
+        self._changes = frozenset(operations.changes)
         self.exact = exact
         self._limits = limits
         # Covering all operations takes as many steps as closing the states.
@@ -387,7 +388,7 @@ class Search:
         self._charge(after)
         self._form = after
         self._mark = hash((mark, operation, _MARK))
-        if operation < session.operations.steps:
+        if operation in self._changes:
             self._turn = hash((turn, operation, _MARK))
         self._at = target = self._enter((source, operation))
         if transition is None:
@@ -506,6 +507,9 @@ class Search:
                 operation not in relations.lasting or operation in relations.again
             ):
                 turns.append((operation,))
+            for end, ended in relations.ends.items():
+                if operation in ended:
+                    turns.append((operation, end))
         for several in product(turns, repeat=length):
             for turn in interleaved(several):
                 if self._is_growing(turn):
@@ -557,8 +561,7 @@ class Search:
         if session.symmetries:
             return 0
         operations = self.possible
-        combined = session.operations.relations.combined
-        if not session.record.failures and not combined:
+        if not session.record.failures and not session.operations.combined:
             sets = 1 << len(self._part.steps)
             operations = max(operations, sets * len(self._operations))
         return self.spent + LEAST * operations - self.transitions

@@ -148,6 +148,9 @@ EQUAL_STATES = (
 )
 SCOPE = "one thread, one process; undo handles are kept, and closed once"
 
+# The same of steps that an operation ended.
+ENDED = "undo handles of steps that an operation ended are dropped, and never closed"
+
 # What the claim assumes in addition to the run.
 ASSUMPTIONS: Mapping[str, str] = {
     "graph": EQUAL_STATES,
@@ -448,10 +451,12 @@ def choose(
     budget: Budget | None,
     settled: bool = True,
     reversible: bool = True,
+    ending: bool = False,
 ) -> tuple[tuple[Strategy, ...], tuple[str, ...]]:
     """Return the strategies to run, and the too large ones (texts for `skipped`).
 
-    A system is `printed` if it shows complete states.
+    A system is `printed` if it shows complete states.  If operations are `ending`
+    steps, walks would have to return to most sets by detours.
     """
     limit = (budget or DEFAULT_BUDGET).steps
     if limit is None and budget is not None and budget.seconds is not None:
@@ -470,7 +475,7 @@ def choose(
         plan.take("groups")
     if ordered:
         plan.take("arrangements")
-    if reversible:
+    if reversible and not ending:
         walked = plan.take("walk:2", "walk:1", "walk:0")
         if not printed and not ordered and plan.chosen[-1].name == "walk:2":
             plan.take("kA:1")
@@ -478,9 +483,9 @@ def choose(
         walked = plan.take("kA:1", "kA:0")
     if not walked:
         plan.take("sca:4", "sca:3", "sca:2")
-    if not walked or plan.chosen[-1].name == "walk:0":
+    if not walked or ending or plan.chosen[-1].name == "walk:0":
         rest = 1 if unlimited else int(min(plan.left // 1_000, MOST_DRAWN))
-        if rest and reversible:
+        if rest and (reversible or ending):
             plan.take(f"random:{rest}")
     if not plan.chosen:
         plan.chosen += parse("sca:2")

@@ -375,7 +375,12 @@ def _are_related_alike(relations: Relations, one: int, other: int) -> bool:
         and all(
             {swap((step,), one, other)[0]: turned(each) for step, each in of.items()}
             == dict(of)
-            for of in (relations.requires, relations.after, relations.excludes)
+            for of in (
+                relations.requires,
+                relations.after,
+                relations.excludes,
+                relations.ends,
+            )
         )
         and {turned(pair) for pair in relations.pairs}
         == {frozenset(pair) for pair in relations.pairs}

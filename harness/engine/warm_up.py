@@ -43,11 +43,13 @@ from everyorder.harness.engine.oracle import (
 )
 from everyorder.harness.engine.player import Broken
 from everyorder.harness.engine.protocol import (
+    UNORDERED,
     Caveat,
     History,
     Operations,
     StateForm,
     System,
+    is_active,
 )
 from everyorder.harness.engine.result import Exploration
 from everyorder.harness.engine.session import (
@@ -87,14 +89,31 @@ _NAMED = 3
 
 
 def rehearsal(operations: Operations) -> tuple[History, History]:
-    """Return the two long histories that are played twice."""
-    every = (*range(operations.steps, operations.actions), operations.look)
-    upwards = tuple(range(operations.steps))
-    histories = [
-        every
-        + tuple(operation for step in (*steps, *steps) for operation in (step, *every))
-        for steps in (upwards, upwards[::-1])
-    ]
+    """Return the two long histories that are played twice.
+
+    Operations that end steps come last, each with the other steps active before it.
+    """
+    every = (*operations.questions, operations.look)
+    ends = operations.relations.ends
+    ending = tuple(each for each in operations.changes if each in ends)
+    upwards = tuple(step for step in range(operations.steps) if step not in ends)
+    histories = []
+    for steps, last in ((upwards, ending), (upwards[::-1], ending[::-1])):
+        history = list(every)
+        for step in (*steps, *steps):
+            history += (step, *every)
+        active = UNORDERED.root
+        for end in last:
+            missing = [step for step in steps if not is_active(active, step)]
+            undone = (end,) if end < operations.steps else ()
+            for operation in (*missing, end, *undone):
+                active = operations.after(active, operation, UNORDERED)
+            history += (*missing, end, *every)
+            history += (*undone, *every) if undone else ()
+        # Steps that end others are also done one after the other.
+        for end in last if len(ending) > 1 else ():
+            history += (end, *every)
+        histories.append(tuple(history))
     return histories[0], histories[1]
 
 
@@ -111,7 +130,7 @@ def cold_histories(operations: Operations) -> Iterator[History]:
     uses, and all steps at once.
     """
     steps, actions = range(operations.steps), range(operations.actions)
-    uses = tuple(range(operations.steps, operations.actions))
+    uses = (*operations.questions, *operations.changes[operations.steps :])
     yield ()
     for operation in (*actions, operations.look):
         yield (operation,)

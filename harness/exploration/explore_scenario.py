@@ -96,6 +96,7 @@ def empty_report(scenario: Scenario) -> Report:
         digest=scenario.digest,
         pairs=tuple(sorted(scenario.relations.pairs)),
         again=scenario.relations.again,
+        ends=scenario.relations.ends,
     )
 
 

@@ -12,13 +12,16 @@ also listed.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from everyorder.harness.engine.protocol import (
     EVERY_ORDER,
     History,
+    Key,
+    Operations,
     Ordering,
+    Relations,
     State,
     state_of,
 )
@@ -91,6 +94,8 @@ class Report:
     pairs: tuple[tuple[int, int], ...] = ()
     # Steps that are done again while they are active.
     again: frozenset[int] = frozenset()
+    # The steps that an operation ends.
+    ends: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -185,23 +190,23 @@ class Report:
 
         If a step fails only sometimes, the history decides: see `violation_lines`.
         """
-        ordering = self.ordering
         exploration = self.exploration
-        key = ordering.root
+        key = self.ordering.root
         lines = []
         for operation in history:
             active = state_of(key)
             lines.append(self.line(operation, operation in active))
-            if operation >= len(self.steps):
-                continue
-            if operation in active and operation in self.again:
-                continue
-            refused = (
-                exploration.refusals if operation in active else exploration.failures
-            )
+            undo = operation in active and operation not in self.again
+            refused = exploration.refusals if undo else exploration.failures
             if (active, operation) not in refused:
-                key = ordering.toggled(key, operation)
+                key = self.after(key, operation)
         return tuple(lines)
+
+    def after(self, key: Key, operation: int) -> Key:
+        """Return the key after an operation that succeeded at a key."""
+        relations = Relations(again=self.again, ends=self.ends)
+        operations = Operations(len(self.steps), len(self.uses), relations)
+        return operations.after(key, operation, self.ordering)
 
     def read_lines(self, lines: Sequence[str]) -> tuple[tuple[int, bool], ...]:
         """Read runnable lines: the operation of each, and True if it undoes a step.

@@ -131,7 +131,7 @@ def _marked(report: Report) -> Iterable[tuple[State, State]]:
     def plus(state: State, step: int) -> State:
         if step in state:
             return state
-        return state_of(ordering.toggled(ordering.key(state), step))
+        return state_of(report.after(ordering.key(state), step))
 
     for violation in report.exploration.violations:
         square = violation.square

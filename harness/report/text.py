@@ -19,9 +19,9 @@ from itertools import takewhile
 from textwrap import wrap
 from typing import TypeAlias
 
-from everyorder.harness.engine.explorer import ALWAYS
 from everyorder.harness.engine.result import Counts, Square, Violation
 from everyorder.harness.engine.strategy import OPEN
+from everyorder.harness.engine.vacuity import ALWAYS
 from everyorder.harness.report.observation import (
     Divergence,
     divergence,
@@ -390,7 +390,7 @@ def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
     if violation.kind == "law":
         return _laws(violation.found, select)
     if violation.kind == "leak":
-        return [f"still alive after its undo: {violation.found}"]
+        return [f"still alive after its step ended: {violation.found}"]
     if violation.kind == "undo":
         details = _indented(law_text(violation.found), select)
         return ["the undo raised:", *details, *_paths(violation)]

@@ -19,12 +19,12 @@ from typing import Any, Literal, TypeAlias
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.engine.protocol import Relations
 from everyorder.harness.scenario.mistakes import check_takes, name_of
+from everyorder.harness.scenario.relations import declared_of, relations_of
 from everyorder.harness.scenario.step import (
+    ALL,
     Step,
     UseStep,
-    declared_of,
     one_line,
-    relations_of,
 )
 
 # With twelve hex digits, 10,000 scenarios collide with a probability of 2e-7.
@@ -39,7 +39,8 @@ class Scenario:
 
     Args:
         steps: registrations that can be made, and mostly undone, in any order.
-        uses: calls and look-ups, which may occur at any point and change nothing.
+        uses: calls and look-ups, which may occur at any point; those that end no steps
+            change nothing.
         given: steps that are done first and stay active longer than all others.
         order_dependent: a sentence, if observations may depend on the order of
             registration ("the newest kernel wins"); states are then distinguished by
@@ -134,6 +135,13 @@ class Scenario:
 
                 for each in probes:
                     check_probe(each)
+            for each_operation in (*given, *steps, *uses):
+                if each_operation.ends:
+                    raise NotAScenario(
+                        found=f"ends= of {each_operation.text!r} without create",
+                        wanted="create=...: a dispatcher ends registrations only by "
+                        "their handles",
+                    )
             _check_needs_create(
                 watch=watch,
                 ignore=ignore,
@@ -210,7 +218,7 @@ class Scenario:
         if self.create is not None and self.observe is None:
             # An empty observation never varies.
             declared |= {len(self.steps) + len(self.uses)}
-        relations = relations_of(self.steps, self.given, self.ordered)
+        relations = relations_of(self.steps, self.given, self.ordered, self.uses)
         return replace(relations, declared=declared)
 
 
@@ -392,11 +400,21 @@ def _digest(scenario: Scenario) -> str:
             *(f"requires {text}" for text in sorted(each.requires)),
             *(f"after {text}" for text in sorted(each.after)),
             *(f"excludes {text}" for text in sorted(each.excludes)),
+            *_end_marks(each),
         ]
         parts += [f"{number} {mark}" for mark in marks]
     parts += [f"unordered {use.text}" for use in scenario.uses if use.unordered]
+    for each in scenario.uses:
+        parts += [f"use {each.text} {mark}" for mark in _end_marks(each)]
     if scenario.unordered:
         parts.append("unordered")
     # Half of a surrogate pair is not valid UTF-8; its escape is.
     text = "\n".join(parts).encode(errors="backslashreplace")
     return blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _end_marks(operation: Step | UseStep) -> list[str]:
+    """Return the parts of a digest for the steps that an operation ends."""
+    if operation.ends == ALL:
+        return ["ends all"]
+    return [f"ends {text!r}" for text in sorted(operation.ends)]

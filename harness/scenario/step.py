@@ -6,30 +6,26 @@ A step is prepared once for each fresh system and then performed any number of t
 only the engine owns and ends with `close()`. `harness.scenario.execution` lists the
 results that the function of a step may return.
 
-A scenario refers to steps by object or by text; the engine uses numbers, and
-`Relations` holds numbers instead of names. A required step may also be one of
-`Scenario.given`: such a step is always active, so the requirement is always met.
+A scenario refers to steps by object or by text; `relations.py` turns texts into the
+numbers that the engine uses.
 
 Rules:
 - a step may raise when it is performed: then nothing may have changed;
 - the text is one runnable line; reports print it, digests are computed from it, and
   other steps refer to the step by it: unprintable characters are escaped;
-- a use returns its answer and must not change the registrations;
-- an unknown step name is an error that lists the nearest names;
-- steps that require each other can never be done; that is an error.
+- a use returns its answer and must not change the registrations, unless it ends steps;
+- an operation that ends steps (`ends=`) ends all of them when it succeeds, and none if
+  it raises; an ended step can be done again, and its undo handle is dropped.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from inspect import isasyncgenfunction, isgeneratorfunction
 from types import EllipsisType, FunctionType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from everyorder.harness.base.errors import NotAScenario
-from everyorder.harness.engine.protocol import Relations, Symmetry
-from everyorder.harness.engine.symmetry import occurs_in
 from everyorder.harness.scenario.execution import (
     Closable,
     Performance,
@@ -57,6 +53,12 @@ Use = Callable[[Any], Hashable]
 # Owner of a step or use: the dispatcher, a registry with `create`, or unspecified.
 Owner: TypeAlias = Literal["dispatcher", "registry", ""]
 
+# Stands for all steps of the scenario, or all others, in `ends=`.
+ALL: Final = "all"
+
+# The steps that an operation ends, by their texts.
+Ends: TypeAlias = tuple[str, ...] | Literal["all"]
+
 # The exceptions that a step or use declares.
 Raises: TypeAlias = type[BaseException] | tuple[type[BaseException], ...] | None
 
@@ -83,9 +85,9 @@ class Step:
     on, if known. `functions` are the scenario's own functions, which are part of the
     state.
 
-    The other fields are as for `step`; `requires`, `after` and `excludes` are texts of
-    steps. Steps of one `symmetry` are declared to differ only in their parameter, which
-    may appear in observations as one of the `parameter_texts`.
+    The other fields are as for `step`; `requires`, `after`, `excludes` and `ends` are
+    texts of steps. Steps of one `symmetry` are declared to differ only in their
+    parameter, which may appear in observations as one of the `parameter_texts`.
     """
 
     text: str
@@ -105,12 +107,14 @@ class Step:
     constant: bool = False
     symmetry: str = ""
     parameter_texts: tuple[str, ...] = ()
+    ends: Ends = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", one_line(self.text))
         for name in ("requires", "after", "excludes"):
             texts = tuple(map(one_line, getattr(self, name)))
             object.__setattr__(self, name, texts)
+        object.__setattr__(self, "ends", _escaped(self.ends))
 
     def __str__(self) -> str:
         return self.text
@@ -120,7 +124,7 @@ class Step:
 class UseStep:
     """A call or a look-up; `perform(target)` returns its answer.
 
-    `raises`, `constant` and `unordered` are as for `use`.
+    `raises`, `constant`, `unordered` and `ends` are as for `use`.
     """
 
     text: str
@@ -130,9 +134,11 @@ class UseStep:
     raises: tuple[type[BaseException], ...] = ()
     constant: bool = False
     unordered: bool = False
+    ends: Ends = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", one_line(self.text))
+        object.__setattr__(self, "ends", _escaped(self.ends))
 
     def __str__(self) -> str:
         return self.text
@@ -147,6 +153,7 @@ def step(
     requires: str | Step | Iterable[str | Step] = (),
     after: str | Step | Iterable[str | Step] = (),
     excludes: str | Step | Iterable[str | Step] = (),
+    ends: str | Step | Iterable[str | Step] = (),
     again: bool = False,
     may_refuse: bool = False,
     constant: bool = False,
@@ -171,6 +178,10 @@ def step(
         after: steps that must be active when this one is done, and may be undone later.
         excludes: steps that cannot be active together with this one: each is done only
             while the other is not active.
+        ends: steps that this one ends when it is done, as `replace` does; "all" stands
+            for all others. They are not active any longer and can be done again; their
+            undo is never called, also not when this step is undone. While a step
+            requires one of them that it does not end, too, it is not played.
         again: True if a step that stays (`undo=None`) may be done again.
         may_refuse: True if its undo may raise; then the step stays active.
         constant: True if the step must not change anything.
@@ -200,6 +211,7 @@ def step(
             found=f"{where} with may_refuse=True, which cannot be undone",
             wanted="undo=..., a function that may raise",
         )
+    _check_ends(where, ends, raises=raises, constant=constant)
     performance = Performance(text, do, undo, may_refuse=may_refuse)
     return Step(
         text,
@@ -214,6 +226,7 @@ def step(
         excludes=_texts(f"excludes of {where}", excludes),
         raises=_classes(raises),
         constant=constant,
+        ends=_ends(f"ends of {where}", ends),
     )
 
 
@@ -247,19 +260,19 @@ def steps(
     check_kind(f"values of {where}", values, Iterable, "values, one for each step")
     check_takes(f"do of {where}", do, (2,), "a function of the registry and of a value")
     if isinstance(undo, EllipsisType | None):
-        ends: Callable[[Any], Undo] = lambda _: undo  # noqa: E731  # one of two
+        undo_of: Callable[[Any], Undo] = lambda _: undo  # noqa: E731  # one of two
     else:
         expected = "a function of the registry, a value, and what the step returned"
         check_takes(f"undo of {where}", undo, (2, 3), expected)
         bind = _with_result if count_required(undo, 3) in (3, None) else _with
-        ends = partial(partial, bind, undo)
+        undo_of = partial(partial, bind, undo)
     pairs = values.items() if isinstance(values, Mapping) else map(_named_value, values)
     return [
         replace(
             step(
                 f"{name}({text})",
                 partial(_with, do, value),
-                undo=ends(value),
+                undo=undo_of(value),
                 **options,
             ),
             symmetry=name if symmetric else "",
@@ -276,6 +289,7 @@ def use(
     raises: Raises = None,
     constant: bool = False,
     unordered: bool = False,
+    ends: str | Step | Iterable[str | Step] = (),
 ) -> UseStep:
     """Return a use of any registry: `perform(registry)` returns an answer to compare.
 
@@ -288,9 +302,14 @@ def use(
         constant: True if the answer must be the same at every state.
         unordered: True if the order of the items of the answer does not count; the
             guarantee then says that the order was not compared.
+        ends: steps that it ends, by object or text, as `clear()` does; "all" stands for
+            all steps. They are not active any longer and can be done again; their undo
+            is never called. If it raises, it ends none. While a step requires one of
+            them that it does not end, too, it is not played.
 
     Raises:
-        NotAScenario: `perform` has other parameters, or is a generator function.
+        NotAScenario: `perform` has other parameters, or is a generator function; or
+            options exclude each other.
     """
     where = f"use({text!r}, ...)"
     check_kind(f"text of {where}", text, str, "a text of one line")
@@ -300,12 +319,14 @@ def use(
             found=f"{where}, a generator function",
             wanted="a function that returns its answer, as a list of all",
         )
+    _check_ends(where, ends, raises=raises)
     return UseStep(
         text,
         perform,
         raises=_classes(raises),
         constant=constant,
         unordered=unordered,
+        ends=_ends(f"ends of {where}", ends),
     )
 
 
@@ -331,6 +352,28 @@ def _texts(
     return tuple(dict.fromkeys(str(each) for each in several))
 
 
+def _ends(where: str, references: str | Step | Iterable[str | Step]) -> Ends:
+    if isinstance(references, str) and references == ALL:
+        return ALL
+    return _texts(where, references)
+
+
+def _escaped(ends: Ends) -> Ends:
+    return ends if isinstance(ends, str) else tuple(map(one_line, ends))
+
+
+def _check_ends(
+    where: str, ends: object, *, raises: Raises = None, constant: bool = False
+) -> None:
+    """Raise `NotAScenario` if an operation that ends steps cannot change anything."""
+    if ends and (raises is not None or constant):
+        option = "constant=True" if constant else "raises="
+        raise NotAScenario(
+            found=f"{where} with ends= and {option}",
+            wanted="one of the two: what ends steps succeeds, and changes something",
+        )
+
+
 def _classes(raises: Raises) -> tuple[type[BaseException], ...]:
     if raises is None:
         return ()
@@ -348,159 +391,3 @@ def _named_value(value: Any) -> tuple[str, Any]:
             wanted="values by text: {'json': value, ...}",
         )
     return text, value
-
-
-def relations_of(
-    steps: Sequence[Step], initial: Sequence[Step], ordered: Iterable[tuple[str, str]]
-) -> Relations:
-    """Return the relations of the steps; `ordered` are pairs of their texts.
-
-    `initial` are the steps of `Scenario.given`, which are always active.
-
-    Raises:
-        NotAScenario: a step name is unknown, steps require each other, or a step can
-            never be done because of another one.
-    """
-    numbers = {each.text: number for number, each in enumerate(steps)}
-    always = {each.text for each in initial}
-
-    def named(text: str, where: str) -> int:
-        if text not in numbers:
-            near = get_close_matches(text, numbers, n=3, cutoff=0.5) or list(numbers)
-            raise NotAScenario(
-                found=f"{text!r} in {where}, which is not a step of the scenario",
-                wanted=f"one of the steps, such as {' or '.join(near[:3])}",
-            )
-        return numbers[text]
-
-    def all_named(texts: Iterable[str], where: str) -> frozenset[int]:
-        return frozenset(named(text, where) for text in texts if text not in always)
-
-    requires = {
-        number: all_named(each.requires, f"requires= of {each.text!r}")
-        for number, each in enumerate(steps)
-    }
-    after = {
-        number: all_named(each.after, f"after= of {each.text!r}")
-        for number, each in enumerate(steps)
-    }
-    excludes = _both_ways(
-        {
-            number: all_named(each.excludes, f"excludes= of {each.text!r}")
-            for number, each in enumerate(steps)
-        }
-    )
-    _check_possible(steps, requires, after)
-    _check_together(steps, requires, after, excludes, always)
-    return Relations(
-        lasting=_numbers(each.lasting for each in steps),
-        again=_numbers(each.again for each in steps),
-        requires={number: needs for number, needs in requires.items() if needs},
-        after={number: needs for number, needs in after.items() if needs},
-        excludes=excludes,
-        refusable=_numbers(each.may_refuse for each in steps),
-        pairs=frozenset(_pair(one, two, named) for one, two in ordered),
-        symmetric=tuple(_symmetries(steps)),
-    )
-
-
-def _symmetries(steps: Sequence[Step]) -> Iterator[Symmetry]:
-    """Yield the classes of steps that are declared to be exchangeable.
-
-    Raises:
-        NotAScenario: the text of one parameter occurs in that of another, so that
-            observations could not distinguish the two.
-    """
-    classes: dict[str, dict[int, tuple[str, ...]]] = {}
-    for number, each in enumerate(steps):
-        if each.symmetry:
-            classes.setdefault(each.symmetry, {})[number] = each.parameter_texts
-    for name, members in classes.items():
-        if len(members) < 2:
-            continue
-        for number, texts in members.items():
-            others = [
-                text for each in members if each != number for text in members[each]
-            ]
-            if any(occurs_in(text, other) for text in texts for other in others):
-                raise NotAScenario(
-                    found=f"{steps[number].text} with symmetric=True, whose parameter "
-                    "occurs in that of another step",
-                    wanted="parameters that observations can distinguish",
-                )
-        yield Symmetry(name, members)
-
-
-def declared_of(steps: Sequence[Step], uses: Sequence[UseStep]) -> frozenset[int]:
-    """Return the operations that are declared never to vary, or always to raise."""
-    operations: tuple[Step | UseStep, ...] = (*steps, *uses)
-    return _numbers(each.constant or bool(each.raises) for each in operations)
-
-
-def _numbers(flags: Iterable[bool]) -> frozenset[int]:
-    return frozenset(number for number, chosen in enumerate(flags) if chosen)
-
-
-def _pair(one: str, other: str, named: Callable[[str, str], int]) -> tuple[int, int]:
-    first, second = named(one, "ordered="), named(other, "ordered=")
-    if first == second:
-        raise NotAScenario(
-            found=f"ordered=[({one!r}, {other!r})]", wanted="pairs of two steps"
-        )
-    return min(first, second), max(first, second)
-
-
-def _check_possible(
-    steps: Sequence[Step],
-    requires: Mapping[int, frozenset[int]],
-    after: Mapping[int, frozenset[int]],
-) -> None:
-    """Raise `NotAScenario` unless each step can be done at some time.
-
-    As in a topological sort: a step can be done once all steps that it needs are done.
-    """
-    reachable: set[int] = set()
-    left = set(range(len(steps)))
-    while ready := {each for each in left if requires[each] | after[each] <= reachable}:
-        reachable |= ready
-        left -= ready
-    if left:
-        texts = ", ".join(repr(steps[each].text) for each in sorted(left))
-        raise NotAScenario(
-            found=f"steps of which each waits for another ({texts})",
-            wanted="requires= and after= without a cycle",
-        )
-
-
-def _both_ways(excludes: Mapping[int, frozenset[int]]) -> Mapping[int, frozenset[int]]:
-    """Return the relation with each pair in both directions, without empty sets."""
-    pairs = {(one, other) for one, others in excludes.items() for other in others}
-    pairs |= {(other, one) for one, other in pairs}
-    firsts = sorted({one for one, _ in pairs})
-    return {
-        each: frozenset(two for one, two in pairs if one == each) for each in firsts
-    }
-
-
-def _check_together(
-    steps: Sequence[Step],
-    requires: Mapping[int, frozenset[int]],
-    after: Mapping[int, frozenset[int]],
-    excludes: Mapping[int, frozenset[int]],
-    always: Iterable[str],
-) -> None:
-    """Raise `NotAScenario` if a step excludes what is active whenever it is done."""
-    for number, each in enumerate(steps):
-        together = {number} | after[number]
-        while more := {n for one in together for n in requires[one]} - together:
-            together |= more
-        for one in sorted(together):
-            rivals = {steps[n].text for n in excludes.get(one, frozenset()) & together}
-            rivals |= {*steps[one].excludes} & {*always}
-            if rivals:
-                rival = min(rivals)
-                raise NotAScenario(
-                    found=f"{each.text!r}, which can never be done: "
-                    f"{steps[one].text!r} excludes {rival!r}, and both would be active",
-                    wanted="excludes= of steps that need not be active together",
-                )

@@ -38,7 +38,7 @@ from everyorder.harness.base.errors import (
     HarnessError,
     ProcessError,
 )
-from everyorder.harness.engine.player import outlives
+from everyorder.harness.engine.leaks import outlives
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.processes.fork import flush_streams
 from everyorder.harness.processes.messages import PipeEnd
@@ -96,7 +96,8 @@ class ChildServer:
                 return "error", ScenarioSkipped(reason=reason)
             if not isinstance(error, Exception):
                 raise
-            if method in (self.do, self.undo):
+            # A use raises only if it ends steps.
+            if method in (self.do, self.undo, self._system.use):
                 # Noted here, where the error has its traceback.
                 self._system.failure(error)
                 return "raised", name_and_text(error)
@@ -118,13 +119,19 @@ class ChildServer:
     def undo(self, step: int, number: int) -> bool:
         """Undo a step; return True if its handle was freed."""
         handle = self._handles[number]
-        watch = ref(handle) if type(handle).__weakrefoffset__ else None
+        watch = _watch(handle)
         self._system.undo(step, handle)
         del self._handles[number], self._steps[number], handle
-        if watch is None or watch() is None:
-            return True
-        gc.collect()
-        return not outlives(watch)
+        return _is_freed(watch)
+
+    def release(self, numbers: list[int], active: int) -> list[bool]:
+        """Drop the handles of ended steps; return True for each that was freed."""
+        handles = [self._handles.pop(number) for number in numbers]
+        for number in numbers:
+            del self._steps[number]
+        watches = [_watch(each) for each in handles]
+        self._system.release(handles, active)
+        return [_is_freed(watch) for watch in watches]
 
     def state(self, numbers: list[int | None]) -> Any:
         """Return the complete state, with the handles of these numbers."""
@@ -157,6 +164,18 @@ class ChildServer:
 
     def _handles_of(self, numbers: list[int | None]) -> list[Any]:
         return [None if each is None else self._handles[each] for each in numbers]
+
+
+def _watch(handle: object) -> "ref[Any] | None":
+    return ref(handle) if type(handle).__weakrefoffset__ else None
+
+
+def _is_freed(watch: "ref[Any] | None") -> bool:
+    """Return False if a dropped handle is still alive."""
+    if watch is None or watch() is None:
+        return True
+    gc.collect()
+    return not outlives(watch)
 
 
 def serve_child(scenario: Scenario, channel: PipeEnd) -> None:
@@ -279,8 +298,16 @@ class IsolatedSystem(ScenarioSystem):
         if not self._request(text, "undo", step, handle.number):
             self._leaked.append(handle)
 
+    def release(self, handles: list[object], active: int) -> None:
+        """Drop the handles of ended steps in the child."""
+        numbers = [n for n in _numbers(handles) if n is not None]
+        freed = self._request("the end of steps", "release", numbers, active)
+        pairs = zip(handles, freed, strict=True)
+        self._leaked += [handle for handle, is_freed in pairs if not is_freed]
+        self.drop(handles)
+
     def use(self, use: int) -> Hashable:
-        """Perform a use in the child; an exception is an answer."""
+        """Perform a use in the child; an exception is an answer, or passes on."""
         answer: Hashable = self._request(self.scenario.uses[use].text, "use", use)
         return answer
 

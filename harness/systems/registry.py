@@ -267,8 +267,19 @@ class RegistrySystem(ScenarioSystem):
         with _unraisable_errors_ignored():
             self._loop.call(super().drop, handles)
 
+    def release(self, handles: list[object], active: int) -> None:
+        """Replace the handles of ended steps by None.
+
+        An abandoned generator runs its `finally` here, which is a part of the operation
+        that ended its step.
+        """
+        self._active = active
+        with _unraisable_errors_ignored():
+            self._perform(("release", 0), self._loop.call, super().drop, handles)
+        self._check_after("release", 0)
+
     def use(self, use: int) -> Hashable:
-        """Perform a use; an exception is an answer."""
+        """Perform a use; an exception is an answer, unless the use ends steps."""
         use_step = self.scenario.uses[use]
         try:
             asking = ("use", use), self._call, use_step.perform
@@ -277,6 +288,9 @@ class RegistrySystem(ScenarioSystem):
         except HarnessError:
             raise
         except Exception as error:
+            if self.steps + use in self.relations.ends:
+                self._check_after("use", use)
+                raise
             self._expect(self.steps + use, use_step.raises, error)
             result = self.failure(error)
         # An exception that ends the process is not an answer, and ends the checks.

@@ -9,7 +9,7 @@ from weakref import ref
 import pytest
 
 from everyorder.harness import Scenario, explore, step
-from everyorder.harness.engine.player import outlives
+from everyorder.harness.engine.leaks import outlives
 
 
 class Handle:

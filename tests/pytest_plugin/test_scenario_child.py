@@ -164,7 +164,7 @@ OWN_WORK = {
     PAIR: (
         "everyorder.harness.engine.explorer.choose",
         "everyorder.harness.engine.strategy.Strategy.measure",
-        "everyorder.harness.engine.explorer._vacuities",
+        "everyorder.harness.engine.explorer.vacuities",
     ),
     BROKEN: (
         "everyorder.harness.engine.explorer.refutations",

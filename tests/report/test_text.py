@@ -155,7 +155,7 @@ ADVICE = [
     [
         (
             Violation("leak", (), None, "Registration", (0, 0)),
-            ["still alive after its undo: Registration"],
+            ["still alive after its step ended: Registration"],
         ),
         (
             Violation("undo", (), None, FIELDS, (0, 0)),
