@@ -12,8 +12,8 @@ How it works:
 - *Writes*: portraits before and after a step is done and undone on a fresh system,
   without undo handles, show the paths that the step writes.  Steps whose paths overlap
   (one is a prefix of the other) are one group, and so are steps of one relation.  An
-  operation that ends steps makes them one group, and what a use writes that ends a step
-  counts as written by the step.
+  operation that ends steps makes them one group, and a step also writes the paths that
+  a use writes when it ends the step.
 - *Uses join no groups.*  A use writes caches.  A step that invalidates a warm cache
   writes it as well, but invalidating twice is the same as once; a missing invalidation
   shows within each group, where every use is played.  Every other path that a step

@@ -66,7 +66,8 @@ def relations_of(
     _check_possible(steps, requires, after)
     _check_together(steps, requires, after, excludes, always)
     ends: dict[int, frozenset[int]] = {}
-    for number, operation in enumerate((*steps, *uses)):
+    operations: tuple[Step | UseStep, ...] = (*steps, *uses)
+    for number, operation in enumerate(operations):
         where = f"ends= of {operation.text!r}"
         if operation.ends == ALL:
             if ALL in numbers:
@@ -220,7 +221,7 @@ def _check_endings(
         if number in ended:
             raise NotAScenario(
                 found=f"{each.text!r}, which ends itself",
-                wanted="ends= of other steps; 'all' stands for all others",
+                wanted="ends= of other steps; 'all' means all others",
             )
         for rival in sorted(ended & excludes.get(number, frozenset())):
             text = steps[rival].text

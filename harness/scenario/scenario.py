@@ -135,13 +135,7 @@ class Scenario:
 
                 for each in probes:
                     check_probe(each)
-            for each_operation in (*given, *steps, *uses):
-                if each_operation.ends:
-                    raise NotAScenario(
-                        found=f"ends= of {each_operation.text!r} without create",
-                        wanted="create=...: a dispatcher ends registrations only by "
-                        "their handles",
-                    )
+            _check_no_ends((*given, *steps, *uses))
             _check_needs_create(
                 watch=watch,
                 ignore=ignore,
@@ -352,6 +346,16 @@ def _check_needs_create(**options: Any) -> None:
             )
 
 
+def _check_no_ends(operations: Iterable[Step | UseStep]) -> None:
+    """Refuse operations that end steps of a dispatcher."""
+    for each in operations:
+        if each.ends:
+            raise NotAScenario(
+                found=f"ends= of {each.text!r} without create",
+                wanted="create=...: a dispatcher ends registrations by their handles",
+            )
+
+
 def _check_owners(steps: Sequence[Step], uses: Sequence[UseStep]) -> None:
     """Refuse a scenario without `create` whose steps are all made by `step()`.
 
@@ -404,8 +408,7 @@ def _digest(scenario: Scenario) -> str:
         ]
         parts += [f"{number} {mark}" for mark in marks]
     parts += [f"unordered {use.text}" for use in scenario.uses if use.unordered]
-    for each in scenario.uses:
-        parts += [f"use {each.text} {mark}" for mark in _end_marks(each)]
+    parts += [f"{use.text} {mark}" for use in scenario.uses for mark in _end_marks(use)]
     if scenario.unordered:
         parts.append("unordered")
     # Half of a surrogate pair is not valid UTF-8; its escape is.

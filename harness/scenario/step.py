@@ -53,7 +53,7 @@ Use = Callable[[Any], Hashable]
 # Owner of a step or use: the dispatcher, a registry with `create`, or unspecified.
 Owner: TypeAlias = Literal["dispatcher", "registry", ""]
 
-# Stands for all steps of the scenario, or all others, in `ends=`.
+# Means all steps of the scenario, or all others, in `ends=`.
 ALL: Final = "all"
 
 # The steps that an operation ends, by their texts.
@@ -302,7 +302,7 @@ def use(
         constant: True if the answer must be the same at every state.
         unordered: True if the order of the items of the answer does not count; the
             guarantee then says that the order was not compared.
-        ends: steps that it ends, by object or text, as `clear()` does; "all" stands for
+        ends: steps that it ends, by object or text, as `clear()` does; "all" means
             all steps. They are not active any longer and can be done again; their undo
             is never called. If it raises, it ends none. While a step requires one of
             them that it does not end, too, it is not played.

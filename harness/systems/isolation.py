@@ -22,6 +22,7 @@ Rules:
 import errno
 import gc
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Hashable, Sequence
@@ -39,7 +40,7 @@ from everyorder.harness.base.errors import (
     ProcessError,
 )
 from everyorder.harness.engine.leaks import outlives
-from everyorder.harness.engine.protocol import Caveat
+from everyorder.harness.engine.protocol import Caveat, ErrorOrigin, StateForm
 from everyorder.harness.processes.fork import flush_streams
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.zygote import Zygote
@@ -54,6 +55,11 @@ from everyorder.harness.systems.outcomes import (
 from everyorder.harness.systems.registry import RegistrySystem, ScenarioSystem
 from everyorder.harness.systems.spawner import Spawner
 from everyorder.harness.systems.state_reader import LearnedState
+
+# The first pickling of an instance stores `__slotnames__` in its class; in a child that
+# would be a change outside of the registry.
+for _sent in (ErrorOrigin("", 0), StateForm(b"", b""), Caveat("assumed", "")):
+    pickle.dumps(_sent)
 
 
 class ChildServer:
