@@ -360,7 +360,7 @@ class Player:
                 step, self._fields(error), before, succeeded=bool(succeeded)
             )
         self.adds += 1
-        ended = self._end(step) if step in self._ends else ()
+        ended = self._end(step) if step in self._ends else None
         if not self.mask >> step & 1:
             self.mask = mask = self.mask | 1 << step
             self.key = mask if self._plain else self._ordering.toggled(self.key, step)
@@ -371,8 +371,9 @@ class Player:
                 self._record.note(key, step, self.trace)
             else:
                 self._contradict("error", key, step, fields, None)
-        for watch in ended:
-            self._check_freed(watch)
+        if ended:
+            for watch in ended:
+                self._check_freed(watch)
         return None
 
     def _end(self, operation: int) -> list["ref[Any]"]:
@@ -438,7 +439,8 @@ class Player:
         before = self.state() if refusable and self.printed else None
         handle = self.handles[step]
         self.handles[step] = None
-        watch = self._watched(handle) if self.watching else None
+        watched = self.watching and type(handle).__weakrefoffset__
+        watch = self._watched(handle) if watched else None
         try:
             self._system.undo(step, handle)
         except HarnessError:
