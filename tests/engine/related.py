@@ -45,7 +45,20 @@ class Related(Toy):
         handle = super().do(step)
         if there:
             self.order.remove(step)
+        self.end(step)
         return handle
+
+    def use(self, use: int) -> Hashable:
+        answer = super().use(use)
+        self.end(self.steps + use)
+        return answer
+
+    def end(self, operation: int) -> None:
+        ended = self.relations.ends.get(operation, frozenset())
+        self.order[:] = [step for step in self.order if step not in ended]
+        for other in self.order:
+            if not self.relations.requires.get(other, frozenset()) <= {*self.order}:
+                self.misused.append(f"{operation} ends what {other} requires")
 
     def undo(self, step: int, handle: object) -> None:
         if step in self.relations.lasting:

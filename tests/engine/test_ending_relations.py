@@ -1,0 +1,124 @@
+"""Operations that end steps: what makes sense, what is reached, and by which way."""
+
+import pytest
+
+from everyorder.harness.engine import (
+    Relations,
+    State,
+    explore,
+    operations_of,
+    ordering_of,
+    replay,
+)
+from everyorder.harness.engine.oracle import Judge
+from everyorder.harness.engine.player import ObservationRecord, Player
+from everyorder.harness.engine.protocol import UNORDERED
+from tests.engine.related import Related
+from tests.engine.test_relations import RADIO, STRATEGIES, kinds, never
+
+# Of three steps and a use.
+REPLACED = Relations(ends={2: frozenset({0, 1})})
+ONE_OF_ALL = Relations(ends=RADIO.excludes)
+ENDED_LASTING = Relations(lasting=frozenset({0, 1}), ends={2: frozenset({0})})
+CLEARED = Relations(ends={3: frozenset({0, 1, 2})})
+CLEARED_LASTING = Relations(
+    lasting=frozenset({0, 1, 2}), after={1: frozenset({0})}, ends={3: frozenset({0})}
+)
+CLEARED_CHAIN = Relations(
+    requires={1: frozenset({0}), 2: frozenset({1})}, ends={3: frozenset({1, 2})}
+)
+NOT_CLEARED_ALONE = Relations(requires={1: frozenset({0})}, ends={3: frozenset({0})})
+CLEARED_AGAIN = Relations(
+    lasting=frozenset({0, 2}),
+    again=frozenset({0}),
+    ends={0: frozenset({1}), 3: frozenset({0, 2})},
+)
+EVERY_SET = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+CHAINED = [(), (0,), (0, 1), (0, 1, 2)]
+WITH_USE = {
+    "replaced": (REPLACED, EVERY_SET),
+    "one of all": (ONE_OF_ALL, EVERY_SET[:4]),
+    "ended and lasting": (ENDED_LASTING, EVERY_SET),
+    "cleared": (CLEARED, EVERY_SET),
+    "cleared and lasting": (CLEARED_LASTING, EVERY_SET),
+    "cleared chain": (CLEARED_CHAIN, CHAINED),
+    "not cleared alone": (
+        NOT_CLEARED_ALONE,
+        [(), (0,), (2,), (0, 1), (0, 2), (0, 1, 2)],
+    ),
+    "cleared, again": (CLEARED_AGAIN, EVERY_SET),
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", WITH_USE)
+def test_nothing_is_played_against_the_relations(name: str, strategy: str) -> None:
+    relations, _ = WITH_USE[name]
+    for settled in (True, False):
+        registry = Related(relations, 3, 1, printed=True, settled=settled)
+        found = explore(registry, strategy)
+        assert kinds(found) == []
+        assert registry.misused == []
+
+
+@pytest.mark.parametrize(
+    "strategy", ["auto", "graph", "histories:4", "arrangements", "walk:1", "kA:1"]
+)
+@pytest.mark.parametrize("name", WITH_USE)
+def test_all_that_is_left_by_what_ends_steps_is_reached(
+    name: str, strategy: str
+) -> None:
+    relations, states = WITH_USE[name]
+    for settled in (True, False):
+        registry = Related(relations, 3, 1, printed=True, settled=settled)
+        found = explore(registry, strategy)
+        assert list(found.states) == states
+        # A walk may not come back to where steps that stay were not done.
+        assert kinds(found) == []
+        assert found.holds or strategy == "walk:1"
+        assert found.proven == (strategy in ("auto", "graph"))
+
+
+def test_where_an_operation_makes_sense() -> None:
+    def sensible(relations: Relations, active: State) -> list[int]:
+        registry = Related(relations, 3, 1)
+        operations = operations_of(registry)
+        player = Player(
+            *(registry, operations, ObservationRecord(), never), ordering=UNORDERED
+        )
+        mask = sum(1 << step for step in active)
+        return [each for each in range(6) if player.sensible(each, mask)]
+
+    # What an active step requires is not ended alone.
+    assert sensible(NOT_CLEARED_ALONE, (0, 1)) == [1, 2, 4, 5]
+    assert sensible(NOT_CLEARED_ALONE, (0,)) == [0, 1, 2, 3, 4, 5]
+    assert sensible(CLEARED_CHAIN, (0, 1, 2)) == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("relations", "state", "way"),
+    [
+        # What ends another is done before it.
+        (REPLACED, (0, 2), (2, 0)),
+        (REPLACED, (0, 1, 2), (2, 0, 1)),
+        (Relations(after={2: frozenset({0})}, ends={2: frozenset({0})}), (2,), (0, 2)),
+        (
+            Relations(after={2: frozenset({0})}, ends={2: frozenset({0})}),
+            (0, 2),
+            (0, 2, 0),
+        ),
+        (
+            Relations(after={2: frozenset({0, 1})}, ends={2: frozenset({0})}),
+            (2,),
+            (0, 1, 2, 1),
+        ),
+    ],
+)
+def test_the_way_to_steps_of_which_no_history_is_known(
+    relations: Relations, state: State, way: tuple[int, ...]
+) -> None:
+    registry = Related(relations)
+    ordering = ordering_of(registry, order_dependent=False)
+    judge = Judge(registry, {}, ordering=ordering, proving=False)
+    assert judge.canonical(state) == way
+    assert replay(registry, way).state == state
