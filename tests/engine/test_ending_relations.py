@@ -12,7 +12,8 @@ from everyorder.harness.engine import (
 )
 from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.player import ObservationRecord, Player
-from everyorder.harness.engine.protocol import UNORDERED
+from everyorder.harness.engine.protocol import UNORDERED, Operations
+from everyorder.harness.engine.warm_up import rehearsal
 from tests.engine.related import Related
 from tests.engine.test_relations import RADIO, STRATEGIES, kinds, never
 
@@ -122,3 +123,32 @@ def test_the_way_to_steps_of_which_no_history_is_known(
     judge = Judge(registry, {}, ordering=ordering, proving=False)
     assert judge.canonical(state) == way
     assert replay(registry, way).state == state
+
+
+@pytest.mark.parametrize("name", WITH_USE)
+def test_the_warm_up_does_undoes_and_ends_every_step(name: str) -> None:
+    relations, _ = WITH_USE[name]
+    registry = Related(relations, 3, 1)
+    performed: dict[int, set[str]] = {}
+    for history in rehearsal(operations_of(registry)):
+        before: State = ()
+        for action in replay(registry, history).actions:
+            performed.setdefault(action.operation, set()).add(action.kind)
+            for step in {*before} - {*action.state} - {action.operation}:
+                performed.setdefault(step, set()).add("ended")
+            before = action.state
+    for step in range(3):
+        kinds_of_step = performed[step]
+        assert "add" in kinds_of_step
+        if not relations.requires:  # a required step is not undone upwards
+            assert (step in relations.lasting) != ("remove" in kinds_of_step)
+        if any(step in ended for ended in relations.ends.values()):
+            alone = name == "not cleared alone"
+            assert ("ended" in kinds_of_step) != alone
+
+
+def test_the_warm_up_of_other_scenarios_is_as_it_was() -> None:
+    assert rehearsal(Operations(2, 1)) == (
+        (2, 3, 0, 2, 3, 1, 2, 3, 0, 2, 3, 1, 2, 3),
+        (2, 3, 1, 2, 3, 0, 2, 3, 1, 2, 3, 0, 2, 3),
+    )
