@@ -386,7 +386,7 @@ def test_a_handle_in_another_process_must_be_freed(
 def test_another_process_is_told_what_was_ended() -> None:
     of = CASES["a lock"]
     isolated = of.scenario(of.right, isolation="fork")
-    budget = Budget(steps=2_000)
+    budget = Budget(steps=8_000)
     assert explore(isolated, "graph", budget=budget).verdict == "proven"
     faulty = of.scenario(of.faulty["half is cleared"], isolation="fork")
     (violation, *_) = explore(faulty, "histories:3").exploration.violations
