@@ -1,8 +1,11 @@
 """Operations that end steps: what makes sense, what is reached, and by which way."""
 
+from collections.abc import Hashable
+
 import pytest
 
 from everyorder.harness.engine import (
+    Budget,
     Relations,
     State,
     explore,
@@ -13,9 +16,14 @@ from everyorder.harness.engine import (
 from everyorder.harness.engine.oracle import Judge
 from everyorder.harness.engine.player import ObservationRecord, Player
 from everyorder.harness.engine.protocol import UNORDERED, Operations
+from everyorder.harness.engine.reference import map_states
+from everyorder.harness.engine.result import Kind
+from everyorder.harness.engine.session import ExplorationSession, Meter, RawViolation
+from everyorder.harness.engine.shrink import _keys
 from everyorder.harness.engine.warm_up import rehearsal
 from tests.engine.related import Related
 from tests.engine.test_relations import RADIO, STRATEGIES, kinds, never
+from tests.engine.toys import Refused
 
 # Of three steps and a use.
 REPLACED = Relations(ends={2: frozenset({0, 1})})
@@ -152,3 +160,86 @@ def test_the_warm_up_of_other_scenarios_is_as_it_was() -> None:
         (2, 3, 0, 2, 3, 1, 2, 3, 0, 2, 3, 1, 2, 3),
         (2, 3, 1, 2, 3, 0, 2, 3, 1, 2, 3, 0, 2, 3),
     )
+
+
+def session_of(registry: Related) -> ExplorationSession:
+    return ExplorationSession(
+        *(registry, operations_of(registry), Meter(Budget(), None)),
+        ordering=UNORDERED,
+        stop_after=1,
+    )
+
+
+def test_states_that_only_an_ending_leads_to_have_canonical_histories() -> None:
+    session = session_of(Related(CLEARED_LASTING, 3, 1))
+    map_states(session)
+    assert session.record.canonical == {
+        0b000: (),
+        0b001: (0,),
+        0b010: (0, 1, 3),
+        0b011: (0, 1),
+        0b100: (2,),
+        0b101: (0, 2),
+        0b110: (0, 1, 2, 3),
+        0b111: (0, 1, 2),
+    }
+
+
+def test_arrangements_are_those_that_are_left() -> None:
+    registry = Related(ONE_OF_ALL, 3, 1)
+    found = explore(registry, "arrangements")
+    # Four operations after nothing, and after each of three steps.
+    assert found.executed.transitions == 4 * 1 + 3 * 4 * 2
+
+
+def test_many_steps_of_which_one_is_active_are_proven() -> None:
+    """The number of sets is no reason to give up: most of them cannot be active."""
+    steps = frozenset(range(24))
+    relations = Relations(ends={step: steps - {step} for step in steps})
+    found = explore(Related(relations, 24, 1, settled=False), "graph")
+    assert found.proven
+    assert found.closure is not None
+    assert found.closure.states == 25
+
+
+class Flawed(Related):
+    """It shows that it was cleared; with a lock it cannot be cleared."""
+
+    cleared = ""
+
+    def use(self, use: int) -> Hashable:
+        if 2 in self.order:
+            raise Refused("locked")
+        self.cleared = "cleared"
+        return super().use(use)
+
+    def flaw(self) -> Hashable:
+        return self.cleared
+
+
+def test_a_look_after_an_ending_depends_on_the_order() -> None:
+    registry = Flawed(CLEARED, 3, 1)
+    reports: list[str] = []
+
+    def report(kind: Kind, *details: object) -> None:
+        reports.append(kind)
+
+    player = Player(
+        *(registry, operations_of(registry), ObservationRecord(), report),
+        ordering=UNORDERED,
+    )
+    player.reset()
+    for operation in (4, 0, 3, 4):
+        player.play(operation)
+    assert reports == ["order"]
+    assert (player.mask, player.handles) == (0, [None, None, None])
+
+
+def test_the_states_of_a_long_history_know_what_was_not_ended() -> None:
+    registry = Flawed(CLEARED, 3, 1)
+    session = session_of(registry)
+    history = (0, 2, 3, 1, 2, 3)
+    session.check_history((*history[:3],))
+    finding = RawViolation("order", 0, None, None, history)
+    keys = _keys(finding, session.operations, session.record, UNORDERED)
+    assert keys == [0, 0b001, 0b101, 0b101, 0b111, 0b011, 0]

@@ -9,9 +9,14 @@ from everyorder import explore
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.engine import Budget, replay
 from everyorder.harness.engine.protocol import Relations
-from everyorder.harness.exploration.explore_scenario import closing, system_of
+from everyorder.harness.exploration.explore_scenario import (
+    closing,
+    empty_report,
+    system_of,
+)
 from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.scenario import Scenario, Step, step, steps, use
+from everyorder.harness.systems.registry import RegistrySystem
 from tests.scenario_api.ending_cases import ALL, CASES
 from tests.scenario_api.ending_registries import Table
 from tests.scenario_api.test_step import Shelf, made
@@ -416,3 +421,25 @@ def test_an_abandoned_generator_ends_in_the_operation_that_ended_its_step() -> N
 
     sticky = clearing(Sticky, steps=[step("add a", add)])
     assert explore(sticky, "graph").verdict == "proven"
+
+
+def test_the_lines_of_a_history_show_what_was_ended() -> None:
+    report = empty_report(clearing(Table))
+    assert report.lines((0, 1, 2, 0, 0)) == (
+        "step_1 = add('a')",
+        "step_2 = add('b')",
+        "clear",
+        "step_1 = add('a')",
+        "step_1.close()",
+    )
+
+
+def test_operations_are_audited_for_the_number_of_steps_that_are_left() -> None:
+    """A rare call with nothing active is listed, also after a clear."""
+    system = RegistrySystem(clearing(Table))
+    with closing(system):
+        replay(system, (0, 1, 2, 0))
+        performances = system._complete.audit.performances
+    assert ("do", 0, 0) in performances
+    assert ("release", 0, 0) in performances
+    assert performances["do", 0, 0] == 2

@@ -239,3 +239,22 @@ def test_groups_are_explored_with_what_ends_their_steps(create: type[Cells]) -> 
         (violation, *_) = report.exploration.violations
         assert sorted(violation.shown[:2]) == [1, 2]
         assert report.violation_lines(violation)[2:] == ("close a", "get b")
+
+
+def test_an_answer_of_what_ends_steps_that_varies_is_named_so() -> None:
+    class Told(Table):
+        """What `clear` answers depends on whether it cleared something before."""
+
+        before = "nothing"
+
+        def clear(self) -> Any:
+            answer = self.before if self.values else "empty"
+            self.before = "something" if self.values else self.before
+            super().clear()
+            return answer
+
+    report = explore(clearing(Told), "histories:4")
+    (violation, *_) = report.exploration.violations
+    assert violation.kind == "use"
+    assert (violation.expected, violation.found) == ("nothing", "something")
+    assert violation.shown == (0, 2, 0, 2)
