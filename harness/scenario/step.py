@@ -304,8 +304,9 @@ def use(
             guarantee then says that the order was not compared.
         ends: steps that it ends, by object or text, as `clear()` does; "all" means
             all steps. They are not active any longer and can be done again; their undo
-            is never called. If it raises, it ends none. While a step requires one of
-            them that it does not end, too, it is not played.
+            is never called. If it raises, it ends none. The steps of `given=` are not
+            ended. While a step requires one of them that it does not end, too, it is
+            not played.
 
     Raises:
         NotAScenario: `perform` has other parameters, or is a generator function; or

@@ -192,6 +192,13 @@ def test_arrangements_are_those_that_are_left() -> None:
     assert found.executed.transitions == 4 * 1 + 3 * 4 * 2
 
 
+def test_uses_that_end_steps_leave_every_set_possible() -> None:
+    """The number of sets is then a lower bound for the states."""
+    assert not operations_of(Related(CLEARED, 3, 1)).combined
+    assert operations_of(Related(REPLACED, 3, 1)).combined
+    assert operations_of(Related(CLEARED_CHAIN, 3, 1)).combined
+
+
 def test_many_steps_of_which_one_is_active_are_proven() -> None:
     """The number of sets is no reason to give up: most of them cannot be active."""
     steps = frozenset(range(24))
