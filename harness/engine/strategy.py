@@ -18,7 +18,7 @@ and observations, answers and errors were the same whenever the same steps were 
 Then, under E, the same holds for every finite sequence of these operations: by
 induction over it, as each is played at a state equal to one at which it was played.
 Threads, time, and handles that are dropped or closed twice are not operations, and
-there is no claim about them.
+there is no claim about them; an operation that ends steps drops their handles.
 
 T1 (the same, one state for each set).  Suppose a system is settled: its state
 determines the concrete state, and for each reachable set S of active steps there is one

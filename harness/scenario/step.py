@@ -178,8 +178,8 @@ def step(
         after: steps that must be active when this one is done, and may be undone later.
         excludes: steps that cannot be active together with this one: each is done only
             while the other is not active.
-        ends: steps that this one ends when it is done, as `replace` does; "all" stands
-            for all others. They are not active any longer and can be done again; their
+        ends: steps that this one ends when it is done, as `replace` does; "all" means
+            all others. They are not active any longer and can be done again; their
             undo is never called, also not when this step is undone. While a step
             requires one of them that it does not end, too, it is not played.
         again: True if a step that stays (`undo=None`) may be done again.
