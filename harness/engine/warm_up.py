@@ -91,16 +91,20 @@ _NAMED = 3
 def rehearsal(operations: Operations) -> tuple[History, History]:
     """Return the two long histories that are played twice.
 
+    Steps come after those that they require, and are then undone before them.
     Operations that end steps come last, each with the other steps active before it.
     """
     every = (*operations.questions, operations.look)
     ends = operations.relations.ends
     ending = tuple(each for each in operations.changes if each in ends)
-    upwards = tuple(step for step in range(operations.steps) if step not in ends)
+    others = [step for step in range(operations.steps) if step not in ends]
+    possible = dict.fromkeys(operations.history_to(others))
+    upwards = tuple(step for step in possible if step not in ends)
+    requires = operations.relations.requires
     histories = []
     for steps, last in ((upwards, ending), (upwards[::-1], ending[::-1])):
         history = list(every)
-        for step in (*steps, *steps):
+        for step in (*steps, *(steps[::-1] if requires else steps)):
             history += (step, *every)
         active = UNORDERED.root
         for end in last:
