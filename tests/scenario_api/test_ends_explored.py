@@ -27,9 +27,10 @@ def test_the_table_knows_its_truth() -> None:
 
 
 def some_now(each: tuple[str, str], of: int) -> Any:
-    """A row of the table; `make test` explores one of so many."""
-    slow = TWINS.index(each) % of != 0
-    return pytest.param(*each, marks=[pytest.mark.slow] if slow else [])
+    """A row of the table: `make test` explores one of so many, `test-long` a third."""
+    place = TWINS.index(each)
+    often = pytest.mark.slow if place % 3 == 0 else pytest.mark.nightly
+    return pytest.param(*each, marks=[often] if place % of else [])
 
 
 @pytest.mark.parametrize(("name", "twin"), [some_now(each, 6) for each in TWINS])
@@ -81,7 +82,11 @@ STRATEGIES = (
     [
         ("walk:1", TWINS[::9]),
         ("histories:3", TWINS[1::9]),
-        *(pytest.param(each, TWINS, marks=pytest.mark.slow) for each in STRATEGIES),
+        *(
+            pytest.param(each, TWINS[::4], marks=pytest.mark.slow)
+            for each in STRATEGIES
+        ),
+        *(pytest.param(each, TWINS, marks=pytest.mark.nightly) for each in STRATEGIES),
     ],
 )
 def test_no_strategy_is_wrong(strategy: str, rows: list[tuple[str, str]]) -> None:
