@@ -188,10 +188,10 @@ def drawn_relations(draw: random.Random, steps: int) -> Relations:
     )
 
 
-def parts(count: int, at_once: int) -> list[Any]:
+def parts(count: int, at_once: int, *, rest: Any = pytest.mark.slow) -> list[Any]:
     """The numbers of `count` parts of the seeds, for `parametrize`.
 
-    `make test` plays the first `at_once` of them, `make test-long` the others.
+    `make test` plays the first `at_once` of them; the others have the mark `rest`.
     """
-    long = (pytest.param(part, marks=pytest.mark.slow) for part in range(count))
+    long = (pytest.param(part, marks=rest) for part in range(count))
     return [*range(at_once), *list(long)[at_once:]]

@@ -102,7 +102,7 @@ class Ending(Drawn):
         return True
 
 
-@pytest.mark.parametrize("part", parts(PARTS, 2))
+@pytest.mark.parametrize("part", parts(PARTS, 2, rest=pytest.mark.nightly))
 def test_a_proof_is_given_exactly_where_the_law_holds(part: int) -> None:
     told = {True: 0, False: 0}
     ended = 0
@@ -138,7 +138,7 @@ def is_ended_in(machine: Ending, found: Exploration) -> bool:
     )
 
 
-@pytest.mark.parametrize("part", parts(PARTS, 2))
+@pytest.mark.parametrize("part", parts(PARTS, 2, rest=pytest.mark.nightly))
 def test_the_same_by_order(part: int) -> None:
     told = {True: 0, False: 0}
     for seed in range(part, MACHINES, PARTS):
@@ -155,7 +155,7 @@ def test_the_same_by_order(part: int) -> None:
     assert min(told.values()) > 2
 
 
-@pytest.mark.parametrize("part", parts(PARTS, 1))
+@pytest.mark.parametrize("part", parts(PARTS, 1, rest=pytest.mark.nightly))
 @pytest.mark.parametrize(
     "strategy",
     ["auto", "walk:0", "walk:1", "stale", "arrangements", "kA:1", "random:1", "full"],
@@ -181,7 +181,7 @@ def test_no_strategy_refutes_a_law_that_holds(strategy: str, part: int) -> None:
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3])
-@pytest.mark.parametrize("part", parts(PARTS, 2))
+@pytest.mark.parametrize("part", parts(PARTS, 2, rest=pytest.mark.nightly))
 def test_histories_miss_nothing_up_to_their_length(part: int, longest: int) -> None:
     for seed in range(part, MACHINES, PARTS):
         machine = Ending(seed)

@@ -32,11 +32,14 @@ def up_to_date(target: Target) -> str:
     return f"bring the file up to date: {command}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "number"),
     [
-        pytest.param(target, number, id=f"{target.name}-{number}")
+        pytest.param(
+            *(target, number),
+            id=f"{target.name}-{number}",
+            marks=pytest.mark.nightly if number % 2 else pytest.mark.slow,
+        )
         for target in TARGETS.values()
         for number in range(CHUNKS[target.name])
     ],

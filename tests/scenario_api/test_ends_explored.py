@@ -83,7 +83,7 @@ STRATEGIES = (
         ("walk:1", TWINS[::9]),
         ("histories:3", TWINS[1::9]),
         *(
-            pytest.param(each, TWINS[::4], marks=pytest.mark.slow)
+            pytest.param(each, TWINS[::11], marks=pytest.mark.slow)
             for each in STRATEGIES
         ),
         *(pytest.param(each, TWINS, marks=pytest.mark.nightly) for each in STRATEGIES),

@@ -32,7 +32,7 @@ SHORT = (
     "text, by `is`",
 )
 # `make test-long` explores one in so many of the others, `make test-whole` the rest.
-LONG_SHARE = 8
+LONG_SHARE = 16
 SHORT_CALLS = ("datetime.datetime.now()", "os.path.exists('x')")
 
 

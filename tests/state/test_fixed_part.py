@@ -263,7 +263,9 @@ def test_equal_forms_are_equal_states(
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=pytest.mark.nightly if place % 4 else pytest.mark.slow)
+        pytest.param(
+            kind, marks=pytest.mark.nightly if place % 12 else pytest.mark.slow
+        )
         for place, kind in enumerate(CLASSES)
     ],
 )

@@ -64,7 +64,7 @@ def test_what_the_explorer_holds_is_not_left_behind() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        pytest.param(part, marks=pytest.mark.nightly if part % 4 else pytest.mark.slow)
+        pytest.param(part, marks=pytest.mark.nightly if part % 10 else pytest.mark.slow)
         for part in range(PARTS)
     ],
 )
