@@ -63,6 +63,12 @@ def _one_of(*kinds: type) -> Callable[[Any], bool]:
     return lambda value: type(value) in kinds
 
 
+def _is_pending(value: Any) -> bool:
+    """Return True for the chunks that a text stream has not written yet."""
+    chunks = list(value) if type(value) is list else [value]
+    return all(type(each) is bytes or type(each) is str for each in chunks)
+
+
 def _is_compiled(key: Any, value: Any) -> bool:
     """Return True for an entry of the cache of `re`."""
     if type(key) is not tuple or len(key) != 3 or type(value) is not re.Pattern:
@@ -224,6 +230,7 @@ NOISE_PATHS: Mapping[str, Noise] = {
         "the machine stays the same",
         lambda value: value is None or qualname_of(type(value)) == "uname_result",
     ),
+    "sys.*std*.<list>": Noise("text to be written, which nobody can read", _is_pending),
     "_struct.<dict>": Noise(
         "compiled formats are equal whenever they are made", _entries(_is_format)
     ),

@@ -243,8 +243,10 @@ def test_in_this_process(project: Project) -> None:
 
 @pytest.mark.parametrize(("flag", "same"), [("--pdb", 1), ("--trace", 1), ("-q", 2)])
 def test_a_debugger_has_the_scenario_in_its_process(
-    project: Project, flag: str, same: int
+    project: Project, flag: str, same: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What is printed waits in the stream, which is no state.
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     project.module(
         "test_a.py",
         HEAD,
