@@ -45,6 +45,8 @@ from everyorder.harness.state.untracked_writes import Extent
 
 # Number of paths that a caveat names before it counts the rest, and the length of each.
 _NAMED = 3
+# Number of classes of opaque objects that are told in one line.
+_MANY = 3
 _LONGEST_PATH, _GAP = 120, " ... "
 # Limit of states with the same unread numbers whose paths are determined: that takes as
 # long as some twenty forms.
@@ -503,12 +505,14 @@ def _opaque_caveats(opaque: Mapping[str, tuple[int, str]]) -> list[Caveat]:
         f"{_article(name)} holds ({_short(path)}{_more(count)})"
         for name, count, path in rows
     ]
-    if len(texts) <= _NAMED:
+    if len(texts) < _MANY:
         return [Caveat("opaque", f"what {text}") for text in texts]
+    line = ", ".join(f"what {text}" for text in texts[:_NAMED])
     rest = len(texts) - _NAMED
-    named = ", what ".join(texts[:_NAMED])
-    kinds = f"objects of {rest} more {'class' if rest == 1 else 'classes'} hold"
-    return [Caveat("opaque", f"what {named}, and what {kinds}")]
+    if rest > 0:
+        kinds = "class" if rest == 1 else "classes"
+        line += f", and what objects of {rest} more {kinds} hold"
+    return [Caveat("opaque", line)]
 
 
 def _short(path: str) -> str:

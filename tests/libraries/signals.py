@@ -59,7 +59,14 @@ def blinker_signal() -> Scenario:
 def pydispatch_dispatcher() -> Scenario:
     from pydispatch import dispatcher
 
+    tables = dispatcher.connections, dispatcher.senders, dispatcher.sendersBack
+
     class Registry(Receivers):
+        def __init__(self) -> None:
+            super().__init__()
+            for table in tables:  # those of all senders
+                table.clear()
+
         def connect(self, name: str) -> None:
             receiver = self.by_name[name]
             dispatcher.connect(receiver, signal="saved", sender=self, weak=False)
@@ -79,6 +86,7 @@ def pydispatch_dispatcher() -> Scenario:
         *steps("connect", NAMES, Registry.connect, undo=Registry.disconnect),
         uses=[use("send", Registry.send), use("getReceivers", Registry.receivers)],
         create=Registry,
+        watch=["pydispatch.dispatcher"],
     )
 
 

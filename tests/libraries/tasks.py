@@ -18,7 +18,7 @@ def pluggy_manager() -> Scenario:
     spec, impl = pluggy.HookspecMarker("books"), pluggy.HookimplMarker("books")
 
     class Specs:
-        @spec  # type: ignore[untyped-decorator]  # it need not be installed
+        @spec
         def name(self) -> str:
             """Return a name."""
             raise NotImplementedError
@@ -27,7 +27,7 @@ def pluggy_manager() -> Scenario:
         def __init__(self, own: str) -> None:
             self.own = own
 
-        @impl  # type: ignore[untyped-decorator]  # the same
+        @impl
         def name(self) -> str:
             return self.own
 
@@ -244,7 +244,7 @@ def loguru_handlers() -> Scenario:
         """A logger with a core of its own, and the lines of its handlers."""
 
         def __init__(self) -> None:
-            options = None, 0, False, False, False, False, True, [], {}
+            options: Any = (None, 0, False, False, False, False, True, [], {})
             self.logger = Logger(Core(), *options)
             self.lines: list[str] = []
 

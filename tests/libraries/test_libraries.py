@@ -13,7 +13,7 @@ from tests.libraries.table import LIBRARIES, LibraryScenario
 
 ROOT = Path(__file__).parents[2]
 # A right registry may be proven, or hold as far as what cannot be read.
-RIGHT, FAULTY = ("proven", "holds"), ("order",)
+RIGHT, FAULTY = ("proven", "holds"), ("order", "not fresh")
 MOST_REMARKS = 5
 
 

@@ -76,6 +76,16 @@ def test_many_types_are_told_in_one_line_those_of_the_registry_first() -> None:
     connection.close()
 
 
+def test_three_types_are_told_in_one_line() -> None:
+    connection = sqlite3.connect(":memory:")
+    root = Box(a=queue.SimpleQueue(), b=connection, c=zlib.compressobj())
+    assert told(root) == [
+        "what a _queue.SimpleQueue holds (registry.a), what a sqlite3.Connection holds "
+        "(registry.b), what a zlib.Compress holds (registry.c)"
+    ]
+    connection.close()
+
+
 def test_a_long_path_is_told_without_its_middle() -> None:
     connection = sqlite3.connect(":memory:")
     (line,) = told(Box(**{f"first_{'x' * 200}_last": connection}))
