@@ -176,7 +176,7 @@ test-whole: $(STAMP)
 	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m nightly \
 		tests/script tests/rpc tests/injection tests/opinfo \
 		tests/scenarios/test_verdicts.py tests/zoo tests/state tests/systems tests/stability \
-		tests/scenario_api tests/engine tests/mutants tests/libraries
+		tests/scenario_api tests/engine tests/mutants
 
 # What needs the extras: the real torch; CUDA as cubins, and in the simulator.
 test-extras: $(STAMP)

@@ -463,17 +463,17 @@ _ORDERLESS = 2
 
 def _unordered_parts(stream: Tokens, o: Any, info: Any) -> Parts | None:
     """Return the parts of a cache whose order is no state, or None."""
+    read = cache_entries(o)
+    if read is None:
+        return None
+    entries, others = read
     if info.maxsize is not None:
-        name = _cache_name(o)
+        name = _cache_name(others)
         if name in stream.scope.full or info.maxsize <= _ORDERLESS:
             return None
         if info.currsize >= info.maxsize:
             stream.full_caches.add(name)
             return None
-    read = cache_entries(o)
-    if read is None:
-        return None
-    entries, others = read
     before = len(stream.orders)
     arranged = arrange(stream, entries)
     stream.variants += stream.orders[before:]
@@ -486,9 +486,9 @@ def _unordered_parts(stream: Tokens, o: Any, info: Any) -> Parts | None:
     ]
 
 
-def _cache_name(o: Any) -> str:
-    """Return the name of the function of an lru_cache."""
-    for each in gc.get_referents(o):
+def _cache_name(others: list[Any]) -> str:
+    """Return the name of the function of an lru_cache, by what is no entry of it."""
+    for each in others:
         if type(each) is types.FunctionType:
             return ".".join((*function_modules(each), each.__qualname__))
     return ""

@@ -61,7 +61,7 @@ class FollowedScope:
     In a path of `ignore`, as in `registry._next_id` or `*.hits`, `*` stands for any
     text and `?` for one character.  Values of the kinds in `unique` are replaced by
     numbers (see `unique_values`).  `full` are names of functions whose caches were full
-    in some state (see `full_caches`).
+    in some state (see `encoders.py`).
     """
 
     packages: frozenset[str] = frozenset()

@@ -99,7 +99,7 @@ class Tokens:
     contains, and `variants`, the orders of sets and the counters of caches, which no
     form contains, because states that differ in them may have different futures.
 
-    `full_caches` are names of caches that may drop an entry now (see `write_cache`).
+    `full_caches` are names of caches that may drop an entry now (see `encoders.py`).
 
     Lists of numbers: `opaque` objects; `sets` of two or more; `counters`, caches that
     count; `traces`, tracebacks; `frames` with a caller, without the `traced` ones,

@@ -66,6 +66,21 @@ def test_a_full_cache_is_reported_and_its_order_is_read_from_then_on() -> None:
     assert form(memo, ("a", "b"), scope) != form(memo, ("b", "a"), scope)
 
 
+def test_a_cache_has_the_name_of_its_function_whatever_its_entries_are() -> None:
+    """An answer that is a function gave it its name: then no order was ever read."""
+
+    @lru_cache(maxsize=3)
+    def handler_of(name: str) -> object:
+        return {"a": form, "b": memo_of, "c": names}[name]
+
+    heap = Heap(SCOPE)
+    for each in "abc":
+        handler_of(each)
+    heap.form({"memo": handler_of})
+    (full,) = heap.full_caches
+    assert full.endswith("<locals>.handler_of")
+
+
 @lru_cache
 def shared(name: str) -> str:
     """Remember answers beyond the life of a registry, as `django.urls` does."""
