@@ -18,14 +18,12 @@ Rules:
   resolution of a name), are read again each time.
 """
 
-import gc
 import operator
 from collections.abc import Mapping
-from typing import Any
 
 from everyorder.harness.state.change_detector import ChangeDetector
 from everyorder.harness.state.encode import HeapWalk
-from everyorder.harness.state.fixed_part import SCANNED, is_scanned
+from everyorder.harness.state.fixed_part import attribute_dicts, is_scanned
 from everyorder.harness.state.layout import (
     ABSENT,
     cached_answers,
@@ -63,7 +61,9 @@ class BaseForm:
         self._empty = [each for _, each in walk.empty]
         self._room = [(o, room_of(o)) for o in map(walk.order.__getitem__, walk.sets)]
         self._plans = 0
-        self._detector = ChangeDetector([*inside, *_attributes(walk, inside)])
+        spaces = [each.values for each in walk.spaces.values() if "*" in each.done]
+        owned = [each for o in inside for each in attribute_dicts(walk, o)]
+        self._detector = ChangeDetector([*inside, *spaces, *owned])
 
     @classmethod
     def build(
@@ -137,17 +137,3 @@ def _copied(scope: FollowedScope, walk: HeapWalk) -> HeapWalk:
         for key, space in walk.spaces.items()
     }
     return copy
-
-
-def _attributes(walk: HeapWalk, inside: list[Any]) -> list[dict[Any, Any]]:
-    """Return the dicts that are written with their owners, not by themselves."""
-    dicts = [space.values for space in walk.spaces.values() if "*" in space.done]
-    for o in inside:
-        kind = type(o)
-        if issubclass(kind, type):
-            dicts += [each for each in gc.get_referents(o) if type(each) is dict]
-        elif id(kind) not in SCANNED:
-            dict_of = walk.plan(kind).dict_of
-            if dict_of is not None and (own := dict_of(o)) is not None:
-                dicts.append(own)
-    return dicts

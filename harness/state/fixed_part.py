@@ -284,7 +284,7 @@ class FixedPart:
         self._owners: dict[int, Any] = {}
         dicts = []
         for o in self._inside:
-            for each in _attribute_dicts(walk, o):
+            for each in attribute_dicts(walk, o):
                 self._owners[id(each)] = o
                 dicts.append(each)
         self._detector = ChangeDetector([*self._inside, *dicts])
@@ -570,7 +570,7 @@ def _is_definition(o: Any) -> bool:
     return issubclass(type(o), type) or type(o) in _DEFINED
 
 
-def _attribute_dicts(walk: HeapWalk, o: Any) -> Iterable[Any]:
+def attribute_dicts(walk: HeapWalk, o: Any) -> Iterable[Any]:
     """Return the dicts that are written with their owner, not by themselves."""
     kind = type(o)
     if issubclass(kind, type):
