@@ -3,6 +3,7 @@
 from typing import Any
 
 from everyorder import Scenario, step, steps, use
+from tests.libraries.answers import answers
 
 TYPES = {"int": int, "str": str, "list": list}
 VALUES = (1, "text", [2])
@@ -11,17 +12,6 @@ VALUES = (1, "text", [2])
 def name_of(value: Any) -> str:
     """Return the name of a value's class."""
     return type(value).__name__
-
-
-def named(error: type[Exception], function: Any, values: Any) -> tuple[str, ...]:
-    """Return the answers, with the name of an error in the place of an answer."""
-    answers = []
-    for value in values:
-        try:
-            answers.append(str(function(value)))
-        except error as raised:
-            answers.append(type(raised).__name__)
-    return tuple(answers)
 
 
 def multipledispatch_dispatcher() -> Scenario:
@@ -33,7 +23,7 @@ def multipledispatch_dispatcher() -> Scenario:
     return Scenario(
         *steps("add", [*TYPES], add, undo=None),
         uses=[
-            use("call", lambda called: named(NotImplementedError, called, VALUES)),
+            use("call", lambda called: answers(NotImplementedError, called, VALUES)),
             use("dispatch(bool)", lambda called: called.dispatch(bool) is not None),
         ],
         create=lambda: Dispatcher("describe"),
@@ -55,7 +45,7 @@ def plum_function() -> Scenario:
     return Scenario(
         *steps("register", [*TYPES], add, undo=None),
         uses=[
-            use("call", lambda called: named(NotFoundLookupError, called, VALUES)),
+            use("call", lambda called: answers(NotFoundLookupError, called, VALUES)),
             use("methods", lambda called: len(called.methods)),
         ],
         create=create,
@@ -122,7 +112,7 @@ def yaml_constructors() -> Scenario:
 
     def loaded(loader: Any) -> tuple[str, ...]:
         texts = [f"!{name} value" for name in TYPES]
-        return named(yaml.YAMLError, lambda text: yaml.load(text, loader), texts)
+        return answers(yaml.YAMLError, lambda text: yaml.load(text, loader), texts)
 
     return Scenario(
         *steps("add_constructor", [*TYPES], add, undo=None),
@@ -159,7 +149,7 @@ def punq_container() -> Scenario:
         def resolve(name: str) -> str:
             return name_of(container.resolve(name))
 
-        return named(MissingDependencyError, resolve, SERVICES)
+        return answers(MissingDependencyError, resolve, SERVICES)
 
     return Scenario(
         *steps("register", [*SERVICES], register, undo=None),
@@ -202,7 +192,7 @@ def injector_binder() -> Scenario:
         def resolve(kind: type) -> str:
             return name_of(injector.get(kind))
 
-        return named(UnsatisfiedRequirement, resolve, SERVICES.values())
+        return answers(UnsatisfiedRequirement, resolve, SERVICES.values())
 
     return Scenario(
         *steps("bind", [*SERVICES], bind, undo=None),
@@ -245,7 +235,7 @@ def pint_units() -> Scenario:
         def magnitude(name: str) -> float:
             return float(registry.Quantity(3, name).to_base_units().magnitude)
 
-        return named(UndefinedUnitError, magnitude, units)
+        return answers(UndefinedUnitError, magnitude, units)
 
     return Scenario(
         *steps(

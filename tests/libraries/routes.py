@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from everyorder import Scenario, Step, steps, use
+from tests.libraries.answers import answers
 
 PATHS = ("/books", "/people", "/places")
 
@@ -24,13 +25,7 @@ def werkzeug_map() -> Scenario:
 
     def matched(rules: Any) -> tuple[str, ...]:
         adapter = rules.bind("example.org")
-        endpoints = []
-        for path in PATHS:
-            try:
-                endpoints.append(adapter.match(path)[0])
-            except NotFound:
-                endpoints.append("missing")
-        return tuple(endpoints)
+        return answers(NotFound, lambda path: adapter.match(path)[0], PATHS)
 
     return Scenario(
         *added(lambda rules, path: rules.add(Rule(path, endpoint=path))),
@@ -48,13 +43,7 @@ def flask_rules() -> Scenario:
 
     def matched(app: Any) -> tuple[str, ...]:
         adapter = app.url_map.bind("example.org")
-        endpoints = []
-        for path in PATHS:
-            try:
-                endpoints.append(adapter.match(path)[0])
-            except NotFound:
-                endpoints.append("missing")
-        return tuple(endpoints)
+        return answers(NotFound, lambda path: adapter.match(path)[0], PATHS)
 
     return Scenario(
         *added(lambda app, path: app.add_url_rule(path, path[1:], page)),
@@ -70,13 +59,7 @@ def starlette_router() -> Scenario:
     from starlette.routing import NoMatchFound, Router
 
     def reversed_(router: Any) -> tuple[str, ...]:
-        paths = []
-        for path in PATHS:
-            try:
-                paths.append(str(router.url_path_for(path[1:])))
-            except NoMatchFound:
-                paths.append("missing")
-        return tuple(paths)
+        return answers(NoMatchFound, lambda path: router.url_path_for(path[1:]), PATHS)
 
     return Scenario(
         *added(lambda router, path: router.add_route(path, page, name=path[1:])),
@@ -112,14 +95,10 @@ def bottle_router() -> Scenario:
     from bottle import HTTPError, Router
 
     def match(router: Any) -> tuple[str, ...]:
-        targets = []
-        for path in PATHS:
-            environ = {"PATH_INFO": path, "REQUEST_METHOD": "GET"}
-            try:
-                targets.append(router.match(environ)[0])
-            except HTTPError as error:
-                targets.append(str(error.status_code))
-        return tuple(targets)
+        def target(path: str) -> Any:
+            return router.match({"PATH_INFO": path, "REQUEST_METHOD": "GET"})[0]
+
+        return answers(HTTPError, target, PATHS)
 
     def add(router: Any, path: str) -> None:
         router.add(path, "GET", f"target of {path}", name=path)

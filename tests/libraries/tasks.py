@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from everyorder import Scenario, steps, use
+from tests.libraries.answers import answers
 
 NAMES = ("clean", "report", "send")
 
@@ -71,13 +72,10 @@ def fsspec_implementations() -> Scenario:
         return registry.registry
 
     def classes(table: Any) -> tuple[str, ...]:
-        answers = []
-        for name in NAMES:
-            try:
-                answers.append(registry.get_filesystem_class(f"x-{name}").__name__)
-            except ValueError:
-                answers.append("unknown")
-        return tuple(answers)
+        def class_of(name: str) -> Any:
+            return registry.get_filesystem_class(f"x-{name}").__name__
+
+        return answers(ValueError, class_of, NAMES)
 
     return Scenario(
         *steps("register_implementation", NAMES, register, undo=remove),

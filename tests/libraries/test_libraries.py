@@ -31,7 +31,7 @@ def test_a_registry_of_a_library_has_its_verdict(library: LibraryScenario) -> No
 
 
 def test_each_scenario_here_is_in_the_table() -> None:
-    others = {"table", "test_libraries", "__main__"}
+    others = {"answers", "table", "test_libraries", "__main__"}
     modules = {path.stem for path in Path(__file__).parent.glob("*.py")} - others
     assert modules == {library.module or library.name for library in LIBRARIES}
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from everyorder import Scenario, steps, use
+from tests.libraries.answers import answers
 
 NAMES = ("alpha", "beta", "gamma")
 
@@ -17,13 +18,10 @@ def jinja2_filters() -> Scenario:
         del environment.filters[name]
 
     def rendered(environment: Any) -> tuple[str, ...]:
-        texts = []
-        for name in NAMES:
-            try:
-                texts.append(environment.from_string(f"{{{{ 1|{name} }}}}").render())
-            except TemplateAssertionError:
-                texts.append("missing")
-        return tuple(texts)
+        def render(name: str) -> Any:
+            return environment.from_string(f"{{{{ 1|{name} }}}}").render()
+
+        return answers(TemplateAssertionError, render, NAMES)
 
     return Scenario(
         *steps("add", NAMES, add, undo=remove),
