@@ -487,7 +487,7 @@ def _unordered_parts(stream: Tokens, o: Any, info: Any) -> Parts | None:
 
 
 def _cache_name(others: list[Any]) -> str:
-    """Return the name of the function of an lru_cache, by what is no entry of it."""
+    """Return the name of a cached function, from its referents without entries."""
     for each in others:
         if type(each) is types.FunctionType:
             return ".".join((*function_modules(each), each.__qualname__))

@@ -1,8 +1,8 @@
 """States as forms and portraits, their caveats, and the parts that all states share.
 
 Most objects that a registry reaches are classes, functions, their code and the globals
-that these read.  In most scenarios no operation changes them.  So a walk through what
-all states have is continued: for small states by `base_form.py`, within the life of one
+that these read.  In most scenarios no operation changes them.  So a walk through the
+shared part is continued: for small states by `base_form.py`, within the life of one
 system; for large ones by `fixed_part.py`, for all systems.  The first form decides.
 """
 
