@@ -24,6 +24,7 @@ import gc
 from collections.abc import Callable, Hashable, Iterator, Set
 from contextlib import contextmanager, suppress
 
+from everyorder.harness.engine import parts as independent
 from everyorder.harness.engine import reference, symmetry, warm_up
 from everyorder.harness.engine.groups import describe
 from everyorder.harness.engine.histories import run_shallow
@@ -156,6 +157,8 @@ def _explored(
         if complete and not session.groups:
             # The search for groups found none.
             ran = [name for name in ran if name != "groups"]
+        if session.parts:
+            ran = ["parts" if name == "groups" else name for name in ran]
         parts = parse("+".join(ran)) if ran else parts
     else:
         session.skipped.append("everything else: no history can be relied on")
@@ -281,7 +284,7 @@ def _affordable(
     """
     if part.family not in UNPROVEN:
         return part
-    if session.closure is not None and session.closure.closed:
+    if session.parts or (session.closure is not None and session.closure.closed):
         return None
     left = session.meter.left
     if left is None:
@@ -313,16 +316,15 @@ def _result(
     caveats = (
         *session.system.caveats(),
         *symmetry.caveats(session),
+        *independent.caveats(session),
         *reference.caveats(session),
     )
     proven = complete and not violations and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)
     # Claims that still hold if the states did not close, or not for all.
-    claimed = tuple(
-        part
-        for part in parts
-        if {"graph": proven, "groups": bool(session.groups)}.get(part.family, True)
-    )
+    closed = proven and (session.system.settled or not session.parts)
+    claims = {"graph": closed, "groups": bool(session.groups), "parts": proven}
+    claimed = tuple(part for part in parts if claims.get(part.family, True))
     states = {state_of(key): value for key, value in record.seen.items()}
     return Exploration(
         strategy="+".join(part.name for part in parts),
@@ -356,6 +358,8 @@ def _result(
 
 def _proven(session: ExplorationSession, parts: tuple[Strategy, ...]) -> bool:
     """Return True if complete states were compared and no part is open."""
+    if session.parts:
+        return True
     if not any(part.family == "graph" for part in parts):
         return False
     if session.system.settled:
@@ -376,9 +380,9 @@ def _assumptions(
                 yield f"graph: {ENDED}"
             if closure is not None and closure.unread:
                 yield f"graph: the order of {', '.join(closure.unread)} is never read"
-        if part.family == "groups":
+        if part.family in ("groups", "parts"):
             apart = describe(session.groups)
-            yield f"groups: these are independent: {apart}"
+            yield f"{part.family}: these are independent: {apart}"
     if session.ordering.total:
         yield ORDERED
     elif session.ordering.counts:

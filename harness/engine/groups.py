@@ -37,6 +37,7 @@ from itertools import combinations
 from typing import Final, TypeAlias
 
 from everyorder.harness.engine.limits import OBJECTS_PER_STEP, remaining, shared
+from everyorder.harness.engine.parts import joined
 from everyorder.harness.engine.proof import (
     not_closed,
     require_states,
@@ -95,6 +96,7 @@ def run(session: ExplorationSession) -> None:
             return
         if partition.join_all():
             _explore(session, partition.groups())
+            _follow(session)
     finally:
         player.watching = True
         player.reset()
@@ -362,6 +364,18 @@ def _explore(session: ExplorationSession, groups: tuple[tuple[int, ...], ...]) -
             session.skipped.append(not_closed(session, search, where))
     if closed:
         session.groups = groups
+
+
+def _follow(session: ExplorationSession) -> None:
+    """Prove the groups to be independent parts, joined as far as necessary."""
+    groups = session.groups
+    while groups and not session.parts:
+        others = joined(session, groups)
+        if others is None or others == groups:
+            return
+        session.groups = ()
+        _explore(session, others)
+        groups = session.groups
 
 
 def describe(groups: Sequence[Sequence[int]]) -> str:

@@ -40,6 +40,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from everyorder.harness.base.errors import BadStrategy, CannotReplay
+from everyorder.harness.engine.independence import Follower
 
 State: TypeAlias = tuple[int, ...]
 """The active steps: ascending, or in order of activation as far as that counts."""
@@ -288,6 +289,13 @@ class System(Protocol):
         """Audit operations at states that differ in the order of dicts, from now on."""
         ...
 
+    def followed(self) -> "tuple[System, Follower] | None":
+        """Return the same system again, with a follower of its accesses, if possible.
+
+        The first system ends the second one.
+        """
+        ...
+
 
 class SystemBase:
     """Defaults for most systems; a system overrides what differs."""
@@ -350,6 +358,10 @@ class SystemBase:
 
     def cold(self) -> System | None:
         """Return None: there is only this process."""
+        return None
+
+    def followed(self) -> tuple[System, Follower] | None:
+        """Return None: accesses do not show."""
         return None
 
 

@@ -242,6 +242,8 @@ class ExplorationSession:
         self.reserved = 0
         # Independent groups of steps that were explored apart.
         self.groups: tuple[tuple[int, ...], ...] = ()
+        # The containers whose accesses prove that these are independent.
+        self.parts: tuple[str, ...] = ()
         # Classes of interchangeable steps, and the number of checked histories.
         self.symmetries: tuple[Symmetry, ...] = ()
         self.symmetry_checks = 0

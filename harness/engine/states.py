@@ -160,7 +160,7 @@ class Search:
         self._masks: list[int] = []
         self._ways: list[list[tuple[int, int]]] = []
         self._depth: list[int] = []
-        self._weak: list[bool] = []
+        self.weak: list[bool] = []
         self._out: list[dict[int, _Transition]] = []
         self._exacts: list[set[bytes]] = []
         # Steps that are replaced by symmetric ones, by state, once that is known.
@@ -311,7 +311,7 @@ class Search:
         for operation in self._operations:
             if operation not in redundant and player.sensible(operation, mask):
                 yield operation
-        if self._weak[state]:
+        if self.weak[state]:
             yield self._session.operations.collect
 
     def _start(self) -> None:
@@ -350,7 +350,7 @@ class Search:
             self._masks.append(self._player.mask)
             self._ways.append([] if way is None else [way])
             self._depth.append(0 if way is None else self._depth[way[0]] + 1)
-            self._weak.append(form.weak)
+            self.weak.append(form.weak)
             self._out.append({})
             self._exacts.append({form.exact})
             self.possible += sum(1 for _ in self._possible(state))

@@ -85,6 +85,7 @@ SENTENCES: Mapping[Verdict, str] = {
 # The guarantee of each family of strategies as a table cell, strongest first.
 GUARANTEES: Mapping[str, str] = {
     "graph": "any length",
+    "parts": "any length",
     "walk": "last {k}",
     "groups": "groups apart",
     "stale": "no stale",

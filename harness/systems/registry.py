@@ -17,7 +17,7 @@ other registries they fail at every set, which shows nothing.
 
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ from everyorder.harness.base.errors import (
     HarnessError,
     NotAScenario,
 )
+from everyorder.harness.engine.independence import Follower
 from everyorder.harness.engine.protocol import (
     Caveat,
     ErrorOrigin,
@@ -43,6 +44,7 @@ from everyorder.harness.scenario.mistakes import name_of
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Perform, Step, UseStep
 from everyorder.harness.state import Portrait, differences
+from everyorder.harness.systems.accesses import AccessFollower
 from everyorder.harness.systems.origins import ErrorOrigins
 from everyorder.harness.systems.outcomes import (
     call_without_skips,
@@ -124,13 +126,21 @@ class ColdProcesses(Protocol):
 class RegistrySystem(ScenarioSystem):
     """A scenario with `create`, in the form that the engine explores.
 
-    `cold` are processes for the comparison of first performances with later ones.
+    `cold` are processes for the comparison of first performances with later ones; a
+    `follower` follows the accesses of the operations.
     """
 
-    def __init__(self, scenario: Scenario, cold: ColdProcesses | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        cold: ColdProcesses | None = None,
+        follower: AccessFollower | None = None,
+    ) -> None:
         assert scenario.create is not None, "the dispatcher has another system"
         super().__init__(scenario)
         self._cold = cold
+        self._follower = follower
+        self._followed: RegistrySystem | None = None
         self._create = scenario.create
         self._performs: list[Perform] = []
         self._setup: list[Perform] = []
@@ -167,6 +177,8 @@ class RegistrySystem(ScenarioSystem):
         self._active = 0
         self._started = True
         self._target = self._call(self._create)
+        if self._follower is not None:
+            self._target = self._follower.adopt(self._target)
         if self._foreign is not None and not _is_dispatcher(self._target):
             raise NotAScenario(
                 found=f"{self._foreign} with create={name_of(self._create)}, which "
@@ -190,8 +202,9 @@ class RegistrySystem(ScenarioSystem):
         """End the setup, the loop, and the registry's leftovers in the process."""
         self._end()
         self._complete.forget()
-        if self._cold is not None:
-            self._cold.close()
+        for other in (self._cold, self._followed):
+            if other is not None:
+                other.close()
 
     def rehearse(self, *, begins: bool) -> Sequence[str]:
         """Begin the warm-up, or end it and return what it changed outside."""
@@ -208,6 +221,16 @@ class RegistrySystem(ScenarioSystem):
     def cold(self) -> System | None:
         """Return the system in processes without any performance, or None."""
         return None if self._cold is None else self._cold.system(self.memory())
+
+    def followed(self) -> tuple[System, Follower] | None:
+        """Return the same system again, with a follower of its accesses."""
+        if self.scenario.fingerprint is not None:
+            return None
+        follower = AccessFollower(self.steps, self.uses)
+        system = RegistrySystem(self.scenario, follower=follower)
+        system.remember(self.memory())
+        self._followed = system
+        return system, follower
 
     def _end(self) -> None:
         self._broken.clear()
@@ -348,11 +371,13 @@ class RegistrySystem(ScenarioSystem):
         complete = self._complete
         complete.collector.note(operation)
         watched = (*operation, min(self._active, self.steps))
+        follower = self._follower
         try:
-            return call_without_skips(
-                lambda: not complete.is_repeated(operation),
-                *(complete.audit.call, watched, function, *args),
-            )
+            with follower.operation(*operation) if follower else nullcontext():
+                return call_without_skips(
+                    lambda: not complete.is_repeated(operation),
+                    *(complete.audit.call, watched, function, *args),
+                )
         finally:
             complete.note_loop()
 
@@ -386,7 +411,10 @@ class RegistrySystem(ScenarioSystem):
         """Return the complete state: by the scenario's fingerprint, or by objects."""
         tells = self.scenario.fingerprint
         if tells is None:
-            return self._complete.form(handles)
+            form = self._complete.form(handles)
+            if self._follower is not None:
+                self._follower.note_state(self._complete)
+            return form
         arguments: tuple[Any, ...] = (self._target,)
         if argument_count(tells) == 2:
             arguments += (self._complete.undo_handles(handles),)

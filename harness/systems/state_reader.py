@@ -382,6 +382,10 @@ class StateReader:
         """Return the state as it is, for comparison with others."""
         return self._loop.call(self.heap.portrait, self._all_roots(handles))
 
+    def portrait_of(self, value: object) -> Portrait:
+        """Return what one value reaches."""
+        return self._loop.call(self.heap.portrait, {"value": value})
+
     def undo_handles(self, handles: Sequence[object]) -> dict[str, object]:
         """Return the undo resource of each active step, by the step's text."""
         return {

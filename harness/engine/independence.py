@@ -1,0 +1,99 @@
+"""Operations that share no place: the conditions of Bernstein, on recorded accesses.
+
+A *place* is an entry of a dict or a set.  Two operations are independent if neither
+writes a place that the other one accesses; then their order does not matter, and
+neither shows the other's effects (Bernstein, "Analysis of programs for parallel
+processing", 1966).  Operations that are not independent are joined, step by step, until
+those of different parts are.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+
+class _Every:
+    """The type of `EVERY`."""
+
+    def __repr__(self) -> str:
+        return "EVERY"
+
+
+EVERY: Final = _Every()
+
+Place: TypeAlias = tuple[str, Hashable]
+"""The path of a container, and a key in it; `EVERY` stands for all keys."""
+
+
+class Accesses(NamedTuple):
+    """The places that an operation accessed, and those among them that it wrote."""
+
+    touched: frozenset[Place]
+    written: frozenset[Place]
+
+
+class Follower(Protocol):
+    """Follows what the operations of a system read and write.
+
+    `changed_outside` names something that changed outside of all places, or is "".
+    """
+
+    changed_outside: str
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """Return the paths of the containers that record their accesses."""
+        ...
+
+    def accesses(self) -> Mapping[int, Accesses]:
+        """Return the accesses of each operation so far."""
+        ...
+
+
+def shared_places(one: Accesses, other: Accesses) -> frozenset[Place]:
+    """Return the places that one of two operations writes and the other accesses."""
+    return frozenset(
+        (*_shared(one.written, other.touched), *_shared(other.written, one.touched))
+    )
+
+
+def _shared(written: frozenset[Place], touched: frozenset[Place]) -> Iterable[Place]:
+    yield from written & touched
+    whole = {path for path, key in touched if key is EVERY}
+    for path, key in written:
+        if path in whole:
+            yield path, key
+        elif key is EVERY:
+            yield from (place for place in touched if place[0] == path)
+
+
+def parts_of(
+    operations: int,
+    groups: Iterable[Sequence[int]],
+    accesses: Mapping[int, Accesses],
+) -> tuple[tuple[tuple[int, ...], ...], dict[int, frozenset[Place]]]:
+    """Join the groups of operations that share places.
+
+    Return the parts, each ascending, and the places by which operations were joined.
+    """
+    part = list(range(operations))
+
+    def join(one: int, other: int) -> None:
+        first, second = sorted((part[one], part[other]))
+        for each, number in enumerate(part):
+            if number == second:
+                part[each] = first
+
+    for group in groups:
+        for other in group[1:]:
+            join(group[0], other)
+    why: dict[int, frozenset[Place]] = {}
+    for one, other in combinations(sorted(accesses), 2):
+        places = shared_places(accesses[one], accesses[other])
+        if places and part[one] != part[other]:
+            join(one, other)
+            why[part[one]] = why.get(part[one], frozenset()) | places
+    members: dict[int, list[int]] = {}
+    for operation, number in enumerate(part):
+        members.setdefault(number, []).append(operation)
+    return tuple(map(tuple, members.values())), why

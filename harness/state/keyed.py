@@ -1,0 +1,272 @@
+"""Dicts and sets that record which of their keys are accessed.
+
+A form shows what an operation writes, but not what it reads.  For the dicts and sets
+that a registry keeps in its attributes this module shows both: while accesses are
+recorded, a `KeyedDict` or `KeyedSet` stands in the place of each of them.  An access to
+one key is recorded as that *place*; everything else (a loop, `len`, `==`, `copy`, a
+view) as an access to every place in the container.
+
+Soundness: a keyed container is not a subclass of `dict` or `set`, so compiled code that
+reads one directly, without its methods, fails on it instead of reading unseen.  Its
+class looks like `dict` or `set` to `isinstance`; only what looks at the exact type sees
+a difference, which the proof states as an assumption (`engine/parts.py`).
+
+Rules:
+- a container is replaced only if nothing but that attribute refers to it: another
+  reference would bypass the records;
+- a key names the same place on every fresh system, so it is a value, or a function or
+  class that its name yields; any other key, or one with hash and comparison of its own,
+  counts as every place;
+- the records are kept outside of the containers, which are state.
+"""
+
+import sys
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any, Final, NamedTuple
+
+from everyorder.harness.engine.independence import EVERY, Place
+
+# The places that were accessed, and those that were written by key, since `take`.
+_touched: set[Place] = set()
+_written: set[Place] = set()
+
+_VALUES = frozenset({str, bytes, int, bool, type(None), complex})
+
+# Objects of a registry that are searched for containers.
+_MOST_OBJECTS = 200
+
+
+def take() -> tuple[frozenset[Place], frozenset[Place]]:
+    """Return the places that were accessed, and those written, since the last call."""
+    touched, written = frozenset(_touched | _written), frozenset(_written)
+    _touched.clear()
+    _written.clear()
+    return touched, written
+
+
+def is_stable(key: object) -> bool:
+    """Return True if a key names one place on every system, and is compared in C."""
+    kind = type(key)
+    if kind in _VALUES:
+        return True
+    if kind is tuple:
+        return all(map(is_stable, key))  # type: ignore[call-overload]  # it is a tuple
+    if kind is FunctionType or kind is type:
+        found: object = sys.modules.get(key.__module__)
+        for name in key.__qualname__.split("."):  # type: ignore[attr-defined]  # both have one
+            found = getattr(found, name, None) if found is not None else None
+        return found is key
+    return False
+
+
+class KeyedContainer:
+    """Base class: every access counts as one to all places, unless a method says less.
+
+    `path` is the path of the container, and `content` the real one.
+    """
+
+    __slots__ = ("content", "path")
+
+    # As of a real dict or set; a subclass that defines `__eq__` loses its hash anyway.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, path: str, content: Any) -> None:
+        self.path = path
+        self.content = content
+
+    def touch(self, key: object) -> None:
+        _touched.add((self.path, key if is_stable(key) else EVERY))
+
+    def write(self, key: object) -> None:
+        _written.add((self.path, key if is_stable(key) else EVERY))
+
+
+def _reading(name: str) -> Callable[..., Any]:
+    """Return a method that reads one key."""
+
+    def method(self: Any, key: object, *rest: Any) -> Any:
+        self.touch(key)
+        return getattr(self.content, name)(key, *rest)
+
+    return method
+
+
+def _writing(name: str) -> Callable[..., Any]:
+    """Return a method that writes one key."""
+
+    def method(self: Any, key: object, *rest: Any) -> Any:
+        self.write(key)
+        return getattr(self.content, name)(key, *rest)
+
+    return method
+
+
+def _accessing_all(name: str) -> Callable[..., Any]:
+    """Return a method that accesses every place."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _touched.add((self.path, EVERY))
+        result = getattr(self.content, name)(*args, **kwargs)
+        return self if result is self.content else result
+
+    return method
+
+
+# Names that every object has, and of which no container decides anything by content.
+_OF_OBJECTS = frozenset(
+    {"__class__", "__class_getitem__", "__delattr__", "__dir__", "__doc__"}
+    | {"__getattribute__", "__hash__", "__init__", "__init_subclass__", "__new__"}
+    | {"__setattr__", "__subclasshook__", "fromkeys"}
+)
+
+
+def _keyed(kind: type, reading: str, writing: str) -> dict[str, Any]:
+    """Return the members of the class that stands for a type."""
+    members: dict[str, Any] = {
+        name: _accessing_all(name) for name in dir(kind) if name not in _OF_OBJECTS
+    }
+    members |= {name: _reading(name) for name in reading.split()}
+    members |= {name: _writing(name) for name in writing.split()}
+    members["__bool__"] = lambda self: self.__len__() > 0
+    members["__class__"] = property(lambda self: kind)
+    members["__slots__"] = ()
+    members["__hash__"] = None
+    members["__module__"] = __name__
+    return members
+
+
+KeyedDict: Any = type(
+    "KeyedDict",
+    (KeyedContainer,),
+    _keyed(
+        dict, "__getitem__ __contains__ get", "__setitem__ __delitem__ pop setdefault"
+    ),
+)
+KeyedSet: Any = type(
+    "KeyedSet", (KeyedContainer,), _keyed(set, "__contains__", "add discard remove")
+)
+
+
+
+def _get_or_make(self: Any, key: object) -> Any:
+    """Read one key of a `defaultdict`, or write it."""
+    note = self.touch if key in self.content else self.write
+    note(key)
+    return self.content[key]
+
+
+KeyedDefaultDict: Any = type(
+    "KeyedDefaultDict",
+    (KeyedContainer,),
+    {
+        **_keyed(
+            defaultdict, "__contains__ get", "__setitem__ __delitem__ pop setdefault"
+        ),
+        "__getitem__": _get_or_make,
+        "default_factory": property(lambda self: self.content.default_factory),
+    },
+)
+
+# Factories without state of their own.
+_FACTORIES = (list, dict, set, int, str)
+
+
+def _class_for(value: object) -> Any:
+    """Return the keyed class for a container, or None."""
+    if type(value) is defaultdict and value.default_factory not in _FACTORIES:
+        return None
+    return _STANDS_FOR.get(type(value))
+
+
+_STANDS_FOR: Final[dict[type, Any]] = {
+    dict: KeyedDict,
+    set: KeyedSet,
+    defaultdict: KeyedDefaultDict,
+}
+
+
+class _Attribute(NamedTuple):
+    """An attribute of an object: its path, and functions that read and write it."""
+
+    path: str
+    get: Callable[[], Any]
+    set: Callable[[Any], None]
+
+    def is_only_reference(self) -> bool:
+        """Return True if nothing else refers to the value."""
+        value = self.get()
+        return sys.getrefcount(value) == _ALONE
+
+
+def _counted_alone() -> int:
+    space = {"x": {}}
+    get = partial(space.__getitem__, "x")
+    value = get()
+    return sys.getrefcount(value)
+
+
+# What `is_only_reference` counts for a value with one reference.
+_ALONE: Final = _counted_alone()
+
+# Py_TPFLAGS_HEAPTYPE
+_HEAP_TYPE: Final = 1 << 9
+
+
+def replace_containers(registry: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Replace the dicts and sets in the attributes of a fresh registry.
+
+    Return the registry, itself replaced if it is a dict or a set, and the keyed
+    containers in a fixed order.  Only instances of Python classes are searched, and
+    what their attributes refer to; those of the standard library are left alone.
+    """
+    kind = _class_for(registry)
+    if kind is not None:
+        whole = kind("registry", registry)
+        return whole, (whole,)
+    keyed: list[Any] = []
+    seen: set[int] = set()
+    queue = deque([("registry", registry)])
+    while queue and len(seen) < _MOST_OBJECTS:
+        path, owner = queue.popleft()
+        if id(owner) in seen or not _is_searched(type(owner)):
+            continue
+        seen.add(id(owner))
+        for attribute in _attributes(path, owner):
+            kind = _class_for(attribute.get())
+            if kind is None:
+                queue.append((attribute.path, attribute.get()))
+            elif attribute.is_only_reference():
+                keyed.append(kind(attribute.path, attribute.get()))
+                attribute.set(keyed[-1])
+    return registry, tuple(keyed)
+
+
+def _is_searched(kind: type) -> bool:
+    root = kind.__module__.partition(".")[0]
+    return (
+        kind.__flags__ & _HEAP_TYPE != 0
+        and not issubclass(kind, type)
+        and root not in sys.stdlib_module_names | {"everyorder"}
+    )
+
+
+def _attributes(path: str, owner: object) -> Iterator[_Attribute]:
+    """Yield the attributes that an instance stores; no code of its class runs."""
+    for base in type(owner).__mro__:
+        for name, member in [*base.__dict__.items()]:
+            if name == "__dict__" and type(member) is GetSetDescriptorType:
+                values = member.__get__(owner)
+                for each in [*values]:
+                    get = partial(values.__getitem__, each)
+                    put = partial(values.__setitem__, each)
+                    yield _Attribute(f"{path}.{each}", get, put)
+            elif type(member) is MemberDescriptorType and base.__flags__ & _HEAP_TYPE:
+                with suppress(AttributeError):  # nothing is stored there
+                    member.__get__(owner)
+                    get = partial(member.__get__, owner)
+                    put = partial(member.__set__, owner)
+                    yield _Attribute(f"{path}.{name}", get, put)

@@ -1,0 +1,137 @@
+"""What each operation of a registry reads and writes, by key.
+
+While an `AccessFollower` follows a system, the registry's dicts and sets record their
+accesses (`harness.state.keyed`).  After each operation the value at each place, and
+everything outside of the places, are compared with those before it.  So for each
+operation two sets of places are known: those that it accessed, and those that it wrote,
+in a container or below an entry of one.
+
+Rules:
+- everything outside of the places must stay as it is, undo handles left out; else
+  `changed_outside` says what did not;
+- what the creation, the setup and `reset` access belongs to no operation.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from everyorder.harness.engine.independence import EVERY, Accesses, Place
+from everyorder.harness.state import Portrait, differences
+from everyorder.harness.state.keyed import is_stable, replace_containers, take
+from everyorder.harness.systems.state_reader import StateReader
+
+
+class AccessFollower:
+    """The accesses of the operations of one system, across its resets."""
+
+    def __init__(self, scenario_steps: int, uses: int) -> None:
+        self._steps = scenario_steps
+        self._uses = uses
+        self._touched: dict[int, set[Place]] = {}
+        self._written: dict[int, set[Place]] = {}
+        self._containers: tuple[Any, ...] = ()
+        # The operation that runs, and those since the last state.
+        self._running = 0
+        self._since: set[int] = set()
+        # The values at the places in the last state; the rest in all states.
+        self._values: dict[Place, Portrait] | None = None
+        self._rest: Portrait | None = None
+        self.changed_outside = ""
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """Return the paths of the containers that record their accesses."""
+        return tuple(each.path for each in self._containers)
+
+    def accesses(self) -> Mapping[int, Accesses]:
+        """Return the accesses of each operation so far."""
+        return {
+            operation: Accesses(
+                frozenset(touched), frozenset(self._written[operation])
+            )
+            for operation, touched in sorted(self._touched.items())
+        }
+
+    def adopt(self, target: Any) -> Any:
+        """Return a fresh registry with containers that record accesses."""
+        self._since.clear()
+        self._values = None
+        target, self._containers = replace_containers(target)
+        return target
+
+    @contextmanager
+    def operation(self, kind: str, number: int) -> Iterator[None]:
+        """Context: an operation runs; the release of handles is a part of the last."""
+        if kind in ("do", "undo"):
+            self._running = number
+        elif kind == "use":
+            self._running = self._steps + number
+        elif kind in ("observe", "check"):
+            self._running = self._steps + self._uses
+        self._since.add(self._running)
+        take()
+        try:
+            yield
+        finally:
+            self._note(self._running, *take())
+
+    def _note(
+        self, operation: int, touched: frozenset[Place], written: frozenset[Place]
+    ) -> None:
+        self._touched.setdefault(operation, set()).update(touched)
+        self._written.setdefault(operation, set()).update(written)
+
+    def note_state(self, reader: StateReader) -> None:
+        """Compare the state with the last one."""
+        values, rest = self._by_place(reader)
+        before, self._values = self._values, values
+        if before is not None:
+            changed = frozenset(
+                each
+                for each in values.keys() | before.keys()
+                if values.get(each) != before.get(each)
+            )
+            for operation in self._since:
+                self._note(operation, changed, changed)
+        self._since.clear()
+        if self._rest is None:
+            self._rest = rest
+        elif rest != self._rest and not self.changed_outside:
+            line = next(iter(differences(self._rest, rest)), "something without a path")
+            self.changed_outside = line.partition(": ")[0]
+
+    def _by_place(self, reader: StateReader) -> tuple[dict[Place, Portrait], Portrait]:
+        """Return the value at each place, and the state without the containers."""
+        with _emptied(self._containers) as contents:
+            values = {
+                place: reader.portrait_of(value)
+                for path, content in contents.items()
+                for place, value in _entries(path, content)
+            }
+            return values, reader.portrait([None] * self._steps)
+
+
+def _entries(path: str, content: Any) -> Iterator[tuple[Place, object]]:
+    """Yield the place and the value of each entry.
+
+    All of a container is one place if a key in it names no place.
+    """
+    if not all(map(is_stable, content)):
+        yield (path, EVERY), content
+        return
+    for key in content:
+        yield (path, key), content[key] if isinstance(content, dict) else True
+
+
+@contextmanager
+def _emptied(containers: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Context: the containers look empty; their contents, by path."""
+    contents = {each.path: each.content for each in containers}
+    for each in containers:
+        each.content = None
+    try:
+        yield contents
+    finally:
+        for each in containers:
+            each.content = contents[each.path]

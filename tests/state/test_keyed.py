@@ -1,0 +1,218 @@
+"""Containers that record their accesses behave as real ones, and miss none of them."""
+
+import copy
+import json
+import operator
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everyorder.harness.engine.independence import EVERY
+from everyorder.harness.state.keyed import is_stable, replace_containers, take
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    take()
+    yield
+    take()
+
+
+def keyed(content: Any) -> Any:
+    return replace_containers(content)[0]
+
+
+KEYS = st.sampled_from(["a", "b", 1, True, None, ("a", 1)])
+METHODS = st.one_of(
+    st.tuples(st.sampled_from(["__getitem__", "__contains__", "get", "pop"]), KEYS),
+    st.tuples(st.sampled_from(["__setitem__", "setdefault"]), KEYS, st.integers()),
+    st.tuples(st.just("pop"), KEYS, st.integers()),
+    st.tuples(st.sampled_from(["__len__", "copy", "clear", "popitem", "__repr__"])),
+    st.tuples(st.just("update"), st.dictionaries(KEYS, st.integers())),
+    st.tuples(st.sampled_from(["__or__", "__eq__"]), st.dictionaries(KEYS, KEYS)),
+)
+
+
+def called(target: Any, name: str, *arguments: Any) -> Any:
+    try:
+        return getattr(target, name)(*arguments)
+    except Exception as error:
+        return repr(error)
+
+
+@given(st.dictionaries(KEYS, st.integers()), st.lists(METHODS))
+def test_a_keyed_dict_answers_as_a_dict(
+    start: dict[Any, int], calls: list[tuple[Any, ...]]
+) -> None:
+    real, stand_in = {**start}, keyed({**start})
+    for call in calls:
+        assert called(stand_in, *call) == called(real, *call)
+    assert [*stand_in.items()] == [*real.items()]
+
+
+SET_METHODS = st.one_of(
+    st.tuples(st.sampled_from(["add", "discard", "remove", "__contains__"]), KEYS),
+    st.tuples(st.sampled_from(["__len__", "copy", "clear"])),
+    st.tuples(st.sampled_from(["__or__", "__le__", "update"]), st.sets(KEYS)),
+)
+
+
+@given(st.sets(KEYS), st.lists(SET_METHODS))
+def test_a_keyed_set_answers_as_a_set(
+    start: set[Any], calls: list[tuple[Any, ...]]
+) -> None:
+    real, stand_in = {*start}, keyed({*start})
+    for call in calls:
+        assert called(stand_in, *call) == called(real, *call)
+    assert {*stand_in} == real
+
+
+def test_a_keyed_default_dict_writes_what_it_makes() -> None:
+    handlers = keyed(defaultdict(list))
+    handlers["a"].append(1)
+    assert take() == ({("registry", "a")}, {("registry", "a")})
+    assert handlers["a"] == [1]
+    assert take() == ({("registry", "a")}, frozenset())
+    assert handlers.get("b") is None
+    assert "b" not in handlers
+    assert isinstance(handlers, defaultdict)
+    assert handlers.default_factory is list
+
+
+# Each way to see more than one entry of a dict.
+WAYS: dict[str, Callable[[Any], object]] = {
+    "len": len,
+    "bool": bool,
+    "list": list,
+    "sorted": sorted,
+    "unpacked": lambda each: [*each],
+    "merged": lambda each: {**each},
+    "keywords": lambda each: dict(**each),
+    "dict": dict,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": pickle.dumps,
+    "repr": repr,
+    "format": lambda each: f"{each}",
+    "equal": lambda each: each == {"a": 1},
+    "equal, right": lambda each: {"a": 1} == each,  # noqa: SIM300 - the other side
+    "union": lambda each: each | {},
+    "union, right": lambda each: {} | each,
+    "keys": lambda each: each.keys(),
+    "values": lambda each: each.values(),
+    "items": lambda each: each.items(),
+    "popitem": lambda each: each.popitem(),
+    "clear": lambda each: each.clear(),
+    "update of another": lambda each: {}.update(each),
+    "size": lambda each: each.__sizeof__(),
+    "length_hint": operator.length_hint,
+    "reversed": reversed,
+    "by its class": lambda each: type(each).__len__(each),
+    "key object": lambda each: each.get(object()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_sees_several_entries_touches_all(way: str) -> None:
+    plugins = keyed({"a": 1, "b": 2})
+    WAYS[way](plugins)
+    touched, _ = take()
+    assert ("registry", EVERY) in touched
+
+
+# What reads a real dict without its methods.
+DIRECTLY: dict[str, Callable[[Any], object]] = {
+    "json": json.dumps,
+    "dict.__len__": dict.__len__,
+    "dict.items": dict.items,
+    "exec": lambda each: exec("a", each),  # noqa: S102 - that is the question
+    "class body": lambda each: type("Made", (), each),
+}
+
+
+@pytest.mark.parametrize("way", DIRECTLY)
+def test_what_bypasses_the_methods_fails(way: str) -> None:
+    DIRECTLY[way]({"a": 1, "b": 2})
+    with pytest.raises(TypeError):
+        DIRECTLY[way](keyed({"a": 1, "b": 2}))
+
+
+def test_single_keys_are_places() -> None:
+    plugins = keyed({"a": 1})
+    plugins["b"] = 2
+    assert "c" in plugins or plugins.get("a") == 1
+    touched, written = take()
+    assert touched == {("registry", "a"), ("registry", "b"), ("registry", "c")}
+    assert written == {("registry", "b")}
+
+
+class Own:
+    pass
+
+
+class Meta(type):
+    def __eq__(cls, other: object) -> bool:
+        return isinstance(other, Meta)
+
+    def __hash__(cls) -> int:
+        return 1
+
+
+class Hashed(metaclass=Meta):
+    pass
+
+
+class Text(str):
+    __slots__ = ()
+
+
+def test_a_key_names_one_place_or_none() -> None:
+    local = type("Local", (), {})
+    for key in ("a", 1, None, b"", ("a", (1, Own)), Own, test_single_keys_are_places):
+        assert is_stable(key)
+    for key in (Own(), local, lambda: 0, Text("a"), Hashed, ("a", Own()), 1.5):
+        assert not is_stable(key)
+
+
+class Part:
+    def __init__(self) -> None:
+        self.inner: dict[str, int] = {}
+
+
+class Holder:
+    __slots__ = ("__dict__", "__weakref__", "slot", "unset")
+
+    shared: ClassVar[dict[str, int]] = {}
+
+    def __init__(self) -> None:
+        self.slot: set[str] = set()
+        self.plain: dict[str, int] = {}
+        self.one: dict[str, int] = {}
+        self.other = self.one
+        self.views: dict[str, int] = {}
+        self.view = self.views.keys()
+        self.methods: dict[str, int] = {}
+        self.method = self.methods.get
+        self.part = Part()
+        self.back = self
+        self.subclass = type("Special", (dict,), {})()
+        self.factory = defaultdict(Part)
+
+
+def test_only_containers_with_one_reference_are_replaced() -> None:
+    holder, containers = replace_containers(Holder())
+    paths = {"registry.plain", "registry.slot", "registry.part.inner"}
+    assert {each.path for each in containers} == paths
+    assert type(holder.factory) is defaultdict
+    assert type(holder.one) is type(holder.views) is type(holder.methods) is dict
+    assert type(Holder.shared) is dict
+
+
+def test_classes_modules_and_foreign_objects_are_left_alone() -> None:
+    for other in (Holder, json, [{}], 1, None, test_single_keys_are_places):
+        assert replace_containers(other) == (other, ())
