@@ -51,7 +51,10 @@ class Follower(Protocol):
 
 
 def shared_places(one: Accesses, other: Accesses) -> frozenset[Place]:
-    """Return the places that one of two operations writes and the other accesses."""
+    """Return the places that one of two operations writes and the other accesses.
+
+    A container that one of them accesses as a whole is one place.
+    """
     return frozenset(
         (*_shared(one.written, other.touched), *_shared(other.written, one.touched))
     )
@@ -60,21 +63,28 @@ def shared_places(one: Accesses, other: Accesses) -> frozenset[Place]:
 def _shared(written: frozenset[Place], touched: frozenset[Place]) -> Iterable[Place]:
     yield from written & touched
     whole = {path for path, key in touched if key is EVERY}
+    paths = {path for path, _ in touched}
     for path, key in written:
-        if path in whole:
-            yield path, key
-        elif key is EVERY:
-            yield from (place for place in touched if place[0] == path)
+        if path in whole or (key is EVERY and path in paths):
+            yield path, EVERY
+
+
+class Join(NamedTuple):
+    """Two operations of different groups, and the places that they share."""
+
+    one: int
+    other: int
+    places: frozenset[Place]
 
 
 def parts_of(
     operations: int,
     groups: Iterable[Sequence[int]],
     accesses: Mapping[int, Accesses],
-) -> tuple[tuple[tuple[int, ...], ...], dict[int, frozenset[Place]]]:
+) -> tuple[tuple[tuple[int, ...], ...], tuple[Join, ...]]:
     """Join the groups of operations that share places.
 
-    Return the parts, each ascending, and the places by which operations were joined.
+    Return the parts, each ascending, and why operations were joined.
     """
     part = list(range(operations))
 
@@ -87,13 +97,13 @@ def parts_of(
     for group in groups:
         for other in group[1:]:
             join(group[0], other)
-    why: dict[int, frozenset[Place]] = {}
+    joins: list[Join] = []
     for one, other in combinations(sorted(accesses), 2):
         places = shared_places(accesses[one], accesses[other])
         if places and part[one] != part[other]:
             join(one, other)
-            why[part[one]] = why.get(part[one], frozenset()) | places
+            joins.append(Join(one, other, places))
     members: dict[int, list[int]] = {}
     for operation, number in enumerate(part):
         members.setdefault(number, []).append(operation)
-    return tuple(map(tuple, members.values())), why
+    return tuple(map(tuple, members.values())), tuple(joins)

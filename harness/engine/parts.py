@@ -27,7 +27,7 @@ from collections.abc import Hashable
 from random import Random
 
 from everyorder.harness.base.errors import BadScenario, ExplorationRestart
-from everyorder.harness.engine.independence import EVERY, Place, parts_of
+from everyorder.harness.engine.independence import EVERY, Join, parts_of
 from everyorder.harness.engine.limits import remaining, shared
 from everyorder.harness.engine.player import Broken
 from everyorder.harness.engine.proof import searched
@@ -68,20 +68,24 @@ def joined(session: ExplorationSession, groups: Groups) -> Groups | None:
     if not follower.containers:
         reason = "no attribute of the registry is a dict or a set of its own"
     elif follower.changed_outside:
-        reason = f"{follower.changed_outside} changes, which is no entry of a dict or set"
+        reason = (
+            f"{follower.changed_outside} changes, which is no entry of a dict or set"
+        )
     reason = reason or _difference(session, again)
     if reason:
         session.skipped.append(f"parts: {reason}")
         return None
     operations = session.operations
-    parts, why = parts_of(operations.look + 1, groups, follower.accesses())
+    parts, joins = parts_of(operations.look + 1, groups, follower.accesses())
     steps = tuple(
         tuple(each for each in part if each < operations.steps) for part in parts
     )
     steps = tuple(each for each in steps if each)
     if len(steps) == 1:
-        places = [place for each in why.values() for place in each]
-        session.skipped.append(f"parts: all steps share {_text(places)}")
+        # Two steps, if there are two that share a place.
+        join = min(joins, key=lambda each: each.other >= operations.steps)
+        text = _text(operations, join)
+        session.skipped.append(f"parts: all steps are one part: {text}")
         return None
     if steps == groups and _agrees(session, parts):
         session.parts = follower.containers
@@ -126,10 +130,20 @@ def _bounds(system: System) -> set[Caveat]:
     return {each for each in system.caveats() if each.kind != "assumed"}
 
 
-def _text(places: list[Place]) -> str:
-    """Return the name of one of the places."""
-    path, key = min(places, key=repr)
-    return path if key is EVERY else f"{path}[{key!r}]"
+def _text(operations: Operations, join: Join) -> str:
+    """Return which operations share which place."""
+    one, other = (_name(operations, each) for each in (join.one, join.other))
+    path, key = min(join.places, key=repr)
+    place = f"the keys of {path}" if key is EVERY else f"{path}[{key!r}]"
+    return f"{one} and {other} share {place}"
+
+
+def _name(operations: Operations, operation: int) -> str:
+    if operation < operations.steps:
+        return f"step {operation + 1}"
+    if operation < operations.look:
+        return f"use {operation - operations.steps + 1}"
+    return "the look"
 
 
 def _agrees(session: ExplorationSession, parts: Groups) -> bool:

@@ -79,9 +79,11 @@ class KeyedContainer:
         self.content = content
 
     def touch(self, key: object) -> None:
+        """Record an access to a key."""
         _touched.add((self.path, key if is_stable(key) else EVERY))
 
     def write(self, key: object) -> None:
+        """Record that a key is written."""
         _written.add((self.path, key if is_stable(key) else EVERY))
 
 
@@ -151,7 +153,6 @@ KeyedSet: Any = type(
 )
 
 
-
 def _get_or_make(self: Any, key: object) -> Any:
     """Read one key of a `defaultdict`, or write it."""
     note = self.touch if key in self.content else self.write
@@ -203,7 +204,7 @@ class _Attribute(NamedTuple):
 
 
 def _counted_alone() -> int:
-    space = {"x": {}}
+    space: dict[str, object] = {"x": {}}
     get = partial(space.__getitem__, "x")
     value = get()
     return sys.getrefcount(value)

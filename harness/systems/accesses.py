@@ -47,9 +47,7 @@ class AccessFollower:
     def accesses(self) -> Mapping[int, Accesses]:
         """Return the accesses of each operation so far."""
         return {
-            operation: Accesses(
-                frozenset(touched), frozenset(self._written[operation])
-            )
+            operation: Accesses(frozenset(touched), frozenset(self._written[operation]))
             for operation, touched in sorted(self._touched.items())
         }
 

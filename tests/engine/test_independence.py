@@ -3,6 +3,7 @@
 from everyorder.harness.engine.independence import (
     EVERY,
     Accesses,
+    Join,
     Place,
     parts_of,
     shared_places,
@@ -31,26 +32,30 @@ def test_a_place_is_shared_if_one_operation_writes_it() -> None:
 
 
 def test_every_place_of_a_container_is_shared_with_each() -> None:
-    assert shared_places(writes(A), reads(ALL)) == {A}
-    assert shared_places(reads(ALL), writes(A)) == {A}
-    assert shared_places(writes(ALL), reads(A)) == {A}
-    assert shared_places(writes(ALL), reads(ALL))
+    assert shared_places(writes(A), reads(ALL)) == {ALL}
+    assert shared_places(reads(ALL), writes(A)) == {ALL}
+    assert shared_places(writes(ALL), reads(A)) == {ALL}
+    assert shared_places(writes(ALL), reads(ALL)) == {ALL}
     assert not shared_places(writes(A), reads(OTHER))
     assert not shared_places(reads(ALL), reads(ALL))
 
 
 def test_parts_are_joined_through_a_third_operation() -> None:
     accesses = {0: writes(A), 1: writes(B), 2: reads(A, B), 3: reads(B)}
-    parts, why = parts_of(4, [(0,), (1,)], accesses)
+    parts, joins = parts_of(4, [(0,), (1,)], accesses)
     assert parts == ((0, 1, 2, 3),)
-    assert frozenset.union(*why.values()) == {A, B}
+    assert joins == (
+        Join(0, 2, frozenset({A})),
+        Join(1, 2, frozenset({B})),
+        Join(1, 3, frozenset({B})),
+    )
 
 
 def test_what_shares_nothing_stays_apart() -> None:
     accesses = {0: writes(A), 1: writes(B), 2: reads(A), 3: reads(OTHER)}
-    parts, why = parts_of(4, [(0,), (1,)], accesses)
+    parts, joins = parts_of(4, [(0,), (1,)], accesses)
     assert parts == ((0, 2), (1,), (3,))
-    assert why == {0: {A}}
+    assert joins == (Join(0, 2, frozenset({A})),)
 
 
 def test_groups_stay_groups_whatever_they_access() -> None:
