@@ -154,11 +154,11 @@ def _explored(
     if complete:
         complete = _run(session, parts, spent, closing=closing)
         ran = [name for name, _ in spent]
+        if complete and not session.parts:
+            # The groups that were found are no proof, or there are none.
+            ran = ["groups" if name == "parts" else name for name in ran]
         if complete and not session.groups:
-            # The search for groups found none.
             ran = [name for name in ran if name != "groups"]
-        if session.parts:
-            ran = ["parts" if name == "groups" else name for name in ran]
         parts = parse("+".join(ran)) if ran else parts
     else:
         session.skipped.append("everything else: no history can be relied on")

@@ -96,7 +96,6 @@ def run(session: ExplorationSession) -> None:
             return
         if partition.join_all():
             _explore(session, partition.groups())
-            _follow(session)
     finally:
         player.watching = True
         player.reset()
@@ -366,16 +365,28 @@ def _explore(session: ExplorationSession, groups: tuple[tuple[int, ...], ...]) -
         session.groups = groups
 
 
-def _follow(session: ExplorationSession) -> None:
-    """Prove the groups to be independent parts, joined as far as necessary."""
-    groups = session.groups
-    while groups and not session.parts:
-        others = joined(session, groups)
-        if others is None or others == groups:
-            return
-        session.groups = ()
-        _explore(session, others)
-        groups = session.groups
+def run_parts(session: ExplorationSession) -> None:
+    """Do the same, and prove that the groups are independent parts, if that is so.
+
+    Groups are joined as far as necessary.  Sets `session.parts` if the parts are
+    proven.
+
+    Raises:
+        BadScenario: the system shows no complete state.
+    """
+    run(session)
+    player = session.player
+    player.watching = False
+    try:
+        while session.groups and not session.parts:
+            groups = joined(session, session.groups)
+            if groups is None or groups == session.groups:
+                return
+            session.groups = ()
+            _explore(session, groups)
+    finally:
+        player.watching = True
+        player.reset()
 
 
 def describe(groups: Sequence[Sequence[int]]) -> str:

@@ -256,7 +256,7 @@ _TABLE: Mapping[str, StrategyFamily] = {
         lambda n, m, *_: groups.size(n, m), lambda session, _: groups.run(session)
     ),
     "parts": StrategyFamily(
-        lambda n, m, *_: groups.size(n, m), lambda session, _: groups.run(session)
+        lambda n, m, *_: groups.size(n, m), lambda session, _: groups.run_parts(session)
     ),
     "arrangements": StrategyFamily(
         lambda n, m, *_: arrangements_size(n, m),
@@ -490,7 +490,7 @@ def choose(
     plan.take("stale")
     plan.take("histories:3", "histories:2", "histories:1")
     if printed and not settled and walk_size(steps, uses, 0) * LEAST > plan.budget:
-        plan.take("groups")
+        plan.take("parts")
     if ordered:
         plan.take("arrangements")
     if reversible and not ending:

@@ -401,11 +401,11 @@ def test_where_auto_takes_it() -> None:
         return [part.name for part in parts]
 
     for number in (20, 30):
-        assert "groups" in chosen(number)
-        assert "groups" not in chosen(number, printed=False)
-        assert "groups" not in chosen(number, settled=True)
+        assert "parts" in chosen(number)
+        assert "parts" not in chosen(number, printed=False)
+        assert "parts" not in chosen(number, settled=True)
     # There the proof closes.
-    assert "groups" not in chosen(8)
+    assert "parts" not in chosen(8)
 
 
 @pytest.mark.slow

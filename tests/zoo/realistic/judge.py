@@ -32,6 +32,7 @@ STRATEGIES = (
     "sca:2",
     "random:1",
     "groups",
+    "parts",
     "full",
 )
 # Enough for each of them to end by itself, or to find a fault on the way.
