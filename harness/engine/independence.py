@@ -7,7 +7,7 @@ processing", 1966).  Operations that are not independent are joined, step by ste
 those of different parts are.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -35,10 +35,12 @@ class Accesses(NamedTuple):
 class Follower(Protocol):
     """Follows what the operations of a system read and write.
 
-    `changed_outside` names something that changed outside of all places, or is "".
+    `changed_outside` names something that changed outside of all places, or is "";
+    `varying` are places with several values while the same steps were active.
     """
 
     changed_outside: str
+    varying: set[Place]
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -67,6 +69,14 @@ def _shared(written: frozenset[Place], touched: frozenset[Place]) -> Iterable[Pl
     for path, key in written:
         if path in whole or (key is EVERY and path in paths):
             yield path, EVERY
+
+
+def is_reader(accesses: Accesses, varying: Collection[Place]) -> bool:
+    """Return True if an operation writes nothing, and reads what the steps decide."""
+    read = Accesses(accesses.touched, frozenset())
+    return not accesses.written and not shared_places(
+        read, Accesses(frozenset(varying), frozenset(varying))
+    )
 
 
 class Join(NamedTuple):

@@ -12,22 +12,37 @@ product of its parts.  By induction over the history, an operation reads the sam
 so does the same, as in the history of its own part alone, which was explored.  So n
 independent steps need 2 * n states instead of 2^n.
 
+A use, or the look, that only reads need not belong to a part: a list of all names, say.
+It answers by the active steps alone if they decide what it reads.  It must write
+nothing at any state that was reached, and read only places with one value for each set
+of active steps.
+
 Checked:
 - everything outside of the places is equal in all states that are reached;
 - each part was explored as a whole; groups that share places are joined and explored
   again;
 - no weak reference and no finalizer is reachable: they show what others hold alive;
 - all results are those of the registry without records;
-- operations drawn at random over all steps have the results of their parts alone.
+- operations drawn at random over all steps, with records and without, have the results
+  of their parts alone, access no more, and readers answer the same after two orders.
 
-Assumed, and reported: no operation looks at the exact type of a container with records.
+Assumed, and reported: no operation looks at the exact type of a container with records;
+an operation that reads several parts changes nothing and reads no order at any state.
 """
 
 from collections.abc import Hashable
+from itertools import cycle
 from random import Random
 
 from everyorder.harness.base.errors import BadScenario, ExplorationRestart
-from everyorder.harness.engine.independence import EVERY, Join, parts_of
+from everyorder.harness.engine.independence import (
+    EVERY,
+    Follower,
+    Join,
+    is_reader,
+    parts_of,
+    shared_places,
+)
 from everyorder.harness.engine.limits import remaining, shared
 from everyorder.harness.engine.player import Broken
 from everyorder.harness.engine.proof import searched
@@ -36,6 +51,9 @@ from everyorder.harness.engine.session import ExplorationSession, Halt
 from everyorder.harness.engine.states import LEAST, LEGS, SearchPart
 
 Groups = tuple[tuple[int, ...], ...]
+
+_FAILED = (BadScenario, Broken, ExplorationRestart, Halt)
+_DIFFERENT = "operations work differently while accesses are recorded"
 
 
 def joined(session: ExplorationSession, groups: Groups) -> Groups | None:
@@ -61,35 +79,76 @@ def joined(session: ExplorationSession, groups: Groups) -> Groups | None:
     again.player.watching = False
     try:
         reason = _explored(again, groups)
-    except (BadScenario, Broken, ExplorationRestart, Halt):
-        reason = "its operations do not work, or differ, while accesses are recorded"
-    finally:
-        again.player.drop()
-    if not follower.containers:
-        reason = "no attribute of the registry is a dict or a set of its own"
-    elif follower.changed_outside:
-        reason = (
-            f"{follower.changed_outside} changes, which is no entry of a dict or set"
-        )
-    reason = reason or _difference(session, again)
+    except _FAILED:
+        reason = _DIFFERENT
+    reason = reason or _difference(session, again, follower)
     if reason:
+        again.player.drop()
         session.skipped.append(f"parts: {reason}")
         return None
-    operations = session.operations
-    parts, joins = parts_of(operations.look + 1, groups, follower.accesses())
-    steps = tuple(
-        tuple(each for each in part if each < operations.steps) for part in parts
-    )
-    steps = tuple(each for each in steps if each)
+    parts, joins, readers = _parts(session, groups, follower)
+    steps = _steps(session.operations, parts)
     if len(steps) == 1:
         # Two steps, if there are two that share a place.
-        join = min(joins, key=lambda each: each.other >= operations.steps)
-        text = _text(operations, join)
+        first_use = session.operations.steps
+        join = min(joins, key=lambda each: each.other >= first_use)
+        text = _text(session.operations, join)
         session.skipped.append(f"parts: all steps are one part: {text}")
         return None
-    if steps == groups and _agrees(session, parts):
-        session.parts = follower.containers
+    if steps != groups:
+        return steps
+    try:
+        reason = _disagreement(again, session, parts, readers)
+    except _FAILED:
+        reason = _DIFFERENT
+    again.player.drop()
+    reason = reason or _disagreement(session, session, parts, readers)
+    if _parts(session, groups, follower) != (parts, joins, readers):
+        reason = reason or "operations drawn at random share more than in their parts"
+    reason = reason or _difference(session, again, follower)
+    if reason:
+        session.skipped.append(f"parts: {reason}")
+    else:
+        session.parts, session.readers = follower.containers, readers
     return steps
+
+
+def _parts(
+    session: ExplorationSession, groups: Groups, follower: Follower
+) -> tuple[Groups, tuple[Join, ...], tuple[int, ...]]:
+    """Return the parts, why operations were joined, and the operations left out.
+
+    Those that only read are left out if they would join groups of steps.
+    """
+    count, accesses = session.operations.look + 1, follower.accesses()
+    parts, joins = parts_of(count, groups, accesses)
+    if _steps(session.operations, parts) == groups:
+        return parts, joins, ()
+    readers = {
+        operation: each
+        for operation, each in accesses.items()
+        if operation in (*session.operations.questions, session.operations.look)
+        and is_reader(each, follower.varying)
+    }
+    writers = {n: each for n, each in accesses.items() if n not in readers}
+    parts, _ = parts_of(count, groups, writers)
+    of_several = tuple(
+        reader
+        for reader, read in readers.items()
+        if sum(
+            any(n in writers and shared_places(read, writers[n]) for n in part)
+            for part in parts
+        )
+        > 1
+    )
+    left = {n: each for n, each in accesses.items() if n not in of_several}
+    return *parts_of(count, groups, left), of_several
+
+
+def _steps(operations: Operations, parts: Groups) -> Groups:
+    """Return the steps of the parts that have some."""
+    steps = (tuple(n for n in part if n < operations.steps) for part in parts)
+    return tuple(each for each in steps if each)
 
 
 def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
@@ -98,8 +157,16 @@ def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
         return ()
     several = len(session.parts) > 3
     named = ", ".join((*session.parts[:2], "...") if several else session.parts)
-    text = f"no operation looks at the exact type of {named}"
-    return (Caveat("assumed", text),)
+    texts = [f"no operation looks at the exact type of {named}"]
+    if session.readers:
+        names = " and ".join(
+            _name(session.operations, each) for each in session.readers
+        )
+        texts.append(
+            f"{names} changed nothing at any state that was reached, so at no other, "
+            f"and the order of {named} is not read there"
+        )
+    return tuple(Caveat("assumed", text) for text in texts)
 
 
 def _explored(session: ExplorationSession, groups: Groups) -> str:
@@ -115,12 +182,18 @@ def _explored(session: ExplorationSession, groups: Groups) -> str:
     return ""
 
 
-def _difference(session: ExplorationSession, again: ExplorationSession) -> str:
-    """Return how the results with recorded accesses differ from those before, or ""."""
+def _difference(
+    session: ExplorationSession, again: ExplorationSession, follower: Follower
+) -> str:
+    """Return why recorded accesses do not show everything, or ""."""
+    if not follower.containers:
+        return "no attribute of the registry is a dict or a set of its own"
+    if follower.changed_outside:
+        return f"{follower.changed_outside} changes, which is no entry of a dict or set"
     for name in ("seen", "answers", "failures", "refusals"):
         before, after = getattr(session.record, name), getattr(again.record, name)
         if any(before.get(key, value) != value for key, value in after.items()):
-            return "results differ while accesses are recorded"
+            return _DIFFERENT
     if _bounds(again.system) - _bounds(session.system):
         return "more cannot be read while accesses are recorded"
     return ""
@@ -146,40 +219,82 @@ def _name(operations: Operations, operation: int) -> str:
     return "the look"
 
 
-def _agrees(session: ExplorationSession, parts: Groups) -> bool:
-    """Play operations at random; return True if results are those of parts alone."""
-    operations, player, record = session.operations, session.player, session.record
+def _disagreement(
+    session: ExplorationSession,
+    known: ExplorationSession,
+    parts: Groups,
+    readers: tuple[int, ...],
+) -> str:
+    """Play operations at random; return a text unless results are those of the parts.
+
+    Results of the parts alone are `known`.
+    """
+    operations, player, record = session.operations, session.player, known.record
     masks = _masks(operations, parts)
     answers, seen = dict(record.answers), dict(record.seen)
     failures = dict(record.failures)
     random = Random(f"{operations} {parts}")  # noqa: S311 - reproducible, not secret
-    left = shared(remaining(session)).walked
+    left = shared(remaining(known)).walked // 2
+    turns = cycle(LEGS)
     while left > 0:
-        for leg in LEGS:
-            player.reset()
-            for _ in range(min(leg, left)):
-                left -= 1
-                session.meter.count()
-                possible = filter(player.sensible, range(operations.look + 1))
-                operation = random.choice([*possible])
-                key = player.mask & masks[operation]
-                doing = operation < operations.steps and not key >> operation & 1
-                value = player.play(operation)
-                expected: Hashable = value
-                if doing:
-                    expected = failures.get((key, operation))
-                elif operation == operations.look:
-                    expected = seen.get(key, value)
-                elif operation >= operations.steps:
-                    use = operation - operations.steps
-                    expected = answers.get((key, use), value)
-                if value != expected:
-                    session.skipped.append(
-                        f"parts: after {len(player.trace):,} operations drawn at "
-                        "random, one has another result than in its own part"
-                    )
-                    return False
-    return True
+        leg = min(next(turns), left)
+        left -= leg
+        _begin(session)
+        for _ in range(leg):
+            possible = filter(player.sensible, range(operations.look + 1))
+            operation = random.choice([*possible])
+            key = player.mask & masks[operation]
+            doing = operation < operations.steps and not key >> operation & 1
+            value = _played(session, operation)
+            expected: Hashable = value
+            if doing:
+                expected = failures.get((key, operation))
+            elif operation in readers:
+                continue
+            elif operation == operations.look:
+                expected = seen.get(key, value)
+            elif operation >= operations.steps:
+                use = operation - operations.steps
+                expected = answers.get((key, use), value)
+            if value != expected:
+                return (
+                    f"after {len(player.trace):,} operations drawn at random, one has "
+                    "another result than in its own part"
+                )
+        _play_in_two_orders(session, random, readers)
+    return ""
+
+
+def _begin(session: ExplorationSession) -> None:
+    """Begin with a fresh system, whose state is read at once."""
+    session.player.reset()
+    session.player.state()
+
+
+def _played(session: ExplorationSession, operation: int) -> Hashable:
+    """Play one operation, and read the state, which shows what it wrote."""
+    session.meter.count()
+    value = session.player.play(operation)
+    session.player.state()
+    return value
+
+
+def _play_in_two_orders(
+    session: ExplorationSession, random: Random, readers: tuple[int, ...]
+) -> None:
+    """Play operations that only read after two orders of the same steps.
+
+    The player compares the results.
+    """
+    operations = session.operations
+    if not readers:
+        return
+    count = random.randint(2, operations.steps)
+    chosen = random.sample(range(operations.steps), count)
+    for order in (chosen, random.sample(chosen, count)):
+        _begin(session)
+        for operation in (*operations.history_to(order), *readers):
+            _played(session, operation)
 
 
 def _masks(operations: Operations, parts: Groups) -> dict[int, int]:

@@ -244,6 +244,8 @@ class ExplorationSession:
         self.groups: tuple[tuple[int, ...], ...] = ()
         # The containers whose accesses prove that these are independent.
         self.parts: tuple[str, ...] = ()
+        # Operations of no part, which only read.
+        self.readers: tuple[int, ...] = ()
         # Classes of interchangeable steps, and the number of checked histories.
         self.symmetries: tuple[Symmetry, ...] = ()
         self.symmetry_checks = 0

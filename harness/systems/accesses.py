@@ -12,7 +12,7 @@ Rules:
 - what the creation, the setup and `reset` access belongs to no operation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,6 +38,9 @@ class AccessFollower:
         self._values: dict[Place, Portrait] | None = None
         self._rest: Portrait | None = None
         self.changed_outside = ""
+        # The first values by active steps; and the places with several of them.
+        self._first: dict[Hashable, dict[Place, Portrait]] = {}
+        self.varying: set[Place] = set()
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -80,16 +83,14 @@ class AccessFollower:
         self._touched.setdefault(operation, set()).update(touched)
         self._written.setdefault(operation, set()).update(written)
 
-    def note_state(self, reader: StateReader) -> None:
-        """Compare the state with the last one."""
+    def note_state(self, reader: StateReader, handles: Sequence[object]) -> None:
+        """Compare the state with the last one, and with others of the same steps."""
         values, rest = self._by_place(reader)
+        active = tuple(each is not None for each in handles)
+        self.varying |= _different(values, self._first.setdefault(active, values))
         before, self._values = self._values, values
         if before is not None:
-            changed = frozenset(
-                each
-                for each in values.keys() | before.keys()
-                if values.get(each) != before.get(each)
-            )
+            changed = _different(values, before)
             for operation in self._since:
                 self._note(operation, changed, changed)
         self._since.clear()
@@ -108,6 +109,14 @@ class AccessFollower:
                 for place, value in _entries(path, content)
             }
             return values, reader.portrait([None] * self._steps)
+
+
+def _different(
+    one: dict[Place, Portrait], other: dict[Place, Portrait]
+) -> frozenset[Place]:
+    """Return the places with two values."""
+    places = one.keys() | other.keys()
+    return frozenset(each for each in places if one.get(each) != other.get(each))
 
 
 def _entries(path: str, content: Any) -> Iterator[tuple[Place, object]]:

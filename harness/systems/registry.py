@@ -413,7 +413,7 @@ class RegistrySystem(ScenarioSystem):
         if tells is None:
             form = self._complete.form(handles)
             if self._follower is not None:
-                self._follower.note_state(self._complete)
+                self._follower.note_state(self._complete, handles)
             return form
         arguments: tuple[Any, ...] = (self._target,)
         if argument_count(tells) == 2:

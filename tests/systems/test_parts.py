@@ -363,12 +363,64 @@ class Fragile(Plugins):
         return super().find(name) if type(self.plugins) is dict else "no dict"
 
 
+def listed(registry: Any) -> str:
+    return ", ".join(sorted(registry.plugins))
+
+
+def with_look(
+    look: Callable[[Any], Any], registry: Callable[[], Any] = Plugins
+) -> Scenario:
+    scenario = of(registry)
+    return Scenario(
+        *scenario.steps,
+        uses=scenario.uses,
+        create=registry,
+        observe=look,
+        name="looked at",
+    )
+
+
+def test_a_look_that_only_reads_belongs_to_no_part() -> None:
+    report = by_parts(with_look(listed))
+    assert report.verdict == "proven"
+    assert report.assumes[-1] == (
+        "the look changed nothing at any state that was reached, so at no other, and "
+        "the order of registry.plugins is not read there"
+    )
+
+
+def in_order(registry: Any) -> str:
+    return ", ".join(registry.plugins)
+
+
+def listed_and_noted(registry: Any) -> str:
+    names = listed(registry)
+    if len(names) == 7:  # three names
+        registry.plugins["seen"] = "seen"
+    return names
+
+
+def listed_with_memo(registry: Any) -> str:
+    return ", ".join(sorted(registry.remembered))
+
+
+@pytest.mark.parametrize("look", [in_order, listed_and_noted])
+def test_a_look_that_reads_an_order_or_writes_is_not_left_out(look: Any) -> None:
+    assert by_parts(with_look(look)).verdict != "proven"
+
+
+def test_a_look_at_a_memo_is_refuted() -> None:
+    assert by_parts(with_look(listed_with_memo, Remembering)).verdict == "order"
+
+
 def test_the_reason_is_said() -> None:
     one = refusal(by_parts(of(Logging)))
     assert one == (
         "all steps are one part: step 1 and step 2 share registry.log['last']"
     )
-    assert refusal(by_parts(of(Fragile))).startswith("results differ while accesses")
+    assert refusal(by_parts(of(Fragile))).startswith(
+        "operations work differently while accesses"
+    )
     lists = by_parts(of(Listed)).exploration.skipped
     assert lists[0].startswith("groups: all steps are one group: all steps touch regi")
     one = refusal(by_parts(of(partial(Counting, "len"), finds=NAMES[1:])))
@@ -386,7 +438,7 @@ def test_planted_accesses_of_all_places_are_forgotten(
 ) -> None:
     scenario = of(partial(Counting, "len"))
     monkeypatch.setattr(independence, "EVERY", object())
-    monkeypatch.setattr(parts, "_agrees", lambda *_: True)
+    monkeypatch.setattr(parts, "_disagreement", lambda *_: "")
     assert by_parts(scenario).verdict == "proven"
 
 
@@ -395,7 +447,7 @@ def test_planted_reads_of_other_places_are_forgotten(
 ) -> None:
     scenario = of(partial(Counting, "gets"))
     monkeypatch.setattr(independence, "shared_places", lambda *_: frozenset())
-    monkeypatch.setattr(parts, "_agrees", lambda *_: True)
+    monkeypatch.setattr(parts, "_disagreement", lambda *_: "")
     assert by_parts(scenario).verdict == "proven"
 
 
