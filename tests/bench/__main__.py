@@ -15,6 +15,7 @@ from tests.bench.compiling import COMPILING_ROWS
 from tests.bench.fusion import FUSION_ROWS
 from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
+from tests.bench.libraries import LIBRARY_ROWS
 from tests.bench.proofs import PROOF_ROWS
 from tests.bench.python_dispatch import DISPATCH_ROWS
 from tests.bench.realistic import REALISTIC_ROWS
@@ -29,6 +30,7 @@ ROWS = (
     *HARNESS_ROWS,
     *PROOF_ROWS,
     *REALISTIC_ROWS,
+    *LIBRARY_ROWS,
     *CALL_ROWS,
     *DISPATCH_ROWS,
     *FUTURE_ROWS,

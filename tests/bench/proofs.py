@@ -156,7 +156,7 @@ def _emit(topic: str, registry: Any) -> Any:
 def scenario(
     kind: type[Plugins] | type[Words], steps: int = 5, uses: int = 2
 ) -> Scenario:
-    names = "abcdefghijkl"[:steps]
+    names = "abcdefghijklmnopqrstuvwxyz"[:steps]
     return Scenario(
         *(step(f"add({name!r})", _adding(name)) for name in names),
         uses=[use(f"find({name!r})", _finding(name)) for name in names[:uses]],
@@ -227,6 +227,7 @@ def many_steps() -> Iterator[Row]:
         (Words, 12, 60),
         (PlainPlugins, 8, 3),
         (PlainPlugins, 10, 15),
+        (Words, 20, 120),
     ):
         prove_it = partial(prove, scenario(kind, count, 3))
         took, slow = beside_fixed_work(partial(processor_seconds, prove_it))

@@ -2,23 +2,42 @@
 
 A row has the seconds of processor time until the first operation and until the verdict,
 the verdict, and how many remarks limit it.  Packages that are missing are named; they
-are those of the extra `libraries`.
+are those of the extra `libraries`.  With `--json` and one name the row is data.
 """
 
+import json
 import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from everyorder.harness import explore
 from everyorder.harness.systems.registry import RegistrySystem
 from tests.libraries.table import LIBRARIES, LibraryScenario
 
 
-def row(library: LibraryScenario) -> str:
-    """Explore one scenario in this process; return its row."""
+class Measured(NamedTuple):
+    """What one exploration took, in seconds of processor time, and what it said."""
+
+    name: str
+    first: float
+    seconds: float
+    verdict: str
+    operations: int
+    remarks: int
+
+    def row(self) -> str:
+        return (
+            f"{self.name:20} {self.first:5.1f} s {self.seconds:6.1f} s  "
+            f"{self.verdict:10} {self.operations:6,} operations, "
+            f"{self.remarks} remarks"
+        )
+
+
+def measured(library: LibraryScenario) -> Measured:
+    """Explore one scenario in this process."""
     warnings.simplefilter("ignore")  # those of the libraries, once for each system
     scenario = library.load()
     perform = RegistrySystem._perform
@@ -34,14 +53,15 @@ def row(library: LibraryScenario) -> str:
     report = explore(scenario)
     seconds = process_time() - start
     exploration = report.exploration
-    return (
-        f"{library.name:20} {first[0]:5.1f} s {seconds:6.1f} s  {report.verdict:10} "
-        f"{exploration.executed.transitions:6,} operations, "
-        f"{len(exploration.caveats)} remarks"
+    played = exploration.executed.transitions
+    return Measured(
+        *(library.name, first[0], seconds, report.verdict, played),
+        len(exploration.caveats),
     )
 
 
-def main(names: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
+    names = [each for each in arguments if each != "--json"]
     chosen = [each for each in LIBRARIES if not names or each.name in names]
     missing = [each.package for each in chosen if not each.is_installed]
     if missing:
@@ -49,7 +69,9 @@ def main(names: Sequence[str]) -> int:
     present = [each for each in chosen if each.is_installed]
     if len(names) == 1:
         for library in present:
-            print(row(library), flush=True)
+            result = measured(library)
+            line = json.dumps(result) if "--json" in arguments else result.row()
+            print(line, flush=True)
         return 0
     commands = (
         [sys.executable, "-m", "tests.libraries", each.name] for each in present
