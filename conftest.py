@@ -9,6 +9,8 @@
   because `everyorder gate` explores all of them.
 - `--both` runs both shares in one process, of which coverage measures that of `--thin`
   (`make test LONG=1`).
+- With `--thinned` or `--both`, one in `NIGHTLY` of what `--thin` leaves is run; the
+  others count as nightly, and `--night` says so to `make test-whole`.
 
 An installed project has its pytest plugin by an entry point; a bare checkout names it
 here.
@@ -38,6 +40,9 @@ THINNED = {
     "tests/zoo/": 5,
     "tests/zoo/realistic/": 10,
 }
+
+# One in how many of what `--thin` leaves is run by `make test-long`.
+NIGHTLY = 3
 
 # The catalogue; one in how many of its scenarios `--thin` keeps, and `--both`.
 CATALOGUE, SCENARIOS, FEW_SCENARIOS = "tests/scenarios/", 4, 16
@@ -69,6 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--thin", action="store_true", help="one in so many of them")
     group.addoption("--thinned", action="store_true", help="those that --thin leaves")
     group.addoption("--both", action="store_true", help="what both of them run")
+    group.addoption("--night", action="store_true", help="what neither of them runs")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -82,6 +88,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
             f"thinned: the others of what --thin runs {kept}; all scenarios: "
             "everyorder gate"
         )
+    if config.getoption("night"):
+        return f"night: what --thin leaves, but for 1 in {NIGHTLY}, is nightly"
     if config.getoption("both"):
         return (
             f"both: coverage measures {kept}; 1 in {FEW_SCENARIOS} scenarios is run; "
@@ -119,7 +127,7 @@ def is_slow(item: pytest.Item) -> bool:
 
 
 def is_nightly(item: pytest.Item) -> bool:
-    """Return True for a test that takes 15 minutes or more."""
+    """Return True for a test of `make test-whole`."""
     return item.get_closest_marker("nightly") is not None
 
 
@@ -144,10 +152,22 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = kept
 
 
+def _put_off(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark most of what `--thin` leaves as nightly, unless a person chose the tests."""
+    if not any(map(config.getoption, ("thinned", "both", "night"))):
+        return
+    seen: set[str] = set()
+    for item in items:
+        left = is_left_out(item, seen) and not is_explored(item)
+        if left and crc32(f"{item.nodeid} at night".encode()) % NIGHTLY:
+            item.add_marker("nightly")
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Deselect the share and the legs that were not requested."""
+    _put_off(config, items)
     _thin(config, items)
     expression = config.getoption("markexpr")
     without_torch = find_spec("torch") is None

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 LONG = [f"tests/zoo/test_zoo.py::test_all[{n}]" for n in range(20)]
 SCENARIOS = [f"tests/scenarios/test_aliases.py::orders_{n}" for n in range(40)]
 MARKS = ("slow", "nightly")
+SHARES = ("thin", "thinned", "both", "night")
 NAMES = [
     *SCENARIOS,
     *(f"tests/kernels/test_binary.py::test_binary[{n}]" for n in range(200)),
@@ -127,7 +128,7 @@ def test_slow_tests_run_if_the_expression_names_their_mark(
         Item(name, lambda mark, of=of: mark if mark in of else None)
         for name, of in marks.items()
     ]
-    options: dict[str, Any] = dict.fromkeys(("thin", "thinned", "both"), False)
+    options: dict[str, Any] = dict.fromkeys(SHARES, False)
     options |= {"markexpr": expression}
     hook = SimpleNamespace(
         pytest_deselected=lambda items: removed.extend(item.nodeid for item in items)
@@ -145,3 +146,27 @@ class Item:
 
     nodeid: str
     get_closest_marker: Any
+
+
+def put_off(request: pytest.FixtureRequest, share: str) -> set[str]:
+    """The tests that count as nightly with an option."""
+    root = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    assert root is not None
+    marked: list[str] = []
+    kept = items()
+    for item in kept:
+        item.add_marker = lambda mark, name=item.nodeid: marked.append(name)
+    root._put_off(SimpleNamespace(getoption=share.__eq__), kept)
+    return {*marked}
+
+
+def test_most_of_what_thin_leaves_is_run_at_night(
+    request: pytest.FixtureRequest,
+) -> None:
+    night = put_off(request, "night")
+    assert put_off(request, "both") == put_off(request, "thinned") == night
+    assert put_off(request, "thin") == put_off(request, "") == set()
+    thin, others, _ = shares(request)
+    assert night < {*others, *LONG}
+    assert not night.intersection(thin)
+    assert len(night.intersection(others)) in range(len(others) // 2, len(others))

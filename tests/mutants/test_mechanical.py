@@ -121,7 +121,7 @@ def test_a_mutant_that_no_scenario_meets_survives() -> None:
     assert found == Trial(REFUSES, "survived")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_mutant_is_killed_by_the_rest_of_the_catalogue() -> None:
     found = tried(Order(REFUSES, (BLIND,)))
     assert (found.outcome, found.by != BLIND) == ("killed", True)

@@ -512,13 +512,8 @@ def test_registries_are_told_as_if_anew(kind: str) -> None:
     assert compared(entry)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param(part, marks=pytest.mark.nightly if part else pytest.mark.slow)
-        for part in range(PARTS)
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(PARTS))
 def test_all_registries_are_told_as_if_anew(part: int) -> None:
     kinds = [*CLASSES][part::PARTS]
     told = subprocess.run(
