@@ -48,7 +48,10 @@ class Follower(Protocol):
         ...
 
     def accesses(self) -> Mapping[int, Accesses]:
-        """Return the accesses of each operation so far."""
+        """Return the accesses of each operation so far.
+
+        Those of laws have the number after that of the look.
+        """
         ...
 
 
@@ -80,7 +83,7 @@ def is_reader(accesses: Accesses, varying: Collection[Place]) -> bool:
 
 
 class Join(NamedTuple):
-    """Two operations of different groups, and the places that they share."""
+    """Two operations that join groups, and the places that they share."""
 
     one: int
     other: int
@@ -89,14 +92,15 @@ class Join(NamedTuple):
 
 def parts_of(
     operations: int,
-    groups: Iterable[Sequence[int]],
+    groups: Sequence[Sequence[int]],
     accesses: Mapping[int, Accesses],
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[Join, ...]]:
     """Join the groups of operations that share places.
 
-    Return the parts, each ascending, and why operations were joined.
+    Return the parts, each ascending, and why groups were joined.
     """
     part = list(range(operations))
+    grouped = {operation for group in groups for operation in group}
 
     def join(one: int, other: int) -> None:
         first, second = sorted((part[one], part[other]))
@@ -111,8 +115,10 @@ def parts_of(
     for one, other in combinations(sorted(accesses), 2):
         places = shared_places(accesses[one], accesses[other])
         if places and part[one] != part[other]:
+            of_groups = {part[operation] for operation in grouped}
+            if of_groups.issuperset((part[one], part[other])):
+                joins.append(Join(one, other, places))
             join(one, other)
-            joins.append(Join(one, other, places))
     members: dict[int, list[int]] = {}
     for operation, number in enumerate(part):
         members.setdefault(number, []).append(operation)

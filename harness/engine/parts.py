@@ -15,7 +15,7 @@ independent steps need 2 * n states instead of 2^n.
 A use, or the look, that only reads need not belong to a part: a list of all names, say.
 It answers by the active steps alone if they decide what it reads.  It must write
 nothing at any state that was reached, and read only places with one value for each set
-of active steps.
+of active steps.  Laws are no such operation: they must hold at every state.
 
 Checked:
 - everything outside of the places is equal in all states that are reached;
@@ -89,10 +89,7 @@ def joined(session: ExplorationSession, groups: Groups) -> Groups | None:
     parts, joins, readers = _parts(session, groups, follower)
     steps = _steps(session.operations, parts)
     if len(steps) == 1:
-        # Two steps, if there are two that share a place.
-        first_use = session.operations.steps
-        join = min(joins, key=lambda each: each.other >= first_use)
-        text = _text(session.operations, join)
+        text = _text(session.operations, joins[0])
         session.skipped.append(f"parts: all steps are one part: {text}")
         return None
     if steps != groups:
@@ -120,7 +117,8 @@ def _parts(
 
     Those that only read are left out if they would join groups of steps.
     """
-    count, accesses = session.operations.look + 1, follower.accesses()
+    # Laws are numbered after the look.
+    count, accesses = session.operations.look + 2, follower.accesses()
     parts, joins = parts_of(count, groups, accesses)
     if _steps(session.operations, parts) == groups:
         return parts, joins, ()
@@ -163,8 +161,8 @@ def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
             _name(session.operations, each) for each in session.readers
         )
         texts.append(
-            f"{names} changed nothing at any state that was reached, so at no other, "
-            f"and the order of {named} is not read there"
+            f"{names} changed nothing and broke no law at any state that was reached, "
+            f"so at no other, and the order of {named} is not read there"
         )
     return tuple(Caveat("assumed", text) for text in texts)
 
@@ -216,7 +214,7 @@ def _name(operations: Operations, operation: int) -> str:
         return f"step {operation + 1}"
     if operation < operations.look:
         return f"use {operation - operations.steps + 1}"
-    return "the look"
+    return "the look" if operation == operations.look else "check="
 
 
 def _disagreement(

@@ -217,18 +217,33 @@ _ALONE: Final = _counted_alone()
 _HEAP_TYPE: Final = 1 << 9
 
 
-def replace_containers(registry: Any) -> tuple[Any, tuple[Any, ...]]:
+class Replacement(NamedTuple):
+    """A keyed container, and the attribute that has it; None for a registry itself."""
+
+    container: Any
+    attribute: _Attribute | None = None
+
+    def undo(self) -> None:
+        """Store the real container again, unless the attribute was set since."""
+        if self.attribute is None:
+            return
+        with suppress(AttributeError, KeyError):  # it was deleted
+            if self.attribute.get() is self.container:
+                self.attribute.set(self.container.content)
+
+
+def replace_containers(registry: Any) -> tuple[Any, tuple[Replacement, ...]]:
     """Replace the dicts and sets in the attributes of a fresh registry.
 
-    Return the registry, itself replaced if it is a dict or a set, and the keyed
-    containers in a fixed order.  Only instances of Python classes are searched, and
-    what their attributes refer to; those of the standard library are left alone.
+    Return the registry, itself replaced if it is a dict or a set, and the replacements
+    in a fixed order.  Only instances of Python classes are searched, and what their
+    attributes refer to; those of the standard library are left alone.
     """
     kind = _class_for(registry)
     if kind is not None:
         whole = kind("registry", registry)
-        return whole, (whole,)
-    keyed: list[Any] = []
+        return whole, (Replacement(whole),)
+    replaced: list[Replacement] = []
     seen: set[int] = set()
     queue = deque([("registry", registry)])
     while queue and len(seen) < _MOST_OBJECTS:
@@ -241,9 +256,10 @@ def replace_containers(registry: Any) -> tuple[Any, tuple[Any, ...]]:
             if kind is None:
                 queue.append((attribute.path, attribute.get()))
             elif attribute.is_only_reference():
-                keyed.append(kind(attribute.path, attribute.get()))
-                attribute.set(keyed[-1])
-    return registry, tuple(keyed)
+                container = kind(attribute.path, attribute.get())
+                replaced.append(Replacement(container, attribute))
+                attribute.set(container)
+    return registry, tuple(replaced)
 
 
 def _is_searched(kind: type) -> bool:

@@ -18,7 +18,12 @@ from typing import Any
 
 from everyorder.harness.engine.independence import EVERY, Accesses, Place
 from everyorder.harness.state import Portrait, differences
-from everyorder.harness.state.keyed import is_stable, replace_containers, take
+from everyorder.harness.state.keyed import (
+    Replacement,
+    is_stable,
+    replace_containers,
+    take,
+)
 from everyorder.harness.systems.state_reader import StateReader
 
 
@@ -27,10 +32,12 @@ class AccessFollower:
 
     def __init__(self, scenario_steps: int, uses: int) -> None:
         self._steps = scenario_steps
-        self._uses = uses
+        self._look = scenario_steps + uses
+        self._laws = self._look + 1
         self._touched: dict[int, set[Place]] = {}
         self._written: dict[int, set[Place]] = {}
-        self._containers: tuple[Any, ...] = ()
+        self._replaced: tuple[Replacement, ...] = ()
+        self._paths: tuple[str, ...] = ()
         # The operation that runs, and those since the last state.
         self._running = 0
         self._since: set[int] = set()
@@ -45,10 +52,10 @@ class AccessFollower:
     @property
     def containers(self) -> tuple[str, ...]:
         """Return the paths of the containers that record their accesses."""
-        return tuple(each.path for each in self._containers)
+        return self._paths
 
     def accesses(self) -> Mapping[int, Accesses]:
-        """Return the accesses of each operation so far."""
+        """Return the accesses of each operation so far; laws have the next number."""
         return {
             operation: Accesses(frozenset(touched), frozenset(self._written[operation]))
             for operation, touched in sorted(self._touched.items())
@@ -58,8 +65,16 @@ class AccessFollower:
         """Return a fresh registry with containers that record accesses."""
         self._since.clear()
         self._values = None
-        target, self._containers = replace_containers(target)
+        target, self._replaced = replace_containers(target)
+        self._paths = tuple(each.container.path for each in self._replaced)
         return target
+
+    def release(self) -> None:
+        """Give the registry its own containers back: it may outlive its system."""
+        for each in self._replaced:
+            each.undo()
+        # Nothing else may refer to them when they are replaced again.
+        self._replaced = ()
 
     @contextmanager
     def operation(self, kind: str, number: int) -> Iterator[None]:
@@ -68,8 +83,10 @@ class AccessFollower:
             self._running = number
         elif kind == "use":
             self._running = self._steps + number
-        elif kind in ("observe", "check"):
-            self._running = self._steps + self._uses
+        elif kind == "observe":
+            self._running = self._look
+        elif kind == "check":
+            self._running = self._laws
         self._since.add(self._running)
         take()
         try:
@@ -91,7 +108,8 @@ class AccessFollower:
         before, self._values = self._values, values
         if before is not None:
             changed = _different(values, before)
-            for operation in self._since:
+            # What laws change is a part of the operation before them.
+            for operation in self._since - {self._laws} or self._since:
                 self._note(operation, changed, changed)
         self._since.clear()
         if self._rest is None:
@@ -102,7 +120,7 @@ class AccessFollower:
 
     def _by_place(self, reader: StateReader) -> tuple[dict[Place, Portrait], Portrait]:
         """Return the value at each place, and the state without the containers."""
-        with _emptied(self._containers) as contents:
+        with _emptied([each.container for each in self._replaced]) as contents:
             values = {
                 place: reader.portrait_of(value)
                 for path, content in contents.items()

@@ -239,6 +239,8 @@ class RegistrySystem(ScenarioSystem):
             with suppress(Exception):
                 self._end_handle(self._setup_handles.pop())
         self._complete.end()
+        if self._follower is not None:
+            self._follower.release()
         self._loop.close()
         last_loop = self._loop
         leftovers = [self._target, *self._performs, *self._setup]

@@ -208,10 +208,25 @@ class Holder:
 def test_only_containers_with_one_reference_are_replaced() -> None:
     holder, containers = replace_containers(Holder())
     paths = {"registry.plain", "registry.slot", "registry.part.inner"}
-    assert {each.path for each in containers} == paths
+    assert {each.container.path for each in containers} == paths
     assert type(holder.factory) is defaultdict
     assert type(holder.one) is type(holder.views) is type(holder.methods) is dict
     assert type(Holder.shared) is dict
+
+
+def test_real_containers_are_given_back() -> None:
+    real = Holder()
+    plain, slot = real.plain, real.slot
+    holder, replaced = replace_containers(real)
+    holder.plain["a"] = 1
+    holder.slot = other = {"b"}
+    del holder.part.inner
+    for each in replaced:
+        each.undo()
+    assert holder.plain is plain
+    assert plain == {"a": 1}
+    assert holder.slot is other is not slot
+    assert not vars(holder.part)
 
 
 def test_classes_modules_and_foreign_objects_are_left_alone() -> None:

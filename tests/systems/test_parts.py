@@ -384,8 +384,8 @@ def test_a_look_that_only_reads_belongs_to_no_part() -> None:
     report = by_parts(with_look(listed))
     assert report.verdict == "proven"
     assert report.assumes[-1] == (
-        "the look changed nothing at any state that was reached, so at no other, and "
-        "the order of registry.plugins is not read there"
+        "the look changed nothing and broke no law at any state that was reached, so "
+        "at no other, and the order of registry.plugins is not read there"
     )
 
 
@@ -411,6 +411,34 @@ def test_a_look_that_reads_an_order_or_writes_is_not_left_out(look: Any) -> None
 
 def test_a_look_at_a_memo_is_refuted() -> None:
     assert by_parts(with_look(listed_with_memo, Remembering)).verdict == "order"
+
+
+def few(registry: Any) -> list[str]:
+    return [] if len(registry.plugins) < 9 else ["nine"]
+
+
+def test_a_law_about_several_parts_joins_them() -> None:
+    scenario = of(Plugins)
+    lawful = Scenario(
+        *scenario.steps, uses=scenario.uses, create=Plugins, check=few, name="lawful"
+    )
+    report = by_parts(lawful)
+    assert refusal(report).endswith("check= share the keys of registry.plugins")
+
+
+SHARED = Plugins()
+
+
+def shared() -> Plugins:
+    SHARED.plugins.clear()
+    return SHARED
+
+
+def test_a_registry_that_lasts_gets_its_containers_back() -> None:
+    before = id(SHARED.plugins)
+    assert by_parts(of(shared)).verdict == "proven"
+    assert type(SHARED.plugins) is dict
+    assert id(SHARED.plugins) == before
 
 
 def test_the_reason_is_said() -> None:
