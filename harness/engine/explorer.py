@@ -374,12 +374,12 @@ def _assumptions(
     closure = session.closure
     for part in parts:
         yield f"{part.name}: {part.assumption}"
-        if part.family == "graph":
-            yield f"graph: {SCOPE}"
+        if part.family in ("graph", "parts"):
+            yield f"{part.family}: {SCOPE}"
             if session.operations.relations.ends:
-                yield f"graph: {ENDED}"
-            if closure is not None and closure.unread:
-                yield f"graph: the order of {', '.join(closure.unread)} is never read"
+                yield f"{part.family}: {ENDED}"
+        if part.family == "graph" and closure is not None and closure.unread:
+            yield f"graph: the order of {', '.join(closure.unread)} is never read"
         if part.family in ("groups", "parts"):
             apart = describe(session.groups)
             yield f"{part.family}: these are independent: {apart}"

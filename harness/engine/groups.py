@@ -354,6 +354,8 @@ def _explore(session: ExplorationSession, groups: tuple[tuple[int, ...], ...]) -
         for leading in ((), operations.history_to(others)):
             part = SearchPart(frozenset(group), leading, LEAST)
             search, _ = searched(session, shared(remaining(session)), part)
+            if not search.exact:
+                session.variants += search.variants
             if search.closed and search.covered >= LEAST:
                 continue
             closed = False

@@ -7,7 +7,7 @@ processing", 1966).  Operations that are not independent are joined, step by ste
 those of different parts are.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -43,6 +43,11 @@ class Follower(Protocol):
     varying: set[Place]
 
     @property
+    def executed(self) -> int:
+        """Return a number for all instructions that operations executed so far."""
+        ...
+
+    @property
     def containers(self) -> tuple[str, ...]:
         """Return the paths of the containers that record their accesses."""
         ...
@@ -52,6 +57,10 @@ class Follower(Protocol):
 
         Those of laws have the number after that of the look.
         """
+        ...
+
+    def release(self) -> None:
+        """Give the registry its own containers back."""
         ...
 
 
@@ -72,14 +81,6 @@ def _shared(written: frozenset[Place], touched: frozenset[Place]) -> Iterable[Pl
     for path, key in written:
         if path in whole or (key is EVERY and path in paths):
             yield path, EVERY
-
-
-def is_reader(accesses: Accesses, varying: Collection[Place]) -> bool:
-    """Return True if an operation writes nothing, and reads what the steps decide."""
-    read = Accesses(accesses.touched, frozenset())
-    return not accesses.written and not shared_places(
-        read, Accesses(frozenset(varying), frozenset(varying))
-    )
 
 
 class Join(NamedTuple):

@@ -13,24 +13,27 @@ so does the same, as in the history of its own part alone, which was explored.  
 independent steps need 2 * n states instead of 2^n.
 
 A use, or the look, that only reads need not belong to a part: a list of all names, say.
-It answers by the active steps alone if they decide what it reads.  It must write
-nothing at any state that was reached, and read only places with one value for each set
-of active steps.  Laws are no such operation: they must hold at every state.
+It answers by the active steps alone if they decide what it reads: each place must have
+one value for each set of active steps.  It must write nothing at any state that was
+reached.  Laws are no such operation: they must hold at every state.
 
 Checked:
 - everything outside of the places is equal in all states that are reached;
 - each part was explored as a whole; groups that share places are joined and explored
   again;
 - no weak reference and no finalizer is reachable: they show what others hold alive;
-- all results are those of the registry without records;
+- all results are those of the registry without records, and so are the instructions
+  that are executed: compiled code may take a container with records for something else;
 - operations drawn at random over all steps, with records and without, have the results
   of their parts alone, access no more, and readers answer the same after two orders.
 
 Assumed, and reported: no operation looks at the exact type of a container with records;
-an operation that reads several parts changes nothing and reads no order at any state.
+an operation that reads several parts changes nothing and reads no order at any state;
+within a part the order of dicts is not read, where only forms without it were explored.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import partial
 from itertools import cycle
 from random import Random
 
@@ -39,13 +42,12 @@ from everyorder.harness.engine.independence import (
     EVERY,
     Follower,
     Join,
-    is_reader,
     parts_of,
     shared_places,
 )
 from everyorder.harness.engine.limits import remaining, shared
 from everyorder.harness.engine.player import Broken
-from everyorder.harness.engine.proof import searched
+from everyorder.harness.engine.proof import orders_unread, searched
 from everyorder.harness.engine.protocol import Caveat, Operations, System
 from everyorder.harness.engine.session import ExplorationSession, Halt
 from everyorder.harness.engine.states import LEAST, LEGS, SearchPart
@@ -62,9 +64,49 @@ def joined(session: ExplorationSession, groups: Groups) -> Groups | None:
     Sets `session.parts` if they stay apart.  None, and a line in `session.skipped`, if
     accesses do not show everything.
     """
-    player = session.player
-    player.drop()
-    pair = session.system.followed()
+    session.player.drop()
+    plain = _begun(session, recording=False)
+    recorded = _begun(session, recording=True)
+    if plain is None or recorded is None:
+        session.skipped.append(
+            "parts: accesses cannot be followed with fingerprint= or isolation="
+        )
+        return None
+    again, follower = recorded
+    reason = _played_alike(plain, recorded, lambda each: _explored(each, groups))
+    reason = reason or _difference(session, again, follower)
+    if reason:
+        session.skipped.append(f"parts: {reason}")
+        return None
+    parts, joins, readers = _parts(session, groups, follower)
+    steps = _steps(session.operations, parts)
+    if len(steps) == 1:
+        text = _text(session.operations, joins[0])
+        session.skipped.append(f"parts: all steps are one part: {text}")
+        return None
+    if steps != groups:
+        return steps
+    walked = shared(remaining(session)).walked // 2
+    walk = partial(_disagreement, session, parts, readers, walked)
+    reason = _played_alike(plain, recorded, walk)
+    if _parts(session, groups, follower) != (parts, joins, readers):
+        reason = reason or "operations drawn at random share more than in their parts"
+    reason = reason or _difference(session, again, follower)
+    if reason:
+        session.skipped.append(f"parts: {reason}")
+    else:
+        session.parts, session.readers = follower.containers, readers
+        if session.variants:
+            session.unread = orders_unread(session, session.variants)
+    return steps
+
+
+_Followed = tuple[ExplorationSession, Follower]
+
+
+def _begun(session: ExplorationSession, *, recording: bool) -> _Followed | None:
+    """Return a session of the same system, followed, if that is possible."""
+    pair = session.system.followed(recording=recording)
     if pair is None:
         return None
     system, follower = pair
@@ -77,37 +119,25 @@ def joined(session: ExplorationSession, groups: Groups) -> Groups | None:
     )
     again.reserved = session.reserved
     again.player.watching = False
-    try:
-        reason = _explored(again, groups)
-    except _FAILED:
-        reason = _DIFFERENT
-    reason = reason or _difference(session, again, follower)
-    if reason:
-        again.player.drop()
-        session.skipped.append(f"parts: {reason}")
-        return None
-    parts, joins, readers = _parts(session, groups, follower)
-    steps = _steps(session.operations, parts)
-    if len(steps) == 1:
-        text = _text(session.operations, joins[0])
-        session.skipped.append(f"parts: all steps are one part: {text}")
-        return None
-    if steps != groups:
-        return steps
-    try:
-        reason = _disagreement(again, session, parts, readers)
-    except _FAILED:
-        reason = _DIFFERENT
-    again.player.drop()
-    reason = reason or _disagreement(session, session, parts, readers)
-    if _parts(session, groups, follower) != (parts, joins, readers):
-        reason = reason or "operations drawn at random share more than in their parts"
-    reason = reason or _difference(session, again, follower)
-    if reason:
-        session.skipped.append(f"parts: {reason}")
-    else:
-        session.parts, session.readers = follower.containers, readers
-    return steps
+    return again, follower
+
+
+def _played_alike(
+    plain: _Followed, recorded: _Followed, play: Callable[[ExplorationSession], str]
+) -> str:
+    """Play the same twice; return why they differ or it cannot be played, or ""."""
+    for session, follower in (plain, recorded):
+        try:
+            reason = play(session)
+        except _FAILED:
+            reason = _DIFFERENT
+        finally:
+            session.player.drop()
+            follower.release()
+        if reason:
+            return reason
+    executed = {follower.executed for _, follower in (plain, recorded)}
+    return "" if len(executed) == 1 else _DIFFERENT
 
 
 def _parts(
@@ -126,7 +156,7 @@ def _parts(
         operation: each
         for operation, each in accesses.items()
         if operation in (*session.operations.questions, session.operations.look)
-        and is_reader(each, follower.varying)
+        and not (each.written or follower.varying)
     }
     writers = {n: each for n, each in accesses.items() if n not in readers}
     parts, _ = parts_of(count, groups, writers)
@@ -164,6 +194,7 @@ def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
             f"{names} changed nothing and broke no law at any state that was reached, "
             f"so at no other, and the order of {named} is not read there"
         )
+    texts += [f"the order of {path} is never read" for path in session.unread]
     return tuple(Caveat("assumed", text) for text in texts)
 
 
@@ -218,21 +249,21 @@ def _name(operations: Operations, operation: int) -> str:
 
 
 def _disagreement(
-    session: ExplorationSession,
     known: ExplorationSession,
     parts: Groups,
     readers: tuple[int, ...],
+    left: int,
+    session: ExplorationSession,
 ) -> str:
     """Play operations at random; return a text unless results are those of the parts.
 
-    Results of the parts alone are `known`.
+    Results of the parts alone are `known`; so many operations are played.
     """
     operations, player, record = session.operations, session.player, known.record
     masks = _masks(operations, parts)
     answers, seen = dict(record.answers), dict(record.seen)
     failures = dict(record.failures)
     random = Random(f"{operations} {parts}")  # noqa: S311 - reproducible, not secret
-    left = shared(remaining(known)).walked // 2
     turns = cycle(LEGS)
     while left > 0:
         leg = min(next(turns), left)

@@ -289,10 +289,10 @@ class System(Protocol):
         """Audit operations at states that differ in the order of dicts, from now on."""
         ...
 
-    def followed(self) -> "tuple[System, Follower] | None":
+    def followed(self, *, recording: bool) -> "tuple[System, Follower] | None":
         """Return the same system again, with a follower of its accesses, if possible.
 
-        The first system ends the second one.
+        Without `recording` only its instructions are followed.
         """
         ...
 
@@ -360,7 +360,7 @@ class SystemBase:
         """Return None: there is only this process."""
         return None
 
-    def followed(self) -> tuple[System, Follower] | None:
+    def followed(self, *, recording: bool) -> tuple[System, Follower] | None:
         """Return None: accesses do not show."""
         return None
 

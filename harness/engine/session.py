@@ -244,6 +244,10 @@ class ExplorationSession:
         self.groups: tuple[tuple[int, ...], ...] = ()
         # The containers whose accesses prove that these are independent.
         self.parts: tuple[str, ...] = ()
+        # Pairs of histories to states that differ in the order of dicts only; and the
+        # paths of these.
+        self.variants: list[tuple[History, History]] = []
+        self.unread: tuple[str, ...] = ()
         # Operations of no part, which only read.
         self.readers: tuple[int, ...] = ()
         # Classes of interchangeable steps, and the number of checked histories.

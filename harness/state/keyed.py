@@ -7,9 +7,11 @@ one key is recorded as that *place*; everything else (a loop, `len`, `==`, `copy
 view) as an access to every place in the container.
 
 Soundness: a keyed container is not a subclass of `dict` or `set`, so compiled code that
-reads one directly, without its methods, fails on it instead of reading unseen.  Its
-class looks like `dict` or `set` to `isinstance`; only what looks at the exact type sees
-a difference, which the proof states as an assumption (`engine/parts.py`).
+reads one directly, without its methods, fails on it instead of reading unseen, or takes
+it for something else; `systems/accesses.py` compares the instructions that are executed
+then with those that are executed on real containers.  Its class looks like `dict` or
+`set` to `isinstance`; only what looks at the exact type sees a difference, which the
+proof states as an assumption (`engine/parts.py`).
 
 Rules:
 - a container is replaced only if nothing but that attribute refers to it: another
@@ -21,8 +23,9 @@ Rules:
 """
 
 import sys
+from abc import ABCMeta
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
@@ -112,6 +115,10 @@ def _accessing_all(name: str) -> Callable[..., Any]:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         _touched.add((self.path, EVERY))
+        others = [each for each in args if isinstance(each, KeyedContainer)]
+        _touched.update((other.path, EVERY) for other in others)
+        # Methods in C know real containers only.
+        args = tuple(each.content if each in others else each for each in args)
         result = getattr(self.content, name)(*args, **kwargs)
         return self if result is self.content else result
 
@@ -141,9 +148,10 @@ def _keyed(kind: type, reading: str, writing: str) -> dict[str, Any]:
     return members
 
 
-KeyedDict: Any = type(
+# `match` looks for the flag that classes inherit from `Mapping`.
+KeyedDict: Any = ABCMeta(
     "KeyedDict",
-    (KeyedContainer,),
+    (KeyedContainer, Mapping),
     _keyed(
         dict, "__getitem__ __contains__ get", "__setitem__ __delitem__ pop setdefault"
     ),
@@ -160,9 +168,9 @@ def _get_or_make(self: Any, key: object) -> Any:
     return self.content[key]
 
 
-KeyedDefaultDict: Any = type(
+KeyedDefaultDict: Any = ABCMeta(
     "KeyedDefaultDict",
-    (KeyedContainer,),
+    (KeyedContainer, Mapping),
     {
         **_keyed(
             defaultdict, "__contains__ get", "__setitem__ __delitem__ pop setdefault"
@@ -247,16 +255,19 @@ def replace_containers(registry: Any) -> tuple[Any, tuple[Replacement, ...]]:
     seen: set[int] = set()
     queue = deque([("registry", registry)])
     while queue and len(seen) < _MOST_OBJECTS:
-        path, owner = queue.popleft()
+        where, owner = queue.popleft()
         if id(owner) in seen or not _is_searched(type(owner)):
             continue
         seen.add(id(owner))
-        for attribute in _attributes(path, owner):
+        for attribute in _attributes(where, owner):
             kind = _class_for(attribute.get())
             if kind is None:
                 queue.append((attribute.path, attribute.get()))
             elif attribute.is_only_reference():
-                container = kind(attribute.path, attribute.get())
+                path = attribute.path
+                while any(each.container.path == path for each in replaced):
+                    path += "'"  # two attributes of one name
+                container = kind(path, attribute.get())
                 replaced.append(Replacement(container, attribute))
                 attribute.set(container)
     return registry, tuple(replaced)

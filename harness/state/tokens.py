@@ -25,6 +25,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from everyorder.harness.state.accessors import accessor_of, exact_accessor
+from everyorder.harness.state.keyed import KeyedContainer
 from everyorder.harness.state.layout import (
     ABSENT,
     Accessor,
@@ -312,7 +313,9 @@ class Tokens:
         """Return True for types of an observing tool that is not itself explored."""
         module = module_of(kind)
         package = package_of(module)
-        return bool(ONLOOKERS & {module, package}) and not self.follows(package)
+        observing = ONLOOKERS & {module, package} and not self.follows(package)
+        # What stands for a container of a registry is state.
+        return bool(observing) and KeyedContainer not in mro_of(kind)
 
     def resolve(self, module: str, qualname: str) -> object:
         """Return the object of a dotted name in a module, or None."""

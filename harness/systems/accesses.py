@@ -9,11 +9,17 @@ in a container or below an entry of one.
 Rules:
 - everything outside of the places must stay as it is, undo handles left out; else
   `changed_outside` says what did not;
-- what the creation, the setup and `reset` access belongs to no operation.
+- what the creation, the setup and `reset` access belongs to no operation;
+- the same operations on real containers must execute the same instructions, or compiled
+  code takes a keyed container for something else.
 """
 
+import sys
+import sysconfig
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from everyorder.harness.engine.independence import EVERY, Accesses, Place
@@ -28,9 +34,15 @@ from everyorder.harness.systems.state_reader import StateReader
 
 
 class AccessFollower:
-    """The accesses of the operations of one system, across its resets."""
+    """The accesses of the operations of one system, across its resets.
 
-    def __init__(self, scenario_steps: int, uses: int) -> None:
+    With `recording` the containers record accesses, else they are the real ones: then
+    only the instructions are compared.
+    """
+
+    def __init__(self, scenario_steps: int, uses: int, *, recording: bool) -> None:
+        self._recording = recording
+        self._path = InstructionPath()
         self._steps = scenario_steps
         self._look = scenario_steps + uses
         self._laws = self._look + 1
@@ -50,6 +62,11 @@ class AccessFollower:
         self.varying: set[Place] = set()
 
     @property
+    def executed(self) -> int:
+        """Return a number for all instructions that operations executed so far."""
+        return self._path.executed
+
+    @property
     def containers(self) -> tuple[str, ...]:
         """Return the paths of the containers that record their accesses."""
         return self._paths
@@ -65,6 +82,9 @@ class AccessFollower:
         """Return a fresh registry with containers that record accesses."""
         self._since.clear()
         self._values = None
+        take()
+        if not self._recording:
+            return target
         target, self._replaced = replace_containers(target)
         self._paths = tuple(each.container.path for each in self._replaced)
         return target
@@ -79,6 +99,7 @@ class AccessFollower:
     @contextmanager
     def operation(self, kind: str, number: int) -> Iterator[None]:
         """Context: an operation runs; the release of handles is a part of the last."""
+        self._take()
         if kind in ("do", "undo"):
             self._running = number
         elif kind == "use":
@@ -88,11 +109,15 @@ class AccessFollower:
         elif kind == "check":
             self._running = self._laws
         self._since.add(self._running)
-        take()
         try:
-            yield
+            with self._path:
+                yield
         finally:
-            self._note(self._running, *take())
+            self._take()
+
+    def _take(self) -> None:
+        """Note the accesses so far; texts of errors and answers belong to the last."""
+        self._note(self._running, *take())
 
     def _note(
         self, operation: int, touched: frozenset[Place], written: frozenset[Place]
@@ -102,6 +127,11 @@ class AccessFollower:
 
     def note_state(self, reader: StateReader, handles: Sequence[object]) -> None:
         """Compare the state with the last one, and with others of the same steps."""
+        if not self._recording:
+            return
+        if self._values is None:
+            take()  # the setup's
+        self._take()
         values, rest = self._by_place(reader)
         active = tuple(each is not None for each in handles)
         self.varying |= _different(values, self._first.setdefault(active, values))
@@ -153,6 +183,7 @@ def _entries(path: str, content: Any) -> Iterator[tuple[Place, object]]:
 def _emptied(containers: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """Context: the containers look empty; their contents, by path."""
     contents = {each.path: each.content for each in containers}
+    assert len(contents) == len(containers), "each has a path of its own"
     for each in containers:
         each.content = None
     try:
@@ -160,3 +191,57 @@ def _emptied(containers: Sequence[Any]) -> Iterator[dict[str, Any]]:
     finally:
         for each in containers:
             each.content = contents[each.path]
+
+
+class InstructionPath:
+    """Context: the instructions that are executed, and the errors that they raise.
+
+    Those of the harness are left out, those that it calls in the standard library, and
+    those of abstract classes, which cache answers.  An error is compared by its type.
+    """
+
+    def __init__(self) -> None:
+        self.executed = 0
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if event == "call":
+            if _is_left_out(frame):
+                return None
+            frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        raised = argument[0] if event == "exception" else None
+        where = hash(code), frame.f_lasti, event, raised
+        self.executed = hash((self.executed, where))
+        return self._trace
+
+
+def _is_left_out(frame: FrameType) -> bool:
+    if frame.f_code.co_filename.startswith(_LEFT_OUT):
+        return True
+    caller: FrameType | None = frame
+    # A frame of the user's own code is its own caller here.
+    while caller is not None and _is_of_library(caller):
+        caller = caller.f_back
+    return caller is not None and caller.f_code.co_filename.startswith(_HARNESS)
+
+
+def _is_of_library(frame: FrameType) -> bool:
+    """Return True for code of the standard library, its generated code included."""
+    name = frame.f_code.co_filename
+    if name == "<string>":
+        return frame.f_back is not None and _is_of_library(frame.f_back)
+    installed = "site-packages" in name or "dist-packages" in name
+    return name.startswith(_LIBRARY) and not installed
+
+
+_HARNESS = str(Path(__file__).parents[1])
+_LEFT_OUT = (_HARNESS, "<frozen abc>", "<frozen _collections_abc>")
+_LIBRARY = (sysconfig.get_path("stdlib"), "<frozen")

@@ -140,7 +140,7 @@ class RegistrySystem(ScenarioSystem):
         super().__init__(scenario)
         self._cold = cold
         self._follower = follower
-        self._followed: RegistrySystem | None = None
+        self._followed: list[RegistrySystem] = []
         self._create = scenario.create
         self._performs: list[Perform] = []
         self._setup: list[Perform] = []
@@ -202,9 +202,10 @@ class RegistrySystem(ScenarioSystem):
         """End the setup, the loop, and the registry's leftovers in the process."""
         self._end()
         self._complete.forget()
-        for other in (self._cold, self._followed):
-            if other is not None:
-                other.close()
+        if self._cold is not None:
+            self._cold.close()
+        while self._followed:
+            self._followed.pop().close()
 
     def rehearse(self, *, begins: bool) -> Sequence[str]:
         """Begin the warm-up, or end it and return what it changed outside."""
@@ -222,14 +223,14 @@ class RegistrySystem(ScenarioSystem):
         """Return the system in processes without any performance, or None."""
         return None if self._cold is None else self._cold.system(self.memory())
 
-    def followed(self) -> tuple[System, Follower] | None:
+    def followed(self, *, recording: bool) -> tuple[System, Follower] | None:
         """Return the same system again, with a follower of its accesses."""
         if self.scenario.fingerprint is not None:
             return None
-        follower = AccessFollower(self.steps, self.uses)
+        follower = AccessFollower(self.steps, self.uses, recording=recording)
         system = RegistrySystem(self.scenario, follower=follower)
         system.remember(self.memory())
-        self._followed = system
+        self._followed.append(system)
         return system, follower
 
     def _end(self) -> None:

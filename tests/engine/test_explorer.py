@@ -466,8 +466,8 @@ def test_an_unknown_strategy() -> None:
         assert caught.value.name == name
     assert str(caught.value) == (
         "no strategy is called 'a+b'; there are auto, graph, walk:N, stale, "
-        "histories:N, groups, arrangements, kA:N, sca:N, random:N, full. Join several "
-        "by '+', as in 'graph+walk:2'."
+        "histories:N, groups, parts, arrangements, kA:N, sca:N, random:N, full. Join "
+        "several by '+', as in 'graph+walk:2'."
     )
 
 

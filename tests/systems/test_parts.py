@@ -132,7 +132,7 @@ def test_parts_are_proven(registry: type) -> None:
     whole, apart = explore(scenario, "graph"), by_parts(scenario)
     assert whole.verdict == apart.verdict == "proven"
     assert apart.exploration.strategy == "parts"
-    assert apart.assumes[-1].startswith("no operation looks at the exact type of reg")
+    assert any("looks at the exact type of reg" in each for each in apart.assumes)
 
 
 def test_a_dict_itself_is_a_registry() -> None:
@@ -157,6 +157,7 @@ def _drop(name: str, registry: dict[str, int]) -> None:
     del registry[name]
 
 
+@pytest.mark.slow
 def test_twenty_plugins_are_proven_by_default() -> None:
     names = [f"p{number}" for number in range(20)]
     report = explore(of(Plugins, *names, finds=("p0", "p7", "p19")))
@@ -383,7 +384,7 @@ def with_look(
 def test_a_look_that_only_reads_belongs_to_no_part() -> None:
     report = by_parts(with_look(listed))
     assert report.verdict == "proven"
-    assert report.assumes[-1] == (
+    assert report.assumes[1] == (
         "the look changed nothing and broke no law at any state that was reached, so "
         "at no other, and the order of registry.plugins is not read there"
     )
@@ -413,6 +414,160 @@ def test_a_look_at_a_memo_is_refuted() -> None:
     assert by_parts(with_look(listed_with_memo, Remembering)).verdict == "order"
 
 
+SOME = ["d", "b", "e", "c"]
+
+
+class Swallowing(Plugins):
+    """A method of a real dict fails on others, and nobody hears of it."""
+
+    def value(self, name: str) -> Any:
+        try:
+            return 2 if name == "a" and [*dict.keys(self.plugins)] == SOME else 1
+        except TypeError:
+            return 1
+
+
+class Evaluating(Plugins):
+    """Names of a rule are looked up in C."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plugins["__builtins__"] = {}
+
+    def value(self, name: str) -> Any:
+        try:
+            fits = name == "a" and eval("b and c and not 'd' in p", self.plugins)
+        except (NameError, TypeError):
+            fits = False
+        return 2 if fits else 1
+
+
+class Dumping(Plugins):
+    """What is no dict is written in another way."""
+
+    def value(self, name: str) -> Any:
+        text = json.dumps(self.plugins, default=lambda _: "")
+        return 2 if name == "a" and [*json.loads(text)] == SOME else 1
+
+
+class Matching(Plugins):
+    """A pattern reads several keys."""
+
+    def value(self, name: str) -> Any:
+        match self.plugins:
+            case {"b": _, "c": _, **rest} if name == "a" and not rest:
+                return 2
+        return 1
+
+
+class Unsure(LookupError):
+    """An error whose text is made late."""
+
+    def __init__(self, registry: Plugins) -> None:
+        super().__init__()
+        self.registry = registry
+
+    def __str__(self) -> str:
+        several = [*self.registry.plugins] == [*SOME, "a"]
+        return "ambiguous" if several else "unknown"
+
+
+class Doubting(Plugins):
+    """The text of an error reads all names."""
+
+    def find(self, name: str) -> Hashable:
+        if name == "a" and "a" in self.plugins:
+            raise Unsure(self)
+        return super().find(name)
+
+
+@pytest.mark.parametrize("registry", [Swallowing, Evaluating, Dumping, Matching])
+def test_what_is_read_unseen_is_not_proven(registry: type) -> None:
+    assert by_parts(of(registry)).verdict != "proven"
+
+
+def test_what_the_text_of_an_error_reads_is_an_assumption() -> None:
+    report = by_parts(of(Doubting))
+    assert any(
+        each.startswith("use 1 changed nothing")
+        and each.endswith("the order of registry.plugins is not read there")
+        for each in report.assumes
+    )
+
+
+class Ordered(Plugins):
+    """Five names of one entry; an answer reads their order."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, dict[str, int]] = {"t": {}, "u": {}}
+
+    def names_with(self, name: str) -> dict[str, int]:
+        return self.names["t" if name in "abcde" else "u"]
+
+    def add(self, name: str) -> Callable[[], object]:
+        self.names_with(name)[name] = 1
+        return partial(self.names_with(name).pop, name)
+
+    def find(self, name: str) -> Hashable:
+        if name == "a" and [*self.names_with(name)] == ["d", "b", "e", "a", "c"]:
+            return 2
+        return self.names_with(name).get(name)
+
+
+@pytest.mark.slow
+def test_an_order_within_a_part_is_an_assumption() -> None:
+    report = by_parts(of(Ordered, *"abcdefg", finds=(*"abcdefg",)))
+    assert report.verdict in ("order", "proven")
+    if report.verdict == "proven":
+        assert "the order of registry.names['t'] is never read" in report.assumes
+
+
+def memo_or_count(registry: Any) -> Hashable:
+    names = sorted(registry.plugins)
+    rare = names == ["b", "c", "d"]
+    return len(names), rare and registry.remembered.get("b") is None
+
+
+@pytest.mark.slow
+def test_no_reader_is_left_out_where_answers_are_remembered() -> None:
+    scenario = of(Remembering)
+    asking = Scenario(
+        *scenario.steps,
+        uses=[*scenario.uses, use("ask", memo_or_count)],
+        create=Remembering,
+        name="asking",
+    )
+    assert by_parts(asking).verdict != "proven"
+
+
+class Both(Plugins):
+    """Two sets that are compared by an answer of one part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on: set[str] = set()
+        self.off: set[str] = set()
+
+    def find(self, name: str) -> Hashable:
+        return super().find(name), bool(self.on & self.off), self.on == self.off
+
+
+def test_containers_with_records_work_together() -> None:
+    assert by_parts(of(Both)).verdict == "proven"
+
+
+def test_what_cannot_be_followed_is_said() -> None:
+    scenario = of(Plugins)
+    named = Scenario(
+        *scenario.steps,
+        uses=scenario.uses,
+        create=Plugins,
+        fingerprint=lambda registry: sorted(registry.plugins),
+        name="named",
+    )
+    assert refusal(by_parts(named)).startswith("accesses cannot be followed with")
+
+
 def few(registry: Any) -> list[str]:
     return [] if len(registry.plugins) < 9 else ["nine"]
 
@@ -436,7 +591,7 @@ def shared() -> Plugins:
 
 def test_a_registry_that_lasts_gets_its_containers_back() -> None:
     before = id(SHARED.plugins)
-    assert by_parts(of(shared)).verdict == "proven"
+    assert by_parts(of(shared)).verdict in ("proven", "holds")
     assert type(SHARED.plugins) is dict
     assert id(SHARED.plugins) == before
 
