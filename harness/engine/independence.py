@@ -22,7 +22,7 @@ class _Every:
 EVERY: Final = _Every()
 
 Place: TypeAlias = tuple[str, Hashable]
-"""The path of a container, and a key in it; `EVERY` stands for all keys."""
+"""The path of a container, and a key in it, or `EVERY` for all keys."""
 
 
 class Accesses(NamedTuple):

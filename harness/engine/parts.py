@@ -9,19 +9,19 @@ the places that one of them writes and another one accesses (`independence.py`).
 Theorem T6 (`strategy.py`): if nothing changes but such places, and no place that an
 operation writes is accessed by an operation of another part, then the system is the
 product of its parts.  By induction over the history, an operation reads the same, and
-so does the same, as in the history of its own part alone, which was explored.  So n
+so does the same, as in the history of its part alone, which was explored.  So n
 independent steps need 2 * n states instead of 2^n.
 
 A use, or the look, that only reads need not belong to a part: a list of all names, say.
 It answers by the active steps alone if they decide what it reads: each place must have
 one value for each set of active steps.  It must write nothing at any state that was
-reached.  Laws are no such operation: they must hold at every state.
+reached.  Laws must hold at every state, so they belong to parts.
 
 Checked:
 - everything outside of the places is equal in all states that are reached;
 - each part was explored as a whole; groups that share places are joined and explored
   again;
-- no weak reference and no finalizer is reachable: they show what others hold alive;
+- no weak reference and no finalizer is reachable: these would show other parts;
 - all results are those of the registry without records, and so are the instructions
   that are executed: compiled code may take a container with records for something else;
 - operations drawn at random over all steps, with records and without, have the results
@@ -216,9 +216,9 @@ def _difference(
 ) -> str:
     """Return why recorded accesses do not show everything, or ""."""
     if not follower.containers:
-        return "no attribute of the registry is a dict or a set of its own"
+        return "no attribute of the registry is a dict or a set with one reference"
     if follower.changed_outside:
-        return f"{follower.changed_outside} changes, which is no entry of a dict or set"
+        return f"{follower.changed_outside} changes, outside of dicts and sets"
     for name in ("seen", "answers", "failures", "refusals"):
         before, after = getattr(session.record, name), getattr(again.record, name)
         if any(before.get(key, value) != value for key, value in after.items()):
@@ -301,7 +301,7 @@ def _begin(session: ExplorationSession) -> None:
 
 
 def _played(session: ExplorationSession, operation: int) -> Hashable:
-    """Play one operation, and read the state, which shows what it wrote."""
+    """Play one operation, and read the state for its writes."""
     session.meter.count()
     value = session.player.play(operation)
     session.player.state()

@@ -1,8 +1,8 @@
 """Dicts and sets that record which of their keys are accessed.
 
-A form shows what an operation writes, but not what it reads.  For the dicts and sets
+A form shows the writes of an operation, but not its reads.  For the dicts and sets
 that a registry keeps in its attributes this module shows both: while accesses are
-recorded, a `KeyedDict` or `KeyedSet` stands in the place of each of them.  An access to
+recorded, a `KeyedDict` or `KeyedSet` replaces each of them.  An access to
 one key is recorded as that *place*; everything else (a loop, `len`, `==`, `copy`, a
 view) as an access to every place in the container.
 
@@ -14,10 +14,10 @@ then with those that are executed on real containers.  Its class looks like `dic
 proof states as an assumption (`engine/parts.py`).
 
 Rules:
-- a container is replaced only if nothing but that attribute refers to it: another
-  reference would bypass the records;
+- a container is replaced only if the attribute has the one reference to it: another
+  one would bypass the records;
 - a key names the same place on every fresh system, so it is a value, or a function or
-  class that its name yields; any other key, or one with hash and comparison of its own,
+  class that its name yields; any other key, or one with its own hash and comparison,
   counts as every place;
 - the records are kept outside of the containers, which are state.
 """
@@ -134,7 +134,7 @@ _OF_OBJECTS = frozenset(
 
 
 def _keyed(kind: type, reading: str, writing: str) -> dict[str, Any]:
-    """Return the members of the class that stands for a type."""
+    """Return the members of the keyed class for a type."""
     members: dict[str, Any] = {
         name: _accessing_all(name) for name in dir(kind) if name not in _OF_OBJECTS
     }
@@ -180,7 +180,7 @@ KeyedDefaultDict: Any = ABCMeta(
     },
 )
 
-# Factories without state of their own.
+# Factories without state.
 _FACTORIES = (list, dict, set, int, str)
 
 

@@ -1,4 +1,4 @@
-"""What each operation of a registry reads and writes, by key.
+"""The accesses of each operation of a registry, by key.
 
 While an `AccessFollower` follows a system, the registry's dicts and sets record their
 accesses (`harness.state.keyed`).  After each operation the value at each place, and
@@ -183,7 +183,7 @@ def _entries(path: str, content: Any) -> Iterator[tuple[Place, object]]:
 def _emptied(containers: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """Context: the containers look empty; their contents, by path."""
     contents = {each.path: each.content for each in containers}
-    assert len(contents) == len(containers), "each has a path of its own"
+    assert len(contents) == len(containers), "paths are unique"
     for each in containers:
         each.content = None
     try:

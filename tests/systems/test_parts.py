@@ -610,7 +610,7 @@ def test_the_reason_is_said() -> None:
     assert one.startswith("all steps are one part: step 1 and ")
     assert one.endswith(" share the keys of registry.plugins")
     aside = refusal(by_parts(of(Aliased, finds=NAMES[1:])))
-    assert aside == "no attribute of the registry is a dict or a set of its own"
+    assert aside == "no attribute of the registry is a dict or a set with one reference"
 
 
 # Each check is needed: without it, a faulty registry is called proven.
