@@ -150,8 +150,8 @@ def test_steps_bound_what_auto_chooses(project: Project) -> None:
         (
             ("--strategy", "best"),
             "Error: no strategy is called 'best'; there are auto, graph, walk:N, "
-            "stale, histories:N, groups, arrangements, kA:N, sca:N, random:N, full. "
-            "Join several by '+', as in 'graph+walk:2'.\n",
+            "stale, histories:N, groups, parts, arrangements, kA:N, sca:N, random:N, "
+            "full. Join several by '+', as in 'graph+walk:2'.\n",
         ),
         (
             ("sond",),

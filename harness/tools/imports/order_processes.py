@@ -135,6 +135,7 @@ OWN_MODULES = (
     "everyorder.harness.base",
     "everyorder.harness.base.errors",
     "everyorder.harness.engine",
+    "everyorder.harness.engine.independence",
     "everyorder.harness.engine.protocol",
     "everyorder.harness.state",
     "everyorder.harness.tools",
