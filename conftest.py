@@ -85,7 +85,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
         return f"thin: of parametrised tests {kept}; the others: make test-long"
     if config.getoption("thinned"):
         return (
-            f"thinned: the others of what --thin runs {kept}; all scenarios: "
+            f"thinned: 1 in {NIGHTLY} of the others, --thin: {kept}; all scenarios: "
             "everyorder gate"
         )
     if config.getoption("night"):

@@ -1,4 +1,4 @@
-"""The shares of `make test` and `make test-long`, which miss no test between them.
+"""The shares of `make test`, `make test-long` and `make test-whole`: no test is missed.
 
 Long tests are in both; they are deselected unless `-m` names their mark.  What `--thin`
 leaves of the scenarios of the catalogue is the gate's, which `make test-long` runs.

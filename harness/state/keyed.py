@@ -32,12 +32,14 @@ from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final, NamedTuple
 
 from everyorder.harness.engine.independence import EVERY, Place
+from everyorder.harness.state.scope import resolve
 
 # The places that were accessed, and those that were written by key, since `take`.
 _touched: set[Place] = set()
 _written: set[Place] = set()
 
-_VALUES = frozenset({str, bytes, int, bool, type(None), complex})
+# Not floats: a NaN is another key each time.
+_VALUES = frozenset({str, bytes, int, bool, type(None)})
 
 # Objects of a registry that are searched for containers.
 _MOST_OBJECTS = 200
@@ -59,10 +61,8 @@ def is_stable(key: object) -> bool:
     if kind is tuple:
         return all(map(is_stable, key))  # type: ignore[call-overload]  # it is a tuple
     if kind is FunctionType or kind is type:
-        found: object = sys.modules.get(key.__module__)
-        for name in key.__qualname__.split("."):  # type: ignore[attr-defined]  # both have one
-            found = getattr(found, name, None) if found is not None else None
-        return found is key
+        named: Any = key
+        return resolve(named.__module__, named.__qualname__) is key
     return False
 
 
@@ -73,9 +73,6 @@ class KeyedContainer:
     """
 
     __slots__ = ("content", "path")
-
-    # As of a real dict or set; a subclass that defines `__eq__` loses its hash anyway.
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, path: str, content: Any) -> None:
         self.path = path
@@ -143,7 +140,6 @@ def _keyed(kind: type, reading: str, writing: str) -> dict[str, Any]:
     members["__bool__"] = lambda self: self.__len__() > 0
     members["__class__"] = property(lambda self: kind)
     members["__slots__"] = ()
-    members["__hash__"] = None
     members["__module__"] = __name__
     return members
 

@@ -163,7 +163,6 @@ def test_twenty_plugins_are_proven_by_default() -> None:
     report = explore(of(Plugins, *names, finds=("p0", "p7", "p19")))
     assert report.verdict == "proven"
     assert report.exploration.strategy == "graph+stale+histories:3+parts"
-    assert report.exploration.seconds
 
 
 def test_topics_of_one_list_are_one_part() -> None:
@@ -198,8 +197,12 @@ COUNTS: dict[str, Callable[[Any], int]] = {
 def has_fault(registry: Callable[[], Any]) -> bool:
     """Return True if the place of `a` in the order of three shows."""
     first, last = registry(), registry()
-    handles = [first.add(name) for name in "abc"], [last.add(name) for name in "bca"]
-    return bool(first.find("a") != last.find("a")) and handles is not None
+    # Handles that are kept, as by an exploration.
+    handles = [first.add(name) for name in "abc"]
+    handles += [last.add(name) for name in "bca"]
+    answers = first.find("a"), last.find("a")
+    handles.clear()
+    return bool(answers[0] != answers[1])
 
 
 class Counting(Plugins):
@@ -517,9 +520,8 @@ class Ordered(Plugins):
 @pytest.mark.slow
 def test_an_order_within_a_part_is_an_assumption() -> None:
     report = by_parts(of(Ordered, *"abcdefg", finds=(*"abcdefg",)))
-    assert report.verdict in ("order", "proven")
-    if report.verdict == "proven":
-        assert "the order of registry.names['t'] is never read" in report.assumes
+    assert report.verdict == "proven"
+    assert "the order of registry.names['t'] is never read" in report.assumes
 
 
 def memo_or_count(registry: Any) -> Hashable:
