@@ -6,7 +6,7 @@ from .engine import Exploration as Exploration
 from .engine import Violation as Violation
 from .exploration.explore_scenario import explore as explore
 from .tools.imports import of_imports as of_imports
-from .report.outcome import Report as Report
+from .report.verdict import Report as Report
 from .scenario import Scenario as Scenario
 from .scenario import Step as Step
 from .scenario import UseStep as UseStep

@@ -352,7 +352,7 @@ class ProcessError(HarnessError, RuntimeError):
 class ExplorationDied(HarnessError):
     """The child that explored a scenario crashed, or was killed because it hung.
 
-    The fields are those of `harness.report.outcome.Unexplored`; `report` is its text.
+    The fields are those of `harness.report.verdict.Unexplored`; `report` is its text.
     """
 
     scenario: str

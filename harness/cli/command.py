@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from everyorder.harness.report.outcome import Failure, Verdict
+from everyorder.harness.report.verdict import Failure, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,7 @@ from everyorder.harness.cli.task import (
     Outcome,
     Task,
 )
-from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.verdict import Report, Unexplored
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

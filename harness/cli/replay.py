@@ -57,9 +57,9 @@ from everyorder.harness.exploration.explore_scenario import (
 )
 from everyorder.harness.report import sections
 from everyorder.harness.report.observation import difference, readable_lines, whole_text
-from everyorder.harness.report.outcome import Report
 from everyorder.harness.report.raised import raised_lines
 from everyorder.harness.report.text import explanation, plural
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 from everyorder.harness.systems.torch import TEXTS, TorchSystem, check_installed

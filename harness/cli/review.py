@@ -62,11 +62,11 @@ from everyorder.harness.expectations import (
 )
 from everyorder.harness.expectations.compare import header_diffs
 from everyorder.harness.exploration.catalogue import file_of, nearest
-from everyorder.harness.exploration.collection import statements_of
+from everyorder.harness.exploration.uncollected import statements_of
 from everyorder.harness.report import render
 from everyorder.harness.report.observation import readable_lines
-from everyorder.harness.report.outcome import Report, Unexplored
 from everyorder.harness.report.text import plural
+from everyorder.harness.report.verdict import Report, Unexplored
 
 
 @dataclass(frozen=True, slots=True)

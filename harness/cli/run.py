@@ -36,7 +36,7 @@ from everyorder.harness.processes.watch import (
     SCENARIO_SECONDS,
     Limits,
 )
-from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.verdict import Report, Unexplored
 
 F = TypeVar("F", bound=Callable[..., object])
 

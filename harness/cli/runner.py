@@ -65,7 +65,7 @@ from everyorder.harness.processes.watch import (
     TimeWatch,
     import_death,
 )
-from everyorder.harness.report.outcome import Unexplored
+from everyorder.harness.report.verdict import Unexplored
 
 if TYPE_CHECKING:
     from rich.console import Console

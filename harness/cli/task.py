@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 from everyorder.harness.base.errors import HarnessError
 from everyorder.harness.engine import DEFAULT_BUDGET, Budget, Progress
 from everyorder.harness.engine import progress as pulse
-from everyorder.harness.exploration.collection import (
+from everyorder.harness.exploration.uncollected import (
     UncollectedScenarios,
 )
 from everyorder.harness.processes.watch import Subject
-from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.verdict import Report, Unexplored
 
 if TYPE_CHECKING:
     from everyorder.harness.exploration.catalogue import (

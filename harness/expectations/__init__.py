@@ -17,15 +17,9 @@ from everyorder.harness.expectations.document import (
     document_of,
     key_of,
 )
-from everyorder.harness.expectations.store import (
-    Journal,
-    Reading,
-    Store,
-    forbidden,
-    parse,
-    read_all,
-    render,
-)
+from everyorder.harness.expectations.file_format import parse, render
+from everyorder.harness.expectations.journal import Journal, Reading, read_all
+from everyorder.harness.expectations.store import Store, forbidden
 
 __all__ = [
     "Body",

@@ -30,7 +30,7 @@ from everyorder.harness.expectations.document import (
     same,
 )
 from everyorder.harness.report.observation import readable_lines
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 

@@ -57,7 +57,7 @@ from hashlib import blake2b
 from typing import TypeAlias
 
 from everyorder.harness.engine.protocol import State
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 EMPTY = "\\e"
 

@@ -49,7 +49,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from everyorder.harness.base.errors import NotFound
-from everyorder.harness.exploration.collection import (
+from everyorder.harness.exploration.uncollected import (
     UncollectedScenarios,
     assigned_lines,
     uncollected_scenarios,

@@ -18,7 +18,7 @@ from everyorder.harness.engine.oracle import Replay
 from everyorder.harness.engine.protocol import ErrorOrigin
 from everyorder.harness.engine.result import RaisedError
 from everyorder.harness.report.observation import error_fields
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 # Reported with a leak whose order is unknown.
 LEAK_WITHOUT_ORDER = "seen at the end, when all was undone; by which order is not known"

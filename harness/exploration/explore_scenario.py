@@ -37,7 +37,7 @@ from everyorder.harness.exploration.confirmation import LEAK_WITHOUT_ORDER, conf
 from everyorder.harness.processes.fork import CAN_FORK, end_with_parent
 from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.watch import Subject
-from everyorder.harness.report.outcome import NO_EXPLORATION, Report
+from everyorder.harness.report.verdict import NO_EXPLORATION, Report
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.systems.isolation import (
     ForkedCopies,

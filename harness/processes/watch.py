@@ -24,7 +24,7 @@ from typing import Literal
 from everyorder.harness.engine import progress
 from everyorder.harness.engine.progress import RESET, OperationMark, ProgressTrail
 from everyorder.harness.processes.child import ChildProcess
-from everyorder.harness.report.outcome import Unexplored, operation_line
+from everyorder.harness.report.verdict import Unexplored, operation_line
 
 # Registering, looking up and removing take milliseconds; ten seconds allow for a first
 # import or compilation on a loaded machine.

@@ -1,6 +1,6 @@
 """The working part of the pytest plugin: scenarios as tests, and `explore`.
 
-The hooks are in `standby.py`, which creates a `Plugin` when there is something to do.
+The hooks are in `hooks.py`, which creates a `Plugin` when there is something to do.
 Every process (the only one, or each worker of pytest-xdist) has an `ExploringProcess`
 that explores in children (`scenario_child.py`), compares, and appends to its own
 journal in the folder of the run. The process that started the run (the controller)
@@ -49,8 +49,8 @@ from everyorder.harness.expectations import (
     explain,
     render,
 )
-from everyorder.harness.exploration.collection import assigned_lines
 from everyorder.harness.exploration.explore_scenario import explore
+from everyorder.harness.exploration.uncollected import assigned_lines
 from everyorder.harness.pytest_plugin.scenario_child import explore_in_child
 from everyorder.harness.pytest_plugin.session import (
     ALL,
@@ -60,7 +60,6 @@ from everyorder.harness.pytest_plugin.session import (
     source_and_name,
 )
 from everyorder.harness.report import notes_of
-from everyorder.harness.report.outcome import Report
 from everyorder.harness.report.raised import typo_lines, vacuity_lines
 from everyorder.harness.report.text import (
     SENTENCES,
@@ -69,6 +68,7 @@ from everyorder.harness.report.text import (
     render_violation,
     silent_step_lines,
 )
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario import Scenario, Step
 from everyorder.harness.systems.outcomes import ScenarioSkipped
 

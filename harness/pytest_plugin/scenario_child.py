@@ -47,7 +47,7 @@ from everyorder.harness.processes.watch import (
     Subject,
     TimeWatch,
 )
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario import Scenario
 
 # Printers of tracebacks cut longer texts.

@@ -1,6 +1,6 @@
 """Both ends of a pytest run: its options, and the results that are written at its end.
 
-`standby.py` declares the flags; a flag has priority over the ini file, and an argument
+`hooks.py` declares the flags; a flag has priority over the ini file, and an argument
 in a test over both. At the end the process that writes reads the journal of every
 process, killed ones included, writes all accepted documents at once, and reports expect
 files without a scenario as stale.

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from everyorder.harness.engine.result import Violation
-from everyorder.harness.report.outcome import Report, Unexplored
 from everyorder.harness.report.raised import raised_lines, typo_lines, vacuity_lines
 from everyorder.harness.report.state_lattice import (
     Allowance,
@@ -44,6 +43,7 @@ from everyorder.harness.report.text import (
     short_guarantee,
     square_sentence,
 )
+from everyorder.harness.report.verdict import Report, Unexplored
 
 CSS = """
 :root {

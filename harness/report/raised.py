@@ -11,7 +11,7 @@ from pathlib import Path
 from everyorder.harness.engine.protocol import ErrorOrigin
 from everyorder.harness.engine.result import Vacuity, Violation
 from everyorder.harness.report.observation import error_text, readable_lines
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 
 def raised_lines(report: Report, violation: Violation) -> list[str]:

@@ -22,7 +22,7 @@ from html import escape
 
 from everyorder.harness.engine.protocol import State, state_of
 from everyorder.harness.report.observation import sections, whole_text
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 # Six steps that never fail: the widest row then has 20 states.
 MOST = 64

@@ -20,7 +20,6 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
-from everyorder.harness.report.outcome import Report, Unexplored, failure_counts
 from everyorder.harness.report.text import (
     COUNTED,
     VERDICTS,
@@ -30,6 +29,7 @@ from everyorder.harness.report.text import (
     short_guarantee,
     wrap_words,
 )
+from everyorder.harness.report.verdict import Report, Unexplored, failure_counts
 
 # Green for a pass, red for a broken claim, yellow for an unknown result.
 STYLES = {

@@ -30,8 +30,8 @@ from everyorder.harness.report.observation import (
     sections,
     whole_text,
 )
-from everyorder.harness.report.outcome import Report, Verdict
 from everyorder.harness.report.raised import raised_lines, typo_lines, vacuity_lines
+from everyorder.harness.report.verdict import Report, Verdict
 from everyorder.harness.state import ValueSnapshot
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from everyorder.harness.base.errors import NotInstalled
 from everyorder.harness.engine import Budget, SystemBase, explore
-from everyorder.harness.report.outcome import NO_EXPLORATION, Report
+from everyorder.harness.report.verdict import NO_EXPLORATION, Report
 
 # A separate namespace: no registration of torch or an extension can collide with it.
 NAMESPACE = "everyorder_t"

@@ -28,10 +28,10 @@ from everyorder.runtime.custom.decorator import parse_signature, qualified, tag_
 from everyorder.runtime.custom.definition import CustomOpDef, Devices, keys_of, live
 from everyorder.runtime.custom.gradient import gradient_kernel
 from everyorder.runtime.custom.kernel import casting_to
-from everyorder.runtime.dispatch.call import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket
 from everyorder.runtime.dispatch.kernel import Kernel, describe, description_of
+from everyorder.runtime.dispatch.kernel_lookup import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.library import Library, origin_of_caller
 from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.errors.call import OperatorGone

@@ -1,12 +1,12 @@
 """Operators by name: handles, packets of overloads, and `ops`.
 
 A *handle* is one overload: only a name and a dispatcher, so it is never stale.  Every
-call looks up the entry in the published state (`runtime.dispatch.call`), and everything
-that makes calls fast is stored on that entry.  A handle of a deregistered operator
-raises `OperatorGone`, and works again once the operator is registered again.  A
-*packet* is all overloads of one name; a call of it runs the first overload that the
-arguments fit, in the order of overload names (the unnamed one first), not of
-registration.  `ops.<namespace>.<operator>[.<overload>]` finds both by attribute.
+call looks up the entry in the published state (`runtime.dispatch.kernel_lookup`), and
+everything that makes calls fast is stored on that entry.  A handle of a deregistered
+operator raises `OperatorGone`, and works again once it is registered again.  A *packet*
+is all overloads of one name; a call of it runs the first overload that the arguments
+fit, in the order of overload names (the unnamed one first), not of registration.
+`ops.<namespace>.<operator>[.<overload>]` finds both by attribute.
 
 Rules:
 - there is one handle and one packet of a name as long as it is referenced
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from everyorder.runtime.base.locks import LOADING
 from everyorder.runtime.base.registry import Registry
-from everyorder.runtime.dispatch.call import EntryInvoker, OperatorRef
+from everyorder.runtime.dispatch.kernel_lookup import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.registration import DispatcherProtocol
 from everyorder.runtime.dispatch.registration_record import (
     OperatorSpec,

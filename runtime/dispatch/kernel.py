@@ -104,9 +104,9 @@ def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kern
 
     `factory(next_kernel, keyset)` returns the function that is called with every
     argument, as a `direct` one; it is cached on the entry.  `keyset` is that of the
-    call, and `next_kernel` a `runtime.dispatch.call.NextKernel`: called with all
-    arguments, it runs the kernel of the next key under this kernel's slot, of the same
-    entry.  A factory that returns `next_kernel.run` adds no cost to a call. Raises
+    call, and `next_kernel` a `runtime.dispatch.kernel_lookup.NextKernel`: called with
+    all arguments, it runs the kernel of the next key under this kernel's slot, of the
+    same entry.  A factory that returns `next_kernel.run` adds no cost to a call. Raises
     `LibraryMisuse`.
     """
     if not callable(factory):

@@ -5,7 +5,7 @@ Only the dispatcher's state decides which records are live: removing twice, from
 threads, or by library and registration at once, removes once.  A `HandleCache` belongs
 to one dispatcher and keeps nothing alive: it finds the handle of an operator as long as
 another object refers to it, and has the keys under which entries store the bound
-kernels for this dispatcher (`runtime.dispatch.call`).
+kernels for this dispatcher (`runtime.dispatch.kernel_lookup`).
 
 Rules of registrations:
 - a record is in the ledger before it is live, and its key leaves the ledger after the

@@ -52,7 +52,7 @@ from everyorder.runtime.operators.unary import (
 )
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, wrap_number
-from everyorder.runtime.tensors.from_data import result_type
+from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 

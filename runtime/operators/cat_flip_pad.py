@@ -38,7 +38,7 @@ from everyorder.runtime.operators.declare.structured import (
 )
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor
-from everyorder.runtime.tensors.from_data import result_type
+from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 

@@ -33,7 +33,7 @@ from everyorder.runtime.operators.declare.structured import (
 from everyorder.runtime.operators.unary import refuse, same
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.dtype_info import info
-from everyorder.runtime.tensors.from_data import result_type
+from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.shape import contiguous_strides
 from everyorder.runtime.tensors.tensor import Tensor
 

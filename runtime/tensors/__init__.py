@@ -10,13 +10,13 @@ from everyorder.runtime.tensors.construction import (
     view_of,
     wrap_number,
 )
-from everyorder.runtime.tensors.dtype_info import can_cast, promote_types
-from everyorder.runtime.tensors.from_data import as_tensor, result_type, tensor
+from everyorder.runtime.tensors.from_data import as_tensor, tensor
 from everyorder.runtime.tensors.generator import (
     Generator,
     default_generator,
     manual_seed,
 )
+from everyorder.runtime.tensors.promotion import can_cast, promote_types, result_type
 from everyorder.runtime.tensors.shape import Size
 from everyorder.runtime.tensors.storage import Memory, Storage, register_memory
 from everyorder.runtime.tensors.tensor import Tensor, install

@@ -31,17 +31,16 @@ from everyorder.runtime.tensors.construction import (
 )
 from everyorder.runtime.tensors.dtype_info import (
     DTypeInfo,
-    Number,
-    combine_categories,
     dtype_of,
     info,
-    number_dtype,
     numpy_dtype,
     parse_dtype,
-    promote_skip_none,
-    promote_types,
 )
 from everyorder.runtime.tensors.keys import check_unhandled
+from everyorder.runtime.tensors.promotion import (
+    number_dtype,
+    promote_types,
+)
 from everyorder.runtime.tensors.storage import resolve_device
 from everyorder.runtime.tensors.tensor import FLOAT32, Tensor
 from everyorder.runtime.tensors.tensor_impl import host_copy
@@ -134,35 +133,6 @@ def as_tensor(
     if place.type == "cpu" and unshareable(elements) is None:
         return from_numpy(elements)
     return from_flat(elements.flatten(), elements.shape, place)
-
-
-def result_type(*values: Tensor | Number | DType) -> DType:
-    """Return the dtype in which an operator combines the values.
-
-    A dtype counts as a tensor with dimensions.
-
-    Raises:
-        ValueError: there are no values.
-    """
-    if not values:
-        raise ValueError("a result type needs a value")
-    dimensioned: DType | None = None
-    scalar: DType | None = None
-    number: DType | None = None
-    for value in values:
-        if isinstance(value, Tensor) and value.number is None:
-            dtype = value.dtype
-            if value.shape:
-                dimensioned = promote_skip_none(dimensioned, dtype)
-            else:
-                scalar = promote_skip_none(scalar, dtype)
-        elif isinstance(value, DType):
-            dimensioned = promote_skip_none(dimensioned, value)
-        else:
-            plain = value.number if isinstance(value, Tensor) else value
-            assert plain is not None, "other tensors were handled above"
-            number = promote_skip_none(number, number_dtype(plain))
-    return combine_categories(dimensioned, scalar, number)
 
 
 def _elements(data: Any, target: DType | None) -> "Elements":

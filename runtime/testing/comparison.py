@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from everyorder.runtime.errors.base import EveryorderError, page
 from everyorder.runtime.schema.enums import DType
-from everyorder.runtime.tensors.dtype_info import info, promote_types
+from everyorder.runtime.tensors.dtype_info import info
 from everyorder.runtime.tensors.from_data import as_tensor
+from everyorder.runtime.tensors.promotion import promote_types
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import host_copy
 

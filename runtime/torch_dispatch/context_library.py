@@ -47,10 +47,10 @@ from threading import Condition
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from everyorder.runtime.dispatch.call import BoundKernel, NextKernel
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.dispatch.kernel import Kernel, KernelTraits
+from everyorder.runtime.dispatch.kernel_lookup import BoundKernel, NextKernel
 from everyorder.runtime.dispatch.library import KeyLike, Library
 from everyorder.runtime.dispatch.registration import Registration
 from everyorder.runtime.dispatch.registration_record import (

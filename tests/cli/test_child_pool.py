@@ -22,7 +22,7 @@ from everyorder.harness.cli.task import (
 from everyorder.harness.exploration.catalogue import load
 from everyorder.harness.processes.fork import CAN_FORK
 from everyorder.harness.processes.watch import Limits
-from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.verdict import Report, Unexplored
 from tests.cli.conftest import Project
 from tests.coded import code
 

@@ -16,7 +16,7 @@ import pytest
 from everyorder.harness.cli import command as exits
 from everyorder.harness.cli.command import defer_interrupts, raise_interrupts
 from everyorder.harness.cli.group import COMMANDS
-from everyorder.harness.report.outcome import VERDICTS, Failure
+from everyorder.harness.report.verdict import VERDICTS, Failure
 from tests.cli.conftest import Project
 from tests.processes.samples import is_alive
 

@@ -22,7 +22,7 @@ from everyorder.harness.cli.review import (
 from everyorder.harness.cli.task import ExploreOptions, listing_of
 from everyorder.harness.expectations import Document, Key, Store, compare, document_of
 from everyorder.harness.exploration.catalogue import load
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 from tests.cli.conftest import SOUND, Project
 from tests.report.samples import PROVEN
 

@@ -15,7 +15,7 @@ from everyorder.harness.cli.runner import (
     process_count,
 )
 from everyorder.harness.cli.task import ExploreOptions, Task
-from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.verdict import Report, Unexplored
 from tests.cli.conftest import Project
 from tests.report.samples import PROVEN
 

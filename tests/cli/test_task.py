@@ -14,7 +14,7 @@ from everyorder.harness.cli.task import (
 )
 from everyorder.harness.engine import DEFAULT_BUDGET, Budget, progress
 from everyorder.harness.exploration.catalogue import load
-from everyorder.harness.report.outcome import Report, Unexplored
+from everyorder.harness.report.verdict import Report, Unexplored
 from everyorder.harness.scenario import Scenario
 from tests.cli.conftest import Project
 from tests.coded import code

@@ -6,7 +6,7 @@ import pytest
 
 from everyorder.harness.cli import command as exits
 from everyorder.harness.exploration.catalogue import load
-from everyorder.harness.exploration.collection import (
+from everyorder.harness.exploration.uncollected import (
     UncollectedScenarios,
     assigned_lines,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from everyorder.runtime import Tensor, ops, tensor
-from everyorder.runtime.dispatch.call import WARM
+from everyorder.runtime.dispatch.kernel_lookup import WARM
 
 # So many calls that the operator has had its call stub for some.
 CALLS = WARM + 4

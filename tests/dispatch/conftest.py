@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everyorder.runtime.dispatch.call import OperatorRef
+from everyorder.runtime.dispatch.kernel_lookup import OperatorRef
 
 # The modules whose subject is a call.
 CALLS = (

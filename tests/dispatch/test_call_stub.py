@@ -10,8 +10,8 @@ import pytest
 
 from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.dispatch import Dispatcher, Library, Operators
-from everyorder.runtime.dispatch.call import WARM
 from everyorder.runtime.dispatch.call_stub import maker_of
+from everyorder.runtime.dispatch.kernel_lookup import WARM
 from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from everyorder.runtime.keys import DispatchKey, exclude_keys
 from everyorder.runtime.schema.parser import parse_schema

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.dispatch import Library, boxed, fallthrough
-from everyorder.runtime.dispatch.call import caller_of
+from everyorder.runtime.dispatch.kernel_lookup import caller_of
 from everyorder.runtime.errors.call import (
     CallError,
     CannotRun,

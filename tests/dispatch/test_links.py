@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from everyorder.runtime.dispatch import Dispatcher, Library, boxed, fallthrough
-from everyorder.runtime.dispatch.call import NextKernel
 from everyorder.runtime.dispatch.dispatcher import release
 from everyorder.runtime.dispatch.kernel import direct, linked, untyped_kernel_of
+from everyorder.runtime.dispatch.kernel_lookup import NextKernel
 from everyorder.runtime.errors.call import KernelError, MissingKernel
 from everyorder.runtime.errors.registration import LibraryMisuse
 from everyorder.runtime.keys import DispatchKey, KeySet, full_after

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from everyorder.harness.engine import Counts, Exploration, State
 from everyorder.harness.expectations import Body, Digest, Document, Key
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 PAIR = (("state", "name: demo::f\nCPU: one\n"), ("calls", "one"))
 

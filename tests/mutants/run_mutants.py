@@ -3,8 +3,8 @@
 from typing import Any
 
 from everyorder.runtime.dispatch import kernel, library
-from everyorder.runtime.dispatch.call import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
+from everyorder.runtime.dispatch.kernel_lookup import EntryInvoker, OperatorRef
 from everyorder.runtime.dispatch.registration_record import Claim
 from everyorder.runtime.dispatch.runners import Runners
 from everyorder.runtime.dispatch.state import DispatcherState

@@ -5,7 +5,6 @@ from typing import Any
 
 from everyorder.runtime.dispatch import call, dispatch_table, transition
 from everyorder.runtime.dispatch import registration_record as token
-from everyorder.runtime.dispatch.call import EntryInvoker
 from everyorder.runtime.dispatch.dispatch_table import (
     AMBIGUOUS,
     Fallbacks,
@@ -16,6 +15,7 @@ from everyorder.runtime.dispatch.dispatch_table import (
     Table,
     table_of,
 )
+from everyorder.runtime.dispatch.kernel_lookup import EntryInvoker
 from everyorder.runtime.dispatch.registration_record import (
     Definition,
     DispatchArgPositions,

@@ -18,7 +18,7 @@ from everyorder.harness.processes.watch import (
     hang_of,
     import_death,
 )
-from everyorder.harness.report.outcome import Unexplored
+from everyorder.harness.report.verdict import Unexplored
 
 HARNESS = Path(watch.__file__).parent
 

@@ -14,7 +14,7 @@ from everyorder.harness.engine.result import (
     Violation,
 )
 from everyorder.harness.engine.strategy import DETERMINISM, EQUAL_STATES, SCOPE
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 STEPS = (
     'define("demo::add(Tensor x, Tensor y) -> Tensor")',

@@ -5,8 +5,6 @@ import pytest
 
 from everyorder.harness.engine.result import Square
 from everyorder.harness.engine.strategy import GUARANTEES as ENGINE_GUARANTEES
-from everyorder.harness.report.outcome import VERDICTS as ALL_VERDICTS
-from everyorder.harness.report.outcome import Verdict
 from everyorder.harness.report.text import (
     COUNTED,
     GUARANTEES,
@@ -16,6 +14,8 @@ from everyorder.harness.report.text import (
     short_guarantee,
     square_sentence,
 )
+from everyorder.harness.report.verdict import VERDICTS as ALL_VERDICTS
+from everyorder.harness.report.verdict import Verdict
 from tests.report.samples import CUT, PINNED, PROVEN
 
 

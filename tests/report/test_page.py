@@ -11,9 +11,9 @@ import pytest
 
 from everyorder.harness.engine.protocol import Caveat, State
 from everyorder.harness.engine.result import KINDS, Closure
-from everyorder.harness.report.outcome import Unexplored
 from everyorder.harness.report.page import document, page, write
 from everyorder.harness.report.text import other_history_lines, replay_commands
+from everyorder.harness.report.verdict import Unexplored
 from tests.report.samples import (
     ALL,
     GRAPH,

@@ -14,8 +14,8 @@ from everyorder.harness.report import (
     note_lines,
     notes_of,
 )
-from everyorder.harness.report.outcome import Report, Unexplored
 from everyorder.harness.report.summary_table import duration, overview, summary
+from everyorder.harness.report.verdict import Report, Unexplored
 from tests.report.samples import (
     ALL,
     CUT,

@@ -1,6 +1,6 @@
 import pytest
 
-from everyorder.harness.report.outcome import Failure, Unexplored, failure_counts
+from everyorder.harness.report.verdict import Failure, Unexplored, failure_counts
 
 
 def test_where_and_why() -> None:

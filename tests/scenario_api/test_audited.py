@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from everyorder.harness import Scenario, explore, step, steps, use
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.state.untracked_writes import Snapshot
 from everyorder.harness.systems.registry import RegistrySystem
 from tests.forking import needs_fork

@@ -4,7 +4,7 @@ import pytest
 
 from everyorder.harness import Scenario, explore
 from everyorder.harness.expectations.document import document_of
-from everyorder.harness.expectations.store import render
+from everyorder.harness.expectations.file_format import render
 from tests.dispatch.conftest import with_stubs
 from tests.scenarios import (
     test_autograd,

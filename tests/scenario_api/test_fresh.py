@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from everyorder.harness import Scenario, explore, steps, use
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 
 
 class Registry:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from everyorder.harness.exploration.explore_scenario import explore
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario import Scenario, Step, step, steps, use
 
 

@@ -13,8 +13,8 @@ from everyorder.harness.exploration.explore_scenario import (
     system_of,
 )
 from everyorder.harness.report import render, sections
-from everyorder.harness.report.outcome import Report
 from everyorder.harness.report.text import UNCONFIRMED
+from everyorder.harness.report.verdict import Report
 
 
 class Handle:

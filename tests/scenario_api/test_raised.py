@@ -11,8 +11,8 @@ import pytest
 from everyorder.harness import Scenario, explore, step, steps, use
 from everyorder.harness.engine.protocol import ErrorOrigin
 from everyorder.harness.report import render
-from everyorder.harness.report.outcome import Report
 from everyorder.harness.report.raised import typo_lines, vacuity_lines
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.systems.origins import ErrorOrigins
 from everyorder.harness.systems.registry import functions_of
 

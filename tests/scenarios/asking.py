@@ -16,8 +16,8 @@ from everyorder.harness.scenario.effects import effects_of
 from everyorder.harness.scenario.recorder import recorded_kernel
 from everyorder.harness.scenario.step import UseStep
 from everyorder.runtime.dispatch import Dispatcher, OperatorHandle
-from everyorder.runtime.dispatch.call import WARM
 from everyorder.runtime.dispatch.kernel import Kernel, kernel_of
+from everyorder.runtime.dispatch.kernel_lookup import WARM
 from everyorder.runtime.errors import EveryorderError
 from everyorder.runtime.schema import parse_name
 

@@ -5,7 +5,7 @@ from typing import Any
 from everyorder.harness.scenario import Scenario, define, fallback, impl
 from everyorder.harness.scenario.effects import probe_tensor
 from everyorder.runtime.dispatch import Dispatcher, Library, Operators, fallthrough
-from everyorder.runtime.dispatch.call import WARM
+from everyorder.runtime.dispatch.kernel_lookup import WARM
 from everyorder.runtime.keys import DispatchKey, KeySet
 from tests.scenarios.asking import Question, ask, asked, handle, often
 from tests.scenarios.kernels import (

@@ -13,7 +13,7 @@ from typing import Any
 from everyorder.harness.scenario import Scenario, define, impl
 from everyorder.harness.scenario.effects import probe_tensor
 from everyorder.runtime.dispatch import Dispatcher, Library, fingerprint
-from everyorder.runtime.dispatch.call import COLD, WARM
+from everyorder.runtime.dispatch.kernel_lookup import COLD, WARM
 from everyorder.runtime.dispatch.transition import REMEMBERING
 from tests.scenarios.asking import ask, asked, handle
 from tests.scenarios.kernels import on_cpu

@@ -18,7 +18,7 @@ import pytest
 from everyorder.harness import Scenario, explore, steps, use
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.engine.states import Search
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.state import FollowedScope, Heap
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 

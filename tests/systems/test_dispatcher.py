@@ -24,7 +24,7 @@ from everyorder.harness.scenario import (
 from everyorder.harness.systems.dispatcher import DispatcherSystem, condensed_table
 from everyorder.harness.systems.outcomes import ErrorOutcome, ScenarioSkipped
 from everyorder.runtime.dispatch import Dispatcher, Library, fallthrough
-from everyorder.runtime.dispatch.call import OperatorRef
+from everyorder.runtime.dispatch.kernel_lookup import OperatorRef
 from everyorder.runtime.dispatch.state import dump_table, table_reading
 from everyorder.runtime.keys import SLOTS
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two

@@ -7,7 +7,7 @@ import pytest
 
 from everyorder.harness import Budget, Scenario, explore
 from everyorder.harness.engine import explore as explore_system
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.systems.registry import RegistrySystem
 from tests.forking import needs_fork
 from tests.systems.lazy_registries import (

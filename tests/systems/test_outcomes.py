@@ -9,7 +9,7 @@ import pytest
 
 from everyorder.harness.base.errors import NotAScenario
 from everyorder.harness.exploration.explore_scenario import explore
-from everyorder.harness.report.outcome import Report
+from everyorder.harness.report.verdict import Report
 from everyorder.harness.scenario import Scenario, step, steps, use
 from everyorder.harness.state import canonical
 from everyorder.harness.systems.outcomes import (

@@ -18,18 +18,20 @@ from everyorder.runtime.tensors import (
 )
 from everyorder.runtime.tensors.construction import wrap_number
 from everyorder.runtime.tensors.dtype_info import (
-    DTYPES,
     SUPPORTED,
-    combine_categories,
     complex_dtype,
     compute_dtype,
     dtype_of,
     info,
     itemsize,
-    number_dtype,
     numpy_dtype,
     parse_dtype,
     real_dtype,
+)
+from everyorder.runtime.tensors.promotion import (
+    DTYPES,
+    combine_categories,
+    number_dtype,
 )
 from tests.coded import coded
 

@@ -53,12 +53,12 @@ from everyorder.runtime.tensors.construction import (
     view_of,
 )
 from everyorder.runtime.tensors.dtype_info import (
-    can_cast,
     compute_dtype,
     itemsize,
     numpy_dtype,
     real_dtype,
 )
+from everyorder.runtime.tensors.promotion import can_cast
 from everyorder.runtime.tensors.shape import (
     broadcast_strides,
     contiguous_strides,

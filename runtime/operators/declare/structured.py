@@ -78,7 +78,7 @@ from everyorder.runtime.operators.declare.plan import (
 )
 from everyorder.runtime.operators.declare.saved_plans import saving_plans
 from everyorder.runtime.schema.enums import DType
-from everyorder.runtime.tensors.from_data import result_type
+from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.tensor import Tensor
 
 EXPLICIT = "CompositeExplicitAutograd"

@@ -224,7 +224,7 @@ class Channel:
         """Do the work that is due."""
         settings = self._settings
         if self.state == OPEN:
-            if now >= self.lease.ends():
+            if self.lease.is_dead(now):
                 self._silence(now)
                 return
             if now >= self._probe_at or now >= self._note_at:
@@ -232,7 +232,7 @@ class Channel:
             elif now >= self._acknowledge_at:
                 self._note(PacketKind.PONG, self._beat(now, stamped=False))
         elif self.state == FENCED:
-            if now >= self.lease.expires():
+            if self.lease.is_expired(now):
                 self._expire(now)
         elif self.state != CLOSED:
             if now >= self._began + settings.connect:
@@ -312,7 +312,7 @@ class Channel:
             return self._stale(header)
         if header.acknowledged > self._outbox.acked:
             self._acknowledged(header.acknowledged, now)
-        if now >= self.lease.ends():
+        if self.lease.is_dead(now):
             self._silence(now)
             return PacketError.SESSION
         self.lease.heard = now
@@ -405,7 +405,7 @@ class Channel:
         heard = self.lease.heard
         self._end(Reason.LOST, expired=False)
         self.lease.heard = heard
-        if now >= self.lease.expires():
+        if self.lease.is_expired(now):
             self._expire(now)
 
     def unreachable(self, now: float) -> None:

@@ -68,6 +68,14 @@ class LeaseTimes:
         """Return the time at which the peer has given up for certain."""
         return self.heard + self._expire
 
+    def is_dead(self, now: float) -> bool:
+        """Return True if this side gives up: nothing was proven for too long."""
+        return now >= self.ends()
+
+    def is_expired(self, now: float) -> bool:
+        """Return True if the peer has given up, and its holds can be released."""
+        return now >= self.expires()
+
     def picture(self, now: float) -> Hashable:
         """Return the times relative to now, and the stamps relative to the last one."""
         return (

@@ -33,7 +33,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from everyorder.runtime.autograd.install import install as install_autograd
-from everyorder.runtime.dispatch.call import BoundKernel
 from everyorder.runtime.dispatch.call_stub import (
     globals_of,
     joined,
@@ -43,6 +42,7 @@ from everyorder.runtime.dispatch.call_stub import (
     returned,
 )
 from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.kernel_lookup import BoundKernel
 from everyorder.runtime.dispatch.registration import DispatcherProtocol
 from everyorder.runtime.dispatch.registration_record import OperatorSpec
 from everyorder.runtime.dispatch.state import (

@@ -183,7 +183,7 @@ class _Standby:
         import pytest
 
         if isinstance(collector, pytest.Module):
-            from everyorder.harness.exploration.collection import (
+            from everyorder.harness.exploration.uncollected import (
                 uncollected_scenarios,
             )
 

@@ -6,7 +6,7 @@ import pytest
 
 from everyorder.harness.engine import Counts, Exploration, Violation
 from everyorder.harness.engine.result import Kind
-from everyorder.harness.report.outcome import VERDICTS, Report, Verdict
+from everyorder.harness.report.verdict import VERDICTS, Report, Verdict
 
 HELD = Exploration(
     strategy="walk:1",

@@ -1,0 +1,284 @@
+"""The text of an expect file: `render` writes it, `parse` reads it.
+
+    everyorder expect file, format 2
+    scenario: scenarios/test_composites/two_kernels
+    steps:
+      1  impl("demo::add", cpu_add, "CPU")
+    uses:                                          absent if there are none
+      1  call("demo::add", "cpu")
+    pinned: the newest kernel wins                 absent if nothing is pinned
+    strategy: graph+stale (open: graph)            without the guarantee of graph
+    explored: 2 states, 2 transitions, 0 failing transitions
+
+    == {} ==
+    state: nothing
+
+    == {1} ==
+    same as {}
+
+Rules:
+- a document has exactly one text, and `parse` accepts no other: it renders the parsed
+  document again and compares, so that no content can be lost;
+- a body that an earlier section has in full is a reference to the first such section,
+  and so is a part of at least `LEAST_REFERRED` lines, `state same as {1}`;
+- an empty line precedes each heading, and occurs nowhere else;
+- every fault of a file, which may have been edited, merged or cut off, is a
+  `DamagedExpectFile` with the line; nothing is skipped or repaired, and counts are
+  compared with the header, which detects a truncated file.
+
+When the layout changes, increment `FORMAT`: files of older formats are not read.
+"""
+
+import re
+from itertools import zip_longest
+from typing import NoReturn
+
+from everyorder.harness.base.errors import DamagedExpectFile
+from everyorder.harness.expectations.document import (
+    MARKS,
+    SAME,
+    Body,
+    Digest,
+    Document,
+    Entry,
+    Key,
+    Pair,
+    body_of,
+    escape,
+    key_of,
+    lines_of,
+    references_to,
+    unescape,
+    written_lines,
+)
+
+TITLE = "everyorder expect file, format "
+FORMAT = 2
+OLD_TITLES = tuple(f"{TITLE}{old}" for old in range(1, FORMAT))
+
+# Header fields that are lists of numbered lines; the others are one line each.
+NUMBERED = ("steps", "uses")
+# Fields that are omitted if they are empty.
+OPTIONAL = ("uses", "pinned")
+
+
+def render(document: Document) -> str:
+    """Return the text of the expect file, with a newline at its end."""
+    lines = [f"{TITLE}{FORMAT}"]
+    for name, values in document.header().items():
+        if name in NUMBERED:
+            lines += [f"{name}:"] if values or name not in OPTIONAL else []
+            width = len(str(len(values)))
+            lines += [
+                f"  {number:>{width}}  {escape(value)}"
+                for number, value in enumerate(values, 1)
+            ]
+        else:
+            lines += [f"{name}: {escape(value)}" for value in values]
+    ordered = document.ordered
+    sections: dict[Body, str] = {}
+    parts: dict[Pair, list[str]] = {}
+    for key, body in document.entries:
+        name = key.text(ordered=ordered)
+        lines += ("", f"== {name} ==")
+        if isinstance(body, Digest):
+            lines += lines_of(body)
+        elif body in sections:
+            lines.append(SAME + sections[body])
+        else:
+            lines += written_lines(body, name, parts)
+            sections[body] = name
+    return "\n".join(lines) + "\n"
+
+
+_HEADING = re.compile(r"== (.+) ==")
+_SIZE = re.compile(
+    r"\d+ states?, (\d{1,18}) transitions?, \d+ failing transitions?", re.ASCII
+)
+_FIELDS = ("scenario", "steps", "uses", "pinned", "strategy", "explored")
+
+
+def parse(text: str, source: str = "expect file") -> Document:
+    """Return the document that renders as `text`.
+
+    `source` is the file name for the error.
+
+    Raises:
+        DamagedExpectFile: no document renders as `text`.
+    """
+    return _LineCursor(text, source).document()
+
+
+class _LineCursor:
+    """A cursor over the lines."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.text = text
+        self.source = source
+        self.lines = text.split("\n")
+        self.at = 0
+
+    def document(self) -> Document:
+        self._check_form()
+        self._title()
+        header = {name: self._field(name) for name in _FIELDS}
+        size = header["explored"][0]
+        transitions = _SIZE.fullmatch(size)
+        if transitions is None:
+            self._fail("expected 'N states, N transitions, N failing transitions'", -1)
+        document = Document(
+            scenario=header["scenario"][0],
+            steps=header["steps"],
+            uses=header["uses"],
+            pinned=header["pinned"][0] if header["pinned"] else None,
+            strategy=header["strategy"][0],
+            transitions=int(transitions[1]),
+            entries=(),
+        )
+        counted = self.at - 1
+        entries = self._entries(document.ordered, len(document.steps))
+        document = Document(
+            **{name: getattr(document, name) for name in _PARSED}, entries=entries
+        )
+        if document.size != size:
+            self.at = counted
+            self._fail(f"the file holds {document.size}; it may have been cut off")
+        self._check_layout(document)
+        return document
+
+    def _check_form(self) -> None:
+        for index, line in enumerate(self.lines):
+            self.at = index
+            if line.startswith(MARKS):
+                self._fail("a merge conflict is not resolved")
+            if line.endswith("\r"):
+                self._fail(
+                    "lines end in a carriage return; keep line ends as they are "
+                    "('expect/** -text' in .gitattributes)"
+                )
+        if self.lines[-1]:
+            self._fail("the file does not end in a newline; it may have been cut off")
+        self.lines.pop()
+        self.at = 0
+
+    def _title(self) -> None:
+        line = self._next(f"expected '{TITLE}{FORMAT}'")
+        if line == f"{TITLE}{FORMAT}":
+            return
+        if line in OLD_TITLES:
+            raise DamagedExpectFile(
+                code="OldExpectFile",
+                source=self.source,
+                line=1,
+                reason=f"this is not format {FORMAT}",
+                found=line,
+            )
+        if line.startswith(TITLE):
+            self._fail(f"only format {FORMAT} is known; was it written later?", -1)
+        self._fail(f"expected '{TITLE}{FORMAT}'", -1)
+
+    def _field(self, name: str) -> tuple[str, ...]:
+        start = f"{name}:" if name in NUMBERED else f"{name}: "
+        present = self.at < len(self.lines) and self.lines[self.at].startswith(start)
+        if not present and name in OPTIONAL:
+            return ()
+        line = self._next(f"expected '{start}'")
+        if not present or (name in NUMBERED and line != start):
+            self._fail(f"expected '{start}'", -1)
+        if name not in NUMBERED:
+            return (self._unescaped(line.removeprefix(start)),)
+        values: list[str] = []
+        while self.at < len(self.lines) and self.lines[self.at].startswith("  "):
+            number, _, value = self._next("").strip(" ").partition("  ")
+            if number != str(len(values) + 1):
+                self._fail(f"expected number {len(values) + 1}", -1)
+            values.append(self._unescaped(value))
+        return tuple(values)
+
+    def _entries(self, ordered: bool, steps: int) -> tuple[Entry, ...]:
+        entries: list[Entry] = []
+        # The bodies and parts of earlier sections, by the line that refers to each.
+        bodies: dict[str, Body] = {}
+        parts: dict[str, Pair] = {}
+        last: Key | None = None
+        while self.at < len(self.lines):
+            if self._next("expected an empty line before a heading"):
+                self._fail("expected an empty line before a heading", -1)
+            last = self._heading(ordered, steps, last)
+            body = self._body(bodies, parts)
+            entries.append((last, body))
+            if not isinstance(body, Digest):
+                name = last.text(ordered=ordered)
+                bodies[SAME + name] = body
+                references = references_to(body, name)
+                parts.update((line, part) for part, line in references.items())
+        return tuple(entries)
+
+    def _heading(self, ordered: bool, steps: int, last: Key | None) -> Key:
+        reason = "expected a heading, '== {1 2} ==' or '== {1} + 2 fails =='"
+        if ordered:
+            reason = reason.replace("{1 2}", "1 then 2")
+        match = _HEADING.fullmatch(self._next(reason))
+        key = key_of(match[1], ordered=ordered) if match else None
+        if key is None:
+            self._fail(reason, -1)
+        operations = key.state if key.fails is None else (*key.state, key.fails)
+        if not all(0 <= operation < steps for operation in operations):
+            self._fail(f"the steps are numbered from 1 to {steps}", -1)
+        if last is not None and key.rank <= last.rank:
+            self._fail(
+                f"sections are sorted, and {last.text(ordered=ordered)} is before", -1
+            )
+        return key
+
+    def _body(self, bodies: dict[str, Body], parts: dict[str, Pair]) -> Body:
+        start = self.at
+        while self.at < len(self.lines) and self.lines[self.at]:
+            self.at += 1
+        lines = self.lines[start : self.at]
+        if len(lines) == 1 and lines[0] in bodies:
+            return bodies[lines[0]]
+        try:
+            return body_of(lines, parts)
+        except ValueError as error:
+            reason, index = error.args
+            self.at = start + index
+            self._fail(reason)
+
+    def _check_layout(self, document: Document) -> None:
+        written = render(document)
+        if written == self.text:
+            return
+        pairs = zip_longest(written.split("\n"), self.text.split("\n"), fillvalue="")
+        self.at = next(at for at, (old, new) in enumerate(pairs) if old != new)
+        right = written.split("\n")[self.at :]
+        self._fail(f"expected {right[0]!r}" if right else "unexpected line")
+
+    def _next(self, expectation: str) -> str:
+        if self.at >= len(self.lines):
+            self._fail(f"the file ends; {expectation}")
+        self.at += 1
+        return self.lines[self.at - 1]
+
+    def _unescaped(self, written: str) -> str:
+        try:
+            return unescape(written)
+        except ValueError as error:
+            self._fail(str(error), -1)
+
+    def _fail(self, reason: str, back: int = 0) -> NoReturn:
+        at = self.at + back
+        line = self.lines[at] if at < len(self.lines) else ""
+        raise DamagedExpectFile(
+            source=self.source, line=at + 1, reason=reason, found=line
+        )
+
+
+_PARSED = (
+    "scenario",
+    "steps",
+    "uses",
+    "pinned",
+    "strategy",
+    "transitions",
+)

@@ -1,0 +1,146 @@
+"""Promotion: the dtype of a result from several dtypes.
+
+A lattice, as a literal table, and three categories of values.  Both are those of the
+Array API standard as torch extends it: uint8 with int8 is int16, any integer with a
+float is that float, float16 with bfloat16 is float32, and float64 with complex64 is
+complex128.
+
+Rules:
+- values fall in three categories: tensors with dimensions, tensors without, and numbers
+  (Python's, and wrapped ones); each category is promoted by itself first;
+- a lower category changes the result only if its kind is higher (bool, integer,
+  floating, complex); otherwise the higher category decides alone;
+- a Python float that decides is float32, a Python complex is complex64.
+"""
+
+from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.dtype_info import SUPPORTED, Number, complex_dtype, info
+from everyorder.runtime.tensors.tensor import Tensor
+
+# Row and column in the order of SUPPORTED; the table is symmetric, so the half left of
+# the diagonal is omitted.
+_PROMOTIONS = """
+b1 u1 i1 i2 i4 i8 f2 bf f4 f8 c8 c16
+   u1 i2 i2 i4 i8 f2 bf f4 f8 c8 c16
+      i1 i2 i4 i8 f2 bf f4 f8 c8 c16
+         i2 i4 i8 f2 bf f4 f8 c8 c16
+            i4 i8 f2 bf f4 f8 c8 c16
+               i8 f2 bf f4 f8 c8 c16
+                  f2 f4 f4 f8 c8 c16
+                     bf f4 f8 c8 c16
+                        f4 f8 c8 c16
+                           f8 c16 c16
+                              c8 c16
+                                 c16
+"""
+
+# The short names of the table, in the order of SUPPORTED.
+_SHORT = ("b1", "u1", "i1", "i2", "i4", "i8", "f2", "bf", "f4", "f8", "c8", "c16")
+
+DTYPES = tuple(map(DType.named, SUPPORTED))
+_NAMED = dict(zip(_SHORT, DTYPES, strict=True))
+
+
+def _table() -> dict[tuple[DType, DType], DType]:
+    table = {}
+    for at, row in enumerate(_PROMOTIONS.split("\n")[1:-1]):
+        for other, name in zip(DTYPES[at:], row.split(), strict=True):
+            table[DTYPES[at], other] = table[other, DTYPES[at]] = _NAMED[name]
+    return table
+
+
+# The promoted dtype of two dtypes, in either order.
+PROMOTED = _table()
+
+# A lower category decides the result only if its kind is higher in this order.
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+KIND_OF = {dtype: _KINDS[info(dtype).kind] for dtype in DTYPES}
+
+# The dtype of a Python number that decides the result, by class.
+_OF_NUMBERS = {
+    bool: DType.named("bool"),
+    int: DType.named("int64"),
+    float: DType.named("float32"),
+    complex: DType.named("complex64"),
+}
+
+
+def result_type(*values: Tensor | Number | DType) -> DType:
+    """Return the dtype in which an operator combines the values.
+
+    A dtype counts as a tensor with dimensions.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    if not values:
+        raise ValueError("a result type needs a value")
+    dimensioned: DType | None = None
+    scalar: DType | None = None
+    number: DType | None = None
+    for value in values:
+        if isinstance(value, Tensor) and value.number is None:
+            dtype = value.dtype
+            if value.shape:
+                dimensioned = promote_skip_none(dimensioned, dtype)
+            else:
+                scalar = promote_skip_none(scalar, dtype)
+        elif isinstance(value, DType):
+            dimensioned = promote_skip_none(dimensioned, value)
+        else:
+            plain = value.number if isinstance(value, Tensor) else value
+            assert plain is not None, "other tensors were handled above"
+            number = promote_skip_none(number, number_dtype(plain))
+    return combine_categories(dimensioned, scalar, number)
+
+
+def promote_types(one: DType, other: DType) -> DType:
+    """Return the narrowest dtype that both dtypes promote to."""
+    return PROMOTED[one, other]
+
+
+def number_dtype(number: Number) -> DType:
+    """Return the dtype of a Python number that decides the result."""
+    dtype = _OF_NUMBERS.get(type(number))
+    if dtype is None:
+        dtype = next(of for base, of in _OF_NUMBERS.items() if isinstance(number, base))
+    return dtype
+
+
+def combine_categories(
+    dimensioned: DType | None, scalar: DType | None, number: DType | None
+) -> DType:
+    """Return the result dtype of the three categories.
+
+    Each argument is the promoted dtype of its category, or None for an empty category;
+    at least one is not None.
+    """
+    dtype = _combine(dimensioned, _combine(scalar, number))
+    assert dtype is not None, "there is a value in one of the categories"
+    return dtype
+
+
+def can_cast(source: DType, target: DType) -> bool:
+    """Return True if a result of dtype `source` may be written to a tensor of `target`.
+
+    The kind may not fall: from complex to real, from floating to integer, or from a
+    number to bool.
+    """
+    return KIND_OF[source] <= KIND_OF[target]
+
+
+def promote_skip_none(one: DType | None, other: DType) -> DType:
+    """Return `promote_types(one, other)`, or `other` if `one` is None."""
+    return other if one is None else PROMOTED[one, other]
+
+
+def _combine(higher: DType | None, lower: DType | None) -> DType | None:
+    """Return `higher`, unless the kind of `lower` is higher."""
+    if higher is None or lower is None:
+        return lower if higher is None else higher
+    if KIND_OF[lower] <= KIND_OF[higher]:
+        return higher
+    if KIND_OF[lower] == 3 and KIND_OF[higher] == 2:
+        # A complex number keeps the precision of the floats that it meets.
+        return complex_dtype(higher)
+    return PROMOTED[higher, lower]
