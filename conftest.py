@@ -5,12 +5,15 @@
 - Of parametrised tests that repeat one claim over every operator, dtype, layout or
   registry, `--thin` runs a fixed share and `--thinned` the other ones; without either
   option all of them run.  `make test` and `make test-long` use these options.
+- Of the functions in folders that explore or start processes, `--thin` runs a fixed
+  share, and the first of each file; `--thinned` runs all others.
 - Of the scenarios of the catalogue, `--thin` explores a share and `--thinned` none,
   because `everyorder gate` explores all of them.
 - `--both` runs both shares in one process, of which coverage measures that of `--thin`
   (`make test LONG=1`).
-- With `--thinned` or `--both`, one in `NIGHTLY` of what `--thin` leaves is run; the
-  others count as nightly, and `--night` says so to `make test-whole`.
+- With `--thinned` or `--both`, one in `NIGHTLY` of the parametrised tests that `--thin`
+  leaves is run; the others count as nightly, and `--night` says so to `make
+  test-whole`.
 
 An installed project has its pytest plugin by an entry point; a bare checkout names it
 here.
@@ -41,8 +44,21 @@ THINNED = {
     "tests/zoo/realistic/": 10,
 }
 
-# One in how many of what `--thin` leaves is run by `make test-long`.
-NIGHTLY = 3
+# Folders whose functions take longest, and one in how many of them `--thin` keeps.
+LONGEST = (
+    "tests/cli/",
+    "tests/engine/",
+    "tests/processes/",
+    "tests/pytest_plugin/",
+    "tests/scenario_api/",
+    "tests/state/",
+    "tests/systems/",
+    "tests/zoo/",
+)
+FUNCTIONS = 4
+
+# One in how many parametrised tests that `--thin` leaves is run by `make test-long`.
+NIGHTLY = 4
 
 # The catalogue; one in how many of its scenarios `--thin` keeps, and `--both`.
 CATALOGUE, SCENARIOS, FEW_SCENARIOS = "tests/scenarios/", 4, 16
@@ -82,7 +98,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     kept = ", ".join(f"1 in {many} of {where}" for where, many in THINNED.items())
     kept += f", 1 in {SCENARIOS} of the scenarios"
     if config.getoption("thin"):
-        return f"thin: of parametrised tests {kept}; the others: make test-long"
+        functions = f"1 in {FUNCTIONS} functions of {', '.join(LONGEST)}"
+        return (
+            f"thin: {functions}; of parametrised tests {kept}; the others: "
+            "make test-long"
+        )
     if config.getoption("thinned"):
         return (
             f"thinned: 1 in {NIGHTLY} of the others, --thin: {kept}; all scenarios: "
@@ -99,7 +119,19 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def is_left_out(item: pytest.Item, seen: set[str]) -> bool:
-    """Return True if `--thin` deselects a test; it keeps the first of each function."""
+    """Return True if `--thin` deselects a test; `seen` is empty for the first one."""
+    path, _, name = item.nodeid.partition("::")
+    first = f"first of {path}" not in seen
+    seen.add(f"first of {path}")
+    repeats = is_repeated(item, seen)
+    if first or repeats or is_explored(item) or not path.startswith(LONGEST):
+        return repeats
+    function = f"{path}::{name.partition('[')[0]}"
+    return crc32(function.encode()) % FUNCTIONS > 0
+
+
+def is_repeated(item: pytest.Item, seen: set[str]) -> bool:
+    """Return True for most parametrised tests, but not for the first of a function."""
     path, _, name = item.nodeid.partition("::")
     explored = is_explored(item)
     function = path if explored else f"{path}::{name.partition('[')[0]}"
@@ -158,7 +190,7 @@ def _put_off(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     seen: set[str] = set()
     for item in items:
-        left = is_left_out(item, seen) and not is_explored(item)
+        left = is_repeated(item, seen) and not is_explored(item)
         if left and crc32(f"{item.nodeid} at night".encode()) % NIGHTLY:
             item.add_marker("nightly")
 

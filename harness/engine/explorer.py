@@ -24,6 +24,7 @@ import gc
 from collections.abc import Callable, Hashable, Iterator, Set
 from contextlib import contextmanager, suppress
 
+from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine import parts as independent
 from everyorder.harness.engine import reference, symmetry, warm_up
 from everyorder.harness.engine.groups import describe
@@ -99,7 +100,15 @@ def explore(
                 system, operations, meter, ordering=ordering, stop_after=stop_after
             )
             session.earlier, session.filled_later = tuple(earlier), tuple(filled)
-            exploration = _attempt(session, strategy, budget)
+            try:
+                exploration = _attempt(session, strategy, budget)
+            except ExplorationRestart as restart:
+                # It ends: each package is new once, and so is older garbage.
+                session.player.drop()
+                meter = meter.repeated()
+                judged = restart.code in COMPARABLE or session.first_portrait is None
+                earlier += () if judged else (session.record,)
+                continue
             if not warm_up.may_repeat(session, exploration):
                 return exploration
             meter = meter.repeated()
@@ -111,29 +120,40 @@ def explore(
 def _attempt(
     session: ExplorationSession, strategy: str, budget: Budget | None
 ) -> Exploration:
-    """Return one exploration, from the warm-up on."""
+    """Return one exploration, from the warm-up on.
+
+    Raises:
+        ExplorationRestart: another attempt is needed, of a system that is still fresh.
+    """
     system, operations = session.system, session.operations
-    with suppress(Halt, Incomplete):  # the next check of the time says so, too
-        warm_up.warm_up(session)
-    if strategy == "auto" or not system.settled:
-        reference.make_first_system(session)
-    if strategy == "auto":
-        session.player.rest()
-        parts, too_large = choose(
-            operations.steps,
-            operations.uses,
-            printed=session.first_form is not None,
-            ordered=session.ordered,
-            budget=budget,
-            settled=system.settled,
-            reversible=operations.reversible,
-            ending=bool(operations.relations.ends),
-        )
-        session.skipped += too_large
-    else:
-        parts = parse(strategy)
-    closing = strategy == "auto" and not system.settled
-    return _explored(session, parts, closing=closing)
+    parts = parse("graph" if strategy == "auto" else strategy)
+    try:
+        with suppress(Halt, Incomplete):  # the next check of the time says so, too
+            warm_up.warm_up(session)
+        if strategy == "auto" or not system.settled:
+            reference.make_first_system(session)
+        if strategy == "auto":
+            session.player.rest()
+            parts, too_large = choose(
+                operations.steps,
+                operations.uses,
+                printed=session.first_form is not None,
+                ordered=session.ordered,
+                budget=budget,
+                settled=system.settled,
+                reversible=operations.reversible,
+                ending=bool(operations.relations.ends),
+            )
+            session.skipped += too_large
+        closing = strategy == "auto" and not system.settled
+        return _explored(session, parts, closing=closing)
+    except ExplorationRestart as restart:
+        # The next attempt would take what was left behind for a part of each system.
+        if restart.code not in COMPARABLE or not reference.is_left_behind(session):
+            raise
+    session.skipped.append(NO_HISTORY)
+    violations = refutations(session, proving=False)
+    return _result(session, parts, violations, (), complete=False)
 
 
 def _explored(
@@ -161,7 +181,7 @@ def _explored(
             ran = [name for name in ran if name != "groups"]
         parts = parse("+".join(ran)) if ran else parts
     else:
-        session.skipped.append("everything else: no history can be relied on")
+        session.skipped.append(NO_HISTORY)
     session.player.drop()
     # Handles of the player would still be alive.
     reference.recheck_findings(session)
@@ -174,6 +194,13 @@ def _explored(
         violations = tuple(_unpinned(session))
     return _result(session, parts, violations, tuple(spent), complete=complete)
 
+
+# Restarts after which complete states can be compared with those before; after others
+# the results are compared with those in new processes.
+COMPARABLE = ("PartsChanged", "OlderGarbage")
+
+# What is skipped if systems are not fresh, or histories do not agree with themselves.
+NO_HISTORY = "everything else: no history can be relied on"
 
 # Net allocations before a collection starts.  With Python's default of 700, the
 # collector takes a twentieth of the time of an exploration.

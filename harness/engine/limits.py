@@ -23,8 +23,8 @@ OBJECTS_PER_STEP = 50
 UNCLOSED = 10
 GROWN = 100
 
-# The random walk gets the least share of the default budget that refuted each of 11 wrong
-# proofs, 2,000 operations; of a small budget a quarter, until it has as many.
+# The random walk gets the least share of the default budget that refuted each of 11
+# wrong proofs, 2,000 operations; of a small budget a quarter, until it has as many.
 WALKED = 125
 LEAST_WALKED = 2_000
 

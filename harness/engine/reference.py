@@ -34,6 +34,7 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 
+from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine import warm_up
 from everyorder.harness.engine.oracle import Action, Replay, abandon, replay
 from everyorder.harness.engine.player import Broken
@@ -159,6 +160,30 @@ def caveats(session: ExplorationSession) -> tuple[Caveat, ...]:
     checked = len(session.state_histories) - session.unchecked
     states = f"{session.unchecked:,} states, as it is after {checked:,}"
     return (*filled, Caveat("assumed", f"create makes a fresh system after {states}"))
+
+
+def is_left_behind(session: ExplorationSession) -> bool:
+    """Return True, and report it alone, if a fresh system is not like the first one.
+
+    It is asked where forms of now cannot be compared with the first one.
+    """
+    if session.first_portrait is None:
+        return False
+    while True:
+        try:
+            with suppress(Halt):  # a law, as in the first system
+                session.player.reset()
+            now = session.system.portrait(session.player.handles)
+            break
+        except ExplorationRestart:
+            continue  # it ends: each package is new once, and so is older garbage
+    if not session.different_paths(now):
+        return False
+    with suppress(Halt):
+        session.report_not_fresh()
+    session.findings[:] = session.findings[-1:]
+    session.player.drop()
+    return True
 
 
 def _is_followed(session: ExplorationSession) -> bool:

@@ -1,9 +1,8 @@
 """States as forms and portraits, their caveats, and the parts that all states share.
 
 Most objects that a registry reaches are classes, functions, their code and the globals
-that these read.  In most scenarios no operation changes them.  So a walk through the
-shared part is continued: for small states by `base_form.py`, within the life of one
-system; for large ones by `fixed_part.py`, for all systems.  The first form decides.
+that these read.  In most scenarios no operation changes them.  So they are described
+once for all systems, and each form continues that walk (`fixed_part.py`).
 """
 
 import gc
@@ -19,7 +18,6 @@ from typing import Any
 
 from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine.protocol import Caveat, StateForm
-from everyorder.harness.state.base_form import BaseForm
 from everyorder.harness.state.c_call_audit import names_of
 from everyorder.harness.state.code_references import names_in
 from everyorder.harness.state.decode import Portrait, Records
@@ -51,11 +49,7 @@ _LONGEST_PATH, _GAP = 120, " ... "
 # Limit of states with the same unread numbers whose paths are determined: that takes as
 # long as some twenty forms.
 _NOTED_STATES = 8
-# Longest wait, in forms, until the common part of all states is tried as a base again.
-_LONGEST_WAIT = 64
 _NO_ROOTS: Mapping[str, object] = MappingProxyType({})
-# Objects from which on the fixed part of states is described once for all systems.
-LARGE = 2_500
 # The form while changes are only recorded: the exploration will restart.
 _NOT_COMPARED = StateForm(b"", b"", False, 0, b"")
 # Whole walks for the paths of caveats, where a walk takes a tenth of a second.
@@ -74,12 +68,12 @@ class Heap:
         scope: FollowedScope,
         excluded: object = None,
         *,
-        large: int | None = None,
+        fixed: bool = False,
     ) -> None:
         self.scope = scope
-        # States of more objects have a fixed part; None if each has its own process.
-        self._large = None if scope.ignore or scope.unique else large
-        self._changed: ChangedParts | None = None
+        # What changed; None if no state has a fixed part.
+        fixed = fixed and not scope.ignore and not scope.unique
+        self._changed = ChangedParts() if fixed else None
         self._fixed: FixedPart | None = None
         # True while changes are only recorded, and after one was.
         self.learning = self._outdated = False
@@ -103,12 +97,6 @@ class Heap:
         # noted.
         self._uncounted: set[int] = set()
         self._abstract: dict[int, weakref.ref[type]] = {}
-        self._base: BaseForm | None = None
-        # How often in a row a base was invalid, and how many forms to wait for the
-        # next.
-        self._missed = self._wait = 0
-        # True if a weak reference or a finalizer was ever reachable.
-        self._watched = False
         # Names of caches that were full.
         self.full_caches: set[str] = set()
 
@@ -220,14 +208,8 @@ class Heap:
     ) -> HeapWalk | None:
         """Return the walk that a form is made of; None if it will not be compared."""
         changed = self._changed
-        if not lasting or (changed is not None and changed.everything):
+        if changed is None or changed.everything or not lasting:
             return self._walk(roots, lasting)
-        if changed is None:
-            walk = self._walk(roots, lasting)
-            if self._large is None or len(walk.order) <= self._large:
-                self._large = None  # decided by the first form: all are of one kind
-                return walk
-            changed = self._changed = ChangedParts()
         fixed = self._fixed
         if fixed is None:
             fixed = self._fixed = self._fixed_part(roots, lasting)
@@ -250,7 +232,7 @@ class Heap:
     ) -> FixedPart | None:
         """Return the fixed part; None if there is none that may be held."""
         changed = self._changed
-        assert changed is not None, "the first form was large"
+        assert changed is not None, "states have a fixed part"
         met = self._walk({**roots, **lasting}).seen.keys()
         for _ in range(ROUNDS):
             fixed = FixedPart(self._start, lasting, changed, met)
@@ -325,14 +307,9 @@ class Heap:
                 caveats.append(Caveat("assumed", text.format(listed)))
         return tuple(caveats)
 
-    def forget(self, *, fixed: bool = False) -> None:
-        """Drop the objects of the last system that this heap keeps alive.
-
-        Those that all systems share are dropped if `fixed`.
-        """
-        self._base = None
-        if fixed:
-            self._fixed = None
+    def forget(self) -> None:
+        """Drop the objects that this heap keeps alive: those that all systems share."""
+        self._fixed = None
 
     def empty_caches(self) -> bool:
         """Empty the caches of subclass answers of the abstract classes met so far.
@@ -353,7 +330,7 @@ class Heap:
     ) -> HeapWalk:
         walk = self._start()
         if lasting:
-            walk = self._run(walk, roots, lasting)
+            walk.close(walk.open(lasting), roots)
         else:
             walk.run(roots)
         if walk.opaque or walk.left_out:
@@ -408,30 +385,6 @@ class Heap:
         if any(unread):
             blind = hashlib.blake2b(marshal.dumps(whole.out, 2), digest_size=16)
             self._note_unread(whole, blind.digest())
-
-    def _run(
-        self, walk: HeapWalk, roots: Mapping[str, object], lasting: Mapping[str, object]
-    ) -> HeapWalk:
-        base = self._base
-        if base is not None and base.is_valid(lasting):
-            self._missed = 0
-            walk, done = base.walk(), base.done
-            walk.described = done
-        else:
-            done = walk.open(lasting)
-            self._base = None
-            if self._wait:
-                self._wait -= 1
-            elif not self._watched:
-                self._base = BaseForm.build(self.scope, lasting, walk)
-                self._missed += 1
-                self._wait = min(self._missed**2, _LONGEST_WAIT)
-        walk.close(done, roots)
-        if walk.weak:  # the lifetime of a base would be observable
-            self._base, self._watched = None, True
-        elif self._base is not None:
-            self._base.learn(walk)
-        return walk
 
     def _note(self, walk: HeapWalk) -> None:
         """Record the limits of this walk; paths are determined only for new ones."""

@@ -56,7 +56,6 @@ from everyorder.harness.scenario.step import Perform
 from everyorder.harness.state import Heap, Portrait, scope_of, unique_paths
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 from everyorder.harness.state.encoders import thaws
-from everyorder.harness.state.heap import LARGE
 from everyorder.harness.state.scope import weak_containers
 from everyorder.harness.state.unique_values import unique_caveats
 from everyorder.harness.state.untracked_writes import Extent
@@ -264,8 +263,8 @@ class StateReader:
                 unique=frozenset(self._unique.values()),
                 full=self._full,
             )
-            alone = self._scenario.isolation is None
-            self._heap = Heap(scope, large=LARGE if alone else None)
+            # A system in its own process shares no objects with the others.
+            self._heap = Heap(scope, fixed=self._scenario.isolation is None)
             self._begin_cold()
         initialize_asyncio()
         loop.call(self.audit.begin, self._all_roots(()))
@@ -275,10 +274,8 @@ class StateReader:
         """Drop the registry."""
         self._target = None
         self._fixed = {}
-        if self._heap is not None:
-            self._heap.forget()
-            if self._scenario.isolation is None:
-                self._heap.empty_caches()
+        if self._heap is not None and self._scenario.isolation is None:
+            self._heap.empty_caches()
 
     def _begin_cold(self) -> None:
         """Empty caches of abstract classes for the first registry, as for later ones.
@@ -297,7 +294,7 @@ class StateReader:
         """Drop the snapshot of the untracked state, which is large; keep caveats."""
         self.audit.forget()
         if self._heap is not None:
-            self._heap.forget(fixed=True)
+            self._heap.forget()
 
     def _extent(self, roots: Roots) -> Extent:
         passing = {k: v for k, v in roots.items() if k not in self._fixed}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from everyorder.runtime.dispatch import call, dispatch_table, transition
+from everyorder.runtime.dispatch import dispatch_table, kernel_lookup, transition
 from everyorder.runtime.dispatch import registration_record as token
 from everyorder.runtime.dispatch.dispatch_table import (
     AMBIGUOUS,
@@ -211,7 +211,7 @@ TABLE = (
         "callers are remembered by the name of the operator",
         "callers_belong_to_their_entry",
         "+def +cpu ?CPU +cpu2 ?CPU",
-        replacing(call, "caller_of", _calls_by_name),
+        replacing(kernel_lookup, "caller_of", _calls_by_name),
     ),
     Mutant(
         "tables_not_rebuilt_for_fallbacks",

@@ -4,9 +4,11 @@ The registry is not that of `test_audited`: a subclass with a finalizer is in re
 all registries of its base, which are then explored with the collector as an operation.
 """
 
+import sys
 import weakref
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import pytest
 
@@ -29,12 +31,17 @@ class Registry:
 
 
 def explored(
-    kind: type[Registry], *, strategy: str = "auto", stop_after: int = 5, **others: Any
+    kind: type[Registry],
+    *,
+    names: str = "ab",
+    strategy: str = "auto",
+    stop_after: int = 5,
+    **others: Any,
 ) -> Report:
     others.setdefault("observe", lambda registry: " ".join(sorted(registry.held)))
     return explore(
         Scenario(
-            *steps("add", "ab", lambda registry, name: registry.add(name)),
+            *steps("add", names, lambda registry, name: registry.add(name)),
             uses=[use("names", lambda registry: registry.names())],
             create=kind,
             **others,
@@ -93,6 +100,43 @@ class Dirty(Registry):
 def test_what_is_let_go_of_before_somebody_looks(order: str) -> None:
     Dirty.left, Dirty.order = False, order
     report = explored(Dirty, observe=Dirty.names)
+    assert report.verdict == "not fresh"
+
+
+class Foreign(Registry):
+    """Leaves something after one order; another one has an undo of another package."""
+
+    left = False
+    undo: type
+
+    def add(self, name: str) -> Callable[[], object]:
+        undo = super().add(name)
+        foreign = "".join(self.held) == "bac"
+        return cast(Callable[[], object], Foreign.undo(undo)) if foreign else undo
+
+    def names(self) -> str:
+        return "wrong" if Foreign.left and "a" in self.held else super().names()
+
+    def __del__(self) -> None:
+        Foreign.left |= "".join(self.held) == "ba"
+
+
+UNDO = """
+class Undo:
+    def __init__(self, function):
+        self.function = function
+    def __call__(self):
+        self.function()
+"""
+
+
+def test_what_is_left_before_more_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first attempt left is there before the second one begins."""
+    module = ModuleType("foreign_undo")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(UNDO, vars(module))
+    Foreign.left, Foreign.undo = False, vars(module)["Undo"]
+    report = explored(Foreign, names="abc")
     assert report.verdict == "not fresh"
 
 

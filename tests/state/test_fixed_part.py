@@ -13,7 +13,6 @@ from everyorder.harness import explore
 from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine.protocol import StateForm
 from everyorder.harness.state import FollowedScope, Heap
-from everyorder.harness.systems import state_reader
 from tests.zoo.entry import Entry
 from tests.zoo.registries import CLASSES, SEEDS_TEST, entries
 
@@ -50,7 +49,7 @@ def subject() -> Iterator[Any]:
 
 
 def heap() -> Heap:
-    return Heap(FollowedScope(frozenset({NAME})), large=0)
+    return Heap(FollowedScope(frozenset({NAME})), fixed=True)
 
 
 def form(reader: Heap, subject: Any, registry: object = None) -> StateForm:
@@ -237,7 +236,6 @@ def agreeing(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> int:
             parts.append(part)
         number = next(at for at, each in enumerate(parts) if each is part)
         anew = Heap(reader.scope)
-        anew._watched = True
         whole = original(anew, roots, lasting)
         assert by_fixed.setdefault((number, result.exact), whole.exact) == whole.exact
         assert by_whole.setdefault((number, whole.exact), result.exact) == result.exact
@@ -245,7 +243,6 @@ def agreeing(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> int:
         return result
 
     monkeypatch.setattr(Heap, "form", both)
-    monkeypatch.setattr(state_reader, "LARGE", 0)
     with entry.living() as living:
         explore(living.scenario(entry.name))
     monkeypatch.undo()
