@@ -598,21 +598,27 @@ def test_a_registry_that_lasts_gets_its_containers_back() -> None:
     assert id(SHARED.plugins) == before
 
 
-def test_the_reason_is_said() -> None:
-    one = refusal(by_parts(of(Logging)))
-    assert one == (
-        "all steps are one part: step 1 and step 2 share registry.log['last']"
-    )
-    assert refusal(by_parts(of(Fragile))).startswith(
-        "operations work differently while accesses"
-    )
-    lists = by_parts(of(Listed)).exploration.skipped
+@pytest.mark.parametrize(
+    ("registry", "reason"),
+    [
+        (
+            Logging,
+            "all steps are one part: step 1 and step 2 share registry.log['last']",
+        ),
+        (Fragile, "operations work differently while accesses are recorded"),
+        (Aliased, "no attribute of the registry is a dict or a set with one reference"),
+    ],
+)
+def test_the_reason_is_said(registry: type, reason: str) -> None:
+    assert refusal(by_parts(of(registry, *"abc", finds=("b", "c")))) == reason
+
+
+def test_what_the_steps_share_is_said() -> None:
+    lists = by_parts(of(Listed, *"abc", finds=("b", "c"))).exploration.skipped
     assert lists[0].startswith("groups: all steps are one group: all steps touch regi")
     one = refusal(by_parts(of(partial(Counting, "len"), finds=NAMES[1:])))
     assert one.startswith("all steps are one part: step 1 and ")
     assert one.endswith(" share the keys of registry.plugins")
-    aside = refusal(by_parts(of(Aliased, finds=NAMES[1:])))
-    assert aside == "no attribute of the registry is a dict or a set with one reference"
 
 
 # Each check is needed: without it, a faulty registry is called proven.
