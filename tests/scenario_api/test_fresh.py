@@ -101,6 +101,7 @@ def test_what_is_let_go_of_before_somebody_looks(order: str) -> None:
     Dirty.left, Dirty.order = False, order
     report = explored(Dirty, observe=Dirty.names)
     assert report.verdict == "not fresh"
+    assert all(each.paths for each in report.exploration.violations)
 
 
 class Foreign(Registry):
@@ -138,6 +139,7 @@ def test_what_is_left_before_more_is_followed(monkeypatch: pytest.MonkeyPatch) -
     Foreign.left, Foreign.undo = False, vars(module)["Undo"]
     report = explored(Foreign, names="abc")
     assert report.verdict == "not fresh"
+    assert all(each.paths for each in report.exploration.violations)
 
 
 LEFT = [0]

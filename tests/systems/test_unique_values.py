@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from everyorder.harness import Scenario, explore
+from everyorder.harness.report.text import render
 from tests.forking import needs_fork
 from tests.systems.lazy_registries import Base, scenario
 from tests.systems.test_lazy_state import remarks
@@ -158,6 +159,7 @@ def test_which_places_share_a_value_is_state() -> None:
 def test_a_value_that_an_answer_shows_is_not_set_aside() -> None:
     report = explore(made_with(time.time, observe=lambda r: repr(r.created)))
     assert report.verdict == "nondeterminism"
+    assert "replays" not in render(report)
 
 
 COUNT = itertools.count()
