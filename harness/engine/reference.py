@@ -177,7 +177,7 @@ def is_left_behind(session: ExplorationSession) -> bool:
             break
         except ExplorationRestart:
             continue  # it ends: each package is new once, and so is older garbage
-    if not session.different_paths(now):
+    if now == session.first_portrait:
         return False
     with suppress(Halt):
         session.report_not_fresh()

@@ -12,7 +12,7 @@ and does not change with the state; `differences.py` compares two of them.
 
 import marshal
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from everyorder.harness.state.accessors import NAN
@@ -410,10 +410,15 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """The recorded form of a state; `differences` reads it."""
+    """The recorded form of a state; `differences` reads it.
+
+    Portraits are equal if the exact forms are: `variants`, the orders of sets and the
+    hits of caches, are only shown.
+    """
 
     tokens: bytes
     orders: bytes
+    variants: bytes = field(compare=False)
 
     def records(self) -> Records:
         """Return the nodes of this state."""

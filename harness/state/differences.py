@@ -9,7 +9,7 @@ import marshal
 import re
 import sys
 from collections import deque
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from everyorder.harness.state.decode import INSTANCES, ObjectNode, Portrait, nan_bits
@@ -36,7 +36,7 @@ def differences(one: Portrait, other: Portrait, most: int = 8) -> tuple[str, ...
     Each line is `registry._cache['json']: <absent> / <function as_json>`, first the
     value in `one`, then the value in `other`.
     """
-    if one == other:
+    if one == other and one.variants == other.variants:
         return ()
     return _FormComparison(one, other, most).run()
 
@@ -57,7 +57,7 @@ def _is_of_library(line: str) -> bool:
 
 class _FormComparison:
     def __init__(self, one: Portrait, other: Portrait, most: int) -> None:
-        self.orders = (one.orders, other.orders)
+        self.orders = tuple(map(_by_number, (one, other)))
         self.one = one.records()
         self.other = other.records()
         self.most = most
@@ -171,7 +171,7 @@ class _FormComparison:
                 before = ", ".join(map(self.one.path, first))
                 after = ", ".join(map(self.other.path, second))
                 self._line("order of callbacks", before, after)
-        ours, theirs = _by_number(self.orders[0]), _by_number(self.orders[1])
+        ours, theirs = self.orders
         for number in sorted({*ours, *theirs}):
             path = self.one.path(number)
             left, right = ours.get(number, {}), theirs.get(number, {})
@@ -182,10 +182,11 @@ class _FormComparison:
                     self._line(f"{kind} {path}", before, _order_text(kind, other, one))
 
 
-def _by_number(orders: bytes) -> dict[int, dict[str, Any]]:
+def _by_number(portrait: Portrait) -> dict[int, dict[str, Any]]:
     """Return orders by the number of their object, and by their kind."""
     numbered: dict[int, dict[str, Any]] = {}
-    for number, *order in marshal.loads(orders):  # noqa: S302  # our own bytes
+    orders = map(marshal.loads, (portrait.orders, portrait.variants))
+    for number, *order in chain.from_iterable(orders):
         if type(order[0]) is int and type(order[-1]) is int:
             kind = "hits of"
         elif type(order[-1]) is int:

@@ -157,8 +157,11 @@ class Heap:
         with pause_collector():
             walk = self._walk(roots)
             tokens = marshal.dumps(self._named(walk.out), 2)
-            orders = walk.orders + walk.variants
-            return Portrait(tokens, marshal.dumps(orders, 2))
+            orders, variants = (
+                marshal.dumps(walk.orders, 2),
+                marshal.dumps(walk.variants, 2),
+            )
+            return Portrait(tokens, orders, variants)
 
     def extent(
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS

@@ -21,6 +21,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -220,9 +221,8 @@ def _place(line: str) -> str:
 
 def _without(portrait: Portrait, kinds: Iterable[str]) -> Portrait:
     tokens = marshal.loads(portrait.tokens)  # noqa: S302  # our own bytes
-    return Portrait(
-        marshal.dumps(UniqueValues(kinds).renamed(tokens), 2), portrait.orders
-    )
+    renamed = marshal.dumps(UniqueValues(kinds).renamed(tokens), 2)
+    return replace(portrait, tokens=renamed)
 
 
 def unique_caveats(paths: Mapping[str, str]) -> tuple[Caveat, ...]:

@@ -216,6 +216,7 @@ def test_what_no_form_tells_is_shown_where_nothing_else_differs() -> None:
     numbers.add(8)
     numbers.add(0)
     other = heap.portrait({"find": cached, "numbers": numbers})
+    assert one == other
     assert differences(one, other) == (
         "hits of find: 0 hits, 1 misses / 1 hits, 1 misses",
         "set order of numbers: 0, 8 / 8, 0",

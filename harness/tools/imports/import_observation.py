@@ -113,7 +113,7 @@ class Observation:
                 tuple((e.text, e.digest, e.kind) for e in self.answers),
                 *(self.blind, self.exact, self.packages),
                 *(self.loaded, self.opaque),
-                None if state is None else (state.tokens, state.orders),
+                None if state is None else (state.tokens, state.orders, state.variants),
             )
         )
 
