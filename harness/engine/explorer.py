@@ -93,6 +93,7 @@ def explore(
     ordering = ordering_of(system, order_dependent=order_dependent)
     earlier: list[ObservationRecord] = []
     filled: dict[str, None] = {}
+    repeats = 0
     meter = Meter(budget or Budget(), progress)
     with _collector_seldom() if system.settled else _collector_off():
         while True:
@@ -100,21 +101,23 @@ def explore(
                 system, operations, meter, ordering=ordering, stop_after=stop_after
             )
             session.earlier, session.filled_later = tuple(earlier), tuple(filled)
+            session.repeats = repeats
             try:
                 exploration = _attempt(session, strategy, budget)
-            except ExplorationRestart as restart:
+                if not warm_up.may_repeat(session, exploration):
+                    return exploration
+            except ExplorationRestart:
                 # It ends: each package is new once, and so is older garbage.
                 session.player.drop()
-                meter = meter.repeated()
-                judged = restart.code in COMPARABLE or session.first_portrait is None
-                earlier += () if judged else (session.record,)
-                continue
-            if not warm_up.may_repeat(session, exploration):
-                return exploration
+                if session.first_portrait is None:
+                    # The next warm-up finds no trace of what this one filled.
+                    earlier.append(session.record)
+            else:
+                repeats += 1
+                earlier.append(session.record)
+                for finding in session.findings[:1]:
+                    filled.update(dict.fromkeys(finding.paths))
             meter = meter.repeated()
-            earlier.append(session.record)
-            for finding in session.findings[:1]:
-                filled.update(dict.fromkeys(finding.paths))
 
 
 def _attempt(
@@ -123,7 +126,7 @@ def _attempt(
     """Return one exploration, from the warm-up on.
 
     Raises:
-        ExplorationRestart: another attempt is needed, of a system that is still fresh.
+        ExplorationRestart: another attempt is needed.
     """
     system, operations = session.system, session.operations
     parts = parse("graph" if strategy == "auto" else strategy)
@@ -147,10 +150,12 @@ def _attempt(
             session.skipped += too_large
         closing = strategy == "auto" and not system.settled
         return _explored(session, parts, closing=closing)
-    except ExplorationRestart as restart:
-        # The next attempt would take what was left behind for a part of each system.
-        if restart.code not in COMPARABLE or not reference.is_left_behind(session):
-            raise
+    except ExplorationRestart as error:
+        # Its frames would keep the last registry alive.
+        restart = error.with_traceback(None)
+    # The next attempt would take what was left behind for a part of each system.
+    if not reference.is_left_behind(session):
+        raise restart
     session.skipped.append(NO_HISTORY)
     violations = refutations(session, proving=False)
     return _result(session, parts, violations, (), complete=False)
@@ -194,10 +199,6 @@ def _explored(
         violations = tuple(_unpinned(session))
     return _result(session, parts, violations, tuple(spent), complete=complete)
 
-
-# Restarts after which complete states can be compared with those before; after others
-# the results are compared with those in new processes.
-COMPARABLE = ("PartsChanged", "OlderGarbage")
 
 # What is skipped if systems are not fresh, or histories do not agree with themselves.
 NO_HISTORY = "everything else: no history can be relied on"

@@ -167,17 +167,14 @@ class System(Protocol):
     @property
     def steps(self) -> int:
         """Return the number of steps."""
-        ...
 
     @property
     def uses(self) -> int:
         """Return the number of uses."""
-        ...
 
     @property
     def relations(self) -> Relations:
         """Return the relations between the steps."""
-        ...
 
     @property
     def settled(self) -> bool:
@@ -186,62 +183,49 @@ class System(Protocol):
         Else states may differ (a cache is filled or not), and only observations,
         answers and errors must depend on the active steps alone.
         """
-        ...
 
     @property
     def isolated(self) -> bool:
         """Return True if each fresh system runs in its own process."""
-        ...
 
     def reset(self) -> None:
         """Create a fresh system with no active step; earlier handles become void."""
-        ...
 
     def do(self, step: int) -> object:
         """Do a step and return its undo handle; raises if the step fails."""
-        ...
 
     def undo(self, step: int, handle: object) -> None:
         """Undo a step that was done; raises only if it is refusable."""
-        ...
 
     def drop(self, handles: list[object]) -> None:
         """Replace every undo handle by None; no step is undone.
 
         The errors of finalizers that this runs are not reported.
         """
-        ...
 
     def release(self, handles: list[object], active: int) -> None:
         """Replace the handles of steps that an operation ended by None.
 
         `active` steps are left.  As for `drop`, no step is undone.
         """
-        ...
 
     def use(self, use: int) -> Hashable:
         """Perform a use and return its answer; raises only if it ends steps."""
-        ...
 
     def observe(self) -> Hashable:
         """Return the observation, which must depend on the active steps only."""
-        ...
 
     def collect(self) -> None:
         """Collect garbage."""
-        ...
 
     def laws(self) -> Sequence[Hashable]:
         """Return the laws that the last action broke; empty when all hold."""
-        ...
 
     def failure(self, error: Exception) -> Hashable:
         """Return the fields of an error, for comparison and for expect files."""
-        ...
 
     def origin(self, fields: Hashable) -> ErrorOrigin | None:
         """Return where the last error with these fields was raised, if known."""
-        ...
 
     def state(self, handles: Sequence[object]) -> Hashable | None:
         """Return the complete state, or None if it is unavailable.
@@ -249,26 +233,27 @@ class System(Protocol):
         `handles` are the undo handles by step, None for an inactive step: they are part
         of the state.  A `StateForm`, or any hashable value if the system is settled.
         """
-        ...
 
     def portrait(self, handles: Sequence[object]) -> object | None:
         """Return the state in a form that `paths` can compare, or None."""
-        ...
+
+    def scope(self) -> object | None:
+        """Return what a portrait covers now; None if no other one is compared."""
+
+    def portrait_within(self, handles: Sequence[object], scope: object) -> object:
+        """Return a portrait of what one covered at another time."""
 
     def paths(self, one: object, other: object) -> tuple[str, ...]:
         """Return where two portraits differ: `registry._cache['a']: <absent> / 1`."""
-        ...
 
     def caveats(self) -> Sequence[Caveat]:
         """Return the limits of a proof by the states seen so far."""
-        ...
 
     def rehearse(self, *, begins: bool) -> Sequence[str]:
         """Begin the warm-up, or end it and return what it changed outside.
 
         In between the system records no caveat.
         """
-        ...
 
     def set_aside(self, one: object, other: object) -> bool:
         """Leave values that are new each time out, if nothing else differs.
@@ -276,25 +261,21 @@ class System(Protocol):
         The portraits are of one history, played on two fresh systems.  True if more is
         left out after the next reset.
         """
-        ...
 
     def cold(self) -> "System | None":
         """Return the system in processes without any performance, one for each reset.
 
         None if there are no such processes.
         """
-        ...
 
     def audit_orders(self) -> None:
         """Audit operations at states that differ in the order of dicts, from now on."""
-        ...
 
     def followed(self, *, recording: bool) -> "tuple[System, Follower] | None":
         """Return the same system again, with a follower of its accesses, if possible.
 
         Without `recording` only its instructions are followed.
         """
-        ...
 
 
 class SystemBase:
@@ -336,6 +317,14 @@ class SystemBase:
     def portrait(self, handles: Sequence[object]) -> object | None:
         """Return None: there is no portrait."""
         return None
+
+    def scope(self) -> object | None:
+        """Return None: fresh systems are not compared by portraits."""
+        return None
+
+    def portrait_within(self, handles: Sequence[object], scope: object) -> object:
+        """Return what a portrait covers now: it is the same at all times."""
+        return self.portrait(handles)
 
     def paths(self, one: object, other: object) -> tuple[str, ...]:
         """Return no paths."""

@@ -77,6 +77,7 @@ def make_first_system(session: ExplorationSession) -> None:
     session.first_form = form
     if form is not None and not system.settled:
         session.first_portrait = system.portrait(player.handles)
+        session.first_scope = system.scope()
 
 
 def check(session: ExplorationSession) -> bool:
@@ -167,22 +168,23 @@ def is_left_behind(session: ExplorationSession) -> bool:
 
     It is asked where forms of now cannot be compared with the first one.
     """
-    if session.first_portrait is None:
+    system, player, scope = session.system, session.player, session.first_scope
+    if scope is None:
         return False
     while True:
         try:
             with suppress(Halt):  # a law, as in the first system
-                session.player.reset()
-            now = session.system.portrait(session.player.handles)
+                player.reset()
+            now = system.portrait_within(player.handles, scope)
             break
         except ExplorationRestart:
             continue  # it ends: each package is new once, and so is older garbage
     if now == session.first_portrait:
         return False
     with suppress(Halt):
-        session.report_not_fresh()
+        session.report_not_fresh(now)
     session.findings[:] = session.findings[-1:]
-    session.player.drop()
+    player.drop()
     return True
 
 

@@ -267,6 +267,10 @@ class ExplorationSession:
         # The form and the portrait of the first fresh system.
         self.first_form: Hashable | None = None
         self.first_portrait: object = None
+        # What it covers; None if it cannot be compared with a later one.
+        self.first_scope: object = None
+        # Explorations of this system that were repeated, because more was known.
+        self.repeats = 0
         # `mapped`: every reachable state has its canonical history; `reached`: it was
         # met.
         self.mapped = False
@@ -313,9 +317,9 @@ class ExplorationSession:
             play(operation)
         player.look()
 
-    def report_not_fresh(self) -> None:
-        """Report that the current fresh system differs from the first one."""
-        now = self.system.portrait(self.player.handles)
+    def report_not_fresh(self, portrait: object = None) -> None:
+        """Report that the current fresh system is not like the first one."""
+        now = portrait or self.system.portrait(self.player.handles)
         paths = self.different_paths(now) or (WITHOUT_PATH,)
         self._end_with(
             RawViolation("not fresh", self.ordering.root, None, None, (), paths=paths)

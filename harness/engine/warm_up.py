@@ -81,6 +81,9 @@ MOST_PREFIX = 12
 # What the caveats say of a container of another package, and of an import.
 _CHANGE, _IMPORT = "changed outside of the followed state", "an operation imports"
 
+# State that was filled by an attempt before a restart, if no path shows it.
+_EARLIER = "something in an earlier attempt"
+
 # In place of the form of the first system, if that cannot be compared with later ones.
 _UNKNOWN = "unknown"
 
@@ -193,7 +196,7 @@ def warm_up(session: ExplorationSession) -> None:
     doubted = _recorded_histories(session)
     if not player.filled and not changed and not session.earlier:
         return
-    filled = player.paths() or session.filled_later or outside
+    filled = player.paths() or session.filled_later or outside or (_EARLIER,)
     cold = system.cold()
     if cold is None:
         session.filled = filled
@@ -225,9 +228,9 @@ def may_repeat(session: ExplorationSession, exploration: Exploration) -> bool:
                 if set_aside(session, history[:length]):
                     return True
     if _is_filled_outside(exploration):
-        return not session.earlier and session.system.cold() is not None
+        return not session.repeats and session.system.cold() is not None
     fresh = [each for each in session.findings if each.kind == "not fresh"]
-    if not fresh or not session.stable or len(session.earlier) >= MOST_REPEATS:
+    if not fresh or not session.stable or session.repeats >= MOST_REPEATS:
         return False
     differs = not fresh[0].history and fresh[0].expected is fresh[0].found is None
     return differs and session.system.cold() is not None
@@ -368,7 +371,10 @@ class _WarmUpPlayer:
             Halt: they differ, and each agrees with itself.
         """
         now = self.last.get(history) or self._replay(self._system, history)
-        there = self._replay(cold, history)
+        try:
+            there = self._replay(cold, history)
+        except ExplorationRestart:  # from now on it follows more
+            there = self._replay(cold, history)
         if there.actions == now.actions:
             return
         again = [self._replay(cold, history) for _ in range(REPEATS)]

@@ -235,7 +235,7 @@ _BY_CHANCE = ", which answers by chance"
 class _Caller(NamedTuple):
     """Code that calls: the impure calls allowed to it, or None if none of them counts.
 
-    `rereads` means that names in its globals may be bound anew by the program, and
+    `rereads` means that names in its globals may be bound again by the program, and
     `imports` that it imports a module, whose name is a variable of its frame.
     """
 
@@ -362,7 +362,7 @@ class CallAudit:
         return caller
 
     def _note_reads(self, frame: FrameType, caller: "_Caller") -> None:
-        """Record the names that code loads; they may be bound anew at another state."""
+        """Record the names that code loads; they may be bound again at a state."""
         self._read.add(id(frame.f_code))
         sound = caller.sound or frozenset()
         for function, is_called in named_functions(frame):

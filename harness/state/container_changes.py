@@ -273,7 +273,7 @@ def _short(key: Any) -> str:
     return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}..."
 
 
-# Types of values that are compared by value, because they are created anew.
+# Types of values that are compared by value, because they are created again.
 _ATOMS = frozenset({int, str, bytes, float, bool, types.NoneType})
 _is_atom = _ATOMS.__contains__
 _is_function = partial(operator.is_, types.FunctionType)

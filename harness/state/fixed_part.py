@@ -11,7 +11,7 @@ Why equal forms are still isomorphic states: two states are compared only if bot
 read with one fixed part, which was verified in both.  So its objects are the same ones,
 with the same references and values; its numbers name the same objects in both states,
 and the other records are complete.  Whatever is found to have changed leaves the fixed
-part for good, the part is built anew, and the exploration restarts: forms of two fixed
+part for good, the part is built again, and the exploration restarts: forms of two fixed
 parts are never compared.
 
 What belongs to it: objects that the lasting roots reach without passing through a
@@ -139,8 +139,7 @@ _HARMLESS = _SETS | {id(LRU)}
 class ChangedParts:
     """All that was found to be changeable so far, by ids.
 
-    The id of a freed object may name another one later: then that is deferred, too,
-    which costs time and nothing else.
+    The id of a freed object may name another one later: then that is deferred, too.
     """
 
     def __init__(self) -> None:
@@ -240,11 +239,13 @@ class FixedPart:
             level = levels.get(id(o), ALL)
             if level == NONE or o is PLACEHOLDER:
                 continue
+            own = map(id, attribute_dicts(walk, o))
+            left_out = self._changed.observable.union(own)
             children = [
                 child
                 for child in children_of(o)
                 if id(child) in self._met
-                and id(child) not in self._changed.observable
+                and id(child) not in left_out
                 and (level == ALL or _is_definition(child))
             ]
             self._children.append((o, frozenset(map(id, children))))
@@ -301,8 +302,6 @@ class FixedPart:
             (id(space.values), name, builtin_space)
             for space, name, builtin_space in walk.postponed
         ]
-
-    # Using it
 
     def open(self, lasting: Mapping[str, object]) -> HeapWalk:
         """Return a walk that continues from here, with all deferred parts."""

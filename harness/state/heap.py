@@ -69,11 +69,13 @@ class Heap:
         excluded: object = None,
         *,
         fixed: bool = False,
+        changed: ChangedParts | None = None,
     ) -> None:
+        """Read what the scope follows; with a `fixed` part, but for what `changed`."""
         self.scope = scope
         # What changed; None if no state has a fixed part.
         fixed = fixed and not scope.ignore and not scope.unique
-        self._changed = ChangedParts() if fixed else None
+        self._changed = (changed or ChangedParts()) if fixed else None
         self._fixed: FixedPart | None = None
         # True while changes are only recorded, and after one was.
         self.learning = self._outdated = False

@@ -57,6 +57,7 @@ from everyorder.harness.systems.outcomes import (
 )
 from everyorder.harness.systems.state_reader import (
     LearnedState,
+    PortraitScope,
     StateReader,
     argument_count,
 )
@@ -230,6 +231,7 @@ class RegistrySystem(ScenarioSystem):
         follower = AccessFollower(self.steps, self.uses, recording=recording)
         system = RegistrySystem(self.scenario, follower=follower)
         system.remember(self.memory())
+        system._complete.share(self._complete)
         self._followed.append(system)
         return system, follower
 
@@ -431,6 +433,15 @@ class RegistrySystem(ScenarioSystem):
     def portrait(self, handles: Sequence[object]) -> object | None:
         """Return the state in a form that `paths` can compare."""
         return self._complete.portrait(handles)
+
+    def scope(self) -> object | None:
+        """Return what a portrait covers now; None with a fingerprint, which decides."""
+        return None if self.scenario.fingerprint else self._complete.scope()
+
+    def portrait_within(self, handles: Sequence[object], scope: object) -> object:
+        """Return the state within a scope of before."""
+        assert isinstance(scope, PortraitScope), "it is one of this system"
+        return self._complete.portrait_within(handles, scope)
 
     def caveats(self) -> Sequence[Caveat]:
         """Return the limits of a proof by the states seen so far.

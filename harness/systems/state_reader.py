@@ -12,12 +12,7 @@ Three effects show in no state:
 - it compares the untracked state right after the very first performance of an operation
   and its first with one active step, and at a few states, at growing distances: most
   effects of an operation occur the first time;
-- `GarbageCollector` finds garbage of older objects.  Objects that exist when an
-  exploration begins are frozen, because scanning them takes longer than most
-  operations, and copies them in a forked process.  A step may make garbage of them,
-  which weak references still show.  So all is scanned at the end of a history that
-  first performed an operation; if that finds garbage, the exploration restarts, and
-  each later collection scans everything.
+- `GarbageCollector` finds garbage of older objects (`garbage.py`).
 
 Rules:
 - undo handles are passed to each call and are not stored;
@@ -27,7 +22,6 @@ Rules:
   performances as counts; no object of the system is stored.
 """
 
-import gc
 import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -53,118 +47,20 @@ from everyorder.harness.scenario.execution import (
 from everyorder.harness.scenario.mistakes import count_required, name_of
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.scenario.step import Perform
-from everyorder.harness.state import Heap, Portrait, scope_of, unique_paths
+from everyorder.harness.state import (
+    FollowedScope,
+    Heap,
+    Portrait,
+    scope_of,
+    unique_paths,
+)
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
-from everyorder.harness.state.encoders import thaws
+from everyorder.harness.state.fixed_part import ChangedParts
 from everyorder.harness.state.scope import weak_containers
 from everyorder.harness.state.unique_values import unique_caveats
 from everyorder.harness.state.untracked_writes import Extent
 from everyorder.harness.systems.audit import Audit, Roots
-
-# An operation may make garbage of older objects only the second time, when it replaces
-# the result of the first.
-PERFORMANCES = 2
-
-
-class GarbageCollector:
-    """Collects garbage for one system, across its resets.
-
-    `thorough` means that each collection scans everything; `checks` counts the full
-    scans after performances of each operation; `matters` is set if garbage is collected
-    on purpose.
-    """
-
-    def __init__(self) -> None:
-        self.thorough = False
-        self.checks: dict[Hashable, int] = {}
-        # True if frozen objects contain no garbage; it is collected first if it
-        # matters.
-        self._clean = False
-        self.matters = False
-        self._touched = False
-        self._played: set[Hashable] = set()
-        self._collected: set[Hashable] = set()
-        self._thawed = False
-        self._thaws = thaws()
-        # True if garbage affects the state; None until a state was read.
-        self._visible: bool | None = None
-
-    def state(self, *, weak: bool, whole: bool) -> None:
-        """Record that a state has `weak` references, or no opaque parts (`whole`)."""
-        if weak or not whole:
-            self._visible = True
-        elif self._visible is None:
-            self._visible = False
-
-    def begin(self) -> None:
-        """Begin with a fresh registry; freeze objects again if they were frozen."""
-        self._touched = False
-        self._played.clear()
-        self._collected.clear()
-        if not gc.isenabled():
-            # A disabled collector means that no garbage of the last system may reach
-            # the next one.  Collecting the youngest generation is enough if garbage is
-            # not visible.
-            gc.collect(0 if self._visible is False else 2)
-        if self._thawed or self._thaws != thaws():
-            self._thawed, self._thaws = False, thaws()
-            gc.freeze()
-
-    @property
-    def must_clean(self) -> bool:
-        """Return True if frozen objects may contain garbage that affects the state.
-
-        It is collected before the first operation on a registry.
-        """
-        needed = self.matters and not self._clean and not self._touched
-        # Counting scans all frozen objects.
-        return needed and bool(gc.get_freeze_count())
-
-    def clean(self) -> None:
-        """Collect the garbage of earlier systems and of the program."""
-        self._thaw()
-        gc.collect()
-        self._clean = True
-
-    def note(self, operation: Hashable) -> None:
-        """Record that an operation was performed on the registry."""
-        self._touched = True
-        if self.checks.get(operation, 0) < PERFORMANCES:
-            self._played.add(operation)
-
-    def collect(self) -> None:
-        """Collect garbage."""
-        self._collected |= self._played
-        if self.thorough:
-            self._thaw()
-        gc.collect()
-
-    def check(self) -> bool:
-        """Return True if there is older garbage that no collection so far has found.
-
-        It is called at the end of a history: from then on the collections scan all
-        present objects until the next registry.
-        """
-        if not self._collected or self.thorough or not self._clean:
-            return False
-        for operation in self._collected:
-            self.checks[operation] = self.checks.get(operation, 0) + 1
-        self._collected.clear()
-        gc.collect()
-        self._thaw()
-        self.thorough = bool(gc.collect())
-        return self.thorough
-
-    def learn(self, checks: Mapping[Hashable, int], *, thorough: bool) -> None:
-        """Start from another collector's results, in a process without garbage."""
-        self._clean = True
-        self.checks.update(checks)
-        self.thorough = thorough
-
-    def _thaw(self) -> None:
-        gc.unfreeze()
-        self._thawed = True
-
+from everyorder.harness.systems.garbage import GarbageCollector
 
 # Packages of the harness and of pytest do not belong to any registry; undo handles of
 # the standard library do not show the package of the state.
@@ -198,6 +94,14 @@ class LearnedState:
     orders: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PortraitScope:
+    """What a portrait covers: what is followed, from the roots of these names."""
+
+    followed: FollowedScope
+    roots: frozenset[str]
+
+
 # Performances of a warm-up after which changes of the fixed part are looked for.
 LEARNED = 1
 
@@ -219,6 +123,7 @@ class StateReader:
         # Functions whose caches may drop an entry: then their order is state.
         self._full: frozenset[str] = frozenset()
         self._heap: Heap | None = None
+        self._changed = ChangedParts()
         # True if the cached answers of abstract classes were emptied once.
         self._cold = False
         # Types of undo handles whose packages are followed.
@@ -264,7 +169,8 @@ class StateReader:
                 full=self._full,
             )
             # A system in its own process shares no objects with the others.
-            self._heap = Heap(scope, fixed=self._scenario.isolation is None)
+            fixed = self._scenario.isolation is None
+            self._heap = Heap(scope, fixed=fixed, changed=self._changed)
             self._begin_cold()
         initialize_asyncio()
         loop.call(self.audit.begin, self._all_roots(()))
@@ -289,6 +195,10 @@ class StateReader:
             self._loop.call(self.heap.form, self._all_roots(()))
             if self.heap.empty_caches():
                 raise ExplorationRestart(code="CachesWarm")
+
+    def share(self, other: "StateReader") -> None:
+        """Know what another reader of this process found to have changed."""
+        self._changed = other._changed
 
     def forget(self) -> None:
         """Drop the snapshot of the untracked state, which is large; keep caveats."""
@@ -378,6 +288,18 @@ class StateReader:
     def portrait(self, handles: Sequence[object]) -> Portrait:
         """Return the state as it is, for comparison with others."""
         return self._loop.call(self.heap.portrait, self._all_roots(handles))
+
+    def scope(self) -> "PortraitScope":
+        """Return what a portrait covers now."""
+        return PortraitScope(self.heap.scope, frozenset(self._all_roots(())))
+
+    def portrait_within(
+        self, handles: Sequence[object], scope: "PortraitScope"
+    ) -> Portrait:
+        """Return the state as a portrait at another time would cover it."""
+        every = self._all_roots(handles).items()
+        roots = {name: root for name, root in every if name in scope.roots}
+        return self._loop.call(Heap(scope.followed).portrait, roots)
 
     def portrait_of(self, value: object) -> Portrait:
         """Return what one value reaches."""

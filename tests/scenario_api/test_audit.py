@@ -16,8 +16,8 @@ from everyorder.harness.engine import explore
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.scenario import Scenario, step, use
 from everyorder.harness.systems.audit import FIRST_LOOK
+from everyorder.harness.systems.garbage import PERFORMANCES
 from everyorder.harness.systems.registry import RegistrySystem
-from everyorder.harness.systems.state_reader import PERFORMANCES
 
 
 def started(do: Any, undo: Any = lambda _: None, **options: Any) -> RegistrySystem:

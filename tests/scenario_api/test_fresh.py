@@ -8,12 +8,13 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from everyorder.harness import Scenario, explore, steps, use
 from everyorder.harness.report.verdict import Report
+from tests.forking import needs_fork
 
 
 class Registry:
@@ -104,24 +105,6 @@ def test_what_is_let_go_of_before_somebody_looks(order: str) -> None:
     assert all(each.paths for each in report.exploration.violations)
 
 
-class Foreign(Registry):
-    """Leaves something after one order; another one has an undo of another package."""
-
-    left = False
-    undo: type
-
-    def add(self, name: str) -> Callable[[], object]:
-        undo = super().add(name)
-        foreign = "".join(self.held) == "bac"
-        return cast(Callable[[], object], Foreign.undo(undo)) if foreign else undo
-
-    def names(self) -> str:
-        return "wrong" if Foreign.left and "a" in self.held else super().names()
-
-    def __del__(self) -> None:
-        Foreign.left |= "".join(self.held) == "ba"
-
-
 UNDO = """
 class Undo:
     def __init__(self, function):
@@ -131,15 +114,91 @@ class Undo:
 """
 
 
-def test_what_is_left_before_more_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first attempt left is there before the second one begins."""
+@pytest.fixture
+def undo(monkeypatch: pytest.MonkeyPatch) -> type:
+    """An undo of another package, of which nothing is followed before one is met."""
     module = ModuleType("foreign_undo")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(UNDO, vars(module))
-    Foreign.left, Foreign.undo = False, vars(module)["Undo"]
+    return cast(type, vars(module)["Undo"])
+
+
+class Foreign(Registry):
+    """Leaves something after one order; another one has an undo of another package."""
+
+    left = False
+    undo: type
+
+    def add(self, name: str) -> Callable[[], object]:
+        undo = super().add(name)
+        foreign = Foreign.left and "".join(self.held) == "bc"
+        return cast(Callable[[], object], Foreign.undo(undo)) if foreign else undo
+
+    def names(self) -> str:
+        return "wrong" if Foreign.left and "a" in self.held else super().names()
+
+    def __del__(self) -> None:
+        Foreign.left |= "".join(self.held) == "ba"
+
+
+def test_what_is_left_before_more_is_followed(undo: type) -> None:
+    """What the first attempt left is there before the second one begins."""
+    Foreign.left, Foreign.undo = False, undo
     report = explored(Foreign, names="abc")
     assert report.verdict == "not fresh"
     assert all(each.paths for each in report.exploration.violations)
+
+
+class Named(Registry):
+    """Answers the first name of the process, which may have another undo."""
+
+    first = ""
+    undo: type
+
+    def add(self, name: str) -> Callable[[], object]:
+        undo, is_first = super().add(name), not Named.first
+        Named.first = Named.first or name
+        foreign = is_first and name == "b"
+        return cast(Callable[[], object], Named.undo(undo)) if foreign else undo
+
+    def names(self) -> str:
+        return Named.first if self.held else ""
+
+
+@needs_fork
+def test_a_new_process_that_follows_more_forgets_nothing(undo: type) -> None:
+    Named.first, Named.undo = "", undo
+    assert explored(Named, names="abc").verdict == "not fresh"
+
+
+class Counted(Registry):
+    """Knows how many there are; an object of the module changes at some pairs."""
+
+    living = 0
+    noted: ClassVar[list[str]] = [""]
+
+    def __init__(self) -> None:
+        super().__init__()
+        Counted.noted[0] = ""
+        Counted.living += 1
+
+    def add(self, name: str) -> Callable[[], object]:
+        undo = super().add(name)
+        self.note()
+        return lambda: (undo(), self.note())
+
+    def note(self) -> str:
+        names = "".join(sorted(self.held))
+        Counted.noted[0] = names if names in ("ac", "bd") else ""
+        return names
+
+    def __del__(self) -> None:
+        Counted.living -= 1
+
+
+def test_a_restart_keeps_no_registry_alive() -> None:
+    Counted.living = 0
+    assert explored(Counted, names="abcd").verdict == "proven"
 
 
 LEFT = [0]
