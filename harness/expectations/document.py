@@ -1,7 +1,7 @@
 r"""The content of an expect file as data, and the notation of its parts.
 
 Read this to change expectations, or the notation of a key or text; the layout of the
-whole file is in `store.py`.
+whole file is in `file_format.py`.
 
 A *document* is a header (the meaning of the numbers, the amount of exploration) and
 entries: a *body* for every *key*, which is a state, or a step that fails there. Steps
