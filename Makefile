@@ -108,9 +108,9 @@ GENERATED := runtime/declared.pyi docs/deviations.md docs/language.md
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
-	@echo "make test      the tests, in parallel; of those that repeat one claim, some"
+	@echo "make test      the tests, in parallel; of those that repeat or explore, some"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
-	@echo "make test-long a third of the others, the zoo, mutants, all strategies"
+	@echo "make test-long most of the others, the zoo, mutants, all strategies, the gate"
 	@echo "make test LONG=1  both, each leg once, and the gate as one of the legs"
 	@echo "make test-whole  the rest, 20,000 generated programs, what else takes longest"
 	@echo "make test-extras  what needs the extras torch and cuda; some kernels uncompiled"

@@ -260,8 +260,8 @@ class ExplorationSession:
         self.filled: tuple[str, ...] = ()
         # True if the last pass of the warm-up left a fresh system as it was.
         self.stable = True
-        # The records of explorations that ended because more was filled later, and the
-        # paths of that.
+        # The records of explorations that ended because more was filled later, or that
+        # were restarted in the warm-up, and the paths of what was filled.
         self.earlier: tuple[ObservationRecord, ...] = ()
         self.filled_later: tuple[str, ...] = ()
         # The form and the portrait of the first fresh system.

@@ -232,7 +232,8 @@ class StateReader:
         """Return the state as a value, read from the objects.
 
         Raises:
-            ExplorationRestart: a cache is full that never was.
+            ExplorationRestart: a cache is full that never was, or an object of the
+                fixed part changed.
         """
         passing = self._fresh_roots(handles)
         self._loop.call(self.audit.check_if_due, passing | self._fixed)
