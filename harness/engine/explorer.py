@@ -29,7 +29,7 @@ from everyorder.harness.engine import parts as independent
 from everyorder.harness.engine import reference, symmetry, warm_up
 from everyorder.harness.engine.groups import describe
 from everyorder.harness.engine.histories import run_shallow
-from everyorder.harness.engine.player import Broken, ObservationRecord
+from everyorder.harness.engine.player import Broken
 from everyorder.harness.engine.proof import checked
 from everyorder.harness.engine.protocol import (
     Key,
@@ -40,6 +40,7 @@ from everyorder.harness.engine.protocol import (
     ordering_of,
     state_of,
 )
+from everyorder.harness.engine.record import ObservationRecord
 from everyorder.harness.engine.reference import look_cold
 from everyorder.harness.engine.refutation import refutations
 from everyorder.harness.engine.result import Counts, Exploration, Violation
@@ -94,6 +95,7 @@ def explore(
     earlier: list[ObservationRecord] = []
     filled: dict[str, None] = {}
     repeats = 0
+    warm: ExplorationSession | None = None
     meter = Meter(budget or Budget(), progress)
     with _collector_seldom() if system.settled else _collector_off():
         while True:
@@ -102,18 +104,25 @@ def explore(
             )
             session.earlier, session.filled_later = tuple(earlier), tuple(filled)
             session.repeats = repeats
+            if warm is not None:
+                session.keep_warm_up(warm)
             try:
                 exploration = _attempt(session, strategy, budget)
                 if not warm_up.may_repeat(session, exploration):
                     return exploration
-            except ExplorationRestart:
+            except ExplorationRestart as restart:
                 # It ends: each package is new once, and so is older garbage.
                 session.player.drop()
+                warm = None
                 if session.first_portrait is None:
                     # The next warm-up finds no trace of what this one filled.
                     earlier.append(session.record)
+                elif session.warm and restart.code == "PartsChanged":
+                    # The same is followed and filled.
+                    warm = session
             else:
                 repeats += 1
+                warm = None
                 earlier.append(session.record)
                 for finding in session.findings[:1]:
                     filled.update(dict.fromkeys(finding.paths))
@@ -131,8 +140,10 @@ def _attempt(
     system, operations = session.system, session.operations
     parts = parse("graph" if strategy == "auto" else strategy)
     try:
-        with suppress(Halt, Incomplete):  # the next check of the time says so, too
-            warm_up.warm_up(session)
+        if not session.warm:
+            with suppress(Halt, Incomplete):  # the next check of the time says so, too
+                warm_up.warm_up(session)
+                session.warm = True
         if strategy == "auto" or not system.settled:
             reference.make_first_system(session)
         if strategy == "auto":
@@ -469,29 +480,8 @@ def _differ_within(record: ObservationRecord, name: Callable[[Key], Hashable]) -
     first: dict[Hashable, Hashable] = {}
     return any(
         first.setdefault((name(key), operation), value) != value
-        for key, operation, value in _records(record)
+        for key, operation, value in record.results()
     )
-
-
-def _records(record: ObservationRecord) -> Iterator[tuple[Key, Hashable, Hashable]]:
-    """Yield each recorded result as (key, operation, result or error).
-
-    The result of a step that was done, or undone, without an error is None.
-    """
-    for key, observation in record.seen.items():
-        yield key, "look", observation
-    for (key, use), answer in record.answers.items():
-        yield key, ("use", use), answer
-    for what, passed, failed in (
-        ("do", record.passed, record.failures),
-        ("undo", record.retired, record.refusals),
-    ):
-        for key, mask in passed.items():
-            for step in range(mask.bit_length()):
-                if mask >> step & 1:
-                    yield key, (what, step), None
-        for (key, step), fields in failed.items():
-            yield key, (what, step), fields
 
 
 def _unpinned_at(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
-from everyorder.harness.engine.player import Broken, ObservationRecord, Player
+from everyorder.harness.engine.player import Broken, Player
 from everyorder.harness.engine.protocol import (
     History,
     Key,
@@ -35,6 +35,7 @@ from everyorder.harness.engine.protocol import (
     ordering_of,
     state_of,
 )
+from everyorder.harness.engine.record import ObservationRecord
 from everyorder.harness.engine.result import Kind
 
 OperationKind: TypeAlias = Literal[

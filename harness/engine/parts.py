@@ -54,8 +54,9 @@ from everyorder.harness.engine.states import LEAST, LEGS, SearchPart
 
 Groups = tuple[tuple[int, ...], ...]
 
-_FAILED = (BadScenario, Broken, ExplorationRestart, Halt)
+_FAILED = (BadScenario, Broken, Halt)
 _DIFFERENT = "operations work differently while accesses are recorded"
+_RESTARTED = "operations reach or change more objects while accesses are recorded"
 
 
 def joined(session: ExplorationSession, groups: Groups) -> Groups | None:
@@ -129,6 +130,8 @@ def _played_alike(
     for session, follower in (plain, recorded):
         try:
             reason = play(session)
+        except ExplorationRestart:
+            reason = _RESTARTED
         except _FAILED:
             reason = _DIFFERENT
         finally:

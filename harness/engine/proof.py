@@ -200,6 +200,7 @@ def _explored(session: ExplorationSession) -> Search:
     search, order_read = _covered(session)
     # After a refutation a weaker assumption is useless: seek other faults instead.
     if search.closed and search.covered >= LEAST and not session.findings:
+        session.system.audit_walk()
         try:
             search.walk_at_random(shared(remaining(session)).walked)
         except OrderRead:

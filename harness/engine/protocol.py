@@ -271,6 +271,9 @@ class System(Protocol):
     def audit_orders(self) -> None:
         """Audit operations at states that differ in the order of dicts, from now on."""
 
+    def audit_walk(self) -> None:
+        """Audit the operations of a random walk that begins now."""
+
     def followed(self, *, recording: bool) -> "tuple[System, Follower] | None":
         """Return the same system again, with a follower of its accesses, if possible.
 
@@ -331,6 +334,9 @@ class SystemBase:
         return ()
 
     def audit_orders(self) -> None:
+        """Do nothing: there is no audit."""
+
+    def audit_walk(self) -> None:
         """Do nothing: there is no audit."""
 
     def caveats(self) -> Sequence[Caveat]:

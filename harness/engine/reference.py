@@ -47,6 +47,7 @@ from everyorder.harness.engine.protocol import (
 )
 from everyorder.harness.engine.session import (
     FINAL,
+    RESULT_WITHOUT_PATH,
     ExplorationSession,
     Halt,
     Incomplete,
@@ -238,9 +239,7 @@ def _leftover(session: ExplorationSession, finding: RawViolation) -> RawViolatio
     """Return the finding as one of a system that is not fresh, with what differs."""
     session.player.reset()
     now = session.system.portrait(session.player.handles)
-    paths = session.different_paths(now) or (
-        f"a result, and no path: {finding.expected} / {finding.found}",
-    )
+    paths = session.different_paths(now) or (RESULT_WITHOUT_PATH,)
     return replace(finding, kind="not fresh", paths=paths)
 
 

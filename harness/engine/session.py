@@ -27,7 +27,7 @@ from typing import TypeAlias
 from weakref import WeakMethod
 
 from everyorder.harness.engine.oracle import Replay, portrait
-from everyorder.harness.engine.player import ObservationRecord, Player, Report
+from everyorder.harness.engine.player import Player, Report
 from everyorder.harness.engine.protocol import (
     History,
     Key,
@@ -37,6 +37,7 @@ from everyorder.harness.engine.protocol import (
     System,
     state_of,
 )
+from everyorder.harness.engine.record import ObservationRecord
 from everyorder.harness.engine.result import Closure, Kind
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -154,7 +155,8 @@ class Meter:
     def report_progress(self) -> None:
         """Call the progress callback, if there is one."""
         if self._progress is not None:
-            self._progress(self.transitions, self.planned)
+            # The size of a search for states is an estimate.
+            self._progress(self.transitions, max(self.planned, self.transitions))
 
     def _tick(self, operations: int) -> None:
         if self._halts is not None and self.transitions >= self._halts:
@@ -178,6 +180,9 @@ PATIENCE = 2_000
 WITHOUT_PATH = (
     "something that has no path: the order of finalizers, or of equal objects"
 )
+
+# The same if two results differ.
+RESULT_WITHOUT_PATH = "a result, and no path: state of a file or of C, for example"
 
 # Kinds that mean that histories cannot be relied on.
 FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
@@ -260,6 +265,8 @@ class ExplorationSession:
         self.filled: tuple[str, ...] = ()
         # True if the last pass of the warm-up left a fresh system as it was.
         self.stable = True
+        # True if it is complete, here or in an earlier session.
+        self.warm = False
         # The records of explorations that ended because more was filled later, or that
         # were restarted in the warm-up, and the paths of what was filled.
         self.earlier: tuple[ObservationRecord, ...] = ()
@@ -287,6 +294,10 @@ class ExplorationSession:
     def ordered(self) -> bool:
         """Return True if keys are tuples, because some order may be observable."""
         return self.ordering.counts
+
+    def keep_warm_up(self, other: "ExplorationSession") -> None:
+        """Keep what the warm-up of another session showed; its forms are outdated."""
+        self.warm, self.stable, self.filled = True, other.stable, other.filled
 
     def after(self, key: Key, operation: int) -> Key:
         """Return the key after an operation that succeeded at a key."""

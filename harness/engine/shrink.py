@@ -17,7 +17,7 @@ How it works, each stage by the judge's verdict on fresh systems:
    by length, each on a fresh system, for a fault of any kind: none is skipped because
    another one ended in the same state.  When all of them pass, no shorter history over
    those operations fails, and only then is that claimed.
-5. The same over all operations, if it is affordable.
+5. The same over all operations, up to the length that half of the allowance affords.
 
 The allowance of operations may end any stage; then the best history so far is the
 result, and there is no claim about shorter ones.
@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from everyorder.harness.engine.oracle import HistoryFault, Judge, OperationsExhausted
-from everyorder.harness.engine.player import ObservationRecord
 from everyorder.harness.engine.protocol import (
     History,
     Key,
@@ -38,6 +37,7 @@ from everyorder.harness.engine.protocol import (
     is_active,
     state_of,
 )
+from everyorder.harness.engine.record import ObservationRecord
 from everyorder.harness.engine.result import Kind
 from everyorder.harness.engine.session import RawViolation
 
@@ -86,8 +86,11 @@ def shrink(
         history, kind = shorter, None
     other: Shrunk | None = None
     every = tuple(range(operations.look + 1))
-    if proven and len(needed) < len(every) and _cost(every, len(history)) <= judge.left:
-        shorter, _ = _search(judge, every, len(history))
+    if proven and len(needed) < len(every):
+        below = len(history)
+        while _cost(every, below) > judge.left // 2:
+            below -= 1
+        shorter, _ = _search(judge, every, below)
         if shorter is not None:
             other = _judged(judge, shorter, None, proven=True)
     return _judged(judge, history, kind, proven=proven, shorter=other)

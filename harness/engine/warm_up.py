@@ -28,11 +28,10 @@ A registry that leaves more at each performance (a log, a counter) never has the
 fresh form; `reference.check` reports it.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from itertools import islice, product
 from random import Random
-from typing import Any
 
 from everyorder.harness.base.errors import ExplorationRestart, ProcessError
 from everyorder.harness.engine.oracle import (
@@ -54,6 +53,7 @@ from everyorder.harness.engine.protocol import (
 from everyorder.harness.engine.result import Exploration
 from everyorder.harness.engine.session import (
     FINAL,
+    RESULT_WITHOUT_PATH,
     ExplorationSession,
     Halt,
     Incomplete,
@@ -273,25 +273,18 @@ def compare_attempts(session: ExplorationSession) -> None:
     """
     if any(each.kind in FINAL for each in session.findings):
         return
-    now = session.record
+    record = session.record
+    now = {(key, operation): value for key, operation, value in record.results()}
     for before in session.earlier:
-        tables: tuple[tuple[Mapping[Any, Hashable], Mapping[Any, Hashable]], ...] = (
-            (before.seen, now.seen),
-            (before.answers, now.answers),
-            (before.failures, now.failures),
-            (before.refusals, now.refusals),
-        )
-        for one, other in tables:
-            for place in one.keys() & other.keys():
-                if one[place] != other[place]:
-                    key = place if one is before.seen else place[0]
-                    history = now.canonical.get(key, ())
-                    finding = RawViolation(
-                        *("not fresh", key, one[place], other[place], history),
-                        paths=session.filled_later,
-                    )
-                    session.findings[:] = [finding]
-                    return
+        for key, operation, value in before.results():
+            found = now.get((key, operation), value)
+            if found != value:
+                finding = RawViolation(
+                    *("not fresh", key, value, found, record.canonical.get(key, ())),
+                    paths=session.filled_later or (RESULT_WITHOUT_PATH,),
+                )
+                session.findings[:] = [finding]
+                return
 
 
 def _recorded_histories(session: ExplorationSession) -> tuple[History, ...]:
@@ -414,7 +407,7 @@ class _WarmUpPlayer:
             for _ in range(REPEATS)
         ):
             return  # each time different: that is not a matter of the first one
-        paths = self.paths() or paths
+        paths = self.paths() or paths or (RESULT_WITHOUT_PATH,)
         pairs = zip(first.actions, now.actions, strict=False)
         at = next((n for n, (one, two) in enumerate(pairs) if one != two), 0)
         one, two = first.actions[at], now.actions[at]

@@ -14,8 +14,9 @@ from everyorder.harness.engine import (
     replay,
 )
 from everyorder.harness.engine.oracle import Judge
-from everyorder.harness.engine.player import ObservationRecord, Player
+from everyorder.harness.engine.player import Player
 from everyorder.harness.engine.protocol import UNORDERED, Operations
+from everyorder.harness.engine.record import ObservationRecord
 from everyorder.harness.engine.reference import map_states
 from everyorder.harness.engine.result import Kind
 from everyorder.harness.engine.session import ExplorationSession, Meter, RawViolation

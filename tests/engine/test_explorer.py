@@ -21,6 +21,7 @@ from everyorder.harness.engine.explorer import SELDOM, executed_text
 from everyorder.harness.engine.session import Meter
 from tests.coded import code
 from tests.engine.related import Related
+from tests.engine.test_states import Registry
 from tests.engine.toys import (
     Exclusive,
     Flaky,
@@ -512,3 +513,11 @@ def test_no_more_operations_are_executed_than_a_text_says_were_planned(
     meter.count(649)
     meter.planned = planned
     assert executed_text(meter) == text
+
+
+def test_no_more_operations_are_told_than_are_planned() -> None:
+    """A search may take more than its plan: 1,039 of 1,014 were told."""
+    told: list[tuple[int, int]] = []
+    explore(Registry(3, 1), progress=lambda done, planned: told.append((done, planned)))
+    assert told
+    assert [each for each in told if each[0] > each[1]] == []

@@ -17,8 +17,9 @@ from everyorder.harness.engine import (
 )
 from everyorder.harness.engine.histories import run_full
 from everyorder.harness.engine.oracle import Judge
-from everyorder.harness.engine.player import ObservationRecord, Player
+from everyorder.harness.engine.player import Player
 from everyorder.harness.engine.protocol import UNORDERED
+from everyorder.harness.engine.record import ObservationRecord
 from everyorder.harness.engine.session import ExplorationSession, Meter
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Handle, Refused, Toy
