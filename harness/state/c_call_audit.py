@@ -261,6 +261,9 @@ class CallAudit:
         # By address of code; what code of the program loads is read in each context.
         self._callers: dict[int, _Caller] = {}
         self._read: set[int] = set()
+        # Places in files of all code of the program that ran, and of new code.
+        self._ran: set[tuple[str, int, str]] = set()
+        self._runs_new = False
         self._hook: Callable[[FrameType, str, Any], None] | None = None
 
     def __enter__(self) -> Self:
@@ -302,6 +305,11 @@ class CallAudit:
             self._calls.add(name)
             if not pure:
                 self._impure.add(name)
+
+    def took_new(self) -> bool:
+        """Return True if code ran for the first time since this was asked."""
+        ran, self._runs_new = self._runs_new, False
+        return ran
 
     @property
     def complete(self) -> bool:
@@ -358,6 +366,10 @@ class CallAudit:
         if begins:
             self._callers[id(code)] = caller
             if sound is not None:
+                # An operation may make its code each time.
+                place = code.co_filename, code.co_firstlineno, code.co_qualname
+                self._runs_new = self._runs_new or place not in self._ran
+                self._ran.add(place)
                 self._note_reads(frame, caller)
         return caller
 

@@ -25,7 +25,9 @@ each form.  They are
 - objects whose lifetime may be observable, that is targets of weak references, and
   objects that are not plain Python objects (files, generators, finalizers), with all
   that hold them, up to a class or a global.  The fixed part holds its objects, and must
-  not keep these alive.
+  not keep these alive.  The classes and functions that they refer to stay in the fixed
+  part if these are found by their names, and so does the code of such a function with
+  the globals that it reads: others may be made with each system.
 
 Held objects cannot mislead an operation unless it drops the last reference to one of
 them, finds it again by a weak reference, and restores it.  Its own weak references
@@ -38,85 +40,42 @@ each form describes everything.
 
 import gc
 import operator
-import re
 import sys
 import types
 import weakref
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from datetime import date, datetime, time, timedelta, timezone
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import chain, repeat
 from typing import Any
 
-from everyorder.harness.state.accessors import LRU, accessor_of
+from everyorder.harness.state.accessors import LRU
 from everyorder.harness.state.change_detector import ChangeDetector
-from everyorder.harness.state.code_references import names_in
+from everyorder.harness.state.code_references import write_reads
+from everyorder.harness.state.code_value import names_in
 from everyorder.harness.state.encode import HeapWalk
 from everyorder.harness.state.encoders import is_named
 from everyorder.harness.state.layout import (
     ABSENT,
-    Getter,
     cached_answers,
     changeable,
     is_abstract,
     module_dict,
     module_of,
-    mro_of,
-    namespace_of,
     qualname_of,
     virtual_subclasses,
 )
+from everyorder.harness.state.references import (
+    attribute_dicts,
+    children_of,
+    dict_of_class,
+    is_scanned,
+)
+from everyorder.harness.state.scope import resolve
 from everyorder.harness.state.tokens import (
     ATOM_IDS,
     LOWEST_ADDRESS,
     PLACEHOLDER,
-    InstancePlan,
-    Placeholder,
     Space,
     room_of,
-)
-
-# Kinds that are written by a handler, and whose whole state the scan sees: references,
-# and the state of classes in C.  Code and descriptors of C never change.
-SCANNED = frozenset(
-    map(
-        id,
-        (
-            Placeholder,
-            dict,
-            list,
-            tuple,
-            set,
-            frozenset,
-            type,
-            types.BuiltinFunctionType,
-            types.CellType,
-            types.ClassMethodDescriptorType,
-            types.CodeType,
-            types.FunctionType,
-            types.GetSetDescriptorType,
-            types.MemberDescriptorType,
-            types.MethodDescriptorType,
-            types.MethodWrapperType,
-            types.ModuleType,
-            types.WrapperDescriptorType,
-        ),
-    )
-)
-# For instances that are read by their layout: their nearest known type.
-_SCANNED_BASES = frozenset(
-    id(accessor_of(kind))
-    for kind in (
-        # Values, which never change, and their subclasses.
-        *(int, str, float, complex, bytes, range, slice, re.Pattern),
-        *(date, datetime, time, timedelta, timezone),
-        # References only.
-        *(list, tuple, dict, defaultdict, deque, OrderedDict, frozenset, set),
-        *(types.MappingProxyType, types.SimpleNamespace, types.MethodType),
-        *(partial, property, classmethod, staticmethod),
-        *(types.GenericAlias, types.UnionType),
-    )
 )
 
 # Children of a deferred object that stay in the fixed part, by how often it changed:
@@ -129,7 +88,6 @@ ROUNDS = 8
 # Changes of unknown objects (an import, a renamed class) after which nothing is fixed.
 _MOST_UNKNOWN = 4
 
-_subclasses_of = type.__dict__["__subclasses__"]
 _target_of = weakref.ReferenceType.__call__
 _SETS = frozenset(map(id, (set, frozenset)))
 # Deferred kinds without an observable lifetime.
@@ -163,7 +121,7 @@ class ChangedParts:
 class FixedPart:
     """One walk from the lasting roots, with all that verifies it.
 
-    `met` are the ids of all objects that a whole walk meets at the same time.
+    `met` is a whole walk at the same time.
     """
 
     def __init__(
@@ -171,10 +129,10 @@ class FixedPart:
         start: Callable[[], HeapWalk],
         lasting: Mapping[str, object],
         changed: ChangedParts,
-        met: Set[int],
+        met: HeapWalk,
     ) -> None:
         self._changed = changed
-        self._met = met
+        self._met: Set[int] = met.seen.keys()
         # Objects whose level was raised by this part: once each.
         self._raised: set[int] = set()
         self._has_unknown = False
@@ -182,8 +140,10 @@ class FixedPart:
         self._walk = walk = start()
         walk.defers = self._defers
         walk.deferred_names = changed.names
-        # Children of deferred objects that are in the fixed part.
+        # Children of deferred objects that are in the fixed part; and the code of
+        # functions that must not be held, by ids.
         self._children: list[tuple[Any, frozenset[int]]] = []
+        self._codes: dict[int, int] = {}
         walk.open(
             {
                 name: root
@@ -191,7 +151,11 @@ class FixedPart:
                 if name not in changed.roots and id(root) not in changed.observable
             }
         )
-        self._add_children()
+        added = self._add_children(0)
+        for o in met.order:
+            if id(o) in changed.observable:
+                self._add_definitions_of(o)
+        self._add_children(added)
         self._met = frozenset()
         walk.defers = None
         walk.deferred_names = frozenset()
@@ -229,30 +193,88 @@ class FixedPart:
                 return True
         return not is_scanned(self._walk, o)
 
-    def _add_children(self) -> None:
-        """Add children of deferred objects, as their levels allow."""
-        walk, levels = self._walk, self._changed.level
-        at = 0
+    def _add_children(self, at: int) -> int:
+        """Add children of deferred objects from that one on; return their number."""
+        walk = self._walk
         while at < len(walk.deferred):
             o = walk.order[walk.deferred[at]]
             at += 1
-            level = levels.get(id(o), ALL)
-            if level == NONE or o is PLACEHOLDER:
-                continue
-            own = map(id, attribute_dicts(walk, o))
-            left_out = self._changed.observable.union(own)
-            children = [
-                child
-                for child in children_of(o)
-                if id(child) in self._met
-                and id(child) not in left_out
-                and (level == ALL or _is_definition(child))
-            ]
-            self._children.append((o, frozenset(map(id, children))))
-            done = len(walk.order)
-            for child in children:
-                walk.emit(child)
-            walk.describe_from(done)
+            if o is not PLACEHOLDER:
+                children = self._add_children_of(o)
+                if children:
+                    self._children.append((o, children))
+        return at
+
+    def _add_children_of(self, o: Any) -> frozenset[int]:
+        """Add children of an object that is not here, as its level allows."""
+        walk = self._walk
+        level = self._changed.level.get(id(o), ALL)
+        if level == NONE:
+            return frozenset()
+        own = map(id, attribute_dicts(walk, o))
+        left_out = self._changed.observable.union(own)
+        children = [
+            child
+            for child in children_of(o)
+            if id(child) in self._met
+            and id(child) not in left_out
+            and (level == ALL or _is_definition(child))
+        ]
+        done = len(walk.order)
+        for child in children:
+            walk.emit(child)
+        if level == ALL and type(o) is types.FunctionType:
+            write_reads(walk, o)
+        walk.describe_from(done)
+        return frozenset(map(id, children))
+
+    def _add_definitions_of(self, o: Any) -> None:
+        """Add the classes and functions that an object refers to that is not held.
+
+        These are found by their names, so they are the same for each system.  Of such a
+        function the code and the globals that it reads are added, too.
+        """
+        walk, changed = self._walk, self._changed
+        children = [
+            child
+            for child in children_of(o)
+            if id(child) in self._met
+            and id(child) not in changed.observable
+            and self._is_found(child)
+        ]
+        is_read = (
+            type(o) is types.FunctionType
+            and changed.level.get(id(o)) != NONE
+            and self._is_found(o)
+        )
+        if is_read:
+            children.append(o.__code__)
+            self._codes[id(o)] = id(o.__code__)
+        done = len(walk.order)
+        for child in children:
+            walk.emit(child)
+        if is_read:
+            write_reads(walk, o)
+        walk.describe_from(done)
+
+    def _is_found(self, o: Any) -> bool:
+        """Return True if a class or a function is found by its name."""
+        kind = type(o)
+        if kind is types.FunctionType:
+            module, name = o.__module__, o.__qualname__
+        elif issubclass(kind, type):
+            module, name = module_of(o), qualname_of(o)
+        else:
+            return False
+        if type(module) is not str or type(name) is not str:
+            return False
+        loaded = dict.get(sys.modules, module)
+        if not _is_module(loaded) or resolve(module, name) is not o:
+            return False
+        first = id(module_dict(loaded)), name.partition(".")[0]
+        return (
+            first not in self._changed.names and self._walk.resolve(module, name) is o
+        )
 
     def _prepare(self) -> None:
         walk = self._walk
@@ -379,6 +401,20 @@ class FixedPart:
             )
         )
 
+    def lost(self, walk: HeapWalk) -> bool:
+        """Return True if a function that is not held has other code now; record it.
+
+        `walk` is one that began here, and is complete.
+        """
+        lost = False
+        for function, code in self._codes.items():
+            number = walk.seen.get(function)
+            o = None if number is None else walk.order[number]
+            if type(o) is types.FunctionType and id(o.__code__) != code:
+                lost = True
+                self._changed.level[function] = NONE
+        return lost
+
     def learn(self, lasting: Mapping[str, object]) -> None:
         """Add to the changed parts what is not as it was."""
         changed, unknown = self._changed, False
@@ -489,66 +525,6 @@ class FixedPart:
         return False
 
 
-def is_scanned(walk: HeapWalk, o: Any) -> bool:
-    """Return True if a scan of references shows every change of an object."""
-    kind = type(o)
-    if id(kind) in SCANNED:
-        return True
-    if issubclass(kind, type):
-        return not walk.plan(kind).opaque
-    plan: InstancePlan = walk.plan(kind)
-    if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
-        return False
-    if plan.accessor is not None and id(plan.accessor) not in _SCANNED_BASES:
-        return False
-    return all(map(partial(_is_set, o), plan.slots))
-
-
-def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
-    """Return True if a slot is set: unset ones have no place in a scan."""
-    try:
-        slot[1](o)
-    except AttributeError:
-        return False
-    return True
-
-
-def children_of(o: Any) -> list[Any]:
-    """Return the objects that an object refers to, with those of its attributes."""
-    kind = type(o)
-    if kind is types.FunctionType:
-        spaces = o.__globals__, o.__builtins__
-        referents = [
-            each
-            for each in gc.get_referents(o)
-            if each is not spaces[0] and each is not spaces[1]
-        ]
-        referents += gc.get_referents(
-            *(each for each in referents if type(each) in (tuple, dict))
-        )
-    elif issubclass(kind, types.ModuleType):
-        return []
-    else:
-        referents = gc.get_referents(o)
-        if issubclass(kind, type):
-            referents += gc.get_referents(_dict_of(o))
-            referents += _subclasses_of(o)
-        elif kind is not dict:
-            inner = [each for each in referents if type(each) is dict]
-            referents += gc.get_referents(*inner)
-    return [each for each in referents if not _is_value(each)]
-
-
-def _dict_of(kind: type) -> Any:
-    (namespace,) = gc.get_referents(namespace_of(kind))
-    return namespace
-
-
-def _is_value(o: Any) -> bool:
-    kind = type(o)
-    return id(kind) in ATOM_IDS or kind is int
-
-
 def _is_plain(value: Any) -> bool:
     kind = type(value)
     if kind is int:
@@ -569,18 +545,6 @@ def _is_definition(o: Any) -> bool:
     return issubclass(type(o), type) or type(o) in _DEFINED
 
 
-def attribute_dicts(walk: HeapWalk, o: Any) -> Iterable[Any]:
-    """Return the dicts that are written with their owner, not by themselves."""
-    kind = type(o)
-    if issubclass(kind, type):
-        return [_dict_of(o)]
-    if id(kind) in SCANNED:
-        return ()
-    dict_of = walk.plan(kind).dict_of
-    own = None if dict_of is None else dict_of(o)
-    return () if own is None else [own]
-
-
 def _steps_of(
     resolved: tuple[str, str, object],
 ) -> Iterator[tuple[dict[str, Any], str, Any]]:
@@ -596,4 +560,4 @@ def _steps_of(
         yield space, piece, value
         if value is ABSENT or not issubclass(type(value), type):
             return
-        space = _dict_of(value)
+        space = dict_of_class(value)

@@ -19,7 +19,7 @@ from typing import Any
 from everyorder.harness.base.errors import ExplorationRestart
 from everyorder.harness.engine.protocol import Caveat, StateForm
 from everyorder.harness.state.c_call_audit import names_of
-from everyorder.harness.state.code_references import names_in
+from everyorder.harness.state.code_value import names_in
 from everyorder.harness.state.decode import Portrait, Records
 from everyorder.harness.state.encode import HeapWalk
 from everyorder.harness.state.fixed_part import (
@@ -227,7 +227,11 @@ class Heap:
             return None
         walk = self._continued(fixed, roots, lasting)
         changed.everything = changed.everything or walk.irregular
-        if changed.everything or (fixed.targets(walk) and not fixed.releases(walk)):
+        if (
+            changed.everything
+            or fixed.lost(walk)
+            or (fixed.targets(walk) and not fixed.releases(walk))
+        ):
             self._renew()
             return None
         return walk
@@ -238,7 +242,7 @@ class Heap:
         """Return the fixed part; None if there is none that may be held."""
         changed = self._changed
         assert changed is not None, "states have a fixed part"
-        met = self._walk({**roots, **lasting}).seen.keys()
+        met = self._walk({**roots, **lasting})
         for _ in range(ROUNDS):
             fixed = FixedPart(self._start, lasting, changed, met)
             if not fixed.is_whole:

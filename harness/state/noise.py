@@ -448,12 +448,12 @@ NOISE_MODULES: Mapping[str, str] = {
     "everyorder.harness": "observing tool",
     "everyorder": "observing tool",
     "everyorder.coded_error": "its cache has the sentences of error classes",
-    "_pytest": "observing tool",
-    "pytest": "observing tool",
 }
 
 # The same, as long as no followed code names them.
 NOISE_UNLESS_NAMED: Mapping[str, str] = {
+    "_pytest": "observing tool",
+    "pytest": "observing tool",
     "xdist": "observing tool",
     "execnet": "observing tool",
     "coverage": "observing tool",

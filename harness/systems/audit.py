@@ -92,6 +92,13 @@ class Audit:
         with self._calls:
             return function(*args, **kwargs)
 
+    def ran_new_code(self) -> bool:
+        """Return True if an operation ran code for the first time since this was asked.
+
+        Code of the warm-up does not count.
+        """
+        return self._calls.took_new()
+
     def arrive(self, form: StateForm) -> StateForm:
         """Record the state in which the next operation is performed; return it."""
         self._place, self._apart = hash(form.exact if self.orders else form.blind), 0

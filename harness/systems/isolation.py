@@ -46,6 +46,7 @@ from everyorder.harness.processes.messages import PipeEnd
 from everyorder.harness.processes.zygote import Zygote
 from everyorder.harness.scenario.scenario import Scenario
 from everyorder.harness.state import Portrait, unique_paths
+from everyorder.harness.systems import repeated_warnings
 from everyorder.harness.systems.outcomes import (
     ErrorOutcome,
     ScenarioSkipped,
@@ -111,6 +112,7 @@ class ChildServer:
 
     def reset(self, memory: LearnedState) -> None:
         """Create the system; `memory` is the learned state of earlier ones."""
+        repeated_warnings.print_once(memory.warned)
         self._system.remember(memory)
         self._system.reset()
 
@@ -151,7 +153,7 @@ class ChildServer:
         """Return the learned state, which outlives the system."""
         with suppress(ExplorationRestart):  # the memory reports it
             self._system.check_garbage()
-        return self._system.memory()
+        return replace(self._system.memory(), warned=repeated_warnings.printed())
 
     def end(self) -> LearnedState:
         """Close the system, and return its learned state."""
@@ -184,10 +186,12 @@ def _is_freed(watch: "ref[Any] | None") -> bool:
     return not outlives(watch)
 
 
-def serve_child(scenario: Scenario, channel: PipeEnd) -> None:
+def serve_child(scenario: Scenario, channel: PipeEnd, *, warns: bool = True) -> None:
     """Serve a channel in this process, which ends with it; never returns."""
     status = 1
     try:
+        if not warns:
+            repeated_warnings.print_none()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.disable()
         ChildServer(scenario, channel).serve()
@@ -207,6 +211,9 @@ def serve_child(scenario: Scenario, channel: PipeEnd) -> None:
 # forked process that copies most of the memory.  The first child often has no
 # operations.
 CHECKING_CHILDREN = frozenset(2 * 8**n for n in range(12))
+
+# Children of a random walk that check it after their own first performances.
+WALKING_CHILDREN = 4
 
 
 # The commands that raise the limits of a user, by the error at the limit.
@@ -241,6 +248,7 @@ class IsolatedSystem(ScenarioSystem):
         # Tokens of handles that were not freed: the engine must find them alive.
         self._leaked: list[object] = []
         self._children = 0
+        self._walking = 0
         # A look may break a law, even without a `check`.
         self._looked = False
 
@@ -272,8 +280,15 @@ class IsolatedSystem(ScenarioSystem):
         finally:
             self._ended = []
         self._children += 1
-        looks = self._looks and self._children in CHECKING_CHILDREN
-        self._request("reset", "reset", replace(self._memory, checks_outside=looks))
+        looks = self._looks and (
+            self._walking > 0 or self._children in CHECKING_CHILDREN
+        )
+        memory = replace(self._memory, checks_outside=looks)
+        if self._walking:
+            self._walking -= 1
+            # It checks after its own first performances.
+            memory = replace(memory, performances={})
+        self._request("reset", "reset", memory)
 
     def _child_source(self) -> Zygote | Spawner:
         """Return the source of children; start it if there is none."""
@@ -351,6 +366,10 @@ class IsolatedSystem(ScenarioSystem):
         """Audit operations at states that differ in the order of dicts."""
         self._memory = replace(self._memory, orders=True)
 
+    def audit_walk(self) -> None:
+        """Let the next children check the untracked state after operations."""
+        self._walking = WALKING_CHILDREN
+
     def caveats(self) -> Sequence[Caveat]:
         """Return the limits of a proof by the states seen so far.
 
@@ -414,7 +433,11 @@ class IsolatedSystem(ScenarioSystem):
         )
 
     def _learn(self, memory: LearnedState) -> None:
-        self._memory = replace(memory, orders=memory.orders or self._memory.orders)
+        self._memory = replace(
+            memory,
+            orders=memory.orders or self._memory.orders,
+            performances={**self._memory.performances, **memory.performances},
+        )
         self.retract(memory.undeclared)
 
     def _death_error(self, operation: str) -> ProcessError:
@@ -466,7 +489,8 @@ class ForkedCopies(IsolatedSystem):
     def prepare(self) -> None:
         """Fork the process from which they are forked, unless there is one."""
         if self._source is None:
-            serve = partial(serve_child, self.scenario)
+            # Their warnings are those of the process that they are compared with.
+            serve = partial(serve_child, self.scenario, warns=False)
             # The engine has collected and frozen everything already.
             self._source = source = Zygote(serve, collects=False)
             self._closing = finalize(self, _close, source, os.getpid())

@@ -61,6 +61,7 @@ from everyorder.harness.state.unique_values import unique_caveats
 from everyorder.harness.state.untracked_writes import Extent
 from everyorder.harness.systems.audit import Audit, Roots
 from everyorder.harness.systems.garbage import GarbageCollector
+from everyorder.harness.systems.repeated_warnings import PrintedWarning
 
 # Packages of the harness and of pytest do not belong to any registry; undo handles of
 # the standard library do not show the package of the state.
@@ -79,7 +80,7 @@ class LearnedState:
     raised an undeclared error; `checks_outside` means that the untracked state is
     checked; `garbage_checks` and `thorough` are those of its collector; `unique` are
     paths of values that are new each time, with their kinds; `full` are functions whose
-    caches were full.
+    caches were full; `warned` are warnings that were printed.
     """
 
     performances: Mapping[Hashable, int] = field(default_factory=dict)
@@ -92,6 +93,7 @@ class LearnedState:
     unique: Mapping[str, str] = field(default_factory=dict)
     full: frozenset[str] = frozenset()
     orders: bool = False
+    warned: frozenset[PrintedWarning] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,18 +273,22 @@ class StateReader:
     def check_after(self, operation: tuple[str, int], active: int) -> None:
         """Check the untracked state right after a first performance of an operation.
 
-        That is its first after the warm-up, and its first with one active step: a use
-        may undo untracked effects of a step, and with more active steps an operation
-        has few further effects.  A memo is filled by the warm-up and stays as it is; a
-        counter or a flag that is kept elsewhere changes again.
+        That is its first after the warm-up, and its first with one active step; for a
+        use its first with any number of active steps; and one that runs code which no
+        operation ran before.  An operation may undo untracked effects of the one before
+        it.  A memo is filled by the warm-up and stays as it is; a counter or a flag
+        that is kept elsewhere changes again.
         """
         performances = self.audit.performances
         rehearsed = self.audit.rehearsed.get((*operation, active), 0)
         if self._heap is not None and self.audit.rehearsing and rehearsed <= LEARNED:
             self._loop.call(self._heap.note_changes, self._fixed)
-        if self._heap is None or performances.get((*operation, active)) != 1:
+        if self._heap is None:
             return
-        if active == 1 or _times(performances, operation) == 1:
+        first = performances.get((*operation, active)) == 1 and (
+            active == 1 or operation[0] == "use" or _times(performances, operation) == 1
+        )
+        if self.audit.ran_new_code() or first:
             self._loop.call(self.audit.check, self._all_roots(()))
             self._track(self.audit.outside)
 

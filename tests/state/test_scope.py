@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from everyorder.harness.state import FollowedScope, Heap, differences, scope_of
-from everyorder.harness.state.code_references import read_code
+from everyorder.harness.state.code_value import read_code
 
 HERE = __name__.partition(".")[0]
 ROOT = Path(__file__).parent.parent.parent

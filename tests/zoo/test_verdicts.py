@@ -1,5 +1,6 @@
 """The judge complains of what is wrong, and of nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ PROVEN, HOLDS = report(proven=True), report()
 CUT = report(complete=False)
 ORDER = report(violation("order", 0, 1, 1, 0))
 FLAKY = report(violation("nondeterminism", 0))
-STALE = report(violation("not fresh"))
+STALE = report(replace(violation("not fresh"), paths=("Registry.table: {} / {1}",)))
 
 TOLD = {
     "faulty, proven": (entry(FAULTY), PROVEN, ["wrong: faulty, called proven"]),
@@ -136,6 +137,15 @@ def test_nothing_is_seen_in_a_history_that_has_no_fault() -> None:
     assert judge(entry(FAULTY), report(violation("order", 1, 0))) == [
         "wrong: nothing is seen in (1, 0)"
     ]
+
+
+@pytest.mark.parametrize("seal", ["", "process"])
+def test_not_fresh_without_a_difference_is_wrong(seal: str) -> None:
+    """Systems were called not fresh, and the list of differences was empty."""
+    empty = report(violation("not fresh"))
+    one = entry(FAULTY, seal=seal)
+    added = ["wrong: called not fresh, without a difference"]
+    assert judge(one, empty) == judge(one, STALE) + added
 
 
 def test_what_is_decidable() -> None:

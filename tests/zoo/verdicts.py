@@ -5,7 +5,7 @@
 - `wrong`: a verdict that is not so: a faulty registry that is proven or holds, a sound
   one that is refuted or called vacuous, a flaky one that is called order-dependent, a
   fault that is not there in the history shown, "no shorter history shows it" where a
-  shorter one does;
+  shorter one does, systems that are not fresh without a difference;
 - `open`: no verdict where one can be had, and no false one.
 
 A verdict can be had (`Known.decidable`) where the oracle closed and the memory is in
@@ -146,6 +146,8 @@ def _of_verdict(entry: Entry, what: Known, verdict: str, *, bounded: bool) -> li
 
 def _of_violation(entry: Entry, what: Known, violation: Violation) -> list[str]:
     """Complaints about the history shown, and about what is said of its length."""
+    if violation.kind == "not fresh" and not violation.paths:
+        return ["wrong: called not fresh, without a difference"]
     if what.expected in ("flaky", "not fresh") or violation.kind in OF_THEIR_OWN:
         return []
     model, shortest = entry.model, violation.shortest

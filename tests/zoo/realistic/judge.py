@@ -5,7 +5,8 @@
 - `wrong`: a right registry that is refuted, flaky, not fresh or vacuous; a faulty one
   that is proven, that the default strategy does not refute, or that `histories:k` does
   not although k operations show it; a history that shows nothing; "no shorter history"
-  where a shorter one of the same operations violates;
+  where a shorter one of the same operations violates; systems that are not fresh
+  without a difference;
 - `open`: a right registry that the default strategy does not prove, with the reasons
   that the report gives.
 """
@@ -149,6 +150,9 @@ def complaints_of(
         skipped = report.exploration.skipped
         reasons = "; ".join(map(str, (*report.bounds, *skipped)))
         complaints.append(f"open: right, called {verdict}: {reasons}")
+    for violation in report.exploration.violations:
+        if violation.kind == "not fresh" and not violation.paths:
+            complaints.append("wrong: called not fresh, without a difference")
     return complaints
 
 

@@ -3,11 +3,12 @@
 Reports are real ones, of another specimen than the one that is judged.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from everyorder import Report, explore
+from everyorder import Report, Violation, explore
 from tests.zoo.realistic.circuit_breaker import (
     BREAKER,
     Breaker,
@@ -90,6 +91,22 @@ def test_a_history_that_shows_nothing_is_wrong() -> None:
 
 def test_a_shorter_history_than_the_shortest_is_wrong() -> None:
     assert [each for each in complaints(FAULTY, OTHER) if "is shorter" in each]
+
+
+@pytest.mark.parametrize("specimen", [RIGHT, FAULTY])
+def test_not_fresh_without_a_difference_is_wrong(specimen: Specimen) -> None:
+    """Systems were called not fresh, and the list of differences was empty."""
+
+    def not_fresh(*paths: str) -> list[str]:
+        of = report(FAULTY)
+        violation = Violation("not fresh", (), None, None, (), paths=paths)
+        exploration = replace(of.exploration, violations=(violation,))
+        said = replace(of, exploration=exploration)
+        assert said.verdict == "not fresh"
+        return complaints_of(specimen, known(specimen), said, DEFAULT)
+
+    added = ["wrong: called not fresh, without a difference"]
+    assert not_fresh() == not_fresh("Breaker.opened: False / True") + added
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
