@@ -104,6 +104,7 @@ GENERATED := runtime/declared.pyi docs/deviations.md docs/language.md
 
 .PHONY: run test test-legs test-long gate \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
+	libraries \
 	generate generated-check lock clean help
 
 help:
@@ -124,6 +125,7 @@ help:
 	@echo "make coverage  the tests under branch coverage"
 	@echo "make torch     install the extra that the comparison with torch needs"
 	@echo "make cuda      install the extra that CUDA kernels need, with and without a GPU"
+	@echo "make libraries  explore real libraries, in an environment of their own"
 	@echo "make clean     remove the environment and everything that was built"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -252,6 +254,16 @@ torch: $(STAMP)
 
 cuda: $(STAMP)
 	$(BIN)/python -m pip install $(QUIETLY) -e ".[cuda]"
+
+# Scenarios of real libraries, in an environment of their own: a type checker would read
+# them all in the first one.  The plugin that npe2 brings for pytest warns when it loads,
+# and warnings are errors.
+LIBRARIES := build/libraries
+libraries:
+	$(PYTHON) -m venv $(LIBRARIES)
+	$(LIBRARIES)/bin/python -m pip install $(QUIETLY) $(CONSTRAINTS) -e ".[dev,libraries]"
+	$(LIBRARIES)/bin/python $(RUN) -q -p no:npe2 -o faulthandler_timeout=1800 \
+		-m "slow or not slow" tests/libraries
 
 clean:
 	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .everyorder .nox

@@ -27,6 +27,8 @@ class Measured(NamedTuple):
     verdict: str
     operations: int
     remarks: int
+    # The shortest history that shows a fault, a line for each operation.
+    history: Sequence[str] = ()
 
     def row(self) -> str:
         return (
@@ -54,9 +56,11 @@ def measured(library: LibraryScenario) -> Measured:
     seconds = process_time() - start
     exploration = report.exploration
     played = exploration.executed.transitions
+    lines = [report.violation_lines(each) for each in exploration.violations[:1]]
     return Measured(
         *(library.name, first[0], seconds, report.verdict, played),
         len(exploration.caveats),
+        [line for history in lines for line in history],
     )
 
 

@@ -3,7 +3,8 @@
 Not all of them are right.  The pattern of an `AdminSite` lists the labels of its
 applications in the order in which their models were registered first.  Plum keeps each
 function in a list of its class, and click each stream of a runner in a cache, whose
-weak key its value keeps alive: their fresh systems are not fresh.
+weak key its value keeps alive: their fresh systems are not fresh.  Those of `reported`
+have faults from public reports, and each of its libraries has a right scenario, too.
 """
 
 from importlib import import_module
@@ -17,13 +18,15 @@ class LibraryScenario(NamedTuple):
     """A scenario by its name, and the package that it needs.
 
     It is that of the module of its name here, or made by a function of its name in
-    `module`.  If it is not `right`, it is refuted.
+    `module`.  If it is faulty, `fault` is its verdict, and `history` the lines of the
+    shortest history that shows it.
     """
 
     name: str
     package: str
     module: str = ""
-    right: bool = True
+    fault: str = ""
+    history: tuple[str, ...] = ()
 
     @property
     def is_installed(self) -> bool:
@@ -44,7 +47,16 @@ class LibraryScenario(NamedTuple):
 LIBRARIES = (
     LibraryScenario("sqlalchemy_events", "sqlalchemy"),
     LibraryScenario("django_signals", "django"),
-    LibraryScenario("django_admin", "django", right=False),
+    LibraryScenario(
+        "django_admin",
+        "django",
+        fault="order",
+        history=(
+            "step_3 = register('LogEntry')",
+            "step_2 = register('Group')",
+            "get_urls",
+        ),
+    ),
     LibraryScenario("discord_commands", "discord"),
     LibraryScenario("npe2_plugins", "npe2"),
     LibraryScenario("structlog_context", "structlog"),
@@ -65,7 +77,7 @@ LIBRARIES = (
     LibraryScenario("tornado_rules", "tornado", "routes"),
     LibraryScenario("pyramid_routes", "pyramid", "routes"),
     LibraryScenario("multipledispatch_dispatcher", "multipledispatch", "dispatching"),
-    LibraryScenario("plum_function", "plum", "dispatching", right=False),
+    LibraryScenario("plum_function", "plum", "dispatching", "not fresh"),
     LibraryScenario("zope_adapters", "zope.interface", "dispatching"),
     LibraryScenario("cattrs_hooks", "cattrs", "dispatching"),
     LibraryScenario("yaml_constructors", "yaml", "dispatching"),
@@ -86,7 +98,83 @@ LIBRARIES = (
     LibraryScenario("schedule_jobs", "schedule", "tasks"),
     LibraryScenario("apscheduler_jobs", "apscheduler", "tasks"),
     LibraryScenario("transitions_machine", "transitions", "tasks"),
-    LibraryScenario("click_commands", "click", "tasks", right=False),
+    LibraryScenario("click_commands", "click", "tasks", "not fresh"),
     LibraryScenario("typer_commands", "typer", "tasks"),
     LibraryScenario("loguru_handlers", "loguru", "tasks"),
+    LibraryScenario(
+        "omegaconf_cached_resolver",
+        "omegaconf",
+        "reported",
+        "order",
+        (
+            "step_1 = register(1)",
+            "x",
+            "step_1.close()",
+            "step_2 = register(2)",
+            "x",
+        ),
+    ),
+    LibraryScenario(
+        "pint_defined_after_use",
+        "pint",
+        "reported",
+        "order",
+        ("kilometer", "step_1 = define", "kilometer"),
+    ),
+    LibraryScenario(
+        "cattrs_generated_hooks",
+        "cattrs",
+        "reported",
+        "order",
+        ("step_2 = register(Outer)", "step_1 = register(Inner)", "unstructure"),
+    ),
+    LibraryScenario(
+        "markdown_footnotes",
+        "markdown",
+        "reported",
+        "order",
+        ("footnote", "plain"),
+    ),
+    LibraryScenario(
+        "structlog_cached_logger",
+        "structlog",
+        "reported",
+        "order",
+        ("info", "step_1 = configure", "info"),
+    ),
+    LibraryScenario(
+        "flask_refused_rule",
+        "flask",
+        "reported",
+        "order",
+        ("step_1 = add_url_rule('/a')", "step_2 = add_url_rule('/b')", "rules"),
+    ),
+    LibraryScenario(
+        "werkzeug_same_rule",
+        "werkzeug",
+        "reported",
+        "order",
+        ("step_2 = add('second')", "step_1 = add('first')", "match"),
+    ),
+    LibraryScenario(
+        "multipledispatch_ambiguity",
+        "multipledispatch",
+        "reported",
+        "order",
+        ("step_2 = add('right')", "step_1 = add('left')", "call"),
+    ),
+    LibraryScenario(
+        "jinja2_constant_filter",
+        "jinja2",
+        "reported",
+        "order",
+        ("step_1 = add", "render", "step_1.close()", "render"),
+    ),
+    LibraryScenario(
+        "yaml_derived_loader",
+        "yaml",
+        "reported",
+        "order",
+        ("step_2 = add(derived)", "step_1 = add(base)", "load"),
+    ),
 )
