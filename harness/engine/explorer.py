@@ -95,7 +95,7 @@ def explore(
     earlier: list[ObservationRecord] = []
     filled: dict[str, None] = {}
     repeats = 0
-    warm: ExplorationSession | None = None
+    warmed: ExplorationSession | None = None
     meter = Meter(budget or Budget(), progress)
     with _collector_seldom() if system.settled else _collector_off():
         while True:
@@ -104,8 +104,9 @@ def explore(
             )
             session.earlier, session.filled_later = tuple(earlier), tuple(filled)
             session.repeats = repeats
-            if warm is not None:
-                session.keep_warm_up(warm)
+            if warmed is not None:
+                session.keep_warm_up(warmed)
+            warmed = None
             try:
                 exploration = _attempt(session, strategy, budget)
                 if not warm_up.may_repeat(session, exploration):
@@ -113,16 +114,14 @@ def explore(
             except ExplorationRestart as restart:
                 # It ends: each package is new once, and so is older garbage.
                 session.player.drop()
-                warm = None
                 if session.first_portrait is None:
                     # The next warm-up finds no trace of what this one filled.
                     earlier.append(session.record)
                 elif session.warm and restart.code == "PartsChanged":
                     # The same is followed and filled.
-                    warm = session
+                    warmed = session
             else:
                 repeats += 1
-                warm = None
                 earlier.append(session.record)
                 for finding in session.findings[:1]:
                     filled.update(dict.fromkeys(finding.paths))

@@ -207,6 +207,7 @@ def _explored(session: ExplorationSession) -> Search:
             limits = shared(remaining(session))
             search, order_read = _searched_exactly(session, limits), True
             if search.closed and search.covered >= LEAST and not session.findings:
+                session.system.audit_walk()
                 with suppress(VariantRead):
                     search.walk_at_random(shared(remaining(session)).walked)
         except VariantRead:

@@ -265,7 +265,7 @@ class ExplorationSession:
         self.filled: tuple[str, ...] = ()
         # True if the last pass of the warm-up left a fresh system as it was.
         self.stable = True
-        # True if it is complete, here or in an earlier session.
+        # True if the warm-up has come to its end, here or in an earlier session.
         self.warm = False
         # The records of explorations that ended because more was filled later, or that
         # were restarted in the warm-up, and the paths of what was filled.

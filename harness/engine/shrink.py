@@ -88,7 +88,7 @@ def shrink(
     every = tuple(range(operations.look + 1))
     if proven and len(needed) < len(every):
         below = len(history)
-        while _cost(every, below) > judge.left // 2:
+        while _cost(every, below) > max(judge.left, 0) // 2:
             below -= 1
         shorter, _ = _search(judge, every, below)
         if shorter is not None:

@@ -53,6 +53,7 @@ from everyorder.harness.state.code_reads import (
     named_functions,
     reads_environment,
 )
+from everyorder.harness.state.code_value import read_code
 from everyorder.harness.state.layout import (
     mro_of,
     namespace_of,
@@ -261,8 +262,9 @@ class CallAudit:
         # By address of code; what code of the program loads is read in each context.
         self._callers: dict[int, _Caller] = {}
         self._read: set[int] = set()
-        # Places in files of all code of the program that ran, and of new code.
-        self._ran: set[tuple[str, int, str]] = set()
+        # Names and digests of all code of the program that ran; code may be made anew
+        # by each operation.
+        self._ran: set[tuple[str, bytes]] = set()
         self._runs_new = False
         self._hook: Callable[[FrameType, str, Any], None] | None = None
 
@@ -306,10 +308,16 @@ class CallAudit:
             if not pure:
                 self._impure.add(name)
 
-    def took_new(self) -> bool:
-        """Return True if code ran for the first time since this was asked."""
+    def take_new_code(self) -> bool:
+        """Return True once after code ran for the first time."""
         ran, self._runs_new = self._runs_new, False
         return ran
+
+    def forget_code(self) -> None:
+        """Forget which code ran."""
+        self._callers.clear()
+        self._ran.clear()
+        self._runs_new = False
 
     @property
     def complete(self) -> bool:
@@ -366,10 +374,9 @@ class CallAudit:
         if begins:
             self._callers[id(code)] = caller
             if sound is not None:
-                # An operation may make its code each time.
-                place = code.co_filename, code.co_firstlineno, code.co_qualname
-                self._runs_new = self._runs_new or place not in self._ran
-                self._ran.add(place)
+                mark = code.co_qualname, read_code(code).digest
+                self._runs_new = self._runs_new or mark not in self._ran
+                self._ran.add(mark)
                 self._note_reads(frame, caller)
         return caller
 

@@ -100,14 +100,13 @@ def write_function(stream: Tokens, o: Any) -> None:
 
 
 def write_reads(stream: Tokens, o: Any) -> None:
-    """Write the globals that a function reads if its code was written.
+    """Write the globals that a function of the scope reads; its code was written.
 
-    The function itself is written at another time.
+    The function itself is written at another time, and no reference to it is kept.
     """
     code, module, values = o.__code__, o.__module__, o.__globals__
     number = stream.seen.get(id(code))
-    followed = type(module) is str and bool(stream.inside.get(module))
-    if number is None or (not followed and _outside(stream, o)):
+    if number is None or type(module) is not str or not stream.follows(module):
         return
     space = stream.spaces.get(id(values)) or _space(stream, values)
     if number not in space.done:

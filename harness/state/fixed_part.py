@@ -27,7 +27,8 @@ each form.  They are
   that hold them, up to a class or a global.  The fixed part holds its objects, and must
   not keep these alive.  The classes and functions that they refer to stay in the fixed
   part if these are found by their names, and so does the code of such a function with
-  the globals that it reads: others may be made with each system.
+  the globals that it reads: others may be made with each system.  They stay there if
+  nothing refers to them any longer.
 
 Held objects cannot mislead an operation unless it drops the last reference to one of
 them, finds it again by a weak reference, and restores it.  Its own weak references
@@ -108,6 +109,8 @@ class ChangedParts:
         self.roots: set[str] = set()
         # Objects that must not be held.
         self.observable: set[int] = set()
+        # Names, with their modules, that were bound to another class or function.
+        self.rebound: set[tuple[str, str]] = set()
         # True if nothing is fixed any longer.
         self.everything = False
         self._unknown = 0
@@ -140,9 +143,11 @@ class FixedPart:
         self._walk = walk = start()
         walk.defers = self._defers
         walk.deferred_names = changed.names
-        # Children of deferred objects that are in the fixed part; and the code of
-        # functions that must not be held, by ids.
+        # Children of deferred objects that are in the fixed part; of objects that must
+        # not be held, those that are found by name; and the code of such functions, by
+        # ids.
         self._children: list[tuple[Any, frozenset[int]]] = []
+        self._found: list[tuple[tuple[str, str], Any]] = []
         self._codes: dict[int, int] = {}
         walk.open(
             {
@@ -162,7 +167,6 @@ class FixedPart:
         self.done = len(walk.order)
         self.deferred = [walk.order[number] for number in walk.deferred]
         late = set(walk.deferred)
-        self._late = late
         outside = set(walk.outside)
         self._inside = [
             o
@@ -235,46 +239,37 @@ class FixedPart:
         function the code and the globals that it reads are added, too.
         """
         walk, changed = self._walk, self._changed
-        children = [
-            child
-            for child in children_of(o)
-            if id(child) in self._met
-            and id(child) not in changed.observable
-            and self._is_found(child)
-        ]
-        is_read = (
+        done = len(walk.order)
+        for child in children_of(o):
+            name = self._name_of(child)
+            allowed = id(child) in self._met and id(child) not in changed.observable
+            if allowed and name is not None:
+                self._found.append((name, child))
+                walk.emit(child)
+        if (
             type(o) is types.FunctionType
             and changed.level.get(id(o)) != NONE
-            and self._is_found(o)
-        )
-        if is_read:
-            children.append(o.__code__)
+            and id(o.__code__) not in changed.observable
+            and self._name_of(o) is not None
+        ):
             self._codes[id(o)] = id(o.__code__)
-        done = len(walk.order)
-        for child in children:
-            walk.emit(child)
-        if is_read:
+            walk.emit(o.__code__)
             write_reads(walk, o)
         walk.describe_from(done)
 
-    def _is_found(self, o: Any) -> bool:
-        """Return True if a class or a function is found by its name."""
+    def _name_of(self, o: Any) -> tuple[str, str] | None:
+        """Return the module and the name by which a class or a function is found."""
         kind = type(o)
         if kind is types.FunctionType:
             module, name = o.__module__, o.__qualname__
         elif issubclass(kind, type):
             module, name = module_of(o), qualname_of(o)
         else:
-            return False
+            return None
         if type(module) is not str or type(name) is not str:
-            return False
-        loaded = dict.get(sys.modules, module)
-        if not _is_module(loaded) or resolve(module, name) is not o:
-            return False
-        first = id(module_dict(loaded)), name.partition(".")[0]
-        return (
-            first not in self._changed.names and self._walk.resolve(module, name) is o
-        )
+            return None
+        found = (module, name) not in self._changed.rebound
+        return (module, name) if found and resolve(module, name) is o else None
 
     def _prepare(self) -> None:
         walk = self._walk
@@ -402,11 +397,17 @@ class FixedPart:
         )
 
     def lost(self, walk: HeapWalk) -> bool:
-        """Return True if a function that is not held has other code now; record it.
+        """Return True if what objects that are not held refer to is not as it was.
 
-        `walk` is one that began here, and is complete.
+        `walk` is one that began here, and is complete.  What differs is recorded.
         """
-        lost = False
+        rebound = {
+            (module, name)
+            for (module, name), o in self._found
+            if resolve(module, name) is not o
+        }
+        self._changed.rebound |= rebound
+        lost = bool(rebound)
         for function, code in self._codes.items():
             number = walk.seen.get(function)
             o = None if number is None else walk.order[number]

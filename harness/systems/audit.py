@@ -92,12 +92,9 @@ class Audit:
         with self._calls:
             return function(*args, **kwargs)
 
-    def ran_new_code(self) -> bool:
-        """Return True if an operation ran code for the first time since this was asked.
-
-        Code of the warm-up does not count.
-        """
-        return self._calls.took_new()
+    def take_new_code(self) -> bool:
+        """Return True once after a function ran that did not run since the warm-up."""
+        return self._calls.take_new_code()
 
     def arrive(self, form: StateForm) -> StateForm:
         """Record the state in which the next operation is performed; return it."""
@@ -179,6 +176,7 @@ class Audit:
         self.rehearsing = True
         self.performances.clear()
         self._taken.clear()
+        self._calls.forget_code()
         self._states, self._next = 0, FIRST_LOOK
         self._filled.update(self._outside)
         self._outside.clear()

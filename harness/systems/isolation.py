@@ -248,6 +248,7 @@ class IsolatedSystem(ScenarioSystem):
         # Tokens of handles that were not freed: the engine must find them alive.
         self._leaked: list[object] = []
         self._children = 0
+        # How many of the next children belong to a random walk.
         self._walking = 0
         # A look may break a law, even without a `check`.
         self._looked = False

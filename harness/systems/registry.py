@@ -341,8 +341,11 @@ class RegistrySystem(ScenarioSystem):
             if is_failed_check(error):
                 self._broken.append(f"observe: {name_and_text(error)[1]}")
                 self.origins.note(self._broken[-1], error)
-            return self.failure(error)
-        return (("state", text),)
+            observed = self.failure(error)
+        else:
+            observed = (("state", text),)
+        self._check_after("observe", 0)
+        return observed
 
     def laws(self) -> Sequence[Hashable]:
         """Return the report of the scenario's check, and the laws that a look broke."""
@@ -359,6 +362,7 @@ class RegistrySystem(ScenarioSystem):
             name, text = name_and_text(error)
             reported = (text if is_failed_check(error) and text else f"{name}: {text}",)
             self.origins.note(reported[0], error)
+        self._check_after("check", 0)
         return (*broken, *reported)
 
     def _perform(
@@ -455,9 +459,6 @@ class RegistrySystem(ScenarioSystem):
     def audit_orders(self) -> None:
         """Audit operations at states that differ in the order of dicts."""
         self._complete.audit.orders = True
-
-    def audit_walk(self) -> None:
-        """Do nothing: the first performances of all operations were audited."""
 
     def check_outside(self, handles: Sequence[object]) -> None:
         """Check the untracked state a last time, for `caveats`."""

@@ -2,40 +2,50 @@
 
 A process remembers which warnings it has printed, and the next child does not know
 that.  So the text and the line of each printed warning belong to what a system learns
-(`LearnedState`).  Filters apply as ever, and a warning that is an error is raised.
+(`LearnedState`).  A warning that is an error is raised as ever; one that is recorded,
+or printed elsewhere than into the error stream of the process, is left alone.
 """
 
+import sys
 import warnings
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TextIO
 
 from everyorder.harness.state.c_call_audit import pause_call_audit
 
 # The class, the file, the line and the text of a warning.
 PrintedWarning = tuple[str, str, int, str]
 
+# So many are remembered; more are printed by each child.
+MOST = 200
+
 # In a module, not in an object: a state may hold the function that shows warnings.
 _printed: set[PrintedWarning] = set()
+_silent = False
+_stream: TextIO | None = None
 _original = warnings.showwarning
-_implementation = vars(warnings)["_showwarnmsg_impl"]
+_implementation = vars(warnings).get("_showwarnmsg_impl")
+_format = warnings.formatwarning
 
 
 def print_once(known: Iterable[PrintedWarning]) -> None:
     """Print no warning again in this process that is known, or was printed here.
 
-    Where warnings are recorded, as in a test, this has no effect.
+    Where warnings are recorded, or a hook shows them, this has no effect.
     """
+    global _stream
     _printed.update(known)
-    if vars(warnings)["_showwarnmsg_impl"] is not _implementation:
-        return
-    if warnings.showwarning is _original:
+    recorded = vars(warnings).get("_showwarnmsg_impl") is not _implementation
+    if not recorded and warnings.showwarning is _original:
+        _stream = sys.stderr
         warnings.showwarning = _show
 
 
 def print_none() -> None:
     """Print no warnings in this process: another one has printed the same."""
-    if vars(warnings)["_showwarnmsg_impl"] is _implementation:
-        warnings.showwarning = _ignore
+    global _silent
+    _silent = True
+    print_once(())
 
 
 def printed() -> frozenset[PrintedWarning]:
@@ -51,12 +61,14 @@ def _show(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    printed = category.__qualname__, filename, lineno, str(message)
-    if printed not in _printed:
-        _printed.add(printed)
-        with pause_call_audit():
-            _original(message, category, filename, lineno, file, line)
-
-
-def _ignore(*args: Any, **kwargs: Any) -> None:
-    """Print nothing."""
+    shown = message, category, filename, lineno, file, line
+    if sys.stderr is not _stream or warnings.formatwarning is not _format:
+        _original(*shown)
+        return
+    mark = category.__qualname__, filename, lineno, str(message)
+    if _silent or mark in _printed:
+        return
+    if len(_printed) < MOST:
+        _printed.add(mark)
+    with pause_call_audit():
+        _original(*shown)

@@ -9,9 +9,9 @@ differ begin with them.
 Three effects show in no state:
 
 - `Audit` lists C functions during the first performances of operations, at each state;
-- it compares the untracked state right after the very first performance of an operation
-  and its first with one active step, and at a few states, at growing distances: most
-  effects of an operation occur the first time;
+- it compares the untracked state right after first performances and after functions
+  that run for the first time (`check_after`), and at a few states, at growing
+  distances: most effects of an operation occur the first time;
 - `GarbageCollector` finds garbage of older objects (`garbage.py`).
 
 Rules:
@@ -274,10 +274,10 @@ class StateReader:
         """Check the untracked state right after a first performance of an operation.
 
         That is its first after the warm-up, and its first with one active step; for a
-        use its first with any number of active steps; and one that runs code which no
-        operation ran before.  An operation may undo untracked effects of the one before
-        it.  A memo is filled by the warm-up and stays as it is; a counter or a flag
-        that is kept elsewhere changes again.
+        use, the look or the laws the first with any number of active steps; and one
+        that runs a function which did not run before.  An operation may undo untracked
+        effects of the one before it.  A memo is filled by the warm-up and stays as it
+        is; a counter or a flag that is kept elsewhere changes again.
         """
         performances = self.audit.performances
         rehearsed = self.audit.rehearsed.get((*operation, active), 0)
@@ -288,7 +288,7 @@ class StateReader:
         first = performances.get((*operation, active)) == 1 and (
             active == 1 or operation[0] == "use" or _times(performances, operation) == 1
         )
-        if self.audit.ran_new_code() or first:
+        if self.audit.take_new_code() or first:
             self._loop.call(self.audit.check, self._all_roots(()))
             self._track(self.audit.outside)
 

@@ -13,6 +13,11 @@ import pytest
 
 from everyorder.harness.engine import Budget, Square, Violation, explore, replay
 from everyorder.harness.engine import oracle as judging
+from everyorder.harness.engine.oracle import Judge
+from everyorder.harness.engine.protocol import operations_of, ordering_of
+from everyorder.harness.engine.record import ObservationRecord
+from everyorder.harness.engine.session import RawViolation
+from everyorder.harness.engine.shrink import shrink
 from tests.engine.drawn_machines import Machine, Odds, Place, Shown, parts
 from tests.engine.toys import Ordered, Stale, Sticky, Suffix, Toy
 
@@ -278,3 +283,22 @@ def test_a_refutation_is_no_fault_the_other_way_round() -> None:
         (violation,) = explore(Late(2, 1), strategy, stop_after=10).violations
         assert (violation.kind, violation.shortest) == ("error", (2, 0))
         assert (violation.expected, violation.found) == (("Refused", "not yet"), None)
+
+
+@pytest.mark.parametrize("allowance", range(1, 60))
+def test_an_allowance_that_is_spent_ends_the_search(allowance: int) -> None:
+    """A search for other operations went on for ever if one more was spent."""
+
+    class Faulty(Toy):
+        def flaw(self) -> str:
+            return "bad" if self.order[-2:] == [1, 0] else ""
+
+    system = Faulty(3, 1)
+    ordering = ordering_of(system, order_dependent=False)
+    judge = Judge(system, {}, ordering=ordering, proving=False, operations=allowance)
+    key = ordering.key((0, 1))
+    finding = RawViolation("order", key, ((0, 1), ""), ((0, 1), "bad"), (1, 0))
+    shrunk = shrink(
+        judge, finding, operations_of(system), ObservationRecord(), ordering
+    )
+    assert shrunk is None or shrunk.history == (1, 0)

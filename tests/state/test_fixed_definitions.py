@@ -2,6 +2,7 @@
 
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -142,3 +143,33 @@ def test_classes_that_are_made_anew_have_one_form(subject: Any) -> None:
         if number == 8:
             forms.clear()
     assert len(forms) == 1
+
+
+@pytest.mark.parametrize("of", ["function", "its code"])
+def test_what_must_not_be_held_is_not_held(of: str, subject: Any) -> None:
+    """Its name was resolved, and what a name resolves to was held."""
+    if of == "its code":
+        subject.Kind.by_code = weakref.WeakKeyDictionary({subject.guarded.__code__: 1})
+    reader = Heap(SCOPE, fixed=True)
+    settled(reader, subject)
+    function = subject.guarded
+    watch = weakref.ref(function if of == "function" else function.__code__)
+    del function, subject.guarded, subject.Kind.guarded
+    assert watch() is None
+
+
+def test_a_method_that_is_replaced_restarts_once(subject: Any) -> None:
+    """It was found by its name again and again, until nothing was fixed any longer."""
+    reader = Heap(SCOPE, fixed=True)
+    form(reader, subject)
+    restarts = 0
+    for number in range(12):
+        subject.OfInstance = type("OfInstance", (), {"__module__": NAME, "n": number})
+        subject.Kind.held = subject.Freed()
+        try:
+            form(reader, subject)
+        except ExplorationRestart:
+            restarts += 1
+    assert restarts <= 4
+    assert reader._changed is not None
+    assert not reader._changed.everything

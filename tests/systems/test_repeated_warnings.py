@@ -82,3 +82,66 @@ def test_a_warning_is_printed_once(
 def test_a_warning_that_is_asked_for_is_printed_once(tmp_path: Path, row: str) -> None:
     command = ("-W", "default", "explore.py")
     assert warnings_of(tmp_path, row, *command) == [SLOW, OLD]
+
+
+SHOWN = """
+import contextlib, io, warnings
+from everyorder import Scenario, explore, steps, use
+
+warnings.simplefilter("always")
+texts = []
+
+def captured(registry):
+    with contextlib.redirect_stderr(io.StringIO()) as stream:
+        warnings.warn("old")
+    return bool(stream.getvalue()) and " ".join(sorted(registry.items))
+
+def hooked(registry):
+    texts.clear()
+    warnings.warn("old")
+    return len(texts) and " ".join(sorted(registry.items))
+
+class Registry:
+    memo = {}
+
+    def __init__(self):
+        self.items = {}
+
+    def add(self, name):
+        self.memo.setdefault("loaded", True)
+        self.items[name] = name
+        return lambda: self.items.pop(name)
+
+def explored(ask, **more):
+    return explore(Scenario(
+        *steps("add", "ab", Registry.add),
+        uses=[use("ask", ask)],
+        create=Registry,
+        observe=lambda registry: " ".join(sorted(registry.items)),
+        **more,
+    ))
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'print(explored(captured, isolation="fork").verdict)',
+        "print(explored(captured).verdict)",
+        "warnings.showwarning = lambda *shown: texts.append(shown)\n"
+        "print(explored(hooked).verdict)",
+    ],
+    ids=["captured in children", "captured", "shown by a hook"],
+)
+def test_a_registry_that_sees_its_warnings_is_right(tmp_path: Path, lines: str) -> None:
+    """Children swallowed them: it was not fresh, or answered in two ways."""
+    (tmp_path / "seen.py").write_text(SHOWN + lines, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "seen.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.stdout, ran.returncode) == ("proven\n", 0), ran.stderr
