@@ -42,8 +42,13 @@ def fresh_machine(folder: Path) -> dict[str, str]:
 
 
 @needs_fork
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(each, marks=pytest.mark.nightly if at else pytest.mark.slow)
+        for at, each in enumerate(SCENARIOS)
+    ],
+)
 def test_a_scenario_is_proven_by_name_on_a_fresh_machine(
     scenario: str, tmp_path: Path
 ) -> None:

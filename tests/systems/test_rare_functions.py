@@ -64,7 +64,12 @@ ANSWERS = {False: answering("few()"), True: answering("(few(), count())[1]")}
 }
 
 
-@pytest.fixture(params=[*PLACES])
+@pytest.fixture(
+    params=[
+        pytest.param(each, marks=pytest.mark.slow if at else ())
+        for at, each in enumerate(PLACES)
+    ]
+)
 def subject(request: pytest.FixtureRequest) -> Iterator[types.ModuleType]:
     other, module = types.ModuleType(OTHER), types.ModuleType(NAME)
     vars(other)["COUNT"] = 0
