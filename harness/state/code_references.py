@@ -227,20 +227,23 @@ def _space(stream: Tokens, values: dict[str, Any]) -> Space:
 
 
 def _whole(stream: Tokens, space: Space) -> None:
-    """Write all globals of a module that are not written yet."""
+    """Write all globals of a module that are not written yet.
+
+    If their names are postponed, those of now are written all the same.
+    """
     if "*" in space.done:
         return
     space.done.add("*")
+    keys = [key for key in space.values if type(key) is str]
+    arranged = sorted(keys)
     if (id(space.values), "*") in stream.deferred_names:
         stream.postponed.append((space, "*", _BUILTINS))
-        return
-    keys = [key for key in space.values if type(key) is str]
-    if len(keys) < len(space.values):
-        stream.out += (space.number, "__dict__")
-        stream.emit(space.values)
-    arranged = sorted(keys)
-    if arranged != keys:
-        stream.orders.append((stream.number, space.number, tuple(keys)))
+    else:
+        if len(keys) < len(space.values):
+            stream.out += (space.number, "__dict__")
+            stream.emit(space.values)
+        if arranged != keys:
+            stream.orders.append((stream.number, space.number, tuple(keys)))
     for key in arranged:
         if type(space.values[key]) is types.BuiltinFunctionType:
             stream.functions.append(space.values[key])

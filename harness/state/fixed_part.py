@@ -44,8 +44,10 @@ import operator
 import sys
 import types
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import chain, repeat
+from threading import Lock, RLock
 from typing import Any
 
 from everyorder.harness.state.accessors import LRU
@@ -58,6 +60,7 @@ from everyorder.harness.state.layout import (
     ABSENT,
     cached_answers,
     changeable,
+    exact_name,
     is_abstract,
     module_dict,
     module_of,
@@ -69,6 +72,7 @@ from everyorder.harness.state.references import (
     children_of,
     dict_of_class,
     is_scanned,
+    owns_memory_only,
 )
 from everyorder.harness.state.scope import resolve
 from everyorder.harness.state.tokens import (
@@ -92,7 +96,7 @@ _MOST_UNKNOWN = 4
 _target_of = weakref.ReferenceType.__call__
 _SETS = frozenset(map(id, (set, frozenset)))
 # Deferred kinds without an observable lifetime.
-_HARMLESS = _SETS | {id(LRU)}
+_HARMLESS = _SETS | {id(LRU), id(type(Lock())), id(type(RLock()))}
 
 
 class ChangedParts:
@@ -141,6 +145,7 @@ class FixedPart:
         self._has_unknown = False
         self._names, self._roots = list(lasting), list(lasting.values())
         self._walk = walk = start()
+        walk.is_partial = True
         walk.defers = self._defers
         walk.deferred_names = changed.names
         # Children of deferred objects that are in the fixed part; of objects that must
@@ -175,6 +180,10 @@ class FixedPart:
         ]
         self._prepare()
         self.held_functions = tuple(walk.functions)
+        # How many opaque objects of each class are described here, the first ones.
+        self.opaque = dict[str, int](
+            Counter(exact_name(type(walk.order[number])) for number in walk.opaque)
+        )
         self.abstract = tuple(walk.abstract)
         self.names_of_code = frozenset(
             names_in(o) for o in self._inside if type(o) is types.CodeType
@@ -276,7 +285,7 @@ class FixedPart:
         self._spaces = [
             (space.values, list(space.values))
             for space in walk.spaces.values()
-            if "*" in space.done
+            if "*" in space.done and (id(space.values), "*") not in self._changed.names
         ]
         triples = {
             (id(values), name): (values, name, value)
@@ -323,7 +332,8 @@ class FixedPart:
     def open(self, lasting: Mapping[str, object]) -> HeapWalk:
         """Return a walk that continues from here, with all deferred parts."""
         mine = self._walk
-        walk = HeapWalk(mine.scope, None)
+        walk = HeapWalk(mine.scope, mine.ignoring)
+        walk.is_partial, walk.irregular = True, mine.irregular
         walk.order = mine.order[:]
         walk.seen = mine.seen.copy()
         walk.opaque = mine.opaque[:]
@@ -499,7 +509,7 @@ class FixedPart:
             or (
                 id(type(o)) not in _HARMLESS
                 and not _is_permanent(o)
-                and not is_scanned(self._walk, o)
+                and not owns_memory_only(self._walk, o)
             )
         }
         seeds.update(self.targets(walk))

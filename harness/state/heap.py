@@ -36,6 +36,7 @@ from everyorder.harness.state.noise import paths_named
 from everyorder.harness.state.scope import (
     FollowedScope,
     IgnorePatterns,
+    is_global,
     join,
 )
 from everyorder.harness.state.unique_values import UniqueValues
@@ -52,8 +53,8 @@ _NOTED_STATES = 8
 _NO_ROOTS: Mapping[str, object] = MappingProxyType({})
 # The form while changes are only recorded: the exploration will restart.
 _NOT_COMPARED = StateForm(b"", b"", False, 0, b"")
-# Whole walks for the paths of caveats, where a walk takes a tenth of a second.
-_MOST_NOTES = 12
+# Objects of whole walks for the paths of caveats: they take two seconds.
+_MOST_NOTED = 200_000
 
 
 class Heap:
@@ -74,7 +75,7 @@ class Heap:
         """Read what the scope follows; with a `fixed` part, but for what `changed`."""
         self.scope = scope
         # What changed; None if no state has a fixed part.
-        fixed = fixed and not scope.ignore and not scope.unique
+        fixed = fixed and all(map(is_global, scope.ignore)) and not scope.unique
         self._changed = (changed or ChangedParts()) if fixed else None
         self._fixed: FixedPart | None = None
         # True while changes are only recorded, and after one was.
@@ -368,8 +369,9 @@ class Heap:
 
     def _note_large(self, walk: HeapWalk, roots: Mapping[str, object]) -> None:
         """Record the limits of a walk that began at the fixed part, by a whole walk."""
-        counted: dict[str, int] = {}
-        for number in walk.opaque:
+        fixed = self._fixed
+        counted = {} if fixed is None else fixed.opaque.copy()
+        for number in walk.opaque[sum(counted.values()) :]:
             name = exact_name(type(walk.order[number]))
             counted[name] = counted.get(name, 0) + 1
         unread = list(map(len, (walk.sets, walk.counters, walk.traces, walk.frames)))
@@ -382,11 +384,11 @@ class Heap:
         ) or any(map(operator.gt, unread, self._noted_unread))
         if not more:
             return
-        if not new_kind and self._notes >= _MOST_NOTES:
+        if not new_kind and self._notes >= _MOST_NOTED:
             tables = self._sets, self._counters, self._traces, self._frames
             self._uncounted.update(map(id, tables))
             return
-        self._notes += 1
+        self._notes += len(walk.order)
         for name, count in counted.items():
             self._noted_opaque[name] = max(count, self._noted_opaque.get(name, 0))
         self._noted_unread = list(map(max, unread, self._noted_unread))

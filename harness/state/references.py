@@ -3,15 +3,27 @@
 import gc
 import re
 import types
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable
+from collections import (  # type: ignore[attr-defined]  # it is not in its stub
+    OrderedDict,
+    _tuplegetter,
+    defaultdict,
+    deque,
+)
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta, timezone
 from functools import partial
 from typing import Any
 
 from everyorder.harness.state.accessors import accessor_of
 from everyorder.harness.state.encode import HeapWalk
-from everyorder.harness.state.layout import Getter, mro_of, namespace_of
+from everyorder.harness.state.layout import (
+    Getter,
+    mro_of,
+    namespace_of,
+    qualname_of,
+    raw_module_of,
+)
+from everyorder.harness.state.scope import package_of
 from everyorder.harness.state.tokens import ATOM_IDS, InstancePlan, Placeholder
 
 # Kinds that are written by a handler, and whose whole state the scan sees: references,
@@ -21,6 +33,7 @@ SCANNED = frozenset(
         id,
         (
             Placeholder,
+            _tuplegetter,
             dict,
             list,
             tuple,
@@ -55,26 +68,74 @@ _SCANNED_BASES = frozenset(
         *(types.GenericAlias, types.UnionType),
     )
 )
+# Types of C, by package, whose instances own memory only: how long they live cannot be
+# observed.  An instance of any other opaque type may own a file or a connection.
+INERT: Mapping[str, frozenset[str]] = {
+    "builtins": frozenset({"instancemethod"}),
+    # The signatures and addresses of bound C++ functions.
+    "pybind11_builtins": frozenset({"*"}),
+    # Parsed schemas, values, and classes of tensors, which live for ever.
+    "torch": frozenset(
+        (
+            *("FunctionSchema", "device", "dtype", "layout", "memory_format"),
+            *("qscheme", "_TensorMeta", "tensortype"),
+        )
+    ),
+}
+# Members of an enumeration of C++, which that library binds.
+_PYBIND, _ENUMERATION = "pybind11_builtins", {"__entries", "__members__"}
 _subclasses_of = type.__dict__["__subclasses__"]
 
 
 def is_scanned(walk: HeapWalk, o: Any) -> bool:
     """Return True if a scan of references shows every change of an object."""
+    if not owns_memory_only(walk, o):
+        return False
+    kind = type(o)
+    if id(kind) in SCANNED or issubclass(kind, type):
+        return True
+    # Unset slots have no place in a scan.
+    return all(map(partial(_is_set, o), walk.plan(kind).slots))
+
+
+def owns_memory_only(walk: HeapWalk, o: Any) -> bool:
+    """Return True for objects whose end only frees memory and drops references."""
     kind = type(o)
     if id(kind) in SCANNED:
         return True
-    if issubclass(kind, type):
-        return not walk.plan(kind).opaque
     plan: InstancePlan = walk.plan(kind)
+    if issubclass(kind, type):
+        return not plan.opaque or _is_named(kind)
+    if _is_inert(kind, plan):
+        return True
     if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
         return False
-    if plan.accessor is not None and id(plan.accessor) not in _SCANNED_BASES:
+    return (
+        plan.accessor is None
+        or id(plan.accessor) in _SCANNED_BASES
+        # Its globals are verified one by one.
+        or issubclass(kind, types.ModuleType)
+    )
+
+
+def _is_inert(kind: type, plan: InstancePlan) -> bool:
+    """Return True for objects of which all forms have the same record (`INERT`)."""
+    if plan.accessor is not None or plan.slots or plan.dict_of is not None:
         return False
-    return all(map(partial(_is_set, o), plan.slots))
+    if _is_named(kind):
+        return True
+    of_library = raw_module_of(type(kind)) == _PYBIND
+    return of_library and {*namespace_of(kind)} >= _ENUMERATION
+
+
+def _is_named(kind: type) -> bool:
+    module = raw_module_of(kind)
+    names = INERT.get(package_of(module)) if type(module) is str else None
+    return names is not None and ("*" in names or qualname_of(kind) in names)
 
 
 def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
-    """Return True if a slot is set: unset ones have no place in a scan."""
+    """Return True if a slot is set."""
     try:
         slot[1](o)
     except AttributeError:
@@ -124,7 +185,7 @@ def attribute_dicts(walk: HeapWalk, o: Any) -> Iterable[Any]:
     kind = type(o)
     if issubclass(kind, type):
         return [dict_of_class(o)]
-    if id(kind) in SCANNED:
+    if id(kind) in SCANNED or issubclass(kind, types.ModuleType):
         return ()
     dict_of = walk.plan(kind).dict_of
     own = None if dict_of is None else dict_of(o)

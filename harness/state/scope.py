@@ -163,6 +163,14 @@ def matcher(patterns: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(f"(?:{each})" for each in written)) if written else None
 
 
+def is_global(pattern: str) -> bool:
+    """Return True if an ignored path is a name in a module or in one of its classes."""
+    module = pattern.rpartition(".")[0]
+    while module and module not in sys.modules:
+        module = module.rpartition(".")[0]
+    return bool(module) and not {"*", "?", "["}.intersection(pattern)
+
+
 _LAST_PIECE = re.compile(r"(\[[^\[\]]*\]|[^.\[\]]*)$")
 
 
@@ -179,6 +187,10 @@ class IgnorePatterns:
             raise AssertionError("made only where there are patterns")
         self._whole = whole
         self._last = last
+        # Matching takes long where a state has many labels.
+        self._known: dict[str, bool] = {}
+        literal = not {"*", "?"}.intersection("".join(patterns))
+        self._literal = frozenset(patterns) if literal else None
         self._records: Records | None = None
 
     def concerns(self, keys: Iterable[Any]) -> bool:
@@ -187,11 +199,16 @@ class IgnorePatterns:
 
     def ends(self, label: str) -> bool:
         """Return True if a label, or a key in brackets, can end an ignored path."""
-        fits = self._last.fullmatch
-        return bool(fits(label) or fits(f"[{label!r}]"))
+        known = self._known.get(label)
+        if known is None:
+            fits = self._last.fullmatch
+            known = self._known[label] = bool(fits(label) or fits(f"[{label!r}]"))
+        return known
 
     def path(self, text: str) -> bool:
         """Return True if a whole path is ignored."""
+        if self._literal is not None:
+            return text in self._literal
         return bool(self._whole.fullmatch(text))
 
     def matches(self, tokens: list[Any], number: int, label: str) -> bool:

@@ -119,9 +119,12 @@ class Tokens:
     For `fixed_part.py`: an object that `defers` accepts has no record, and its number
     is added to `deferred`; globals of `deferred_names`, by the id of their dict, are
     added to `postponed`, with their space and the built-in names.  `references` are the
-    weak references that were met; `irregular` means that a part was met that only a
-    whole walk can read: a weak proxy, a module in the place of another value.
+    weak references that were met; `is_partial` is True for a part of a walk, and
+    `irregular` means that one met what only a whole walk can read: a weak proxy, a
+    module in the place of another value, an ignored attribute.
     """
+
+    is_partial = False
 
     def __init__(
         self, scope: FollowedScope, ignoring: IgnorePatterns | None = None
@@ -343,6 +346,9 @@ class Tokens:
         """Return True if an attribute of the current object is ignored."""
         ignoring = self.ignoring
         if ignoring is None or not ignoring.ends(label):
+            return False
+        if self.is_partial:  # paths cannot be determined
+            self.irregular = True
             return False
         if ignoring.matches(self.out, self.number, label):
             self.left_out.append((self.number, label))

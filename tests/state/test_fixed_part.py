@@ -3,7 +3,7 @@
 import sys
 import types
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -134,6 +134,125 @@ def test_a_change_of_the_fixed_part_restarts_and_is_state_from_then_on(
     assert restart.value.code == "PartsChanged"
     now = settled(reader, subject)
     assert now == form(reader, subject)
+
+
+class Lazy(types.ModuleType):
+    """A module whose class has state, as in packages that load names late."""
+
+    __slots__ = ("place",)
+
+    @property
+    def mode(self) -> object:
+        return self.place
+
+
+class Eager(Lazy):
+    """Another class of modules with the same layout."""
+
+    __slots__ = ()
+
+
+@pytest.fixture
+def lazy(subject: Any) -> Iterator[Any]:
+    """Return a module of a subclass, which the subject holds."""
+    module: Any = Lazy(f"{NAME}.lazy")
+    subject.LATEST = module
+    module.place, module.rows = 1, [[number] for number in range(50)]
+    sys.modules[module.__name__] = module
+    yield module
+    del sys.modules[module.__name__]
+
+
+def test_a_module_of_a_subclass_is_described_once(subject: Any, lazy: Any) -> None:
+    reader = heap()
+    form(reader, subject)
+    assert form(reader, subject).objects < len(lazy.rows)
+
+
+@pytest.mark.parametrize(
+    ("there", "back"),
+    [
+        (lambda m: setattr(m, "place", 2), lambda m: setattr(m, "place", 1)),
+        (lambda m: setattr(m, "name", 2), lambda m: delattr(m, "name")),
+        (lambda m: m.rows[0].append(1), lambda m: m.rows[0].pop()),
+        (
+            lambda m: setattr(m, "__class__", Eager),
+            lambda m: setattr(m, "__class__", Lazy),
+        ),
+    ],
+    ids=["slot", "name", "value", "class"],
+)
+def test_each_change_of_a_module_of_a_subclass_is_state(
+    there: Any, back: Any, subject: Any, lazy: Any
+) -> None:
+    reader = heap()
+    form(reader, subject)
+    there(lazy)
+    with pytest.raises(ExplorationRestart):
+        form(reader, subject)
+    settled(reader, subject)
+    back(lazy)
+    one = settled(reader, subject)
+    there(lazy)
+    assert settled(reader, subject) != one
+    back(lazy)
+    assert settled(reader, subject) == one
+
+
+def test_a_new_name_of_a_module_leaves_its_other_names_fixed(
+    subject: Any, lazy: Any
+) -> None:
+    """The names of a registry's module change with each registration."""
+    reader = heap()
+    form(reader, subject)
+    lazy.first = [1]
+    with pytest.raises(ExplorationRestart):
+        form(reader, subject)
+    one = settled(reader, subject)
+    lazy.second = [2]
+    two = form(reader, subject)
+    assert (one.objects, two.objects) < (10, 10)
+    assert one != two
+    del lazy.second
+    assert form(reader, subject) == one
+    del lazy.first
+    assert settled(reader, subject) != one
+
+
+def test_the_fixed_part_ignores_a_name_of_a_module(subject: Any) -> None:
+    subject.TABLE.update({number: [number] for number in range(50)})
+    subject.LATEST = 1
+    scope = FollowedScope(frozenset({NAME}), (f"{NAME}.LATEST",))
+    reader = Heap(scope, fixed=True)
+    form(reader, subject)
+    subject.LATEST = 2  # it leaves the fixed part, as what changes does
+    first = settled(reader, subject)
+    assert first.objects < len(subject.TABLE)
+    subject.LATEST = 3
+    assert form(reader, subject) == first
+    subject.TABLE[0].append(1)
+    with pytest.raises(ExplorationRestart):
+        form(reader, subject)
+
+
+@pytest.mark.parametrize("path", [f"{NAME}.Kind.count", "*.count", "registry.count"])
+def test_an_ignored_attribute_is_left_out_with_a_fixed_part(
+    path: str, subject: Any
+) -> None:
+    """Where only a whole walk knows the path, nothing is fixed."""
+    scope = FollowedScope(frozenset({NAME}), (path,))
+    whole, reader = Heap(scope), Heap(scope, fixed=True)
+    registry = types.SimpleNamespace(count=1)
+    changes: tuple[Callable[[], None], ...] = (
+        lambda: None,
+        lambda: setattr(subject.Kind, "count", 1),
+        lambda: setattr(registry, "count", 2),
+    )
+    for change in changes:
+        before = [form(whole, subject, registry), settled(reader, subject, registry)]
+        change()
+        after = [form(whole, subject, registry), settled(reader, subject, registry)]
+        assert (before[0] == after[0]) == (before[1] == after[1])
 
 
 @pytest.mark.parametrize(
