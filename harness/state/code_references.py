@@ -229,7 +229,7 @@ def _space(stream: Tokens, values: dict[str, Any]) -> Space:
 def _whole(stream: Tokens, space: Space) -> None:
     """Write all globals of a module that are not written yet.
 
-    If their names are postponed, those of now are written all the same.
+    If the set of their names is postponed, the present ones are written all the same.
     """
     if "*" in space.done:
         return

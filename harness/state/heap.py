@@ -370,7 +370,7 @@ class Heap:
     def _note_large(self, walk: HeapWalk, roots: Mapping[str, object]) -> None:
         """Record the limits of a walk that began at the fixed part, by a whole walk."""
         fixed = self._fixed
-        counted = {} if fixed is None else fixed.opaque.copy()
+        counted = {} if fixed is None or not walk.described else fixed.opaque.copy()
         for number in walk.opaque[sum(counted.values()) :]:
             name = exact_name(type(walk.order[number]))
             counted[name] = counted.get(name, 0) + 1

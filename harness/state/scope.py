@@ -187,8 +187,6 @@ class IgnorePatterns:
             raise AssertionError("made only where there are patterns")
         self._whole = whole
         self._last = last
-        # Matching takes long where a state has many labels.
-        self._known: dict[str, bool] = {}
         literal = not {"*", "?"}.intersection("".join(patterns))
         self._literal = frozenset(patterns) if literal else None
         self._records: Records | None = None
@@ -199,11 +197,8 @@ class IgnorePatterns:
 
     def ends(self, label: str) -> bool:
         """Return True if a label, or a key in brackets, can end an ignored path."""
-        known = self._known.get(label)
-        if known is None:
-            fits = self._last.fullmatch
-            known = self._known[label] = bool(fits(label) or fits(f"[{label!r}]"))
-        return known
+        fits = self._last.fullmatch
+        return bool(fits(label) or fits(f"[{label!r}]"))
 
     def path(self, text: str) -> bool:
         """Return True if a whole path is ignored."""
