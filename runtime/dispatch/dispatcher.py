@@ -365,7 +365,10 @@ class Dispatcher:
         """
         after, calls = without(self.state, tokens)
         if not calls:
-            self.state = after
+            try:
+                self.state = after
+            finally:
+                self._forget(tokens)
             return
         self._telling, left = True, iter(calls)
         try:
@@ -376,7 +379,13 @@ class Dispatcher:
         finally:
             _notify_all(left, errors)
             self.state = after
+            self._forget(tokens)
             self._telling = False
+
+    def _forget(self, tokens: Sequence[RegistrationRecord]) -> None:
+        for token in tokens:
+            if isinstance(token, Definition):
+                self.keyring.forget(token.operator)
 
     def _drained(self, freed: list[Sequence[RegistrationRecord]]) -> DispatcherState:
         """Return the current state, after removing the `dropped` registrations.

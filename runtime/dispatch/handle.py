@@ -1,4 +1,4 @@
-"""Operators by name: handles, packets of overloads, and `ops`.
+"""Operators by name: handles, and packets of overloads.
 
 A *handle* is one overload: only a name and a dispatcher, so it is never stale.  Every
 call looks up the entry in the published state (`runtime.dispatch.kernel_lookup`), and
@@ -6,14 +6,13 @@ everything that makes calls fast is stored on that entry.  A handle of a deregis
 operator raises `OperatorGone`, and works again once it is registered again.  A *packet*
 is all overloads of one name; a call of it runs the first overload that the arguments
 fit, in the order of overload names (the unnamed one first), not of registration.
-`ops.<namespace>.<operator>[.<overload>]` finds both by attribute.
+`ops.<namespace>.<operator>[.<overload>]` finds both by attribute (`namespace.py`).
 
 Rules:
 - there is one handle and one packet of a name as long as it is referenced
   (`registration.HandleCache`): `is` compares operators, and a copy is the same object;
 - an operator is pickled by name, and only for the default dispatcher;
-- each access of `ops` reads the published state; only the operators of namespaces that
-  the runtime itself provides are cached there, as these are never removed;
+- a handle that was accessed is stored in its packet, as `namespace.py` says of packets;
 - torch's names are available, too: `_schema`, `overloadpacket`, `__name__`, ...;
 - where upstream has an overload for tensors and one for numbers, the unnamed overload
   here accepts numbers as tensors: upstream's names, `Tensor` and `Scalar`, find it;
@@ -21,14 +20,14 @@ Rules:
   parameters; several, or none, show arbitrary parameters.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from everyorder.runtime.base.locks import LOADING
 from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.dispatch.kernel_lookup import EntryInvoker, OperatorRef
-from everyorder.runtime.dispatch.registration import DispatcherProtocol
+from everyorder.runtime.dispatch.registration import DEFAULT, DispatcherProtocol
 from everyorder.runtime.dispatch.registration_record import (
     OperatorSpec,
     namespace_of,
@@ -46,10 +45,7 @@ from everyorder.runtime.schema.signature import OperatorName
 if TYPE_CHECKING:
     from inspect import Signature
 
-    from everyorder.runtime.declared import Core
 
-# The name of the unnamed overload where a name is needed.
-DEFAULT = "default"
 # Upstream's overload names of operators that take a tensor or a number.
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 # The module of `ops`, for the `__module__` of handles.
@@ -400,32 +396,27 @@ class OperatorPacket(partial[Any]):
         NoMatchingOverload: there are several, and the arguments fit none.
     """
 
-    # The class has a `__dict__`, too: a permanent packet caches overloads there.
-    __slots__ = ("_dispatcher", "_name", "_permanent")
+    # The class has a `__dict__`, too: overloads that were accessed are stored there.
+    __slots__ = ("_dispatcher", "_name")
     __doc__ = DocumentationOf(__doc__)
     __signature__ = SignatureOf()
 
     _dispatcher: DispatcherProtocol
     _name: OperatorName
-    _permanent: bool
 
-    def __new__(
-        cls, dispatcher: DispatcherProtocol, name: OperatorName, permanent: bool = False
-    ) -> Self:
-        """Return the packet of `name`; a `permanent` one caches its overloads."""
+    def __new__(cls, dispatcher: DispatcherProtocol, name: OperatorName) -> Self:
+        """Return the packet of `name`, which may have no overloads."""
         packets = dispatcher.keyring.packets
-        packet: Self | None = packets.get(name.name)
-        if packet is None:
-            callee = PacketRef(dispatcher, name, OperatorHandle)
-            packet = super().__new__(cls, callee.call)
-            packet._dispatcher = dispatcher
-            packet._name = name
-            packet._permanent = False
-            callee.set_owner(packet)
-            packet = packets.setdefault(name.name, packet)
-        if permanent:
-            packet._permanent = True
-        return packet
+        living: Self | None = packets.get(name.name)
+        if living is not None:
+            return living
+        callee = PacketRef(dispatcher, name, OperatorHandle)
+        packet = super().__new__(cls, callee.call)
+        packet._dispatcher = dispatcher
+        packet._name = name
+        callee.set_owner(packet)
+        interned: Self = packets.setdefault(name.name, packet)
+        return interned
 
     @property
     def __name__(self) -> str:
@@ -462,8 +453,10 @@ class OperatorPacket(partial[Any]):
         overload_name = "" if overload == DEFAULT else overload
         name = OperatorName(self._name.name, overload_name)
         handle = OperatorHandle(self._dispatcher, name)
-        if self._permanent:
-            self.__dict__[overload] = handle
+        self.__dict__[overload] = handle
+        # Another thread may have removed the definition, and found nothing to remove.
+        if overload not in self.overloads():
+            self.__dict__.pop(overload, None)
         return handle
 
     def __dir__(self) -> list[str]:
@@ -505,96 +498,3 @@ def provide_namespace(namespace: str) -> None:
     if (register := PROVIDERS.rows.get(namespace)) is not None:
         with LOADING:
             register()
-
-
-def candidates(operator: str, names: Iterable[str]) -> list[str]:
-    """Return the full names that are private (leading underscore) if `operator` is.
-
-    For a public `operator` return the public names.  Debuggers look up private names
-    all the time, and a comparison with all operators costs five milliseconds.
-    """
-    private = operator.startswith("_")
-    return [n for n in names if n.partition("::")[2].startswith("_") is private]
-
-
-class OperatorNamespace:
-    """The operators of one namespace; a `permanent` one caches their packets."""
-
-    def __init__(
-        self, dispatcher: DispatcherProtocol, namespace: str, permanent: bool = False
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._namespace = namespace
-        self._permanent = permanent
-
-    def __getattr__(self, operator: str) -> OperatorPacket:
-        # `copy` reads these before `__init__` has set them.
-        if operator in ("_dispatcher", "_namespace", "_permanent", "__setstate__"):
-            raise AttributeError(operator)
-        name = OperatorName(f"{self._namespace}::{operator}")
-        if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
-            names = candidates(operator, self._names())
-            raise LookupFailed(
-                code="UnknownOperator",
-                operator=str(name),
-                near=nearest(str(name), names),
-            )
-        packet = OperatorPacket(self._dispatcher, name, self._permanent)
-        if self._permanent:
-            self.__dict__[operator] = packet
-        return packet
-
-    def _names(self) -> list[str]:
-        operators = self._dispatcher.state.namespaces.get(self._namespace, {})
-        return sorted({e.name.name for e in operators.values() if e.definitions})
-
-    def __dir__(self) -> list[str]:
-        names = [name.partition("::")[2] for name in self._names()]
-        return [*super().__dir__(), *names]
-
-    def __repr__(self) -> str:
-        return f"<OperatorNamespace {self._namespace}>"
-
-
-class Operators:
-    """The operators of a dispatcher; `source` returns the dispatcher at each access.
-
-    `provided` maps namespaces of the runtime to the function that registers them, which
-    is called when its namespace is first used.  `aliases` maps other names of
-    namespaces to them; an alias is in effect as long as its own name is not a defined
-    namespace.
-    """
-
-    def __init__(
-        self,
-        source: Callable[[], DispatcherProtocol],
-        providers: Registry[str, Callable[[], object]] | None = None,
-        aliases: Mapping[str, str] | None = None,
-    ) -> None:
-        self._source = source
-        self._providers = providers or Registry("providers")
-        if TYPE_CHECKING:
-            self.core: Core
-            self.aten: Core
-        self._aliases = aliases or {}
-
-    def __getattr__(self, namespace: str) -> OperatorNamespace:
-        if namespace.startswith("_"):
-            raise AttributeError(namespace)
-        alias = self._aliases.get(namespace)
-        if alias is not None and namespace not in self._source().state.namespaces:
-            return getattr(self, alias)  # type: ignore[no-any-return]  # one of these
-        register = self._providers.rows.get(namespace)
-        if register is None:
-            return OperatorNamespace(self._source(), namespace)
-        with LOADING:
-            register()
-        permanent = OperatorNamespace(self._source(), namespace, permanent=True)
-        self.__dict__[namespace] = permanent
-        return permanent
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *sorted(self._source().state.namespaces)]
-
-    def __repr__(self) -> str:
-        return "<Operators>"

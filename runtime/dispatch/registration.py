@@ -39,6 +39,7 @@ from everyorder.runtime.dispatch.registration_record import (
 )
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.dispatch.transition import is_live
+from everyorder.runtime.schema.signature import OperatorName
 
 Tokens = tuple[RegistrationRecord, ...]
 # Records by the key of their registration.  The registration refers to none of them, so
@@ -60,6 +61,8 @@ class Owner(ref[object]):
 
 T = TypeVar("T")
 
+# The name of the unnamed overload where a name is needed.
+DEFAULT = "default"
 # The one key of `_Reference.successor`.
 _NEXT = "next"
 
@@ -104,18 +107,32 @@ class Interned(Generic[T]):
 
 
 class HandleCache:
-    """The keys for call stubs, the operators and the packets of one dispatcher."""
+    """Keys for call stubs, and operators, packets, namespaces of one dispatcher."""
 
-    __slots__ = ("handles", "keys", "packets")
+    __slots__ = ("handles", "keys", "namespaces", "packets")
 
     def __init__(self) -> None:
         self.keys: dict[OperatorSpec, object] = {}
         self.handles: Interned[Any] = Interned()
         self.packets: Interned[Any] = Interned()
+        self.namespaces: Interned[Any] = Interned()
 
     def key(self, reading: OperatorSpec) -> object:
         """Return the key under which entries store the bound kernels of a call stub."""
         return self.keys.setdefault(reading, object())
+
+    def forget(self, name: OperatorName) -> None:
+        """Remove what accesses of attributes stored for an operator.
+
+        It is called after a state without a definition of `name` was published.
+        """
+        namespace, _, operator = name.name.partition("::")
+        for owner, attribute in (
+            (self.namespaces.get(namespace), operator),
+            (self.packets.get(name.name), name.overload or DEFAULT),
+        ):
+            if owner is not None:
+                vars(owner).pop(attribute, None)
 
 
 class DispatcherProtocol(Protocol):

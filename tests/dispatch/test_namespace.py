@@ -1,13 +1,15 @@
 """`ops`: operators by attribute, overloads by name."""
 
 import sys
-from copy import copy
+from copy import copy, deepcopy
 from itertools import permutations
+from pickle import dumps, loads
 from types import FunctionType
 from typing import Any
 
 import pytest
 
+from everyorder import runtime
 from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.dispatch import (
     Dispatcher,
@@ -17,6 +19,7 @@ from everyorder.runtime.dispatch import (
 )
 from everyorder.runtime.errors.call import CallError, NoMatchingOverload, OperatorGone
 from everyorder.runtime.errors.registration import LookupFailed
+from everyorder.runtime.schema.signature import OperatorName
 from everyorder.runtime.tensors import tensor
 from tests.coded import code
 from tests.dispatch.samples import says, silent
@@ -166,7 +169,10 @@ def test_overloads_that_were_kept_say_that_they_are_gone(calls: int) -> None:
     for _ in range(calls):
         assert (packet("a"), kept["plain"](1), kept["b"]("a")) == ("b", "plain", "b")
     library.close()
-    for call in (packet, packet.default, packet.b, *kept.values()):
+    for overload in ("default", "b"):
+        with pytest.raises(OperatorGone, check=code("OverloadGone")):
+            getattr(packet, overload)
+    for call in (packet, *kept.values()):
         with pytest.raises(OperatorGone, check=code("OperatorGone")):
             call(1)
 
@@ -254,3 +260,118 @@ def test_nothing_of_ours_stands_before_the_error_of_a_call() -> None:
     with pytest.raises(OperatorGone) as gone:
         f(1)
     assert gone.value.__context__ is handled
+
+
+def stored(ops: Operators) -> dict[str, list[str]]:
+    """Return the attributes that accesses stored: in a namespace and its packets."""
+    space = ops.test
+    return {
+        name: sorted(set(vars(packet)) - {"__module__"})
+        for name, packet in vars(space).items()
+    }
+
+
+def test_what_was_accessed_is_an_attribute_until_it_is_removed() -> None:
+    d = silent()
+    ops, library = opened(d, plain="int x", b="str x")
+    assert "test" not in vars(ops)
+    assert stored(ops) == {}
+    assert vars(ops)["test"] is ops.test
+    ops.test.f.b("a")
+    assert (stored(ops), ops.test.f is vars(ops.test)["f"]) == ({"f": ["b"]}, True)
+    packet = ops.test.f
+    library.close()
+    assert (stored(ops), set(vars(packet))) == ({}, set())
+    with pytest.raises(LookupFailed, check=code("UnknownOperator")):
+        ops.test.f  # noqa: B018
+    again, library = opened(d, plain="int x")
+    assert (again.test.f(1), again.test is ops.test) == ("plain", True)
+    library.close()
+
+
+def test_one_overload_is_removed_and_the_others_stay() -> None:
+    d = silent()
+    ops, library = opened(d, b="str x")
+    second = Library("test", "FRAGMENT", dispatcher=d)
+    second.define("f(int x) -> str")
+    packet = ops.test.f
+    assert (packet.b.overload, packet.default.overload) == ("b", "default")
+    second.close()
+    with pytest.raises(LookupFailed, check=code("NoSuchOverload")):
+        packet.default  # noqa: B018
+    assert (packet.b("a"), ops.test.f is packet) == ("b", True)
+    library.close()
+
+
+@pytest.mark.parametrize("by", ["drain", "listener"])
+def test_what_was_accessed_is_removed_whichever_way_the_operator_ends(by: str) -> None:
+    d = silent()
+
+    class Failing:
+        def on_operator_registered(self, *args: object) -> None:
+            """Accept."""
+
+        def on_operator_deregistered(self, *args: object) -> None:
+            raise ValueError("a listener")
+
+    ops, library = opened(d, plain="int x")
+    assert ops.test.f.default(1) == "plain"
+    if by == "listener":
+        subscription = d.add_listener(Failing())
+        with pytest.raises(ExceptionGroup):
+            library.close()
+        subscription.close()
+    else:
+        del library
+        d.drain()
+    assert stored(ops) == {}
+
+
+def test_an_operator_that_ends_during_the_access_is_not_stored() -> None:
+    """Another thread removes it after the access saw the state."""
+    d = silent()
+    ops, library = opened(d, plain="int x")
+
+    class Ending:
+        """A state that is replaced when it was read once."""
+
+        def __init__(self) -> None:
+            self.state = d.state
+
+        def overloads(self, name: OperatorName) -> Any:
+            d.state = self.state
+            entries = self.state.overloads(name)
+            library.close()
+            return entries
+
+        @property
+        def namespaces(self) -> Any:
+            return self.state.namespaces
+
+    d.state = Ending()  # type: ignore[assignment]  # the same methods
+    packet: Any = ops.test.f
+    assert (str(packet), stored(ops)) == ("test.f", {})
+    library = opened(d, plain="int x")[1]
+    d.state = Ending()  # type: ignore[assignment]  # the same methods
+    assert str(packet.default) == "test.f.default"
+    assert set(vars(packet)) == set()
+
+
+def test_a_namespace_with_a_leading_underscore() -> None:
+    d = silent()
+    ops = Operators(lambda: d)
+    with pytest.raises(AttributeError, match="_C"):
+        ops._C  # noqa: B018
+    library = Library("_C", "DEF", dispatcher=d)
+    library.define("f(int x) -> int")
+    library.impl("f", says(3), CE)
+    assert ops._C.f(1) == 3
+    library.close()
+
+
+def test_copies_and_pickles_of_a_namespace_are_the_namespace() -> None:
+    library = Library("tested_copies", "DEF")
+    library.define("f(int x) -> int")
+    space = runtime.ops.tested_copies
+    assert copy(space) is deepcopy(space) is loads(dumps(space)) is space
+    library.close()

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
-from everyorder.runtime.dispatch.handle import OperatorHandle, candidates
+from everyorder.runtime.dispatch.handle import OperatorHandle
+from everyorder.runtime.dispatch.namespace import candidates
 from everyorder.runtime.dispatch.state import DispatcherState
 from everyorder.runtime.dispatch.watch import WATCH
 from everyorder.runtime.errors.base import nearest

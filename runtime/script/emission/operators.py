@@ -16,12 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from everyorder.runtime.dispatch.handle import (
-    OperatorHandle,
-    OperatorNamespace,
-    OperatorPacket,
-    Operators,
-)
+from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket
+from everyorder.runtime.dispatch.namespace import OperatorNamespace, Operators
 from everyorder.runtime.operators.bindings import functions
 from everyorder.runtime.operators.bindings.methods import CONVERSIONS
 from everyorder.runtime.schema.enums import DType, Layout, MemoryFormat
