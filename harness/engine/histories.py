@@ -104,7 +104,7 @@ def run_shallow(session: ExplorationSession) -> None:
     if longest == 1:
         session.skipped.append(
             f"histories of two operations on fresh systems: {actions**2:,} of them are "
-            f"too many to begin with"
+            "too many to begin with (--strategy histories:2 plays them)"
         )
     for length in range(longest + 1):
         for history in product(range(actions), repeat=length):

@@ -150,7 +150,10 @@ class Meter:
     def check_time(self) -> None:
         """Raise `Incomplete` when the time is over (for passes outside of the plan)."""
         if self._ends is not None and monotonic() > self._ends:
-            raise Incomplete(f"the budget of {self._budget.seconds} seconds is spent")
+            seconds = self._budget.seconds
+            raise Incomplete(
+                f"the budget of {seconds} seconds is spent (--budget raises it)"
+            )
 
     def report_progress(self) -> None:
         """Call the progress callback, if there is one."""
@@ -163,7 +166,9 @@ class Meter:
             raise Halt
         limit = self._budget.steps
         if limit is not None and self.spent + operations > limit:
-            raise Incomplete(f"the budget of {limit:,} steps is spent")
+            raise Incomplete(
+                f"the budget of {limit:,} steps is spent (--steps raises it)"
+            )
         self.check_time()
         self.report_progress()
         self._next = self.spent + operations + STRIDE

@@ -201,8 +201,8 @@ BRIEF = 12
 # Scope and assumptions of every proof; printed wherever the word "proven" occurs.
 LEGEND = (
     "proven: for histories of any length, in one thread and one process, if nothing "
-    "tells equal states apart (ids, addresses, orders of sets, hashes that changed, "
-    "clocks, caches of the standard library)"
+    "tells equal states apart (ids, `is` between equal values, orders of sets, "
+    "hashes that changed, clocks, caches of the standard library)"
 )
 
 

@@ -40,6 +40,7 @@ from types import (
     MethodDescriptorType,
     ModuleType,
     TracebackType,
+    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple, Self
 from weakref import ref
@@ -65,7 +66,9 @@ from everyorder.harness.state.scope import package_of
 # By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
 # functions and methods.  Left out, because they depend on hidden state: `id` and `hash`
 # (addresses, the hash seed), `print`, `open`, `input` (streams), `__sizeof__` of any
-# object (capacity), and all state of the interpreter itself.
+# object (capacity), `pickle.dumps` and `marshal.dumps` (they write an object that they
+# meet again as a reference, so two equal texts are longer than one text twice), and all
+# state of the interpreter itself.
 PURE: Mapping[str, str] = {
     "builtins": """
         __build_class__ __import__ abs aiter all anext any ascii bin callable chr
@@ -112,7 +115,7 @@ PURE: Mapping[str, str] = {
     "_json": "*",
     "_md5": "md5 md5.digest md5.hexdigest",
     "_operator": "*",
-    "_pickle": "dumps loads",
+    "_pickle": "loads",
     "_queue": "SimpleQueue.*",
     "_sha1": "sha1 sha1.digest sha1.hexdigest",
     "_sha2": """
@@ -151,7 +154,7 @@ PURE: Mapping[str, str] = {
     "decimal": "Decimal.*",
     "functools": "*",
     "itertools": "*",
-    "marshal": "dumps loads",
+    "marshal": "loads",
     "math": "*",
     "numpy": """
         arange array asanyarray asarray ascontiguousarray bincount can_cast concatenate
@@ -173,6 +176,19 @@ PURE: Mapping[str, str] = {
     "weakref": "*",
     "zlib": "adler32 compress compressobj crc32 decompress decompressobj",
 }
+# They distinguish equal values, of which the canonical form has one token, or return
+# addresses.
+_BY_IDENTITY = frozenset(
+    {
+        ("_operator", "is_"),
+        ("_operator", "is_not"),
+        ("array", "array.buffer_info"),
+        ("builtins", "object.__eq__"),
+        ("builtins", "object.__hash__"),
+        ("builtins", "object.__ne__"),
+    }
+)
+_DESCRIPTORS = (MethodDescriptorType, ClassMethodDescriptorType, WrapperDescriptorType)
 _KNOWN = {module: frozenset(names.split()) for module, names in PURE.items()}
 
 # Impure functions that some modules of the standard library call soundly, with reasons.
@@ -491,7 +507,7 @@ def _identify(function: Any) -> tuple[str, bool]:
     """Return the name of a C function, and True if PURE lists it."""
     if function is operator.methodcaller:
         return "operator.methodcaller", False
-    if type(function) in (MethodDescriptorType, ClassMethodDescriptorType):
+    if type(function) in _DESCRIPTORS:
         return _of_type(function.__objclass__, function.__name__)
     owner = function.__self__
     name = function.__name__
@@ -515,7 +531,7 @@ def _of_type(kind: type, name: str) -> tuple[str, bool]:
 
 
 def _is_pure(module: str, name: str) -> bool:
-    if name.endswith("__sizeof__"):
+    if name.endswith("__sizeof__") or (module, name) in _BY_IDENTITY:
         return False
     pure_names = _KNOWN.get(module, frozenset())
     return (

@@ -35,6 +35,8 @@ _VALUES = (int, str, bytes, float, complex)
 _NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _IS = dis.opmap["IS_OP"]
+# Slot wrappers are called without an event.  These compare or return an address.
+_BY_IDENTITY = (object.__eq__, object.__ne__, object.__hash__)
 _UNKNOWN = object()
 # Instructions that do nothing.
 _SILENT = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL"})
@@ -200,9 +202,10 @@ def is_class(value: object) -> bool:
 
 
 def _is_function(value: object) -> bool:
-    return type(value) in (
+    kinds = (
         BuiltinFunctionType,
         MethodDescriptorType,
         ClassMethodDescriptorType,
         FunctionType,
     )
+    return type(value) in kinds or any(value is each for each in _BY_IDENTITY)

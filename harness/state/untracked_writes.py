@@ -23,8 +23,8 @@ another one is a change of its referrer, and of nothing else.  Rebinding a name 
 equal value, or to an equal tuple of the same members, is not a change.
 
 Not detected: an attribute that moved to another name of the same object with the same
-value (a moved slot is detected); buffers of more than 64 MB; C objects without
-referents and accessor, whose methods `c_call_audit.py` reports.
+value (a moved slot is detected); C objects without referents and accessor, whose
+methods `c_call_audit.py` reports.
 """
 
 import functools

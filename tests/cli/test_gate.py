@@ -42,8 +42,8 @@ def files(root: Path) -> dict[str, bytes]:
 
 PROVEN = """\
 proven: for histories of any length, in one thread and one process, if nothing
-  tells equal states apart (ids, addresses, orders of sets, hashes that changed,
-  clocks, caches of the standard library)
+  tells equal states apart (ids, `is` between equal values, orders of sets,
+  hashes that changed, clocks, caches of the standard library)
 * assumes: fingerprint= returns the whole state (sound)
 * assumes: the undo handles have no state (sound)
 

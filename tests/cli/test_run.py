@@ -135,7 +135,8 @@ def test_a_budget_cuts_short(project: Project) -> None:
         "sound: cut short: the budget was spent before everything\nwas executed" in text
     )
     assert (
-        "  skipped   the budget of 50 steps is spent: 50 of 108 operations exec" in text
+        "  skipped   the budget of 50 steps is spent (--steps raises it): 50 of 108"
+        in text
     )
 
 

@@ -395,7 +395,8 @@ def test_a_budget_of_steps_ends_the_run() -> None:
     result = explore(Toy(4), "walk:2", budget=Budget(steps=100))
     assert (result.holds, result.executed.transitions) == (False, 100)
     assert result.skipped == (
-        "the budget of 100 steps is spent: 100 of 1,024 operations executed",
+        "the budget of 100 steps is spent (--steps raises it): "
+        "100 of 1,024 operations executed",
     )
 
 
@@ -403,7 +404,8 @@ def test_a_budget_of_seconds_ends_the_run() -> None:
     result = explore(Toy(4), "walk:2", budget=Budget(seconds=-1.0))
     assert not result.complete
     assert result.skipped == (
-        "the budget of -1.0 seconds is spent: 0 of 1,024 operations executed",
+        "the budget of -1.0 seconds is spent (--budget raises it): "
+        "0 of 1,024 operations executed",
     )
 
 

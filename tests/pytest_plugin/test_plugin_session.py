@@ -257,8 +257,8 @@ needy = Scenario(
 
 ASSUMED = """\
 proven: for histories of any length, in one thread and one process, if nothing
-  tells equal states apart (ids, addresses, orders of sets, hashes that changed,
-  clocks, caches of the standard library)
+  tells equal states apart (ids, `is` between equal values, orders of sets,
+  hashes that changed, clocks, caches of the standard library)
 * assumes: fingerprint= returns the whole state (needy)
 * assumes: the undo handles have no state (needy)
 """

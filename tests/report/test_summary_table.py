@@ -156,8 +156,8 @@ def test_duration(seconds: float, text: str) -> None:
 
 LEGEND = [
     "proven: for histories of any length, in one thread and one process, if nothing",
-    "  tells equal states apart (ids, addresses, orders of sets, hashes that changed,",
-    "  clocks, caches of the standard library)",
+    "  tells equal states apart (ids, `is` between equal values, orders of sets,",
+    "  hashes that changed, clocks, caches of the standard library)",
 ]
 QUIET = replace(PROVEN, exploration=replace(PROVEN.exploration, skipped=()))
 

@@ -1,4 +1,4 @@
-"""`python -m tests.stability [--seeds N] [--all] [--large]`.
+"""`python -m tests.stability [--seeds N] [--all] [--whole] [--part K/N] [--large]`.
 
 Explores the scenarios under all conditions and prints the counts; ends with 1 if a
 verdict or a remark differs.  `--here` is what each of its processes does.
@@ -18,6 +18,7 @@ from tests.stability.conditions import (
     Condition,
     differences,
     verdicts,
+    whole_names,
 )
 
 # Libraries that are imported before, where they are installed.
@@ -41,6 +42,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = ArgumentParser(prog="python -m tests.stability")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--all", action="store_true", help="also the slow scenarios")
+    parser.add_argument("--whole", action="store_true", help="the zoos and catalogue")
+    parser.add_argument(
+        "--part", default="0/1", metavar="K/N", help="every Nth of them"
+    )
     parser.add_argument("--large", action="store_true", help="also numba and torch")
     parser.add_argument("--here")
     parser.add_argument("--times", type=int, default=1)
@@ -60,6 +65,9 @@ def main(arguments: Sequence[str]) -> int:
             ended.set()
         return 0
     names = LONG_NAMES if chosen.all else NAMES
+    if chosen.whole:
+        first, _, parts = chosen.part.partition("/")
+        names = tuple(dict.fromkeys((*names, *whole_names())))[int(first) :: int(parts)]
     every = conditions(chosen.seeds, large=chosen.large)
     count, lines = differences(names, every)
     missing = [name for name in LARGE if chosen.large and not find_spec(name)]

@@ -2,7 +2,7 @@
 
 Each *condition* is a fresh interpreter: its hash seed, the modules that it imported
 before, the position of the scenario among others, and how often it was explored there.
-`python -m tests.stability [--seeds N] [--all]` prints the counts.
+`python -m tests.stability [--seeds N] [--all] [--whole]` prints the counts.
 """
 
 import json
@@ -61,9 +61,40 @@ class Condition:
         return ", ".join(parts)
 
 
+def whole_names() -> tuple[str, ...]:
+    """Return the names of all registries of both zoos, and of the whole catalogue.
+
+    A registry of the first zoo that fails by chance is left out: so is its verdict.
+    """
+    from tests.zoo.realistic.registries import all_specimens
+    from tests.zoo.registries import SEEDS_TEST, entries
+
+    return (
+        *(f"realistic:{each.name}" for each in all_specimens()),
+        *(
+            f"zoo:{each.name.replace('/', ':')}"
+            for each in entries(SEEDS_TEST)
+            if not each.rate
+        ),
+        *(
+            f"catalogue:{module}:{name}"
+            for file in sorted((ROOT / "tests/scenarios").glob("test_*.py"))
+            for module in [f"tests.scenarios.{file.stem}"]
+            for name, value in vars(import_module(module)).items()
+            if isinstance(value, Scenario)
+        ),
+    )
+
+
 def scenario_of(name: str) -> Scenario:
     """Return the scenario of a name, built anew."""
     kind, _, rest = name.partition(":")
+    if kind == "realistic":
+        from tests.zoo.realistic import judge
+        from tests.zoo.realistic.registries import all_specimens
+
+        (specimen,) = (each for each in all_specimens() if each.name == rest)
+        return judge.scenario_of(specimen)
     if kind == "catalogue":
         module, _, variable = rest.rpartition(":")
         scenario: Scenario = getattr(import_module(module), variable)
@@ -94,8 +125,9 @@ def verdicts(names: Sequence[str], times: int) -> dict[str, list[Verdict]]:
         for _ in range(times):
             report = explore(scenario)
             exploration = report.exploration
-            remarks = tuple(
-                sorted(f"{each.kind}: {each.text}" for each in exploration.caveats)
+            remarks = (
+                *sorted(f"{each.kind}: {each.text}" for each in exploration.caveats),
+                *map(str, exploration.skipped),
             )
             verdict = report.verdict, exploration.proven, remarks
             table.setdefault(name, []).append(verdict)

@@ -67,7 +67,7 @@ for expression, pure, name in (
     ("shutil.which('nothing')", "os.path.splitdrive('x')", "environ"),
 ):
     _call(expression, pure, name, head=_FILES)
-_PROCESS = "import getpass, gc, inspect, locale, os, platform, secrets, socket, sys, threading, uuid, random, weakref\n"
+_PROCESS = "import array, getpass, gc, marshal, operator, pickle, inspect, locale, os, platform, secrets, socket, sys, threading, uuid, random, weakref\n"
 for expression, pure, name in (
     ("os.getenv('BREAKER')", "os.fspath('a')", "environ"),
     ("os.environ.get('BREAKER')", "{}.get('BREAKER')", "environ"),
@@ -98,6 +98,17 @@ for expression, pure, name in (
     ("sys.intern.__self__.getswitchinterval()", "len('switch')", "getswitchinterval"),
     ("getattr(os, 'get' + 'pid')()", "getattr(os, 'fs' + 'path')('f')", "getpid"),
     ("list(map(id, [self]))", "list(map(len, ['x']))", "id"),
+    ("object.__hash__(self)", "len('hashed')", "__hash__"),
+    ("operator.is_('x', self)", "operator.eq('x', 1)", "is_"),
+    (
+        "list(map(operator.is_not, 'x', 'y'))",
+        "list(map(operator.ne, 'x', 'y'))",
+        "is_not",
+    ),
+    ("object.__eq__('x', self)", "str.__eq__('x', 'y')", "__eq__"),
+    ("array.array('i').buffer_info()", "array.array('i').tolist()", "buffer_info"),
+    ("pickle.dumps(1)", "pickle.loads(b'I1\\n.')", "dumps"),
+    ("marshal.dumps(1)", "marshal.loads(b'N')", "dumps"),
     ("sorted(['x'], key=hash)", "sorted(['x'], key=len)", "hash"),
 ):
     _call(expression, pure, name, head=_PROCESS)
@@ -129,3 +140,25 @@ for name, (first, second) in _VALUES.items():
             f"def NEW(): return {second}",
             right="self.box = [NEW() for _ in range(LIMIT)]\nall(value == KEY for value in self.box)",
         )
+# The same by functions in C.
+_BOX = "self.box = [NEW() if at < number else KEY for at in range(LIMIT)]"
+_EQUAL = (
+    "self.box = [NEW() for _ in range(LIMIT)]\nall(value == KEY for value in self.box)"
+)
+for name, same in {
+    "operator.is_": "operator.is_(value, KEY)",
+    "operator.is_ by map": "any(map(operator.is_, [value], [KEY]))",
+    "operator.is_ by partial": "functools.partial(operator.is_, KEY)(value)",
+    "operator.is_not": "not operator.is_not(value, KEY)",
+    "object.__eq__": "object.__eq__(value, KEY) is True",
+    "object.__ne__": "object.__ne__(value, KEY) is False",
+    "pickle": "len(pickle.dumps([value, KEY])) < len(pickle.dumps([KEY, NEW()]))",
+    "marshal": "len(marshal.dumps([value, KEY])) < len(marshal.dumps([KEY, NEW()]))",
+}.items():
+    IDENTITY[f"text, by {name}"] = Place(
+        f"return LIMIT - sum({same} for value in self.box)",
+        _BOX,
+        head="import functools, marshal, operator, pickle\nKEY = 'x' * 20\n"
+        "def NEW(): return ''.join(['x'] * 20)",
+        right=_EQUAL,
+    )
