@@ -58,6 +58,7 @@ from typing import TypeAlias
 
 from everyorder.harness.engine.protocol import State
 from everyorder.harness.report.verdict import Report
+from everyorder.harness.state import ValueSnapshot
 
 EMPTY = "\\e"
 
@@ -224,10 +225,10 @@ Body: TypeAlias = Pairs | Digest
 def pairs_of(observation: Hashable) -> Pairs:
     """Return an observation as titled texts.
 
-    Pairs are returned as they are, all other values under the title "observation".
+    Pairs have the texts of their values, all other values the title "observation".
     """
     if isinstance(observation, tuple) and all(map(_is_pair, observation)):
-        return observation
+        return tuple((title, str(value)) for title, value in observation)
     text = observation if isinstance(observation, str) else repr(observation)
     return (("observation", text),)
 
@@ -373,7 +374,7 @@ def _is_pair(part: object) -> bool:
         isinstance(part, tuple)
         and len(part) == 2
         and isinstance(part[0], str)
-        and isinstance(part[1], str)
+        and isinstance(part[1], (str, ValueSnapshot))
     )
 
 

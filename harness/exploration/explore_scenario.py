@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
 from everyorder.harness.engine import (
@@ -45,7 +45,7 @@ from everyorder.harness.systems.isolation import (
     serve_child,
 )
 from everyorder.harness.systems.outcomes import ScenarioSkipped, skip_reason
-from everyorder.harness.systems.registry import RegistrySystem
+from everyorder.harness.systems.registry import RegistrySystem, functions_of
 
 if TYPE_CHECKING:
     from everyorder.harness.exploration.catalogue import Entry
@@ -187,9 +187,17 @@ def explore(
     return report
 
 
-# What registries left in this process, by the function that creates them: the digest
-# of the scenario that showed it, and the violation.
-_LEFTOVERS: MutableMapping[object, tuple[str, Violation]] = WeakKeyDictionary()
+# What registries left in this process, by the function that creates them: the scenario
+# that showed it, and the violation.
+_LEFTOVERS: MutableMapping[object, tuple[list[object], Violation]] = WeakKeyDictionary()
+
+
+def _identity(scenario: Scenario) -> list[object]:
+    """Return references to the functions of a scenario, which keep nothing alive.
+
+    Its texts, which the digest is of, may be those of other functions, too.
+    """
+    return [each if each is None else ref(each) for each in functions_of(scenario)]
 
 
 def _with_leftover(scenario: Scenario, exploration: Exploration) -> Exploration:
@@ -202,15 +210,15 @@ def _with_leftover(scenario: Scenario, exploration: Exploration) -> Exploration:
     for violation in exploration.violations:
         if violation.kind == "not fresh":
             with suppress(TypeError):  # it has no weak reference, or no hash
-                _LEFTOVERS[create] = scenario.digest, violation
+                _LEFTOVERS[create] = _identity(scenario), violation
             return exploration
     try:
-        digest, earlier = _LEFTOVERS.get(create, ("", None))
+        shown_by, earlier = _LEFTOVERS.get(create, (None, None))
     except TypeError:
         return exploration
     if earlier is None or exploration.violations:
         return exploration
-    if digest == scenario.digest:
+    if shown_by == _identity(scenario):
         return replace(exploration, violations=(earlier,), proven=False, vacuous=())
     path = next(iter(earlier.paths), "something")
     text = f"another scenario of this process left {path}; explore them one by one"

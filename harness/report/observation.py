@@ -46,7 +46,8 @@ def sections(value: Hashable) -> tuple[Section, ...]:
         # The second part holds the fields of the exception that a use raised.
         return sections(value[1])
     if _is_pairs(value):
-        return value  # type: ignore[return-value]  # checked on the line above
+        pairs: Iterable[tuple[str, object]] = value  # type: ignore[assignment]
+        return tuple((title, _text(part)) for title, part in pairs)
     names = getattr(value, "_fields", None)
     if isinstance(value, tuple) and isinstance(names, tuple):
         return tuple(
@@ -85,6 +86,9 @@ def divergence(expected: Hashable, actual: Hashable) -> Divergence | None:
     if before == after and expected != actual:
         # Quotes distinguish a text from a value with the same `str`.
         before, after = sections(_quoted(expected)), sections(_quoted(actual))
+    if before == after and expected != actual and before:
+        title, text = _first_unequal(expected, actual, before)
+        return Divergence(title, (f"-{text}", f"+{text} (another one of this text)"))
     if not {title for title, _ in before} & {title for title, _ in after}:
         # An answer on one side and an error on the other do not share any section.
         return Divergence("", (*_marked("-", before), *_marked("+", after)))
@@ -96,6 +100,17 @@ def divergence(expected: Hashable, actual: Hashable) -> Divergence | None:
         if was != now:
             return Divergence(title, difference(was, now))
     return None
+
+
+def _first_unequal(
+    expected: Hashable, actual: Hashable, shown: tuple[Section, ...]
+) -> Section:
+    """Return the first section whose values differ, though their texts are equal."""
+    if isinstance(expected, tuple) and isinstance(actual, tuple):
+        for one, other, section in zip(expected, actual, shown, strict=False):
+            if one != other:
+                return section
+    return shown[0]
 
 
 def _quoted(value: Hashable) -> Hashable:
@@ -171,8 +186,7 @@ def _cut_line(line: str, place: int) -> str:
 def law_text(law: Hashable) -> str:
     """Return one broken law as text."""
     if _is_pairs(law):
-        pairs: tuple[Section, ...] = law  # type: ignore[assignment]  # as checked
-        return "\n".join(f"{name}: {text}" for name, text in pairs)
+        return whole_text(law)
     if isinstance(law, tuple) and all(isinstance(part, str) for part in law):
         return ": ".join(law)
     return str(law)
@@ -186,7 +200,7 @@ def _is_pairs(value: object) -> bool:
             isinstance(part, tuple)
             and len(part) == 2
             and isinstance(part[0], str)
-            and isinstance(part[1], str)
+            and (isinstance(part[1], str) or _has_own_text(part[1]))
             for part in value
         )
     )

@@ -53,8 +53,10 @@ _NOTED_STATES = 8
 _NO_ROOTS: Mapping[str, object] = MappingProxyType({})
 # The form while changes are only recorded: the exploration will restart.
 _NOT_COMPARED = StateForm(b"", b"", False, 0, b"")
-# Objects of whole walks for the paths of caveats: they take two seconds.
+# Objects of whole walks for the paths of caveats: they take two seconds; and half a
+# second for paths of as many objects as before.
 _MOST_NOTED = 200_000
+_MOST_NOTED_AGAIN = 50_000
 
 
 class Heap:
@@ -83,6 +85,9 @@ class Heap:
         # How many opaque and unread objects had paths noted.
         self._noted_opaque: dict[str, int] = {}
         self._noted_unread = [0, 0, 0, 0]
+        # The numbers of unread objects and the ignored names that were noted.
+        self._noted_numbers: set[tuple[tuple[int, ...], ...]] = set()
+        self._noted_ignored: set[str] = set()
         self._notes = 0
         self._unique = UniqueValues(scope.unique)
         # An object that is numbered, but not described.
@@ -99,6 +104,8 @@ class Heap:
         # Ids of the path tables above that may be incomplete: some states were not
         # noted.
         self._uncounted: set[int] = set()
+        # Ids of those to which a state may add a path that is not listed.
+        self._unlisted: set[int] = set()
         self._abstract: dict[int, weakref.ref[type]] = {}
         # Names of caches that were full.
         self.full_caches: set[str] = set()
@@ -314,6 +321,8 @@ class Heap:
         for paths, text in assumed:
             if paths:
                 listed = _listed(list(paths), exact=id(paths) not in self._uncounted)
+                if id(paths) in self._unlisted:
+                    listed += " and perhaps more"
                 caveats.append(Caveat("assumed", text.format(listed)))
         return tuple(caveats)
 
@@ -374,21 +383,34 @@ class Heap:
         for number in walk.opaque[sum(counted.values()) :]:
             name = exact_name(type(walk.order[number]))
             counted[name] = counted.get(name, 0) + 1
-        unread = list(map(len, (walk.sets, walk.counters, walk.traces, walk.frames)))
-        new_kind = any(name not in self._noted_opaque for name in counted) or any(
-            now and not before
-            for now, before in zip(unread, self._noted_unread, strict=True)
+        numbers = walk.sets, walk.counters, walk.traces, walk.frames
+        unread = list(map(len, numbers))
+        ignored = {label for _, label in walk.left_out}
+        new_kind = (
+            any(name not in self._noted_opaque for name in counted)
+            or any(
+                now and not before
+                for now, before in zip(unread, self._noted_unread, strict=True)
+            )
+            or not ignored <= self._noted_ignored
         )
         more = any(
             count > self._noted_opaque.get(name, 0) for name, count in counted.items()
         ) or any(map(operator.gt, unread, self._noted_unread))
-        if not more:
+        # As many as before, but other ones: their paths may be others.
+        place = tuple(map(tuple, numbers))
+        others = any(unread) and place not in self._noted_numbers
+        if not (new_kind or more or others):
             return
-        if not new_kind and self._notes >= _MOST_NOTED:
+        most = _MOST_NOTED if more else _MOST_NOTED_AGAIN
+        if not new_kind and self._notes >= most:
             tables = self._sets, self._counters, self._traces, self._frames
-            self._uncounted.update(map(id, tables))
+            pairs = zip(unread, tables, strict=True)
+            self._unlisted |= {id(paths) for count, paths in pairs if count}
             return
         self._notes += len(walk.order)
+        self._noted_numbers.add(place)
+        self._noted_ignored |= ignored
         for name, count in counted.items():
             self._noted_opaque[name] = max(count, self._noted_opaque.get(name, 0))
         self._noted_unread = list(map(max, unread, self._noted_unread))

@@ -7,7 +7,8 @@ Lists, tuples, dicts and sets are compared by their contents, without the identi
 objects in them, and so are immutable objects (numbers, dates, paths, members of
 enumerations, frozen data).  Every other object in them is compared by its canonical
 form and by identity.  An answer may lead back to the registry; the contents of the
-registry are its state, not its answer, and are not compared.
+registry are its state, not its answer, and are not compared.  An object that a global
+variable holds has the variable's name as well (`global_names.py`).
 
 The digest is compared, the text is for people: short, and without addresses.  No
 `__repr__` of a user runs for it: an object is shown by its class and attributes, a
@@ -33,7 +34,9 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
+from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state.accessors import NAN, accessor_of, exact_accessor
+from everyorder.harness.state.global_names import GlobalNames
 from everyorder.harness.state.heap import Heap, pause_collector
 from everyorder.harness.state.layout import (
     ABSENT,
@@ -54,10 +57,13 @@ from everyorder.harness.state.tokens import ATOM_IDS
 _LONGEST = 4_000
 _DEEPEST = 5
 _MOST = 200
+# How an answer is named where it cannot be read.
+ANSWER = "the answer"
 # A placeholder for hidden contents until the text is complete: no repr writes it.
 _LEFT_OUT = "\0..."
 
-_PLAIN = frozenset(
+# Built-in kinds of values, which are shown as Python shows them.
+PLAIN_KINDS = frozenset(
     map(
         id,
         (
@@ -86,7 +92,7 @@ def text_of(
 
 def _text(value: Any, depth: int, unordered: bool, above: set[int]) -> str:
     kind = type(value)
-    if id(kind) in _PLAIN:
+    if id(kind) in PLAIN_KINDS:
         return _repr(kind)(value)
     if issubclass(kind, type):
         return f"<class {_name(module_of(value), str.__str__(qualname_of(value)))}>"
@@ -261,18 +267,26 @@ def canonical(
     unordered: bool = False,
     scope: FollowedScope | None = None,
     registry: object = None,
+    names: GlobalNames | None = None,
+    note: Callable[[Caveat], object] | None = None,
 ) -> Hashable:
     """Return an answer that can be stored and compared; a plain text is returned as is.
 
     With `unordered`, the order of dicts, lists and tuples does not count.  The contents
-    of `registry` do not count, either.
+    of `registry` do not count, either.  `note` is called for what cannot be read.
     """
     if type(value) is str:
         return value
+    names = names or GlobalNames()
     with pause_collector():
-        digest = _Digest(unordered, Heap(scope or FollowedScope(), registry)).of(value)
+        heap = Heap(scope or FollowedScope(), registry)
+        digest = _Digest(unordered, heap, names).of(value)
         text, cut = text_of(value, unordered, registry)
-        return ValueSnapshot(text, digest, cut)
+        name = names.name_of(value)
+        for caveat in heap.caveats() if note is not None else ():
+            if note is not None and caveat.kind == "opaque":
+                note(caveat)
+    return ValueSnapshot(f"{text} ({name})" if name else text, digest, cut)
 
 
 class _Cycle(Exception):
@@ -282,9 +296,10 @@ class _Cycle(Exception):
 class _Digest:
     """Digests of values, bottom up; one instance for each answer."""
 
-    def __init__(self, unordered: bool, heap: Heap) -> None:
+    def __init__(self, unordered: bool, heap: Heap, names: GlobalNames) -> None:
         self.unordered = unordered
         self.heap = heap
+        self.names = names
         self.numbers: dict[int, int] = {}
         self.known: dict[tuple[int, bool], bytes] = {}
 
@@ -292,8 +307,11 @@ class _Digest:
         try:
             return self._of(value)
         except _Cycle:
-            form = self.heap.form({"": value})
-            return form.blind if self.unordered else form.exact
+            return self._form(value)
+
+    def _form(self, value: Any) -> bytes:
+        form = self.heap.form({ANSWER: value})
+        return form.blind if self.unordered else form.exact
 
     def _of(self, root: Any) -> bytes:
         """Return the token of a value; visit containers before and after contents."""
@@ -326,8 +344,8 @@ class _Digest:
             return self.known[id(value), numbered]
         digest = self.known.get((id(value), False))
         if digest is None:
-            form = self.heap.form({"": value})
-            digest = form.blind if self.unordered else form.exact
+            name = self.names.name_of(value)
+            digest = self._form(value) + (name and f" {name} ").encode()
             self.known[id(value), False] = digest
         if not numbered or _is_value(kind):
             return b"object" + digest

@@ -42,10 +42,11 @@ from everyorder.harness.scenario.uses import (
     answers_and_calls,
 )
 from everyorder.harness.systems.outcomes import (
+    Fields,
     ScenarioSkipped,
     call_without_skips,
     check_answer,
-    name_and_text,
+    error_fields,
 )
 from everyorder.harness.systems.registry import ScenarioSystem
 from everyorder.invariants import Change, Run, check, check_run, check_step
@@ -414,22 +415,20 @@ class DispatcherSystem(ScenarioSystem):
         self._before, self._tokens = self.dispatcher.state, None
         self._printed = (None, None)
 
-    def failure(self, error: Exception) -> Hashable:
+    def failure(self, error: Exception) -> Fields:
         """Return the fields of an error as text, class first, without long tables."""
         fields = self._error_fields(error)
         self.origins.note(fields, error)
         return fields
 
-    def _error_fields(self, error: Exception) -> Hashable:
-        name, text = name_and_text(error)
-        named = (("error", name),)
-        if isinstance(error, EveryorderError):
-            named = (("error", error.code),)
-            fields = error.fields().items()
-            return named + tuple(
-                (field, str(value)) for field, value in fields if field != "table"
-            )
-        return (*named, ("text", text))
+    def _error_fields(self, error: Exception) -> Fields:
+        if not isinstance(error, EveryorderError):
+            return error_fields(error, self.note_limit)
+        named = (("error", error.code),)
+        fields = error.fields().items()
+        return named + tuple(
+            (field, str(value)) for field, value in fields if field != "table"
+        )
 
     def state(self, handles: Sequence[object] = ()) -> Hashable:
         """Return the whole state, with listeners' knowledge and outside effects."""

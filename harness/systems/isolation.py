@@ -106,8 +106,7 @@ class ChildServer:
             # A use raises only if it ends steps.
             if method in (self.do, self.undo, self._system.use):
                 # Noted here, where the error has its traceback.
-                self._system.failure(error)
-                return "raised", name_and_text(error)
+                return "raised", self._system.failure(error)
             return "mistake", (*name_and_text(error), format_exc())
 
     def reset(self, memory: LearnedState) -> None:
@@ -421,7 +420,8 @@ class IsolatedSystem(ScenarioSystem):
         if kind == "value":
             return value
         if kind == "raised":
-            raise ErrorOutcome(*value)
+            fields = dict(value)
+            raise ErrorOutcome(str(fields["error"]), fields["text"], fields=value)
         if kind == "error":
             raise value
         error, text, traceback = value

@@ -10,14 +10,17 @@ canonical form, by exact types: a list that the registry still holds would chang
 it and stay equal to itself, and `True` would be equal to `1`.
 
 Rules:
-- an outcome is a name and a text without addresses, because they differ from run to
-  run;
+- an exception is an outcome by the name of its class and its text, without addresses,
+  because they differ from run to run; and by its arguments, attributes, notes and
+  members as far as they are plain data (`what_it_carries`).  Its cause, context and
+  traceback are not compared;
 - no exception is kept: its frames hold registries and handles;
 - an object that has not run yet is not an answer (a generator, a coroutine): it is
   refused;
 - an observation is text: it is written to expect files and reports as it is.
 """
 
+import hashlib
 import re
 import sys
 from collections.abc import (
@@ -29,23 +32,38 @@ from collections.abc import (
     KeysView,
     ValuesView,
 )
+from enum import Enum
 from inspect import isawaitable
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 from unittest import SkipTest
 
 from everyorder.harness.base.errors import HarnessError, NotAScenario
+from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.scenario.mistakes import kind_of
 from everyorder.harness.scenario.step import UseStep
 from everyorder.harness.state import canonical
+from everyorder.harness.state.global_names import GlobalNames
+from everyorder.harness.state.layout import layout_of, module_of, qualname_of
+from everyorder.harness.state.value_snapshot import PLAIN_KINDS, ValueSnapshot
 
 T = TypeVar("T")
 P = ParamSpec("P")
+# An error as it is compared: its class, its text, and what it carries.
+Fields = tuple[tuple[str, Hashable], ...]
 
-# Their texts depend on the limits of the machine, not on the registry.
-_MACHINE_ERRORS = (RecursionError, MemoryError)
+# A text that depends on the limits of the machine, not on the registry.
+_RECURSION = "maximum recursion depth exceeded"
 # Requests to end the process, or the running task.
 _ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
-_ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
+# As `repr` writes an address: all that are in use have so many digits.
+_ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]{7,}")
+# Deeper and longer data of an exception is not compared.
+_DEEPEST = 6
+_MOST = 1_000
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+# Their texts have all arguments.
+_SPOKEN = (OSError, UnicodeError)
 
 
 class ScenarioSkipped(HarnessError, SkipTest):
@@ -70,6 +88,7 @@ class ErrorOutcome(Exception):
         text: str,
         kind: type[BaseException] = BaseException,
         raised: BaseException | None = None,
+        fields: Fields = (),
     ) -> None:
         super().__init__(name, text)
         # The traceback of the error in whose place this one is raised.
@@ -78,6 +97,7 @@ class ErrorOutcome(Exception):
         self.name = name
         self.text = text
         self.kind = kind
+        self.fields = fields or (("error", name), ("text", text))
 
 
 def call_with_outcomes(
@@ -143,9 +163,112 @@ def name_and_text(error: BaseException) -> tuple[str, str]:
     """Return the name of an error's class and its text, without addresses."""
     if isinstance(error, ErrorOutcome):
         return error.name, error.text
-    if type(error) in _MACHINE_ERRORS:
-        return type(error).__name__, ""
-    return type(error).__name__, _ADDRESS.sub("at 0x...", _text(error))
+    text = _ADDRESS.sub("at 0x...", _text(error))
+    if type(error) is RecursionError and text.startswith(_RECURSION):
+        return type(error).__name__, _RECURSION
+    return type(error).__name__, text
+
+
+def error_fields(error: BaseException, note: Callable[[Caveat], object]) -> Fields:
+    """Return an error as fields that can be compared: class, text, what it carries.
+
+    `note` is called if it carries an object, of which only the class is compared.
+    """
+    name, text = name_and_text(error)
+    if isinstance(error, ErrorOutcome):
+        return error.fields
+    carried = _Carried()
+    data = carried.of(error, text)
+    if carried.objects:
+        objects = ", ".join(sorted(carried.objects))
+        note(Caveat("assumed", f"what an error carries ({objects}) is not compared"))
+    fields: Fields = ("error", name), ("text", text)
+    if module_of(type(error)) != "builtins":
+        # Two classes may have one name.
+        names = "\n".join(
+            f"{module_of(e)}.{qualname_of(e)}" for e in type(error).__mro__
+        )
+        digest = hashlib.blake2b(names.encode(), digest_size=16).digest()
+        fields = ("error", ValueSnapshot(name, digest)), ("text", text)
+    return (*fields, ("with", canonical(data))) if data else fields
+
+
+class _Carried:
+    """Plain data that exceptions carry besides their texts.
+
+    `objects` names all that is not plain: `LookupFailed.registry`.
+    """
+
+    def __init__(self) -> None:
+        self.objects: set[str] = set()
+
+    def of(self, error: BaseException, text: str, depth: int = 0) -> dict[str, Any]:
+        """Return the arguments, attributes, notes and members of an error, by name."""
+        kind = type(error)
+        place = str.__str__(qualname_of(kind))
+        args = list(BaseException.__dict__["args"].__get__(error))
+        rows = _attributes(error)
+        members = []
+        if issubclass(kind, BaseExceptionGroup):
+            members = list(args.pop(1))
+        data: dict[str, Any] = {}
+        if not (_is_in_text(args, text) or issubclass(kind, _SPOKEN)):
+            data["args"] = self.plain(args, f"{place}.args", depth)
+        for name, value in rows.items():
+            label = "notes" if name == "__notes__" else name
+            data[label] = self.plain(value, f"{place}.{name}", depth)
+        if members:
+            data["members"] = self.plain(members, f"{place}.exceptions", depth)
+        return data
+
+    def plain(self, value: Any, place: str, depth: int) -> Any:
+        """Return a value with a text in the place of each object."""
+        kind = type(value)
+        if kind is str:
+            return _ADDRESS.sub("at 0x...", value)
+        if id(kind) in PLAIN_KINDS:
+            return value
+        if depth < _DEEPEST and issubclass(kind, BaseException):
+            name, text = name_and_text(value)
+            return [name, text, self.of(value, text, depth + 1)]
+        if depth < _DEEPEST and kind in _CONTAINERS and len(value) <= _MOST:
+            pairs = kind is dict
+            inner = [
+                self.plain(list(each) if pairs else each, place, depth + 1)
+                for each in (value.items() if pairs else value)
+            ]
+            return sorted(inner, key=repr) if kind in (set, frozenset) else inner
+        name = str.__str__(qualname_of(value if issubclass(kind, type) else kind))
+        if issubclass(kind, type):
+            return f"<class {module_of(value)}.{name}>"
+        if issubclass(kind, Enum):
+            return f"<{name}.{Enum.__dict__['name'].__get__(value, kind)}>"
+        if kind is FunctionType:
+            return f"<function {value.__module__}.{value.__qualname__}>"
+        self.objects.add(place)
+        return f"<{name}>"
+
+
+def _is_in_text(args: list[Any], text: str) -> bool:
+    """Return True if the text of an error is that of its arguments, which are texts."""
+    if text == _RECURSION:
+        return True
+    if any(type(each) is not str for each in args):
+        return False
+    shown = [*args, *map(repr, args)] if len(args) == 1 else [repr(tuple(args))]
+    return not args or text in [_ADDRESS.sub("at 0x...", each) for each in shown]
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    """Return the attributes of an error that Python code has set, by name."""
+    layout = layout_of(type(error))
+    rows = dict((layout.dict_of and layout.dict_of(error)) or {})
+    for name, getter in layout.slots:
+        try:
+            rows[name] = getter(error)
+        except AttributeError:
+            continue
+    return {str(name): value for name, value in rows.items()}
 
 
 def _text(error: BaseException) -> str:
@@ -190,11 +313,18 @@ _REPLACEMENTS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def check_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable:
+def check_answer(
+    use: UseStep,
+    answer: Any,
+    registry: object = None,
+    names: GlobalNames | None = None,
+    note: Callable[[Caveat], object] | None = None,
+) -> Hashable:
     """Return the answer of a use as a value; a text is returned unchanged.
 
     If the answer leads back to the registry, the registry's contents are not part of
-    it.
+    it.  `names` are those of objects that global variables hold; `note` is called for
+    what cannot be read.
 
     Raises:
         NotAScenario: the answer has not run yet, so it cannot be compared.
@@ -208,7 +338,9 @@ def check_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable
             found=f"{kind_of(answer)}, returned by the use {use.text!r}",
             wanted="its items: list(...), or the awaited result",
         )
-    return canonical(answer, unordered=use.unordered, registry=registry)
+    return canonical(
+        answer, unordered=use.unordered, registry=registry, names=names, note=note
+    )
 
 
 def check_observation(observation: Any, *, unordered: bool) -> str:

@@ -47,10 +47,12 @@ from everyorder.harness.state import Portrait, differences
 from everyorder.harness.systems.accesses import AccessFollower
 from everyorder.harness.systems.origins import ErrorOrigins
 from everyorder.harness.systems.outcomes import (
+    Fields,
     call_without_skips,
     check_answer,
     check_laws,
     check_observation,
+    error_fields,
     is_failed_check,
     is_one_of,
     name_and_text,
@@ -81,12 +83,14 @@ class ScenarioSystem(SystemBase):
         declared = self.relations.declared - operations
         self.relations = replace(self.relations, declared=declared)
 
-    def failure(self, error: Exception) -> Hashable:
-        """Return the type of an error and its text."""
-        name, text = name_and_text(error)
-        fields = (("error", name), ("text", text))
+    def failure(self, error: Exception) -> Fields:
+        """Return the type of an error, its text, and the data that it carries."""
+        fields = error_fields(error, self.note_limit)
         self.origins.note(fields, error)
         return fields
+
+    def note_limit(self, caveat: Caveat) -> None:
+        """Record a limit of a proof, where a system has a record of them."""
 
     def origin(self, fields: Hashable) -> ErrorOrigin | None:
         """Return where the last error with these fields was raised."""
@@ -308,11 +312,13 @@ class RegistrySystem(ScenarioSystem):
 
     def use(self, use: int) -> Hashable:
         """Perform a use; an exception is an answer, unless the use ends steps."""
-        use_step = self.scenario.uses[use]
+        use_step, complete = self.scenario.uses[use], self._complete
         try:
             asking = ("use", use), self._call, use_step.perform
             answer = self._perform(*asking, self._target)
-            result: Hashable = check_answer(use_step, answer, self._target)
+            result: Hashable = check_answer(
+                use_step, answer, self._target, complete.names, complete.note
+            )
         except HarnessError:
             raise
         except Exception as error:
@@ -446,6 +452,10 @@ class RegistrySystem(ScenarioSystem):
         """Return the state within a scope of before."""
         assert isinstance(scope, PortraitScope), "it is one of this system"
         return self._complete.portrait_within(handles, scope)
+
+    def note_limit(self, caveat: Caveat) -> None:
+        """Record a limit of a proof, until the end of the exploration."""
+        self._complete.note(caveat)
 
     def caveats(self) -> Sequence[Caveat]:
         """Return the limits of a proof by the states seen so far.

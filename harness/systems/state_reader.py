@@ -24,7 +24,14 @@ Rules:
 
 import sys
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import (
     AbstractContextManager,
     _AsyncGeneratorContextManager,
@@ -33,7 +40,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from everyorder.harness.base.errors import ExplorationRestart
@@ -56,7 +63,8 @@ from everyorder.harness.state import (
 )
 from everyorder.harness.state.c_call_audit import caveats_of, merge_caveats
 from everyorder.harness.state.fixed_part import ChangedParts
-from everyorder.harness.state.scope import weak_containers
+from everyorder.harness.state.global_names import GlobalNames
+from everyorder.harness.state.scope import package_of, weak_containers
 from everyorder.harness.state.unique_values import unique_caveats
 from everyorder.harness.state.untracked_writes import Extent
 from everyorder.harness.systems.audit import Audit, Roots
@@ -131,6 +139,7 @@ class StateReader:
         # Types of undo handles whose packages are followed.
         self._followed: set[type] = set()
         self._seen: dict[Caveat, None] = {}
+        self.names = GlobalNames()
         self.collector = GarbageCollector()
         # Not in a cycle: the audit is large, and must be freed with this object.
         me = weakref.ref(self)
@@ -170,6 +179,7 @@ class StateReader:
                 unique=frozenset(self._unique.values()),
                 full=self._full,
             )
+            self.names.read(_spaces(self._packages, self._fixed.values()))
             # A system in its own process shares no objects with the others.
             fixed = self._scenario.isolation is None
             self._heap = Heap(scope, fixed=fixed, changed=self._changed)
@@ -396,6 +406,10 @@ class StateReader:
         every = (*caveats, *self.audit.caveats(), *self._seen, *caveats_of(called))
         return merge_caveats(every)
 
+    def note(self, caveat: Caveat) -> None:
+        """Record a limit of a proof: something of an outcome cannot be compared."""
+        self._seen[caveat] = None
+
     def note_loop(self) -> None:
         """Record the pending work of the event loop after an operation.
 
@@ -512,3 +526,16 @@ def _resource_of(handle: Any) -> Any:
     if any(each is one for each in type(resource).__mro__ for one in managers):
         return resource.gen
     return resource
+
+
+def _spaces(
+    packages: Iterable[str], functions: Iterable[object]
+) -> Iterator[dict[str, Any]]:
+    """Yield the namespaces of the followed modules, those of functions first."""
+    for function in functions:
+        if type(function) is FunctionType:
+            yield function.__globals__
+    followed = frozenset(packages)
+    for name, module in sorted(sys.modules.items()):
+        if type(module) is ModuleType and package_of(name) in followed:
+            yield vars(module)

@@ -390,3 +390,38 @@ def test_equal_forms_are_equal_states_in_all_of_the_zoo(
 ) -> None:
     for entry in entries([*SEEDS_TEST[:2]], kind):
         agreeing(entry, monkeypatch)
+
+
+def test_an_ignored_name_that_only_a_later_state_reaches_is_named(subject: Any) -> None:
+    """The walk from the fixed part left it out, and no caveat said so."""
+    exec("HITS = [0]\ndef late(): return HITS", vars(subject))
+    scope = FollowedScope(frozenset({NAME}), ignore=(f"{NAME}.HITS",))
+    reader = Heap(scope, fixed=True)
+    before = settled(reader, subject)
+    assert (form(reader, subject), reader.caveats()) == (before, ())
+    form(reader, subject, subject.late)
+    assert [each.text for each in reader.caveats()] == [f"{NAME}.HITS is ignored"]
+
+
+def test_as_many_unread_sets_at_other_paths_are_named(subject: Any) -> None:
+    """A state with a set at another path had no more of them than one before."""
+    reader = heap()
+    settled(reader, subject)
+    for registry in ([{1, 2}, set()], [set(), {1, 2}]):
+        form(reader, subject, registry)
+    assert [each.text for each in reader.caveats()] == [
+        "the order of a set of 2 or more (registry[0], registry[1]) is not read"
+    ]
+
+
+def test_the_paths_of_unread_sets_are_limited(
+    subject: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everyorder.harness.state.heap._MOST_NOTED_AGAIN", 0)
+    reader = heap()
+    settled(reader, subject)
+    for registry in ([{1, 2}, set()], [set(), {1, 2}]):
+        form(reader, subject, registry)
+    assert [each.text for each in reader.caveats()] == [
+        "the order of a set of 2 or more (registry[0] and perhaps more) is not read"
+    ]

@@ -295,7 +295,7 @@ def test_a_long_table_is_no_part_of_a_failure() -> None:
     assert found is not None
     with pytest.raises(Exception, match="a::flip") as caught:
         found.call(None)
-    fields = dict(system.failure(caught.value))  # type: ignore[call-overload]  # pairs of texts
+    fields = dict(system.failure(caught.value))
     assert fields["error"] == "MissingKernel"
     assert "table" not in fields
     system.undo(0, handle)

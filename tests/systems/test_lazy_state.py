@@ -123,3 +123,16 @@ def test_another_scenario_of_a_registry_with_a_leftover_is_not_proven() -> None:
     report = explore(scenario(first.create, names="cd"))
     assert not report.exploration.proven
     assert any("another scenario of this process left" in e for e in remarks(report))
+
+
+@needs_fork
+def test_a_scenario_with_the_texts_of_another_one_has_its_own_verdict() -> None:
+    """It had the violation of the other one, which its functions do not show."""
+    first = LEAKING["a_memo_of_an_answer"]()
+    assert first.create is not None
+    assert explore(first).verdict == "not fresh"
+    other = scenario(first.create)
+    assert other.digest == first.digest
+    report = explore(other)
+    assert report.exploration.violations == ()
+    assert any("another scenario of this process left" in e for e in remarks(report))
