@@ -8,9 +8,9 @@ in the table, and whose layout does not explain its whole size, is opaque.
 
 - *Exceptions*: arguments, cause, context, notes, and the fields that each class adds in
   C, like the file name of an `OSError`; the class that adds a field has its descriptor.
-- *Iterators*: the rest, as `__reduce__` of a built-in type returns it, which does not
-  advance the iterator.  Iterators over dicts and sets also refer to their container,
-  because they notice when it changes.
+- *Iterators*: see `iterator_accessors.py`.
+- *Properties, aliases of generic types, weak references*: with fields of their C
+  structs that no attribute shows (`hidden_fields.py`).
 - *Arrays* of numpy, without importing it: bytes, layout, whether they are writable, and
   the base of a view.
 - *Event loops* of asyncio: their pending work (callbacks, timers, asynchronous
@@ -51,6 +51,12 @@ from typing import Any
 
 from everyorder.harness.state.array_accessors import array_reader
 from everyorder.harness.state.context_accessors import CONTEXT_ACCESSORS
+from everyorder.harness.state.hidden_fields import (
+    hash_of_reference,
+    own_parameters,
+    property_fields,
+)
+from everyorder.harness.state.iterator_accessors import ITERATORS
 from everyorder.harness.state.layout import (
     ABSENT,
     Accessor,
@@ -100,61 +106,6 @@ def _exceptions() -> dict[type, Accessor]:
 
 
 EXCEPTIONS = _exceptions()
-
-
-def _rest_of(kind: type) -> Accessor:
-    """Return the accessor of an iterator over a dict or a set: rest and source."""
-    reduce: Any = kind.__reduce__
-
-    def read(o: Any) -> Parts:
-        try:
-            left: Any = reduce(o)[1]
-        except RuntimeError:  # the size changed: iterating raises
-            left = "invalid"
-        return [("left", left), *(("of", each) for each in gc.get_referents(o))]
-
-    return Accessor(parts=read)
-
-
-class _Sequence:
-    """A class that `iter` accepts as a sequence."""
-
-    def __getitem__(self, index: int) -> int:
-        raise IndexError(index)
-
-
-def _over_tables() -> list[Any]:
-    """Return one iterator over a dict or a set of every kind."""
-    plain: dict[Any, Any] = {}
-    views: list[Any] = [plain.keys(), plain.values(), plain.items()]
-    return [iter(set()), *(each for v in views for each in (iter(v), reversed(v)))]
-
-
-def _others() -> list[Any]:
-    """Return one iterator of every other kind that has no name."""
-    deque: Any = collections.deque()
-    texts: list[Any] = ["", "\u00e9\u20ac", b"", bytearray()]
-    numbers: list[Any] = [range(0), range(1 << 70), array.array("b")]
-    return [
-        *map(iter, [[], (), *texts, *numbers, deque, _Sequence()]),
-        *map(reversed, [[], (), deque]),
-        iter(int, 0),
-        enumerate(()),
-        zip(),
-        map(int, ()),
-        filter(int, ()),
-    ]
-
-
-def _table() -> dict[type, Accessor]:
-    table = {type(each): _rest_of(type(each)) for each in _over_tables()}
-    for kind in [*map(type, _others()), *vars(itertools).values()]:
-        if type(kind) is type and "__reduce__" in namespace_of(kind):
-            table[kind] = reduction(kind)
-    return table
-
-
-ITERATORS = _table()
 
 
 _READ = (
@@ -357,12 +308,21 @@ def _memory(o: Any) -> Parts:
 
 def _reference(o: Any) -> Parts:
     target = weakref.ReferenceType.__call__(o)
-    return [
+    parts: Parts = [
         ("target", ABSENT if target is None else target),
         ("callback", _callback_of(o)),
     ]
+    known = hash_of_reference(o, target)
+    if known is None:
+        return parts
+    if target is None and not -_LEAST_ADDRESS < known < _LEAST_ADDRESS:
+        # It may derive from an address, which is another one in each system.
+        raise Unreadable([*parts, ("hashed", True)])
+    return [*parts, ("hashed", known)]
 
 
+# A hash from here on may be that of an address.
+_LEAST_ADDRESS = 1 << 16
 _callback_of = namespace_of(weakref.ReferenceType)["__callback__"].__get__
 
 
@@ -460,7 +420,7 @@ _TABLE: dict[type, Accessor] = {
     functools.partial: Accessor(
         parts=members(functools.partial, "func", "args", "keywords")
     ),
-    property: Accessor(parts=members(property, "fget", "fset", "fdel", "__doc__")),
+    property: Accessor(parts=property_fields),
     classmethod: Accessor(parts=members(classmethod, "__func__")),
     staticmethod: Accessor(parts=members(staticmethod, "__func__")),
     super: Accessor(
@@ -472,9 +432,11 @@ _TABLE: dict[type, Accessor] = {
     operator.attrgetter: reduction(operator.attrgetter),
     operator.methodcaller: reduction(operator.methodcaller),
     types.GenericAlias: Accessor(
-        parts=members(types.GenericAlias, "__origin__", "__args__", "__unpacked__")
+        parts=own_parameters(
+            types.GenericAlias, "__origin__", "__args__", "__unpacked__"
+        )
     ),
-    types.UnionType: Accessor(parts=lambda o: [("__args__", o.__args__)]),
+    types.UnionType: Accessor(parts=own_parameters(types.UnionType, "__args__")),
     # State by thread and context; the scope of a proof is one of each.
     type(threading.Lock()): Accessor(parts=_lock),
     _RLock: Accessor(parts=_rlock),

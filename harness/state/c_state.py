@@ -36,11 +36,13 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from everyorder.harness.state.accessors import ITERATORS
+from everyorder.harness.state.iterator_accessors import ITERATORS
 from everyorder.harness.state.layout import (
     HEAP_TYPE,
+    VARIABLE_FLAGS,
     Accessor,
     Memo,
+    Unreadable,
     flags_of,
     is_standard,
     module_dict,
@@ -56,12 +58,16 @@ _LARGEST = 1 << 16
 
 
 class ClassToken(NamedTuple):
-    """The state of a class in C: ids of registered and derived classes, and names."""
+    """The state of a class in C: registered and derived classes, names, and flags.
+
+    The classes are ids.
+    """
 
     registered: frozenset[int]
     subclasses: frozenset[int]
     qualname: str
     name: str
+    flags: int
 
 
 _NO_IDS: frozenset[int] = frozenset()
@@ -91,7 +97,8 @@ def _class_reader(registers: bool, standard: bool) -> Callable[[type], Hashable]
         # Plugins are not found by the subclasses of a standard class.
         if not standard and (subclasses := _subclasses_of(kind)):
             below = frozenset(map(id, subclasses))
-        return registered, below, qualname_of(kind), name_of(kind)
+        names = qualname_of(kind), name_of(kind)
+        return registered, below, *names, flags_of(kind) & VARIABLE_FLAGS
 
     return read
 
@@ -208,7 +215,10 @@ def _accessor_token(accessor: Accessor) -> Callable[[Any], Hashable]:
 
     def token(iterator: Any) -> Hashable:
         assert accessor.parts is not None, "iterators have only parts"
-        return _plain(accessor.parts(iterator))
+        try:
+            return _plain(accessor.parts(iterator))
+        except Unreadable as error:
+            return _plain(error.parts)
 
     return token
 

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from everyorder.harness.state.c_state import token_reader
+from everyorder.harness.state.hidden_fields import property_token
 from everyorder.harness.state.layout import Memo
 from everyorder.harness.state.scan import (
     LEAVES,
@@ -35,7 +36,7 @@ def _bits(kind: type) -> int:
     code = bits_of(kind)
     if code & TOKEN and token_reader(kind, all_set=True) is None:
         code &= ~TOKEN
-    return code
+    return code | TOKEN if issubclass(kind, property) else code
 
 
 _bits_of_set: Memo[type, int] = Memo(_bits)
@@ -55,7 +56,13 @@ class ChangeDetector:
         coded = [(o, _bits_of_set(type(o))) for o in owners]
         coded.sort(key=is_memo)
         self._special = [(o, code) for o, code in coded if code not in PLAIN]
-        self._readers = readers_of(self._special)
+        # A scan does not read them: only hostile code makes a property again in place.
+        self._readers = tuple(
+            property_token if issubclass(type(o), property) else reader
+            for (o, _), reader in zip(
+                self._special, readers_of(self._special), strict=True
+            )
+        )
         self._dicts = [o for o in owners if type(o) is dict]
         self._keyed = keyed_of(self._special)
         self._owners = [o for o, _ in coded]

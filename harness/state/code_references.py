@@ -35,6 +35,9 @@ _EAGER = sys.version_info < (3, 14)
 # it.
 _OF_IMPORT = frozenset({"__builtins__", "__loader__", "__spec__"})
 
+# Marks a namespace that was described whole, as an instance of a subclass of dict.
+_ITSELF = ("itself",)
+
 
 def write_function(stream: Tokens, o: Any) -> None:
     """Write a function: by name if it is outside of the scope, else whole.
@@ -66,7 +69,7 @@ def write_function(stream: Tokens, o: Any) -> None:
         or o.__kwdefaults__ is not None
         or o.__doc__ is not read.text
         or o.__name__ is not code.co_name
-        or module is not values.get("__name__", ABSENT)
+        or module is not dict.get(values, "__name__", ABSENT)
         or o.__builtins__ is not _BUILTINS
         or (_GENERIC and o.__type_params__)
     ):
@@ -158,7 +161,7 @@ def _differences(stream: Tokens, o: Any, code: types.CodeType, text: Any) -> Non
     labelled = [(label, value) for label, value in read if value is not None]
     if o.__name__ is not code.co_name:
         labelled.append(("__name__", o.__name__))
-    if o.__module__ is not o.__globals__.get("__name__", ABSENT):
+    if o.__module__ is not dict.get(o.__globals__, "__name__", ABSENT):
         labelled.append(("__module__", o.__module__))
     if o.__doc__ is not text:
         labelled.append(("__doc__", o.__doc__))
@@ -172,6 +175,11 @@ def _differences(stream: Tokens, o: Any, code: types.CodeType, text: Any) -> Non
 def _globals(stream: Tokens, space: Space, reads: Reads, builtin_space: Any) -> None:
     """Write the globals that code reads, unless they were written before."""
     done = space.done
+    if type(space.values) is not dict and _ITSELF not in done:
+        # Its class may compute the names, and it may have attributes.
+        done.add(_ITSELF)
+        stream.out += (space.number, "__dict__")
+        stream.emit(space.values)
     if reads.whole:
         _whole(stream, space)
     for name in reads.names:
@@ -231,7 +239,7 @@ def _whole(stream: Tokens, space: Space) -> None:
 
     If the set of their names is postponed, the present ones are written all the same.
     """
-    if "*" in space.done:
+    if "*" in space.done or _ITSELF in space.done:
         return
     space.done.add("*")
     keys = [key for key in space.values if type(key) is str]

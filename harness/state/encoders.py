@@ -37,6 +37,7 @@ from everyorder.harness.state.layout import (
     cached_answers,
     changeable,
     exact_name,
+    flags_apart,
     is_abstract,
     module_of,
     mro_of,
@@ -297,6 +298,8 @@ def _attributes(stream: Tokens, o: type, path: str) -> None:
     ]
     if short := short_name_of(o):
         entries.append(("type.__name__", short))
+    if flags := flags_apart(o):
+        entries.append(("type.__flags__", flags))
     if "__del__" in namespace:
         stream.weak = True
     out, emit = stream.out, stream.emit
@@ -306,7 +309,11 @@ def _attributes(stream: Tokens, o: type, path: str) -> None:
         kind = type(value)
         if kind is types.FunctionType and stream.ignoring is None:
             emit(value)
-        elif id(kind) in _DESCRIPTORS and value.__objclass__ is o:
+        elif (
+            id(kind) in _DESCRIPTORS
+            and value.__objclass__ is o
+            and value.__name__ == key  # else it is an alias of another one
+        ):
             out.append(_OF_LAYOUT)
         elif stream.ignoring and stream.ignores_path(f"{path}.{key}"):
             out.append(IGNORED)

@@ -84,6 +84,10 @@ _MANAGED_WEAKREF = 1 << 3
 _MANAGED_DICT = 1 << 4
 _IMMUTABLE = 1 << 8
 HEAP_TYPE = 1 << 9  # other types cannot be changed
+_ABSTRACT = 1 << 20
+# Flags that a program can change: whether patterns match instances as a sequence or a
+# mapping, and whether the class has no instances because it is abstract.
+VARIABLE_FLAGS = 1 << 5 | 1 << 6 | _ABSTRACT
 
 _POINTER = 8 if _size_of(object) == 16 else 4
 _DESCRIPTORS = {id(types.GetSetDescriptorType), id(types.MemberDescriptorType)}
@@ -124,6 +128,19 @@ def short_name_of(kind: type) -> str:
     """
     name: str = name_of(kind)
     return "" if str.__str__(qualname_of(kind)).rpartition(".")[2] == name else name
+
+
+def flags_apart(kind: type) -> int:
+    """Return the variable flags of a class without one that follows from its dict.
+
+    A class stays abstract if the list of its abstract methods is emptied.
+    """
+    flags: int = flags_of(kind) & VARIABLE_FLAGS
+    methods = namespace_of(kind).get("__abstractmethods__", _ABSENT)
+    usual = type(methods) is frozenset and all(type(each) is str for each in methods)
+    if usual and methods:
+        return flags ^ _ABSTRACT
+    return flags
 
 
 def changeable(kind: type) -> bool:
@@ -243,7 +260,14 @@ ABSENT = Absent()
 
 
 class Unreadable(Exception):
-    """An instance hides its contents, although its type has an accessor."""
+    """An instance hides some contents, although its type has an accessor.
+
+    `parts` are those that can be read all the same.
+    """
+
+    def __init__(self, parts: Parts | None = None) -> None:
+        super().__init__()
+        self.parts: Parts = parts or []
 
 
 class Accessor(NamedTuple):

@@ -132,7 +132,7 @@ def _packages(thing: Any) -> tuple[list[str], list[object]]:
 def function_modules(function: types.FunctionType) -> tuple[str, str]:
     """Return the module that a function names, and the one whose globals it reads."""
     module = function.__module__
-    real = function.__globals__.get("__name__")
+    real = dict.get(function.__globals__, "__name__")
     return (
         module if type(module) is str else "",
         real if type(real) is str else "",

@@ -234,9 +234,9 @@ class Tokens:
             self.references.append(o)
         try:
             parts = accessor.parts(o)
-        except Unreadable:
+        except Unreadable as error:
             self.opaque.append(self.number)
-            parts = []
+            parts = error.parts
         self.parts(parts)
 
     def pairs(self, pairs: Iterable[tuple[Any, Any]]) -> None:
@@ -497,8 +497,8 @@ class _Look:
         if accessor.parts is not None:
             try:
                 parts = accessor.parts(value)
-            except Unreadable:
-                parts = []
+            except Unreadable as error:
+                parts = error.parts
             looks += [self.at(part, depth) for _, part in parts[:_WIDTH]]
         return looks
 

@@ -521,6 +521,8 @@ class _ScanComparison:
             yield f"{path}.__subclasses__"
         if (before.qualname, before.name) != (after.qualname, after.name):
             yield f"{path}.__name__"
+        if before.flags != after.flags:
+            yield f"{path}.__flags__"
 
     @staticmethod
     def _items(node: ContainerNode, values: Mapping[int, Any]) -> dict[Any, int]:

@@ -216,8 +216,8 @@ def _parts(accessor: Accessor, value: Any, inner: Any) -> list[str]:
         return []
     try:
         parts = accessor.parts(value)
-    except Unreadable:
-        return []
+    except Unreadable as error:
+        parts = error.parts
     return [f"{label}={inner(each)}" for label, each in parts if each is not ABSENT]
 
 
