@@ -196,6 +196,7 @@ def _globals(stream: Tokens, space: Space, reads: Reads, builtin_space: Any) -> 
 def write_code(stream: Tokens, o: types.CodeType) -> None:
     """Write a code object: a value, followed by constants that are objects."""
     value = read_code(o)
+    stream.names_flags = stream.names_flags or value.names_flags
     stream.out += ("code", o.co_qualname, value.digest, len(value.strange))
     for place in value.strange:
         stream.emit(o.co_consts[place])

@@ -12,6 +12,7 @@ import types
 from typing import Any, NamedTuple
 
 from everyorder.harness.state.layout import Memo
+from everyorder.harness.state.noise import FLAG_TABLE
 
 _MODERN = sys.version_info >= (3, 12)
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
@@ -62,13 +63,14 @@ class CodeValue(NamedTuple):
     """A code object as a value, without constants that are objects.
 
     `strange` are the indexes of those constants; `text` is the docstring of a function
-    with this code.
+    with this code.  `names_flags` is True if it names the table of a flag.
     """
 
     digest: bytes
     reads: Reads
     strange: tuple[int, ...]
     text: str | None
+    names_flags: bool
 
 
 def _read_code(code: types.CodeType) -> CodeValue:
@@ -76,7 +78,8 @@ def _read_code(code: types.CodeType) -> CodeValue:
     digest = _digest(code, strange)
     first = code.co_consts[0] if code.co_consts else None
     text = first if type(first) is str else None
-    return CodeValue(digest, _reads(code), tuple(strange), text)
+    names_flags = FLAG_TABLE in names_in(code)
+    return CodeValue(digest, _reads(code), tuple(strange), text, names_flags)
 
 
 read_code = Memo(_read_code)
@@ -130,9 +133,13 @@ def _constant(value: Any, place: int, strange: list[int]) -> Any:
 
 
 def names_in(code: types.CodeType) -> frozenset[str]:
-    """Return all names in a code object and in all nested code, of any kind."""
+    """Return all names in a code object and in all nested code, of any kind.
+
+    Texts are names, too: `getattr` may be called with them.
+    """
+    texts = (each for each in code.co_consts if type(each) is str)
     inner = (each for each in code.co_consts if type(each) is types.CodeType)
-    return frozenset(code.co_names).union(*map(names_in, inner))
+    return frozenset(code.co_names).union(texts, *map(names_in, inner))
 
 
 def _reads(code: types.CodeType) -> Reads:

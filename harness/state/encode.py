@@ -111,6 +111,9 @@ class HeapWalk(Tokens):
             done = self._describe(done)
             if self.waiting:
                 self._members(*self.waiting.pop(0))
+            elif self.names_flags and self.flags:
+                number, table = self.flags.pop()
+                self._members(number, [table])
             elif not self._ends():
                 break
 

@@ -46,7 +46,7 @@ from everyorder.harness.state.layout import (
     short_name_of,
     virtual_subclasses,
 )
-from everyorder.harness.state.noise import is_noise_of_class
+from everyorder.harness.state.noise import FLAG_TABLE, is_noise_of_class
 from everyorder.harness.state.scope import function_modules
 from everyorder.harness.state.tokens import (
     IGNORED,
@@ -302,6 +302,9 @@ def _attributes(stream: Tokens, o: type, path: str) -> None:
         entries.append(("type.__flags__", flags))
     if "__del__" in namespace:
         stream.weak = True
+    table = namespace.get(FLAG_TABLE)
+    if table is not None and is_noise_of_class(o, FLAG_TABLE, table):
+        stream.flags.append((stream.number, table))
     out, emit = stream.out, stream.emit
     out.append(len(entries))
     for key, value in arrange(stream, entries):

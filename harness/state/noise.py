@@ -239,7 +239,11 @@ NOISE_PATHS: Mapping[str, Noise] = {
     ),
 }
 
-_PIECES = {path: frozenset(path.split(".")) for path in NOISE_PATHS}
+# The table of the combined members of a flag, at the place of a path of noise.
+FLAG_TABLE = "_value2member_map_"
+_PIECES = {
+    path: frozenset(path.split(".")) - {"*"} for path in (*NOISE_PATHS, FLAG_TABLE)
+}
 
 
 def paths_named(names: Iterable[frozenset[str]]) -> frozenset[str]:
@@ -400,13 +404,18 @@ def is_noise_attribute(owner: Any, name: str, value: Any) -> bool:
     return False
 
 
-def is_noise_of_class(owner: type, name: str, value: Any) -> bool:
-    """Return True if an attribute of a class is not state, with this value."""
+def is_noise_of_class(
+    owner: type, name: str, value: Any, named: frozenset[str] = frozenset()
+) -> bool:
+    """Return True if an attribute of a class is not state, with this value.
+
+    `named` are the paths of noise that some code names.
+    """
     if name == "__slotnames__":  # copyreg remembers the slots of a class
         return type(value) is list and set(value) <= _slots_of(owner)
-    if name == "_value2member_map_" and any(
-        each is enum.Flag for each in mro_of(owner)
-    ):
+    if name == FLAG_TABLE and any(each is enum.Flag for each in mro_of(owner)):
+        if FLAG_TABLE in named:
+            return False
         # Other enumerations have all their members from the beginning: adding to the
         # table is a registration.
         return type(value) is dict and all(

@@ -468,7 +468,7 @@ class _ScanComparison:
         if holder is None:
             return False
         owner = self._objects[holder]
-        if issubclass(type(owner), type) and is_noise_of_class(owner, name, value):
+        if self._is_noise_of_class(owner, name, value):
             return True
         return is_noise_attribute(owner, name, value)
 
@@ -566,9 +566,15 @@ class _ScanComparison:
         assert holder is not None, "what refers to a namespace has been entered"
         owned = self._objects[holder]
         name, value = name.removeprefix("."), self._objects[now]
-        if issubclass(type(owned), type) and is_noise_of_class(owned, name, value):
+        if self._is_noise_of_class(owned, name, value):
             return True
         return is_noise_attribute(owned, name, value)
+
+    def _is_noise_of_class(self, owner: Any, name: str, value: Any) -> bool:
+        named = self._extent.noise
+        return issubclass(type(owner), type) and is_noise_of_class(
+            owner, name, value, named
+        )
 
     def _path(self, now: int) -> str:
         """Return the shortest path that names a container."""
