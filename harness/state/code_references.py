@@ -18,7 +18,13 @@ import types
 from typing import Any
 
 from everyorder.harness.state.code_value import Reads, read_code
-from everyorder.harness.state.layout import ABSENT, module_dict
+from everyorder.harness.state.layout import (
+    ABSENT,
+    exact_name,
+    layout_of,
+    module_dict,
+    module_of,
+)
 from everyorder.harness.state.noise import NOISE_IN_FUNCTOOLS
 from everyorder.harness.state.scope import FACE, function_modules
 from everyorder.harness.state.tokens import IGNORED, NOTHING, Space, Tokens
@@ -31,9 +37,13 @@ _GENERIC = sys.version_info >= (3, 12)
 # From 3.14 on, reading annotations runs code.
 _EAGER = sys.version_info < (3, 14)
 
-# State of the import system in a module; only code that names these attributes reads
-# it.
+# State of the import system in a module.  A value of its own classes is described by
+# its plain attributes, unless code names it: a loader may reach the whole test runner.
 _OF_IMPORT = frozenset({"__builtins__", "__loader__", "__spec__"})
+_IMPORTERS = frozenset(
+    {"_frozen_importlib", "_frozen_importlib_external", "importlib", "zipimport"}
+    | {"_pytest", "everyorder"}
+)
 
 # Marks a namespace that was described whole, as an instance of a subclass of dict.
 _ITSELF = ("itself",)
@@ -256,8 +266,39 @@ def _whole(stream: Tokens, space: Space) -> None:
     for key in arranged:
         if type(space.values[key]) is types.BuiltinFunctionType:
             stream.functions.append(space.values[key])
-        if key not in space.done and key not in _OF_IMPORT:
+        if key in space.done:
+            continue
+        if key in _OF_IMPORT and _is_of_import(space.values[key]):
+            _import_state(stream, space, key)
+        else:
             _global(stream, space, key, _BUILTINS)
+
+
+def _is_of_import(value: Any) -> bool:
+    usual = value is _BUILTINS or value is builtins or value is None
+    return usual or module_of(type(value)).partition(".")[0] in _IMPORTERS
+
+
+def _import_state(stream: Tokens, space: Space, name: str) -> None:
+    """Write what a module says of its import, without what its loader reaches."""
+    if (id(space.values), name) in stream.deferred_names:
+        stream.postponed.append((space, name, _BUILTINS))
+        return
+    value = stream.look_up(space.values, name)
+    stream.out += (space.number, name)
+    if value is None:
+        stream.out.append(None)
+        return
+    kind = type(value)
+    dict_of = layout_of(kind).dict_of
+    attributes = {} if value is _BUILTINS or dict_of is None else dict_of(value)
+    plain = sorted(
+        (key, each)
+        for key, each in dict.items(attributes)
+        if type(key) is str and not key.startswith("_") and type(each) is str
+    )
+    text = ", ".join(f"{key}={each!r}" for key, each in plain)
+    stream.out.append((exact_name(kind), text))
 
 
 def _global(stream: Tokens, space: Space, name: str, builtin_space: Any) -> None:
