@@ -37,8 +37,9 @@ _GENERIC = sys.version_info >= (3, 12)
 # From 3.14 on, reading annotations runs code.
 _EAGER = sys.version_info < (3, 14)
 
-# State of the import system in a module.  A value of its own classes is described by
-# its plain attributes, unless code names it: a loader may reach the whole test runner.
+# State of the import system in a module.  A value of the classes of that system is
+# described by its plain attributes, unless code names it: a loader may reach the whole
+# test runner.
 _OF_IMPORT = frozenset({"__builtins__", "__loader__", "__spec__"})
 _IMPORTERS = frozenset(
     {"_frozen_importlib", "_frozen_importlib_external", "importlib", "zipimport"}
@@ -108,6 +109,8 @@ def write_function(stream: Tokens, o: Any) -> None:
     out.append(space.number)
     if number not in space.done:  # `done` holds numbers of code, too
         space.done.add(number)
+        if read.noise and any(map(stream.follows, function_modules(o))):
+            stream.named |= read.noise
         _globals(stream, space, read.reads, o.__builtins__)
     out.append(None)
 
@@ -124,7 +127,9 @@ def write_reads(stream: Tokens, o: Any) -> None:
     space = stream.spaces.get(id(values)) or _space(stream, values)
     if number not in space.done:
         space.done.add(number)
-        _globals(stream, space, read_code(code).reads, o.__builtins__)
+        read = read_code(code)
+        stream.named |= read.noise
+        _globals(stream, space, read.reads, o.__builtins__)
 
 
 def _exclude(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
@@ -206,7 +211,6 @@ def _globals(stream: Tokens, space: Space, reads: Reads, builtin_space: Any) -> 
 def write_code(stream: Tokens, o: types.CodeType) -> None:
     """Write a code object: a value, followed by constants that are objects."""
     value = read_code(o)
-    stream.names_flags = stream.names_flags or value.names_flags
     stream.out += ("code", o.co_qualname, value.digest, len(value.strange))
     for place in value.strange:
         stream.emit(o.co_consts[place])

@@ -12,7 +12,7 @@ import types
 from typing import Any, NamedTuple
 
 from everyorder.harness.state.layout import Memo
-from everyorder.harness.state.noise import FLAG_TABLE
+from everyorder.harness.state.noise import STATE_IF_NAMED
 
 _MODERN = sys.version_info >= (3, 12)
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
@@ -63,14 +63,14 @@ class CodeValue(NamedTuple):
     """A code object as a value, without constants that are objects.
 
     `strange` are the indexes of those constants; `text` is the docstring of a function
-    with this code.  `names_flags` is True if it names the table of a flag.
+    with this code; `noise` are the names in it of attributes that are state if named.
     """
 
     digest: bytes
     reads: Reads
     strange: tuple[int, ...]
     text: str | None
-    names_flags: bool
+    noise: frozenset[str]
 
 
 def _read_code(code: types.CodeType) -> CodeValue:
@@ -78,8 +78,8 @@ def _read_code(code: types.CodeType) -> CodeValue:
     digest = _digest(code, strange)
     first = code.co_consts[0] if code.co_consts else None
     text = first if type(first) is str else None
-    names_flags = FLAG_TABLE in names_in(code)
-    return CodeValue(digest, _reads(code), tuple(strange), text, names_flags)
+    noise = STATE_IF_NAMED & names_in(code)
+    return CodeValue(digest, _reads(code), tuple(strange), text, noise)
 
 
 read_code = Memo(_read_code)

@@ -24,7 +24,7 @@ from typing import Any
 from everyorder.harness.state.code_references import write_module, write_postponed
 from everyorder.harness.state.encoders import HANDLERS, name_of, write_class
 from everyorder.harness.state.layout import Accessor, Unreadable
-from everyorder.harness.state.noise import is_noise_attribute
+from everyorder.harness.state.noise import STATE_IF_NAMED, is_noise_attribute
 from everyorder.harness.state.tokens import (
     ATOM_IDS,
     IGNORED,
@@ -111,11 +111,19 @@ class HeapWalk(Tokens):
             done = self._describe(done)
             if self.waiting:
                 self._members(*self.waiting.pop(0))
-            elif self.names_flags and self.flags:
-                number, table = self.flags.pop()
-                self._members(number, [table])
+            elif self._named_noise():
+                continue
             elif not self._ends():
                 break
+
+    def _named_noise(self) -> bool:
+        """Write the omitted attributes that some code names; return True if any."""
+        named = [each for each in self.omitted if each[1] in self.named]
+        if named:
+            self.omitted = [each for each in self.omitted if each[1] not in self.named]
+        for number, _, value in named:
+            self._members(number, [value])
+        return bool(named)
 
     def _ends(self) -> bool:
         """Write the finalizers of objects that were met by now; return True if any.
@@ -237,13 +245,7 @@ class HeapWalk(Tokens):
                 enqueue(PLACEHOLDER)
                 append(True)
                 if left_out:
-                    attributes = {
-                        key: value
-                        for key, value in attributes.items()
-                        if type(key) is not str
-                        or key not in left_out
-                        or not is_noise_attribute(o, key, value)
-                    }
+                    attributes = self._without_noise(o, attributes, left_out)
             # A dict, or the attributes of an instance.
             append(len(attributes))
             keys = [*attributes]
@@ -299,6 +301,25 @@ class HeapWalk(Tokens):
                         enqueue(value)
                     append(n)
         return len(order)
+
+    def _without_noise(
+        self, o: Any, attributes: dict[Any, Any], left_out: frozenset[str]
+    ) -> dict[Any, Any]:
+        """Return the attributes of an instance that are state."""
+        noise = {
+            key: value
+            for key, value in attributes.items()
+            if type(key) is str
+            and key in left_out
+            and is_noise_attribute(o, key, value)
+        }
+        for key in sorted(noise.keys() & STATE_IF_NAMED):
+            self.omitted.append((self.number, key, noise[key]))
+        return {
+            key: value
+            for key, value in attributes.items()
+            if type(key) is not str or key not in noise
+        }
 
     def _reader(self, kind: type) -> Any:
         """Return the plan or the handler that reads instances of a type."""

@@ -210,6 +210,7 @@ _DESCRIPTORS = frozenset(
 )
 # Written separately from the attributes of an abstract class.
 _OF_ABC = frozenset({"_abc_impl", "__abstractmethods__"})
+_MAYBE_NOISE = (FLAG_TABLE, "__slotnames__")
 _NOTHING: frozenset[str] = frozenset()
 # Reading annotations creates an empty dict if there are none.
 _ANNOTATIONS = "__annotations__"
@@ -302,9 +303,10 @@ def _attributes(stream: Tokens, o: type, path: str) -> None:
         entries.append(("type.__flags__", flags))
     if "__del__" in namespace:
         stream.weak = True
-    table = namespace.get(FLAG_TABLE)
-    if table is not None and is_noise_of_class(o, FLAG_TABLE, table):
-        stream.flags.append((stream.number, table))
+    for name in _MAYBE_NOISE:
+        value = namespace.get(name)
+        if value is not None and is_noise_of_class(o, name, value):
+            stream.omitted.append((stream.number, name, value))
     out, emit = stream.out, stream.emit
     out.append(len(entries))
     for key, value in arrange(stream, entries):

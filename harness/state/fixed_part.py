@@ -342,7 +342,7 @@ class FixedPart:
         walk.inside = mine.inside
         walk.plans = mine.plans.copy()
         walk.weak = mine.weak
-        walk.flags, walk.names_flags = mine.flags[:], mine.names_flags
+        walk.omitted, walk.named = mine.omitted[:], mine.named
         walk.described = self.done
         walk.spaces = {
             key: Space(space.number, space.values, space.done.copy())

@@ -1,7 +1,7 @@
 """Fields of C structs that no attribute shows.
 
 - A *property* remembers whether its docstring is that of its getter, and its name.
-- A *weak reference* caches the hash of its target: a dead one without has no hash.
+- A *weak reference* caches the hash of its target, which is lost if it dies before.
 - An *alias* of a generic type, and a union, cache their type parameters.
 
 Two of them are read from memory, at the offset that CPython 3.11 to 3.13 use.  Each is
@@ -30,7 +30,7 @@ _WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
 def _documented(_o: Any) -> None:
-    """Stand for another getter."""
+    """Document a getter."""
 
 
 def _flag_at(o: Any) -> int:
@@ -79,7 +79,11 @@ _attributes_of = members(property, "fget", "fset", "fdel", "__doc__")
 def property_fields(o: Any) -> Parts:
     """Return the functions of a property, its docstring and its name."""
     parts: Parts = _attributes_of(o)
-    referents = iter(gc.get_referents(o))
+    every = gc.get_referents(o)
+    if type(o) is not property:  # its attributes and its class come first
+        places = [place for place, each in enumerate(every) if each is type(o)]
+        every = every[places[0] + 1 :] if places else []
+    referents = iter(every)
     following = next(referents, ABSENT)
     for _, value in parts:
         if following is value:

@@ -86,7 +86,7 @@ _IMMUTABLE = 1 << 8
 HEAP_TYPE = 1 << 9  # other types cannot be changed
 _ABSTRACT = 1 << 20
 # Flags that a program can change: whether patterns match instances as a sequence or a
-# mapping, and whether the class has no instances because it is abstract.
+# mapping, and whether the class is abstract, so that it cannot be called.
 VARIABLE_FLAGS = 1 << 5 | 1 << 6 | _ABSTRACT
 
 _POINTER = 8 if _size_of(object) == 16 else 4

@@ -241,6 +241,11 @@ NOISE_PATHS: Mapping[str, Noise] = {
 
 # The table of the combined members of a flag, at the place of a path of noise.
 FLAG_TABLE = "_value2member_map_"
+# Attributes that are state if code of the registry names them.  Not the cache of a
+# logger: too many others have this name.
+STATE_IF_NAMED = frozenset(
+    {FLAG_TABLE, "__slotnames__", "_inverted_", "_iterating", "_pending_removals"}
+)
 _PIECES = {
     path: frozenset(path.split(".")) - {"*"} for path in (*NOISE_PATHS, FLAG_TABLE)
 }

@@ -111,8 +111,8 @@ class Tokens:
     call; `abstract` are the classes that cache subclass answers; `left_out` lists
     ignored labels.  `weak` means that a weak reference or a finalizer was met.
     `waiting` are objects in sets, which have no order, by the number of their set;
-    `flags` are the tables of flags, by the number of the class, which are written at
-    the end if some code names them (`names_flags`);
+    `omitted` are attributes that may be noise, by number and name: they are written at
+    the end if some code names them (`named`);
     `inside` records which modules are followed.
 
     Values that were read by name, without a reference, are listed for `heap.py`:
@@ -153,8 +153,8 @@ class Tokens:
         self.abstract: list[type] = []
         self.left_out: list[tuple[int, str]] = []
         self.waiting: list[tuple[int, list[Any]]] = []
-        self.flags: list[tuple[int, Any]] = []
-        self.names_flags = False
+        self.omitted: list[tuple[int, str, Any]] = []
+        self.named: frozenset[str] = frozenset()
         self.spaces: dict[int, Space] = {}
         self.groups: list[list[Any]] = []
         self.addresses: list[int] = []
