@@ -124,34 +124,25 @@ _row(
     opaque=True,
 )
 for view in ("keys", "values", "items"):
-    for way in ("iter", "reversed"):
+    for way, answers in (("iter", "[None]"), ("reversed", "['q', 2, ('q', 2)]")):
         _row(
             f"place in {view}, {way}",
             "self.box = [made(at < number) for at in range(LIMIT)]",
             "sum(map(bit_of, self.box))",
             f"""
 def made(bit):
-    # What is left is the same, and so are the entries.
-    table = dict.fromkeys("ab") if bit else dict.fromkeys("ba")
+    # The entry of the key that was deleted stays empty.
+    table = dict.fromkeys("xab" if bit else "ab")
+    table.pop("x", None)
     it = {way}(table.{view}())
-    next(it), next(it)
-    table.clear()
-    table.update(dict.fromkeys("ab"))
-    if bit:
-        del table["a"]
-        table["a"] = None
-        del table["b"]
-        table["b"] = None
+    next(it)
     return table, it
 
 def bit_of(one):
     table, it = one
-    table.update(c=None)
-    del table["a"]
-    try:
-        return next(it, None) is None
-    except RuntimeError:
-        return False
+    table.clear()
+    table.update(p=1, q=2)
+    return next(it, None) in {answers}
 """,
             opaque=True,
         )
@@ -172,7 +163,7 @@ _bits(
 )
 _bits(
     "end of zip_longest",
-    "return started(itertools.zip_longest(Raising(bit), iter([1, 2, 3].pop, None)))",
+    "return started(itertools.zip_longest(iter([1, 2, 3].pop, None), Raising(bit)))",
     "return next(one, None) is None",
     """
 def started(it):
@@ -196,35 +187,53 @@ class Raising:
 )
 
 # References and aliases
+_HASHED = """
+class Thing:
+    pass
+
+def is_hashed(one):
+    try:
+        {one}
+    except TypeError:
+        return False
+    return True
+"""
 _bits(
     "hash of a dead reference",
-    "thing = Thing(); one = weakref.ref(thing); bit and hash(one); return one",
-    "\n    try: hash(one)\n    except TypeError: return False\n    return True",
-    "class Thing: pass\n",
+    "thing = Thing(); one = weakref.ref(thing); bit and {one}; return one",
+    "return is_hashed(one)",
+    _HASHED,
     opaque=True,
 )
 _bits(
     "hash of a living reference",
-    "thing = Thing(); one = weakref.ref(thing); bit and hash(one); return [thing, one]",
-    "one.pop(0)\n    try: hash(one[0])\n    except TypeError: return False\n    return True",
-    "class Thing: pass\n",
+    "thing = Thing(); one = weakref.ref(thing); bit and {one}; return [thing, one]",
+    "one.pop(0); return is_hashed(one[0])",
+    _HASHED,
 )
 _row(
-    "hash of a dead reference, a number",
-    "THING.number = number; self.box = weakref.ref(THING.copy()); hash(self.box)",
-    "hash(self.box)",
+    "number that is the hash of a dead reference",
+    "self.box = made(number)",
+    "next(n for n in range(LIMIT + 1) if Probe(n) in {self.box})",
     """
 class Thing:
-    number = 0
-    def copy(self):
-        new = Thing()
-        new.number = self.number
-        self.last = new
-        return new
     def __hash__(self):
-        THING.last = None
         return self.number
-THING = Thing()
+
+class Probe(Thing):
+    def __init__(self, number):
+        self.number = number
+    def __eq__(self, other):
+        return True
+    def __hash__(self):
+        return self.number
+
+def made(number):
+    thing = Thing()
+    thing.number = number
+    one = weakref.ref(thing)
+    {one}
+    return one
 """,
 )
 _bits(
