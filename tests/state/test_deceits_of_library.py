@@ -66,6 +66,11 @@ case(
     lambda: (lambda d: Box(d=d, x=iter(d)))({1: 2}),
     lambda o: o.d.update({1: 3}),
 )
+# Their reductions leave out some state.
+OPAQUE = frozenset(
+    {"an iterator over a dict that changes"}
+    | {f"an iterator: {name}" for name in ("dict", "items", "set", "groupby", "deque")}
+)
 
 # Weak references.
 
@@ -310,4 +315,4 @@ case(
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_hidden_change_gives_another_form(name: str) -> None:
-    judge(CASES[name], {"tests"})
+    judge(CASES[name], {"tests"}, opaque=name in OPAQUE)
