@@ -86,9 +86,6 @@ def divergence(expected: Hashable, actual: Hashable) -> Divergence | None:
     if before == after and expected != actual:
         # Quotes distinguish a text from a value with the same `str`.
         before, after = sections(_quoted(expected)), sections(_quoted(actual))
-    if before == after and expected != actual and before:
-        title, text = _first_unequal(expected, actual, before)
-        return Divergence(title, (f"-{text}", f"+{text} (another one of this text)"))
     if not {title for title, _ in before} & {title for title, _ in after}:
         # An answer on one side and an error on the other do not share any section.
         return Divergence("", (*_marked("-", before), *_marked("+", after)))
@@ -100,17 +97,6 @@ def divergence(expected: Hashable, actual: Hashable) -> Divergence | None:
         if was != now:
             return Divergence(title, difference(was, now))
     return None
-
-
-def _first_unequal(
-    expected: Hashable, actual: Hashable, shown: tuple[Section, ...]
-) -> Section:
-    """Return the first section whose values differ, though their texts are equal."""
-    if isinstance(expected, tuple) and isinstance(actual, tuple):
-        for one, other, section in zip(expected, actual, shown, strict=False):
-            if one != other:
-                return section
-    return shown[0]
 
 
 def _quoted(value: Hashable) -> Hashable:
