@@ -9,7 +9,7 @@ pure is an assumption of any proof.
 Rules:
 - *pure* means: keeps and reads only objects that the canonical form sees.  A `dict.pop`
   is pure, though it changes the dict;
-- PURE lists all pure functions; every other one is impure;
+- PURE in `pure_functions.py` lists all pure functions; every other one is impure;
 - calls from frames of the harness, of pytest and of an event loop are not calls of the
   operations;
 - an installed profiler is left alone, and then the calls are unknown.
@@ -27,7 +27,7 @@ counts as a C function that hides state.
 import dis
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -61,177 +61,19 @@ from everyorder.harness.state.layout import (
     qualname_of,
     raw_module_of,
 )
+from everyorder.harness.state.pure_functions import (
+    CHANCE,
+    MACHINERY,
+    SOUND,
+    SOUND_IN_HASH,
+    is_pure,
+)
 from everyorder.harness.state.scope import package_of
-
-# By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
-# functions and methods.  Left out, because they depend on hidden state: `id` and `hash`
-# (addresses, the hash seed), `print`, `open`, `input` (streams), `__sizeof__` of any
-# object (capacity), `pickle.dumps` and `marshal.dumps` (they write an object that they
-# meet again as a reference, so two equal texts are longer than one text twice), and all
-# state of the interpreter itself.
-PURE: Mapping[str, str] = {
-    "builtins": """
-        __build_class__ __import__ abs aiter all anext any ascii bin callable chr
-        compile delattr dir divmod eval exec format getattr globals hasattr hex
-        isinstance issubclass iter len locals max min next oct ord pow repr round
-        setattr sorted sum vars
-        BaseException.* BaseExceptionGroup.* ImportError.* OSError.*
-        SystemExit.* UnicodeDecodeError.* UnicodeEncodeError.* async_generator.*
-        async_generator_asend.* async_generator_athrow.* bool.* bytearray.*
-        bytearray_iterator.* bytes.* bytes_iterator.* classmethod.* code.* complex.*
-        coroutine.* coroutine_wrapper.* dict.* dict_itemiterator.* dict_items.*
-        dict_keyiterator.* dict_keys.* dict_reverseitemiterator.*
-        dict_reversekeyiterator.* dict_reversevalueiterator.* dict_valueiterator.*
-        dict_values.* enumerate.* filter.* float.* frame.clear frozenset.* function.*
-        generator.* int.* iterator.* list.* list_iterator.* list_reverseiterator.*
-        map.* mappingproxy.* memoryview.* method.* module.* object.* property.* range.*
-        range_iterator.* reversed.* set.* set_iterator.* slice.* staticmethod.* str.*
-        str_iterator.* super.* traceback.* tuple.* tuple_iterator.* type.* zip.*
-    """,
-    # They cache functions of classes, unless a hook decides: see `_has_hook`.
-    "_abc": "_abc_init _abc_instancecheck _abc_subclasscheck _get_dump",
-    # Each fresh system has its own loop; pending tasks are state.
-    "_asyncio": "*",
-    "_bisect": "*",
-    # Without updates of a hash or continued streams: their state shows in no object.
-    "_blake2": "blake2b.digest blake2b.hexdigest blake2s.digest blake2s.hexdigest",
-    # Look-ups, without `register` and the like, which write what they read.
-    "_codecs": """
-        ascii_decode ascii_encode charmap_build charmap_decode charmap_encode decode
-        encode escape_decode escape_encode latin_1_decode latin_1_encode lookup
-        lookup_error raw_unicode_escape_decode raw_unicode_escape_encode
-        unicode_escape_decode unicode_escape_encode utf_16_be_decode utf_16_be_encode
-        utf_16_decode utf_16_encode utf_16_le_decode utf_16_le_encode utf_32_decode
-        utf_32_encode utf_7_decode utf_7_encode utf_8_decode utf_8_encode
-    """,
-    "_collections": "*",
-    # A context variable is state that the canonical form reads by its current value.
-    "_contextvars": "copy_context Context.* ContextVar.* Token.*",
-    "_csv": "reader writer",
-    "_functools": "*",
-    "_heapq": "*",
-    "_imp": "acquire_lock lock_held release_lock",
-    "_io": "text_encoding BytesIO.* StringIO.*",
-    "_json": "*",
-    "_md5": "md5 md5.digest md5.hexdigest",
-    "_operator": "*",
-    "_pickle": "loads",
-    "_queue": "SimpleQueue.*",
-    "_sha1": "sha1 sha1.digest sha1.hexdigest",
-    "_sha2": """
-        sha224 sha256 sha384 sha512 SHA224Type.digest SHA224Type.hexdigest
-        SHA256Type.digest SHA256Type.hexdigest SHA384Type.digest SHA384Type.hexdigest
-        SHA512Type.digest SHA512Type.hexdigest
-    """,
-    "_sre": """
-        ascii_iscased ascii_tolower compile getcodesize template unicode_iscased
-        unicode_tolower
-    """,
-    "_stat": "*",
-    "_statistics": "*",
-    "_string": "*",
-    "_struct": "*",
-    # There is one thread, so its number is a constant.
-    "_thread": "allocate_lock get_ident RLock.* _local.* lock.*",
-    "_typing": "*",
-    # Without the number of weak references, which no form has.
-    "_weakref": "_remove_dead_weakref getweakrefs proxy",
-    "array": "*",
-    "binascii": "*",
-    "cmath": "*",
-    "collections": "*",
-    # Without `now`, `today`, `timestamp` and the like, which read clock or time zone.
-    "datetime": """
-        date.__format__ date.__reduce__ date.ctime date.fromisocalendar
-        date.fromisoformat date.fromordinal date.isocalendar date.isoformat
-        date.isoweekday date.replace date.strftime date.timetuple date.toordinal
-        date.weekday datetime.__reduce__ datetime.__reduce_ex__ datetime.combine
-        datetime.ctime datetime.date datetime.dst datetime.fromisoformat
-        datetime.isoformat datetime.replace datetime.strptime datetime.time
-        datetime.timetuple datetime.timetz datetime.tzname datetime.utcoffset
-        datetime.utctimetuple time.* timedelta.* timezone.*
-    """,
-    "decimal": "Decimal.*",
-    "functools": "*",
-    "itertools": "*",
-    "marshal": "loads",
-    "math": "*",
-    "numpy": """
-        arange array asanyarray asarray ascontiguousarray bincount can_cast concatenate
-        copyto dot dtype.* frombuffer fromiter generic.* inner lexsort may_share_memory
-        min_scalar_type ndarray.* promote_types result_type shares_memory vdot where
-        zeros
-    """,
-    "nt": "fspath",
-    "operator": "*",
-    "posix": "_path_normpath fspath",
-    "re": "*",
-    "sys": """
-        _getframe audit call_tracing exc_info exception getdefaultencoding
-        getfilesystemencodeerrors getfilesystemencoding intern is_finalizing
-    """,
-    "types": "*",
-    "typing": "*",
-    "unicodedata": "*",
-    "weakref": "*",
-    "zlib": "adler32 compress compressobj crc32 decompress decompressobj",
-}
-# They distinguish equal values, of which the canonical form has one token, or return
-# addresses.
-_BY_IDENTITY = frozenset(
-    {
-        ("_operator", "is_"),
-        ("_operator", "is_not"),
-        ("array", "array.buffer_info"),
-        ("builtins", "object.__eq__"),
-        ("builtins", "object.__hash__"),
-        ("builtins", "object.__ne__"),
-    }
-)
-_DESCRIPTORS = (MethodDescriptorType, ClassMethodDescriptorType, WrapperDescriptorType)
-_KNOWN = {module: frozenset(names.split()) for module, names in PURE.items()}
-
-# Impure functions that some modules of the standard library call soundly, with reasons.
-SOUND: Mapping[str, frozenset[str]] = {
-    # the id identifies an object met before, and is used for nothing else
-    "copy": frozenset({"id"}),
-    "dataclasses": frozenset({"id"}),
-    "inspect": frozenset({"id", "sys.getrecursionlimit"}),
-    "json.encoder": frozenset({"id"}),
-    "pprint": frozenset({"id"}),
-    "reprlib": frozenset({"id"}),
-    # a dispatcher clears its cache when the counter of registrations changed
-    "functools": frozenset({"_abc.get_cache_token"}),
-    # the counter changes with `warnings.filters`, which is a visible list
-    "warnings": frozenset({"_warnings._filters_mutated"}),
-}
-# A hash is used in a hash table, whose order is assumed unread in every proof.
-SOUND_IN_HASH = frozenset({"hash", "id"})
-
-# Random results, which no state determines: nothing is proven of their callers.  The
-# functions of `random` are not listed: they have a state, which is read.
-CHANCE = frozenset({"os.getrandom", "os.urandom", "_uuid.generate_time_safe"})
-
-# Modules that play the operations: pytest, and the event loop, which waits and reads
-# the clock for every coroutine; and hypothesis, which measures the collector.
-MACHINERY = frozenset(
-    {
-        "_pytest",
-        "asyncio.base_events",
-        "asyncio.events",
-        "asyncio.runners",
-        "asyncio.selector_events",
-        "asyncio.unix_events",
-        "asyncio.windows_events",
-        "hypothesis",
-        "pytest",
-        "selectors",
-    }
-)
 
 _HARNESS = str(Path(__file__).parents[1])
 _LIBRARY = str(Path(dis.__file__).resolve().parent)
 _IMPORTER = ("<frozen importlib", "<frozen zipimport")
+_DESCRIPTORS = (MethodDescriptorType, ClassMethodDescriptorType, WrapperDescriptorType)
 _NOTHING = "nothing was played under the audit"
 _ABC_CHECKS = frozenset({"_abc._abc_instancecheck", "_abc._abc_subclasscheck"})
 # Hits and misses are only read of caches that are followed.
@@ -516,7 +358,7 @@ def _identify(function: Any) -> tuple[str, bool]:
         if type(module) is not str:
             module = "?"
         place = "" if module == "builtins" else f"{_SHOWN.get(module, module)}."
-        return f"{place}{name}", _is_pure(module, name)
+        return f"{place}{name}", is_pure(module, name)
     kinds = (owner, type(owner)) if is_class(owner) else (type(owner),)
     for kind in kinds:
         for base in mro_of(kind):
@@ -527,18 +369,7 @@ def _identify(function: Any) -> tuple[str, bool]:
 
 def _of_type(kind: type, name: str) -> tuple[str, bool]:
     module, method = raw_module_of(kind), f"{qualname_of(kind)}.{name}"
-    return method, type(module) is str and _is_pure(module, method)
-
-
-def _is_pure(module: str, name: str) -> bool:
-    if name.endswith("__sizeof__") or (module, name) in _BY_IDENTITY:
-        return False
-    pure_names = _KNOWN.get(module, frozenset())
-    return (
-        name in pure_names
-        or "*" in pure_names
-        or f"{name.rpartition('.')[0]}.*" in pure_names
-    )
+    return method, type(module) is str and is_pure(module, method)
 
 
 def _judge(frame: FrameType) -> frozenset[str] | None:

@@ -41,7 +41,8 @@ from typing import Any, ClassVar
 import pytest
 
 from everyorder.harness.engine.protocol import Caveat
-from everyorder.harness.state.c_call_audit import PURE, CallAudit, pause_call_audit
+from everyorder.harness.state.c_call_audit import CallAudit, pause_call_audit
+from everyorder.harness.state.pure_functions import PURE
 
 
 class Named:
