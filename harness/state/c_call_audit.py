@@ -21,7 +21,8 @@ as called.  A C function that is read from an object (`map(TABLE["now"], ...)`) 
 the canonical form, and `names_of` returns those that hide state.  Calls of types
 (`count()`) are not reported either; their state is in their instances, which the
 canonical form shows or reports as opaque.  A `methodcaller` calls a method by name: it
-counts as a C function that hides state.
+counts as a C function that hides state, and so does a module of the standard library
+that is passed on, as by `getattr(os, name)`.
 """
 
 import dis
@@ -49,13 +50,19 @@ from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state.code_reads import (
     ENVIRONMENT,
     compares_identity,
+    hidden_attributes,
     is_class,
+    is_of_memory,
+    memory_of,
     named_by,
     named_functions,
+    passed_modules,
     reads_environment,
 )
 from everyorder.harness.state.code_value import read_code
 from everyorder.harness.state.layout import (
+    Memo,
+    module_dict,
     mro_of,
     namespace_of,
     qualname_of,
@@ -250,16 +257,27 @@ class CallAudit:
             elif (caller.rereads or not is_called) and not _identify(function)[1]:
                 self._record(function, sound, frame)
         if reads_environment(frame.f_code):
-            self._calls.add(ENVIRONMENT)
-            self._impure.add(ENVIRONMENT)
+            self._assume(ENVIRONMENT)
         elif caller.rereads and compares_identity(frame):
             self._compares = True
+        memory = is_of_memory(frame)
+        if memory:
+            self._assume(memory)
+        if caller.rereads:
+            self._assume(*hidden_attributes(frame.f_code), *memory_of(frame))
+            for module in passed_modules(frame):
+                if _holds_impure(module):
+                    name = module_dict(module)["__name__"]
+                    self._assume(f"a function of {name} by a computed name")
+
+    def _assume(self, *names: str) -> None:
+        self._calls.update(names)
+        self._impure.update(names)
 
     def _note_library(self, function: FunctionType) -> None:
         """Record the C functions that a function of the library calls by itself."""
         if reads_environment(function.__code__):
-            self._calls.add(ENVIRONMENT)
-            self._impure.add(ENVIRONMENT)
+            self._assume(ENVIRONMENT)
         if not _in_library(function.__code__.co_filename):
             return
         sound = SOUND.get(function.__module__, frozenset())
@@ -267,14 +285,12 @@ class CallAudit:
             if type(called) is not FunctionType:
                 name, pure = _identify(called)
                 if not pure and name not in sound:
-                    self._calls.add(name)
-                    self._impure.add(name)
+                    self._assume(name)
 
     def _note_import(self, frame: FrameType) -> None:
         name = frame.f_locals.get("name")
         if name is not None:
-            self._calls.add(f"__import__({name!r})")
-            self._impure.add(f"__import__({name!r})")
+            self._assume(f"__import__({name!r})")
 
     def _record(self, function: Any, sound: frozenset[str], frame: FrameType) -> None:
         name, pure = _identify(function)
@@ -401,6 +417,17 @@ def _is_foreign(method: Any, frame: FrameType) -> bool:
     if type(module) is not str or type(caller) is not str:
         return True
     return package_of(module) != package_of(caller)
+
+
+def _read_holds_impure(module: ModuleType) -> bool:
+    """Return True if a function of a module is a C function that hides state."""
+    return any(
+        type(each) is BuiltinFunctionType and not _identify(each)[1]
+        for each in module_dict(module).values()
+    )
+
+
+_holds_impure = Memo(_read_holds_impure)
 
 
 def _has_hook(kind: Any) -> bool:

@@ -7,6 +7,8 @@
   with a name that is bound to an object other than a text, number or bytes, asks
   nothing of that kind.  All other code is an assumption of a proof.
 - *Environment*: it is read by functions of `os` that are written in Python.
+- *Hidden attributes* of frames and code, and *memory* that `ctypes` or `mmap` reads.
+- *Modules passed on*: a function of `os` may be got by a name that is computed.
 
 Code of the standard library is not examined: it compares types and marks.
 """
@@ -15,6 +17,7 @@ import builtins
 import dis
 import operator
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -24,22 +27,52 @@ from types import (
     MethodDescriptorType,
     ModuleType,
 )
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
-from everyorder.harness.state.layout import Memo, module_dict, mro_of, namespace_of
+from everyorder.harness.state.code_loads import (
+    ATTRIBUTES,
+    NAMES,
+    SILENT,
+    UNKNOWN,
+    Load,
+    attribute_of,
+    bound,
+    resolved,
+)
+from everyorder.harness.state.layout import (
+    Memo,
+    is_standard,
+    module_dict,
+    module_of,
+)
 
 ENVIRONMENT = "os.environ"
 
 # Values of which two equal ones may be one object or two.
 _VALUES = (int, str, bytes, float, complex)
-_NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
-_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _IS = dis.opmap["IS_OP"]
 # Slot wrappers are called without an event.  These compare or return an address.
 _BY_IDENTITY = (object.__eq__, object.__ne__, object.__hash__)
-_UNKNOWN = object()
-# Instructions that do nothing.
-_SILENT = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL"})
+# The flags of generators, coroutines and asynchronous generators.
+_GOES_ON = 0x20 | 0x80 | 0x200
+
+# Modules that read and write the memory of the process, by their usual names.
+_MEMORY = {
+    "_cffi_backend": "cffi",
+    "_ctypes": "ctypes",
+    "cffi": "cffi",
+    "ctypes": "ctypes",
+    "mmap": "mmap",
+}
+# The variables of a caller keep what is added to them, and its tracing is kept with
+# them; the code that the interpreter specialized tells how often it ran.
+_HIDDEN = {
+    "_co_code_adaptive": "code._co_code_adaptive",
+    "f_locals": "frame.f_locals",
+    "f_trace": "frame.f_trace",
+    "f_trace_lines": "frame.f_trace_lines",
+    "f_trace_opcodes": "frame.f_trace_opcodes",
+}
 
 _ENVIRONMENT_CODE = {
     id(function.__code__): function
@@ -78,27 +111,27 @@ def _read_operands(code: CodeType) -> list[_Operand]:
         return []
     operands: list[_Operand] = []
     chain: list[str] | None = None
-    constant: Any = _UNKNOWN
-    before: Any = _UNKNOWN
+    constant: Any = UNKNOWN
+    before: Any = UNKNOWN
     for instruction in dis.get_instructions(code):
         name = instruction.opname
-        if name in _SILENT:
+        if name in SILENT:
             continue
         if name == "IS_OP":
             harmless = any(
-                each is not _UNKNOWN and type(each) not in _VALUES
+                each is not UNKNOWN and type(each) not in _VALUES
                 for each in (constant, before)
             )
             if not harmless:
                 operands.append(_Operand(tuple(chain or ())))
         if name == "LOAD_CONST":
             before, constant, chain = constant, instruction.argval, None
-        elif name in _NAMES:
-            before, constant, chain = constant, _UNKNOWN, [instruction.argval]
-        elif name in _ATTRIBUTES and chain is not None:
+        elif name in NAMES:
+            before, constant, chain = constant, UNKNOWN, [instruction.argval]
+        elif name in ATTRIBUTES and chain is not None:
             chain.append(instruction.argval)
         else:
-            before, constant, chain = _UNKNOWN, _UNKNOWN, None
+            before, constant, chain = UNKNOWN, UNKNOWN, None
     return operands
 
 
@@ -108,51 +141,11 @@ _operands_of = Memo(_read_operands)
 def _may_be_value(frame: FrameType, name: tuple[str, ...]) -> bool:
     """Return True if a name may be bound to a value, as far as can be seen."""
     first, *rest = name
-    value: Any = dict.get(frame.f_globals, first, _UNKNOWN)
-    if value is _UNKNOWN:
-        value = dict.get(frame.f_builtins, first, _UNKNOWN)
+    value = bound(first, frame.f_globals, frame.f_builtins)
     for attribute in rest:
-        value = _attribute(value, attribute)
+        value = attribute_of(value, attribute)
     # A flag is one of two objects; an enumeration has each member once.
-    return value is _UNKNOWN or type(value) in _VALUES
-
-
-def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute of a module or class, or `_UNKNOWN`; runs no code."""
-    if issubclass(type(value), ModuleType):
-        return module_dict(value).get(name, _UNKNOWN)
-    if issubclass(type(value), type):
-        for base in mro_of(value):
-            if name in namespace_of(base):
-                return namespace_of(base)[name]
-    return _UNKNOWN
-
-
-class _Load(NamedTuple):
-    """One instruction that loads a name, the first or a later one of a chain."""
-
-    name: str
-    goes_on: bool
-    is_callee: bool
-
-
-def _read_loads(code: CodeType) -> list[_Load]:
-    """Return the names that code loads."""
-    loads: list[_Load] = []
-    attached = pushed = False
-    for instruction in dis.get_instructions(code):
-        begins = instruction.opname in _NAMES
-        goes_on = attached and instruction.opname in _ATTRIBUTES
-        attached = begins or goes_on
-        if attached:
-            # A callee is paired with NULL, before its chain or by its instruction.
-            pushed = "NULL" in instruction.argrepr or (goes_on and pushed)
-            called = pushed or instruction.opname == "LOAD_METHOD"
-            loads.append(_Load(instruction.argval, goes_on, called))
-    return loads
-
-
-_loads_of = Memo(_read_loads)
+    return value is UNKNOWN or type(value) in _VALUES
 
 
 def named_functions(frame: FrameType) -> list[tuple[Any, bool]]:
@@ -160,43 +153,89 @@ def named_functions(frame: FrameType) -> list[tuple[Any, bool]]:
 
     These are C functions, and functions of any kind that are attributes of a module.
     """
-    return _named(frame.f_code, frame.f_globals, frame.f_builtins)
+    return _functions(_loads_of(frame))
 
 
 def named_by(function: FunctionType) -> list[tuple[Any, bool]]:
     """Return what `named_functions` does, for a function that does not run."""
-    return _named(function.__code__, function.__globals__, vars(builtins))
+    names, code = function.__globals__, function.__code__
+    return _functions(resolved(code, names, vars(builtins), {}))
 
 
-def _named(
-    code: CodeType, names: dict[str, Any], outer: dict[str, Any]
-) -> list[tuple[Any, bool]]:
-    if not any(_reach(names, outer, name) is not None for name in code.co_names):
-        return []
-    functions: list[tuple[Any, bool]] = []
-    value: Any = None
-    for load in _loads_of(code):
-        if not load.goes_on:
-            value = _reach(names, outer, load.name)
-        elif value is not None:
-            value = _attribute(value, load.name)
-            value = None if value is _UNKNOWN else value
-        if value is operator.methodcaller or _is_function(value):
-            functions.append((value, load.is_callee))
-    return functions
+def _loads_of(frame: FrameType) -> Iterator[tuple[Load, Any]]:
+    code = frame.f_code
+    free: Mapping[str, Any] = {}
+    # A copy of the variables stays with a frame, so it is made of none that goes on.
+    if code.co_freevars and not code.co_flags & _GOES_ON:
+        variables = frame.f_locals
+        free = {name: variables[name] for name in code.co_freevars if name in variables}
+    return resolved(code, frame.f_globals, frame.f_builtins, free)
 
 
-def _reach(names: dict[str, Any], outer: dict[str, Any], name: Any) -> Any:
-    """Return a global that is or may hold a function, or None."""
-    value = dict.get(names, name)
-    if value is None:
-        value = dict.get(outer, name)
-    if type(value) is ModuleType or is_class(value) or _is_function(value):
-        return value
-    return None
+def _functions(loads: Iterable[tuple[Load, Any]]) -> list[tuple[Any, bool]]:
+    return [
+        (value, load.is_callee)
+        for load, value in loads
+        if value is operator.methodcaller or _is_function(value)
+    ]
 
 
-def is_class(value: object) -> bool:
+def passed_modules(frame: FrameType) -> list[ModuleType]:
+    """Return the modules of the standard library that a frame's code passes on.
+
+    Their functions may be asked for by any name: `getattr(os, name)`, `vars(os)`.
+    """
+    modules: list[ModuleType] = []
+    before: Any = None
+    for load, value in _loads_of(frame):
+        if load.is_passed and type(value) is ModuleType:
+            modules.append(value)
+        elif load.name == "__dict__" and not load.begins and type(before) is ModuleType:
+            modules.append(before)
+        before = value
+    return [each for each in modules if is_standard(module_dict(each).get("__name__"))]
+
+
+def memory_of(frame: FrameType) -> set[str]:
+    """Return the modules for the memory of the process that a frame's code reads."""
+    found: set[str] = set()
+    for load, value in _loads_of(frame):
+        # Its first import is read before the module is there.
+        module = load.name if load.begins == "import" else _module_name(value)
+        found.add(_memory(module))
+    return found - {""}
+
+
+def is_of_memory(frame: FrameType) -> str:
+    """Return the module for the memory of the process that code is of, or ""."""
+    return _memory(dict.get(frame.f_globals, "__name__"))
+
+
+def _memory(module: object) -> str:
+    if type(module) is not str:
+        return ""
+    return _MEMORY.get(module.partition(".")[0], "")
+
+
+def _module_name(value: object) -> object:
+    """Return the name of a module, or of the module that defines a class or object."""
+    if issubclass(type(value), ModuleType):
+        return module_dict(value).get("__name__")
+    if type(value) is FunctionType:
+        return value.__globals__.get("__name__")
+    try:
+        return module_of(value if is_class(value) else type(value))
+    except AttributeError:  # it was deleted
+        return ""
+
+
+def hidden_attributes(code: CodeType) -> list[str]:
+    """Return the attributes that code names and that no form of an object shows."""
+    texts = [each for each in code.co_consts if type(each) is str]
+    return [_HIDDEN[name] for name in (*code.co_names, *texts) if name in _HIDDEN]
+
+
+def is_class(value: object) -> TypeGuard[type]:
     """Return True for a class; does not ask the object for its `__class__`."""
     return issubclass(type(value), type)
 

@@ -52,12 +52,10 @@ PURE: Mapping[str, str] = {
     "_csv": "reader writer",
     "_functools": "*",
     "_heapq": "*",
-    "_imp": "acquire_lock lock_held release_lock",
     "_io": "text_encoding BytesIO.* StringIO.*",
     "_json": "*",
     "_md5": "md5 md5.digest md5.hexdigest",
     "_operator": "*",
-    "_pickle": "loads",
     "_queue": "SimpleQueue.*",
     "_sha1": "sha1 sha1.digest sha1.hexdigest",
     "_sha2": """
@@ -118,10 +116,27 @@ PURE: Mapping[str, str] = {
     "weakref": "*",
     "zlib": "adler32 compress compressobj crc32 decompress decompressobj",
 }
-# They distinguish equal values, of which the canonical form has one token, or return
-# addresses.
-_BY_IDENTITY = frozenset(
+# Exceptions among these.
+_OF_TASKS = (
+    "_enter_task",
+    "_leave_task",
+    "_register_eager_task",
+    "_register_task",
+    "_set_running_loop",
+    "_swap_current_task",
+    "_unregister_eager_task",
+    "_unregister_task",
+)
+_IMPURE = frozenset(
     {
+        # An object is stored for the thread.
+        *(("_asyncio", name) for name in _OF_TASKS),
+        # The capacity.
+        ("builtins", "bytearray.__alloc__"),
+        # Where the last search of a set ended is kept in the set.
+        ("builtins", "set.pop"),
+        # They distinguish equal values, of which the canonical form has one token, or
+        # return addresses.
         ("_operator", "is_"),
         ("_operator", "is_not"),
         ("array", "array.buffer_info"),
@@ -141,6 +156,8 @@ SOUND: Mapping[str, frozenset[str]] = {
     "json.encoder": frozenset({"id"}),
     "pprint": frozenset({"id"}),
     "reprlib": frozenset({"id"}),
+    # a task is entered and left by each step of its coroutine
+    "asyncio.tasks": frozenset(f"_asyncio.{name}" for name in _OF_TASKS),
     # a dispatcher clears its cache when the counter of registrations changed
     "functools": frozenset({"_abc.get_cache_token"}),
     # the counter changes with `warnings.filters`, which is a visible list
@@ -173,7 +190,7 @@ MACHINERY = frozenset(
 
 def is_pure(module: str, name: str) -> bool:
     """Return True if PURE lists a function, or a method by `Type.method`."""
-    if name.endswith("__sizeof__") or (module, name) in _BY_IDENTITY:
+    if name.endswith("__sizeof__") or (module, name) in _IMPURE:
         return False
     pure_names = _KNOWN.get(module, frozenset())
     return (
