@@ -39,6 +39,7 @@ from types import (
     FrameType,
     FunctionType,
     MethodDescriptorType,
+    MethodType,
     ModuleType,
     TracebackType,
     WrapperDescriptorType,
@@ -48,8 +49,10 @@ from weakref import ref
 
 from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.state.code_reads import (
+    ADAPTIVE,
     ENVIRONMENT,
     compares_identity,
+    handles_encoding,
     hidden_attributes,
     is_class,
     is_of_memory,
@@ -71,9 +74,9 @@ from everyorder.harness.state.layout import (
 from everyorder.harness.state.pure_functions import (
     CHANCE,
     MACHINERY,
-    SOUND,
     SOUND_IN_HASH,
     is_pure,
+    sound_in,
 )
 from everyorder.harness.state.scope import package_of
 
@@ -140,6 +143,7 @@ class CallAudit:
                 self._gap = ""
             # One object for both uses: each access creates another bound method.
             self._hook = self._event
+            self._assume(*_hooks())
             sys.setprofile(self._hook)
         else:
             self._hook = None
@@ -263,8 +267,14 @@ class CallAudit:
         memory = is_of_memory(frame)
         if memory:
             self._assume(memory)
+        hidden = hidden_attributes(frame.f_code)
+        # By functions of `dis`.
+        if caller.rereads or ADAPTIVE in hidden:
+            self._assume(*hidden)
         if caller.rereads:
-            self._assume(*hidden_attributes(frame.f_code), *memory_of(frame))
+            self._assume(*memory_of(frame))
+            if handles_encoding(frame):
+                self._assume("codecs.register_error")
             for module in passed_modules(frame):
                 if _holds_impure(module):
                     name = module_dict(module)["__name__"]
@@ -280,7 +290,8 @@ class CallAudit:
             self._assume(ENVIRONMENT)
         if not _in_library(function.__code__.co_filename):
             return
-        sound = SOUND.get(function.__module__, frozenset())
+        self._assume(*hidden_attributes(function.__code__))
+        sound = sound_in(function.__module__)
         for called, _ in named_by(function):
             if type(called) is not FunctionType:
                 name, pure = _identify(called)
@@ -400,13 +411,31 @@ def _judge(frame: FrameType) -> frozenset[str] | None:
         return None
     if frame.f_code.co_name == "__hash__":
         return SOUND_IN_HASH
-    return SOUND.get(module, frozenset()) if _in_library(file) else frozenset()
+    return sound_in(module) if _in_library(file) else frozenset()
 
 
 def _in_library(file: str) -> bool:
     return file.startswith("<frozen ") or (
         file.startswith(_LIBRARY) and "-packages" not in file
     )
+
+
+def _hooks() -> list[str]:
+    """Return the functions by which the program installed hooks of its own.
+
+    Those of installed packages measure or debug, or belong to an event loop.
+    """
+    of_generators = sys.get_asyncgen_hooks()
+    hooks: list[tuple[str, object]] = [("sys.settrace", sys.gettrace())]
+    hooks += [("sys.set_asyncgen_hooks", each) for each in of_generators]
+    names: list[str] = []
+    for name, hook in hooks:
+        function: Any = hook.__func__ if type(hook) is MethodType else hook
+        if type(function) is FunctionType:
+            file = function.__code__.co_filename
+            if "-packages" not in file and not file.startswith((_HARNESS, _LIBRARY)):
+                names.append(name)
+    return names
 
 
 def _is_foreign(method: Any, frame: FrameType) -> bool:

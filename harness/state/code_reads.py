@@ -47,12 +47,18 @@ from everyorder.harness.state.layout import (
 )
 
 ENVIRONMENT = "os.environ"
+ADAPTIVE = "code._co_code_adaptive"
 
 # Values of which two equal ones may be one object or two.
 _VALUES = (int, str, bytes, float, complex)
 _IS = dis.opmap["IS_OP"]
 # Slot wrappers are called without an event.  These compare or return an address.
 _BY_IDENTITY = (object.__eq__, object.__ne__, object.__hash__)
+_OPTIMIZED = 0x1
+# By these, the comparison of `object` is got of a value of any class.
+_BASES = frozenset({"object", "super"})
+_EQUALITY = frozenset({"__eq__", "__ne__"})
+_ERRORS = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError)
 # The flags of generators, coroutines and asynchronous generators.
 _GOES_ON = 0x20 | 0x80 | 0x200
 
@@ -64,10 +70,12 @@ _MEMORY = {
     "ctypes": "ctypes",
     "mmap": "mmap",
 }
+# What gives a module by its name.
+_IMPORTERS = frozenset({"__import__", "import_module", "modules"})
 # The variables of a caller keep what is added to them, and its tracing is kept with
 # them; the code that the interpreter specialized tells how often it ran.
 _HIDDEN = {
-    "_co_code_adaptive": "code._co_code_adaptive",
+    "_co_code_adaptive": ADAPTIVE,
     "f_locals": "frame.f_locals",
     "f_trace": "frame.f_trace",
     "f_trace_lines": "frame.f_trace_lines",
@@ -203,6 +211,9 @@ def memory_of(frame: FrameType) -> set[str]:
         # Its first import is read before the module is there.
         module = load.name if load.begins == "import" else _module_name(value)
         found.add(_memory(module))
+    code = frame.f_code
+    if not _IMPORTERS.isdisjoint(code.co_names):
+        found.update(map(_memory, code.co_consts))
     return found - {""}
 
 
@@ -229,10 +240,24 @@ def _module_name(value: object) -> object:
         return ""
 
 
+def handles_encoding(frame: FrameType) -> bool:
+    """Return True if a call is like that of a handler of `codecs.register_error`."""
+    code = frame.f_code
+    if not 1 <= code.co_argcount <= 2 or code.co_flags & _GOES_ON:
+        return False
+    return type(frame.f_locals.get(code.co_varnames[code.co_argcount - 1])) in _ERRORS
+
+
 def hidden_attributes(code: CodeType) -> list[str]:
     """Return the attributes that code names and that no form of an object shows."""
     texts = [each for each in code.co_consts if type(each) is str]
-    return [_HIDDEN[name] for name in (*code.co_names, *texts) if name in _HIDDEN]
+    named = (*code.co_names, *texts)
+    found = [_HIDDEN[name] for name in named if name in _HIDDEN]
+    # A class body has annotations and defines methods; a method goes on to its super.
+    is_own = code.co_name in _EQUALITY or not code.co_flags & _OPTIMIZED
+    if not (is_own or _BASES.isdisjoint(named) or _EQUALITY.isdisjoint(named)):
+        found.append("object.__eq__")
+    return found
 
 
 def is_class(value: object) -> TypeGuard[type]:

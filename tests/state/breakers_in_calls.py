@@ -67,7 +67,7 @@ for expression, pure, name in (
     ("shutil.which('nothing')", "os.path.splitdrive('x')", "environ"),
 ):
     _call(expression, pure, name, head=_FILES)
-_PROCESS = "import array, getpass, gc, marshal, operator, pickle, inspect, locale, os, platform, secrets, socket, sys, threading, uuid, random, weakref\n"
+_PROCESS = "import array, copy, getpass, gc, marshal, operator, pickle, inspect, locale, os, platform, secrets, socket, sys, threading, uuid, random, weakref\n"
 for expression, pure, name in (
     ("os.getenv('BREAKER')", "os.fspath('a')", "environ"),
     ("os.environ.get('BREAKER')", "{}.get('BREAKER')", "environ"),
@@ -107,12 +107,120 @@ for expression, pure, name in (
     ),
     ("object.__eq__('x', self)", "str.__eq__('x', 'y')", "__eq__"),
     ("array.array('i').buffer_info()", "array.array('i').tolist()", "buffer_info"),
-    ("pickle.dumps(1)", "pickle.loads(b'I1\\n.')", "dumps"),
+    ("pickle.dumps(1)", "copy.copy(1)", "dumps"),
+    ("pickle.loads(b'I1\\n.')", "copy.deepcopy([1])", "loads"),
     ("marshal.dumps(1)", "marshal.loads(b'N')", "dumps"),
     ("sorted(['x'], key=hash)", "sorted(['x'], key=len)", "hash"),
 ):
     _call(expression, pure, name, head=_PROCESS)
 
+# What is stored for the thread, or in the interpreter.
+_THREAD = "import _imp, asyncio, codecs, functools, itertools, math, os, sys, weakref\n"
+_THREAD += """
+def handler(error): return "", error.end
+codecs.register_error("planted", handler)
+"""
+for expression, pure, name in (
+    ("_imp.lock_held()", "1 < 2", "lock_held"),
+    ("_imp.acquire_lock() or _imp.release_lock()", "2 < 3", "acquire_lock"),
+    ("asyncio._set_running_loop(None)", "asyncio._get_running_loop()", "_set_running"),
+    ("asyncio.tasks._enter_task", "asyncio.tasks.Task", "_enter_task"),
+    ("asyncio.tasks._leave_task", "asyncio.tasks.wait", "_leave_task"),
+    ("asyncio.tasks._register_task", "asyncio.tasks.sleep", "_register_task"),
+    ("{1}.pop()", "{1}.union({2})", "set.pop"),
+    ("list(map(set.pop, [{1}]))", "list(map(set.copy, [{1}]))", "set.pop"),
+    ("bytearray(9).__alloc__()", "bytearray(9).__len__()", "__alloc__"),
+    ("sys.audit('planted')", "sys.exc_info()", "sys.audit"),
+    ("codecs.lookup('ascii')", "'x'.encode('ascii')", "_codecs.lookup"),
+    (
+        "'\u00e9'.encode('ascii', 'planted')",
+        "'\u00e9'.encode('utf-8')",
+        "register_error",
+    ),
+):
+    _call(expression, pure, name, head=_THREAD)
+# What code reads of frames, of code and of memory.
+_READS = """
+import ctypes, inspect, math, mmap, sys
+from ctypes import pythonapi
+def imported():
+    from ctypes import pythonapi as api
+    return api
+def imported_math():
+    from math import pi as api
+    return api
+def enclosing(module=mmap):
+    place = module
+    return lambda: place.PAGESIZE
+def enclosing_math(module=math):
+    place = module
+    return lambda: place.pi
+"""
+for expression, pure, name in (
+    ("sys._getframe().f_locals", "sys._getframe().f_globals", "frame.f_locals"),
+    ("getattr(sys._getframe(), 'f_locals')", "sys._getframe().f_code", "f_locals"),
+    ("inspect.getargvalues(sys._getframe())", "sys._getframe().f_back", "f_locals"),
+    ("sys._getframe().f_trace", "sys._getframe().f_lineno", "frame.f_trace"),
+    (
+        "self.opened.__code__._co_code_adaptive",
+        "self.opened.__code__.co_code",
+        "_co_code_adaptive",
+    ),
+    ("ctypes.pythonapi", "math.pi", "ctypes"),
+    ("pythonapi", "math", "ctypes"),
+    ("math and mmap.PAGESIZE", "math and math.e", "mmap"),
+    ("(lambda: pythonapi)()", "(lambda: math)()", "ctypes"),
+    ("imported()", "imported_math()", "ctypes"),
+    ("enclosing()()", "enclosing_math()()", "mmap"),
+    ("__import__('mmap').PAGESIZE", "__import__('math').tau", "mmap"),
+    ("sys.modules['mmap'].PAGESIZE", "sys.modules['math'].nan", "mmap"),
+    ("mmap.mmap(-1, 4096)[0]", "b'x'[0]", "mmap"),
+):
+    _call(expression, pure, name, head=_READS)
+# Functions in C by names that are computed, or of modules that are imported inside.
+_COMPUTED = """
+import functools, keyword, math, os, time
+ID, ROOT = "".join(["get", "pid"]), "".join(["sq", "rt"])
+def inside():
+    import os as system
+    return list(map(system.nice, []))
+def inside_math():
+    import math as system
+    return list(map(system.sqrt, []))
+def from_inside():
+    from os import nice
+    return list(map(nice, []))
+def from_inside_math():
+    from math import sqrt
+    return list(map(sqrt, []))
+def passed():
+    import os as system
+    return vars(system)[ID]
+def passed_python():
+    import keyword as system
+    return vars(system)["iskeyword"]
+"""
+for expression, pure, name in (
+    (
+        "functools.partial(getattr(os, ID))()",
+        "getattr(math, ROOT)(4)",
+        "function of os",
+    ),
+    ("list(map(getattr(os, ID), []))", "list(map(getattr(math, ROOT), []))", "of os"),
+    (
+        "list(map(getattr(os, 'nice'), []))",
+        "list(map(getattr(math, 'sqrt'), []))",
+        "nice",
+    ),
+    ("vars(os)[ID] and 1", "vars(math)[ROOT] and 1", "a function of os"),
+    ("os.__dict__[ID] and 1", "math.__dict__[ROOT] and 1", "a function of os"),
+    ("(lambda module: 1)(os)", "(lambda module: 1)(keyword)", "a function of os"),
+    ("getattr(time, ID, None)", "hasattr(time, 'x')", "a function of time"),
+    ("inside()", "inside_math()", "os.nice"),
+    ("from_inside()", "from_inside_math()", "os.nice"),
+    ("passed() and 1", "passed_python() and 1", "a function of os"),
+):
+    _call(expression, pure, name, head=_COMPUTED)
 # Identity of equal values: the number of misses is how many of `LIMIT` values are not
 # the very object of a table.  The twin compares by `==`.
 IDENTITY: dict[str, Place] = {}
@@ -152,6 +260,8 @@ for name, same in {
     "operator.is_not": "not operator.is_not(value, KEY)",
     "object.__eq__": "object.__eq__(value, KEY) is True",
     "object.__ne__": "object.__ne__(value, KEY) is False",
+    "super": "super(str, value).__eq__(KEY) is True",
+    "vars of object": "vars(object)['__eq__'](value, KEY) is True",
     "pickle": "len(pickle.dumps([value, KEY])) < len(pickle.dumps([KEY, NEW()]))",
     "marshal": "len(marshal.dumps([value, KEY])) < len(marshal.dumps([KEY, NEW()]))",
 }.items():
