@@ -3,7 +3,9 @@
 import _codecs
 import _thread
 import abc
+import asyncio
 import atexit
+import codecs
 import collections
 import contextlib
 import copy
@@ -517,3 +519,28 @@ def test_hits_of_a_cache_of_another_package_are_not_state() -> None:
     with audit:
         foreign.cache_info()
     assert audit.impure_calls() == ("_lru_cache_wrapper.cache_info",)
+
+
+def test_hooks_of_the_program_are_told() -> None:
+    """The interpreter calls them, and no name in the code of an operation does."""
+    before, tracer = sys.get_asyncgen_hooks(), sys.gettrace()
+    sys.set_asyncgen_hooks(firstiter=_nothing)
+    try:
+        audit = audited(_containers)
+    finally:
+        sys.set_asyncgen_hooks(*before)
+    assert audit.impure_calls() == ("sys.set_asyncgen_hooks",)
+    sys.settrace(_nothing)
+    try:
+        audit = audited(_containers)
+    finally:
+        sys.settrace(tracer)
+    assert audit.impure_calls() == ("sys.settrace",)
+
+
+def test_what_the_library_looks_up_and_audits_is_not_told() -> None:
+    operation = codecs.getencoder
+    audit = audited(lambda: [operation("ascii"), asyncio.run(asyncio.sleep(0))])
+    assert not {"_codecs.lookup", "sys.audit"} & set(audit.impure_calls())
+    assert "_codecs.lookup" in audit.calls()
+    assert not [each for each in audit.impure_calls() if each.startswith("_asyncio.")]
