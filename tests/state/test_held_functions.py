@@ -107,12 +107,16 @@ def explored(create: Callable[[], Registry]) -> Report:
 @pytest.mark.parametrize(
     ("put", "name"),
     [
-        (_by_partial, "_codecs.register_error"),
-        (_by_attribute, "_codecs.register_error"),
-        (_by_call, "_codecs.register_error"),
-        (_by_map, "_codecs.register_error"),
-        (_by_reduce, "_codecs.register_error"),
-        (_asked_for, "operator.methodcaller"),
+        (_by_partial, "_codecs.lookup_error, _codecs.register_error"),
+        (_by_attribute, "_codecs.lookup_error, _codecs.register_error"),
+        (_by_call, "_codecs.lookup_error, _codecs.register_error"),
+        (_by_map, "_codecs.lookup_error, _codecs.register_error"),
+        (_by_reduce, "_codecs.lookup_error, _codecs.register_error"),
+        (
+            _asked_for,
+            "_codecs.lookup_error, a function of codecs by a computed name, "
+            "operator.methodcaller",
+        ),
     ],
 )
 def test_what_c_code_calls_is_assumed(
