@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 from everyorder.harness.base.errors import ExplorationRestart, NotAScenario
 from everyorder.harness.engine import (
@@ -44,6 +44,7 @@ from everyorder.harness.systems.isolation import (
     IsolatedSystem,
     serve_child,
 )
+from everyorder.harness.systems.origins import signature_of
 from everyorder.harness.systems.outcomes import ScenarioSkipped, skip_reason
 from everyorder.harness.systems.registry import RegistrySystem, functions_of
 
@@ -189,15 +190,15 @@ def explore(
 
 # What registries left in this process, by the function that creates them: the scenario
 # that showed it, and the violation.
-_LEFTOVERS: MutableMapping[object, tuple[list[object], Violation]] = WeakKeyDictionary()
+_LEFTOVERS: MutableMapping[object, tuple[Hashable, Violation]] = WeakKeyDictionary()
 
 
-def _identity(scenario: Scenario) -> list[object]:
-    """Return references to the functions of a scenario, which keep nothing alive.
+def _identity(scenario: Scenario) -> Hashable:
+    """Return what two scenarios that play the same functions have in common.
 
     Its texts, which the digest is of, may be those of other functions, too.
     """
-    return [each if each is None else ref(each) for each in functions_of(scenario)]
+    return scenario.digest, tuple(map(signature_of, functions_of(scenario)))
 
 
 def _with_leftover(scenario: Scenario, exploration: Exploration) -> Exploration:

@@ -421,7 +421,7 @@ def _in_library(file: str) -> bool:
 
 
 def _hooks() -> list[str]:
-    """Return the functions by which the program installed hooks of its own.
+    """Return the functions by which the program installed its own hooks.
 
     Those of installed packages measure or debug, or belong to an event loop.
     """

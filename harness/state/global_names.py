@@ -5,17 +5,20 @@ forms.  An answer that is one of them is another answer than the other one, so t
 of a global variable is added to its form.
 
 Rules:
-- the names are those of the moment when the first registry was made; an object has the
-  first name in the order of its module.  So rebinding a variable renames nothing;
-- no object is kept alive, and none without weak references is named, except an instance
-  of `object` itself;
-- values and containers have no names, nor has a function or class that its own module
-  knows by its name: its form contains that.
+- the names are those of the moment when they are read; an object has the first name in
+  the order of its module.  So rebinding a variable later renames nothing;
+- objects are referred to weakly.  Of those that do not support it, such as `object()`,
+  only the ones that refer to their class alone are named, and stay alive;
+- values and containers are not named, nor is a function or class that its own module
+  knows by its name: its form contains that;
+- an object inside of another one is not named, except in lists, tuples, dicts and sets.
 """
 
+import gc
 import types
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from everyorder.harness.state.layout import module_of, qualname_of
@@ -24,25 +27,29 @@ from everyorder.harness.state.tokens import ATOM_IDS
 _CONTAINERS = frozenset(map(id, (list, tuple, dict, set, frozenset)))
 
 
+class _Reference(weakref.ref[Any]):
+    """A reference that is not the one of the program, whose hash is state."""
+
+    __slots__ = ()
+
+
 class GlobalNames:
     """Names of objects by identity; empty before `read`."""
 
     def __init__(self) -> None:
         self._entries: dict[int, tuple[Callable[[], Any], str]] = {}
-        self._modules: set[int] = set()
 
     def read(self, spaces: Iterable[dict[str, Any]]) -> None:
-        """Name the objects in these namespaces of modules, each namespace once."""
-        for space in spaces:
-            if id(space) in self._modules:
-                continue
-            self._modules.add(id(space))
+        """Name the objects in these namespaces of modules."""
+        for space in {id(each): each for each in spaces}.values():
             module = dict.get(space, "__name__")
+            if type(module) is not str:
+                continue
             for name, value in list(dict.items(space)):
                 if type(name) is str and not name.startswith("__"):
                     self._add(value, module, name)
 
-    def _add(self, value: Any, module: object, name: str) -> None:
+    def _add(self, value: Any, module: str, name: str) -> None:
         kind = type(value)
         if id(kind) in ATOM_IDS or id(kind) in _CONTAINERS:
             return
@@ -50,27 +57,33 @@ class GlobalNames:
             return
         if self.name_of(value):
             return
-        if kind is object:
-            self._entries[id(value)] = (lambda: value), name
-            return
+        entry: Callable[[], Any]
         try:
-            self._entries[id(value)] = weakref.ref(value), name
+            entry = _Reference(value)
         except TypeError:
-            return
+            if any(each is not kind for each in gc.get_referents(value)):
+                return
+            entry = partial(_same, value)
+        self._entries[id(value)] = entry, f"{module}.{name}"
 
     def name_of(self, value: object) -> str:
         """Return the name of an object, of a bound method's object, or ""."""
         if type(value) is types.MethodType:
-            own, function = map(self.name_of, (value.__self__, value.__func__))
-            return f"{function} of {own}" if own or function else ""
+            names = map(self.name_of, (value.__self__, value.__func__))
+            return ", ".join(filter(None, names))
         entry = self._entries.get(id(value))
         return entry[1] if entry is not None and entry[0]() is value else ""
 
 
-def _is_known_as(value: Any, module: object, name: str) -> bool:
+def _same(value: Any) -> Any:
+    return value
+
+
+def _is_known_as(value: Any, module: str, name: str) -> bool:
     """Return True for a function or class that its module knows by this name."""
     if type(value) is types.FunctionType:
-        return bool(value.__module__ == module and value.__qualname__ == name)
+        own = value.__module__
+        return type(own) is str and own == module and value.__qualname__ == name
     if issubclass(type(value), type):
         return module_of(value) == module and qualname_of(value) == name
     return False

@@ -21,7 +21,6 @@ from everyorder.harness.state.layout import (
     ABSENT,
     Parts,
     members,
-    mro_of,
     namespace_of,
 )
 
@@ -101,14 +100,11 @@ def property_token(o: Any) -> tuple[bool | None, ...]:
     return generated_doc(o), *functions
 
 
-_hash_of_object = namespace_of(object)["__hash__"]
-
-
 def hash_of_reference(o: Any, target: Any) -> int | None:
     """Return the hash that a weak reference knows, or None.
 
-    That of a living object which inherits its hash from `object` is 0: it follows from
-    the object.
+    That of a living object is 0: it follows from the object, and may derive from an
+    address, which is another one in each system.
     """
     if _KNOWS_HASH:
         known = _hash_at(o)
@@ -121,14 +117,7 @@ def hash_of_reference(o: Any, target: Any) -> int | None:
             known = weakref.ReferenceType.__hash__(o)
         except TypeError:
             return None
-    return 0 if target is not None and _has_usual_hash(type(target)) else known
-
-
-def _has_usual_hash(kind: type) -> bool:
-    for base in mro_of(kind):
-        if "__hash__" in namespace_of(base):
-            return namespace_of(base)["__hash__"] is _hash_of_object
-    return False
+    return known if target is None else 0
 
 
 def own_parameters(kind: type, *names: str) -> Callable[[Any], Parts]:

@@ -283,9 +283,10 @@ def canonical(
         digest = _Digest(unordered, heap, names).of(value)
         text, cut = text_of(value, unordered, registry)
         name = names.name_of(value)
-        for caveat in heap.caveats() if note is not None else ():
-            if note is not None and caveat.kind == "opaque":
-                note(caveat)
+        unread = [each for each in heap.caveats() if each.kind == "opaque"]
+    if note is not None:
+        for caveat in unread:
+            note(caveat)
     return ValueSnapshot(f"{text} ({name})" if name else text, digest, cut)
 
 

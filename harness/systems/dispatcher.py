@@ -22,9 +22,11 @@ no information: the empty table is always the same.
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
+from types import FunctionType
 from typing import Any, Literal
 from weakref import ref
 
+from everyorder.harness.engine.protocol import Caveat
 from everyorder.harness.scenario.effects import (
     PROBES,
     Effects,
@@ -41,6 +43,7 @@ from everyorder.harness.scenario.uses import (
     answers,
     answers_and_calls,
 )
+from everyorder.harness.state.global_names import GlobalNames
 from everyorder.harness.systems.outcomes import (
     Fields,
     ScenarioSkipped,
@@ -48,7 +51,7 @@ from everyorder.harness.systems.outcomes import (
     check_answer,
     error_fields,
 )
-from everyorder.harness.systems.registry import ScenarioSystem
+from everyorder.harness.systems.registry import ScenarioSystem, functions_of
 from everyorder.invariants import Change, Run, check, check_run, check_step
 from everyorder.invariants.run import Lockable
 from everyorder.runtime.dispatch.dispatch_table import REMEMBERED, recipe_of
@@ -141,6 +144,12 @@ class DispatcherSystem(ScenarioSystem):
         self._titles = _titles(scenario)
         self._upstream = view == "upstream"
         self._checks = laws
+        self._global_names = GlobalNames()
+        self._global_names.read(
+            each.__globals__
+            for each in functions_of(scenario)
+            if type(each) is FunctionType
+        )
         self._performs: list[Perform] = []
         self._setup: list[Perform] = []
         self._setup_handles: list[Closable] = []
@@ -277,7 +286,14 @@ class DispatcherSystem(ScenarioSystem):
             raise
         except Exception as error:
             return self.failure(error)
-        return answer if type(answer) is str else check_answer(use_step, answer)
+        if type(answer) is str:
+            return answer
+        names, note = self._global_names, self.note_limit
+        return check_answer(use_step, answer, None, names, note)
+
+    def caveats(self) -> Sequence[Caveat]:
+        """Return what of the outcomes is not compared."""
+        return tuple(self.limits)
 
     def _call(
         self, operation: tuple[str, int], function: Callable[..., Any], *args: Any

@@ -20,10 +20,11 @@ from collections.abc import Callable, Hashable, Iterable
 from dis import opmap
 from functools import partial
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import CellType, CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
 from everyorder.harness.engine.protocol import ErrorOrigin
+from everyorder.harness.state.layout import qualname_of
 
 # Errors that a typing error raises, by exact class.
 _SLIPS = (AttributeError, NameError, TypeError, UnboundLocalError)
@@ -122,6 +123,38 @@ def codes_of(function: Any) -> frozenset[CodeType]:
         return frozenset().union(*map(codes_of, parts))
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return frozenset(_nested(code)) if isinstance(code, CodeType) else frozenset()
+
+
+def signature_of(function: Any, above: frozenset[int] = frozenset()) -> Hashable:
+    """Return the code of a function, and of what its closure and defaults hold.
+
+    Two functions made by the same lines have equal signatures.  They keep only code
+    alive: values are represented by their class.
+    """
+    kind = type(function)
+    if id(function) in above:  # a function that its own closure holds
+        return ""
+    above |= {id(function)}
+
+    def inner(held: Iterable[Any]) -> Hashable:
+        return tuple([signature_of(each, above) for each in held])
+
+    if kind is FunctionType:
+        cells = [_contents_of(cell) for cell in function.__closure__ or ()]
+        return function.__code__, inner((*cells, *(function.__defaults__ or ())))
+    if kind is MethodType:
+        return inner([function.__func__]), qualname_of(type(function.__self__))
+    if issubclass(kind, partial):
+        return inner((function.func, *function.args, *function.keywords.values()))
+    value: Hashable = function if kind is str or kind is int else qualname_of(kind)
+    return value
+
+
+def _contents_of(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None
 
 
 def _nested(code: CodeType) -> Iterable[CodeType]:

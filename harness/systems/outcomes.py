@@ -11,17 +11,14 @@ it and stay equal to itself, and `True` would be equal to `1`.
 
 Rules:
 - an exception is an outcome by the name of its class and its text, without addresses,
-  because they differ from run to run; and by its arguments, attributes, notes and
-  members as far as they are plain data (`what_it_carries`).  Its cause, context and
-  traceback are not compared;
+  because they differ from run to run; and by the plain data that it carries
+  (`carried.py`);
 - no exception is kept: its frames hold registries and handles;
 - an object that has not run yet is not an answer (a generator, a coroutine): it is
   refused;
 - an observation is text: it is written to expect files and reports as it is.
 """
 
-import hashlib
-import re
 import sys
 from collections.abc import (
     AsyncIterator,
@@ -30,11 +27,10 @@ from collections.abc import (
     ItemsView,
     Iterator,
     KeysView,
+    Sequence,
     ValuesView,
 )
-from enum import Enum
 from inspect import isawaitable
-from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 from unittest import SkipTest
 
@@ -44,26 +40,19 @@ from everyorder.harness.scenario.mistakes import kind_of
 from everyorder.harness.scenario.step import UseStep
 from everyorder.harness.state import canonical
 from everyorder.harness.state.global_names import GlobalNames
-from everyorder.harness.state.layout import layout_of, module_of, qualname_of
-from everyorder.harness.state.value_snapshot import PLAIN_KINDS, ValueSnapshot
+from everyorder.harness.systems.carried import (
+    RECURSION,
+    CarriedData,
+    without_addresses,
+)
 
 T = TypeVar("T")
 P = ParamSpec("P")
 # An error as it is compared: its class, its text, and what it carries.
 Fields = tuple[tuple[str, Hashable], ...]
 
-# A text that depends on the limits of the machine, not on the registry.
-_RECURSION = "maximum recursion depth exceeded"
 # Requests to end the process, or the running task.
 _ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
-# As `repr` writes an address: all that are in use have so many digits.
-_ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]{7,}")
-# Deeper and longer data of an exception is not compared.
-_DEEPEST = 6
-_MOST = 1_000
-_CONTAINERS = (list, tuple, dict, set, frozenset)
-# Their texts have all arguments.
-_SPOKEN = (OSError, UnicodeError)
 
 
 class ScenarioSkipped(HarnessError, SkipTest):
@@ -89,6 +78,7 @@ class ErrorOutcome(Exception):
         kind: type[BaseException] = BaseException,
         raised: BaseException | None = None,
         fields: Fields = (),
+        caveats: Sequence[Caveat] = (),
     ) -> None:
         super().__init__(name, text)
         # The traceback of the error in whose place this one is raised.
@@ -98,6 +88,7 @@ class ErrorOutcome(Exception):
         self.text = text
         self.kind = kind
         self.fields = fields or (("error", name), ("text", text))
+        self.caveats = tuple(caveats)
 
 
 def call_with_outcomes(
@@ -117,10 +108,13 @@ def call_with_outcomes(
         reason = skip_reason(error)
         if reason is not None:
             outcome = ScenarioSkipped(reason=reason)
-        elif isinstance(error, Exception) or _is(error, "Exit"):
+        elif issubclass(type(error), Exception) or _is(error, "Exit"):
             raise
         else:
-            outcome = ErrorOutcome(*name_and_text(error), type(error), error)
+            caveats: list[Caveat] = []
+            fields = error_fields(error, caveats.append)
+            named = name_and_text(error)
+            outcome = ErrorOutcome(*named, type(error), error, fields, caveats)
     # Raise outside of `except`, so that the error is not chained.
     raise outcome
 
@@ -152,123 +146,53 @@ def call_without_skips(
 
 def skip_reason(error: BaseException) -> str | None:
     """Return the reason if the error skips the scenario, else None."""
-    if isinstance(error, ScenarioSkipped):
-        return error.reason
-    if isinstance(error, SkipTest) or _is(error, "Skipped"):
+    # By the type: a `__class__` of the user's may raise.
+    if issubclass(type(error), ScenarioSkipped):
+        skipped: Any = error
+        reason: str = skipped.reason
+        return reason
+    if issubclass(type(error), SkipTest) or _is(error, "Skipped"):
         return _text(error)
     return None
 
 
 def name_and_text(error: BaseException) -> tuple[str, str]:
     """Return the name of an error's class and its text, without addresses."""
-    if isinstance(error, ErrorOutcome):
+    if type(error) is ErrorOutcome:
         return error.name, error.text
-    text = _ADDRESS.sub("at 0x...", _text(error))
-    if type(error) is RecursionError and text.startswith(_RECURSION):
-        return type(error).__name__, _RECURSION
+    text = without_addresses(_text(error))
+    if type(error) is RecursionError and text.startswith(RECURSION):
+        return type(error).__name__, RECURSION
     return type(error).__name__, text
 
 
 def error_fields(error: BaseException, note: Callable[[Caveat], object]) -> Fields:
-    """Return an error as fields that can be compared: class, text, what it carries.
+    """Return an error as fields that can be compared: class, text, carried data.
 
-    `note` is called if it carries an object, of which only the class is compared.
+    `note` is called with the limits: the objects in that data are not compared.
     """
-    name, text = name_and_text(error)
-    if isinstance(error, ErrorOutcome):
+    if type(error) is ErrorOutcome:
+        for caveat in error.caveats:
+            note(caveat)
         return error.fields
-    carried = _Carried()
-    data = carried.of(error, text)
-    if carried.objects:
-        objects = ", ".join(sorted(carried.objects))
+    name, text = name_and_text(error)
+    carried = CarriedData(name_and_text)
+    try:
+        named, data = carried.named(error, name, text), carried.shown(error)
+        fields: Fields = ("error", named), ("text", text)
+        if data:
+            fields = (*fields, ("with", canonical(data)))
+    except _ENDING:
+        raise
+    except Exception as broken:
+        # It must not be taken for the outcome.
+        reason = f"what a {name} carries (reading it raised {type(broken).__name__})"
+        note(Caveat("opaque", reason))
+        return ("error", name), ("text", text)
+    if carried.left_out:
+        objects = ", ".join(sorted(carried.left_out))
         note(Caveat("assumed", f"what an error carries ({objects}) is not compared"))
-    fields: Fields = ("error", name), ("text", text)
-    if module_of(type(error)) != "builtins":
-        # Two classes may have one name.
-        names = "\n".join(
-            f"{module_of(e)}.{qualname_of(e)}" for e in type(error).__mro__
-        )
-        digest = hashlib.blake2b(names.encode(), digest_size=16).digest()
-        fields = ("error", ValueSnapshot(name, digest)), ("text", text)
-    return (*fields, ("with", canonical(data))) if data else fields
-
-
-class _Carried:
-    """Plain data that exceptions carry besides their texts.
-
-    `objects` names all that is not plain: `LookupFailed.registry`.
-    """
-
-    def __init__(self) -> None:
-        self.objects: set[str] = set()
-
-    def of(self, error: BaseException, text: str, depth: int = 0) -> dict[str, Any]:
-        """Return the arguments, attributes, notes and members of an error, by name."""
-        kind = type(error)
-        place = str.__str__(qualname_of(kind))
-        args = list(BaseException.__dict__["args"].__get__(error))
-        rows = _attributes(error)
-        members = []
-        if issubclass(kind, BaseExceptionGroup):
-            members = list(args.pop(1))
-        data: dict[str, Any] = {}
-        if not (_is_in_text(args, text) or issubclass(kind, _SPOKEN)):
-            data["args"] = self.plain(args, f"{place}.args", depth)
-        for name, value in rows.items():
-            label = "notes" if name == "__notes__" else name
-            data[label] = self.plain(value, f"{place}.{name}", depth)
-        if members:
-            data["members"] = self.plain(members, f"{place}.exceptions", depth)
-        return data
-
-    def plain(self, value: Any, place: str, depth: int) -> Any:
-        """Return a value with a text in the place of each object."""
-        kind = type(value)
-        if kind is str:
-            return _ADDRESS.sub("at 0x...", value)
-        if id(kind) in PLAIN_KINDS:
-            return value
-        if depth < _DEEPEST and issubclass(kind, BaseException):
-            name, text = name_and_text(value)
-            return [name, text, self.of(value, text, depth + 1)]
-        if depth < _DEEPEST and kind in _CONTAINERS and len(value) <= _MOST:
-            pairs = kind is dict
-            inner = [
-                self.plain(list(each) if pairs else each, place, depth + 1)
-                for each in (value.items() if pairs else value)
-            ]
-            return sorted(inner, key=repr) if kind in (set, frozenset) else inner
-        name = str.__str__(qualname_of(value if issubclass(kind, type) else kind))
-        if issubclass(kind, type):
-            return f"<class {module_of(value)}.{name}>"
-        if issubclass(kind, Enum):
-            return f"<{name}.{Enum.__dict__['name'].__get__(value, kind)}>"
-        if kind is FunctionType:
-            return f"<function {value.__module__}.{value.__qualname__}>"
-        self.objects.add(place)
-        return f"<{name}>"
-
-
-def _is_in_text(args: list[Any], text: str) -> bool:
-    """Return True if the text of an error is that of its arguments, which are texts."""
-    if text == _RECURSION:
-        return True
-    if any(type(each) is not str for each in args):
-        return False
-    shown = [*args, *map(repr, args)] if len(args) == 1 else [repr(tuple(args))]
-    return not args or text in [_ADDRESS.sub("at 0x...", each) for each in shown]
-
-
-def _attributes(error: BaseException) -> dict[str, Any]:
-    """Return the attributes of an error that Python code has set, by name."""
-    layout = layout_of(type(error))
-    rows = dict((layout.dict_of and layout.dict_of(error)) or {})
-    for name, getter in layout.slots:
-        try:
-            rows[name] = getter(error)
-        except AttributeError:
-            continue
-    return {str(name): value for name, value in rows.items()}
+    return fields
 
 
 def _text(error: BaseException) -> str:
@@ -285,22 +209,22 @@ def _text(error: BaseException) -> str:
 
 def is_one_of(error: Exception, kinds: tuple[type[BaseException], ...]) -> bool:
     """Return True if the error is, or represents, an error of one of these classes."""
-    kind = error.kind if isinstance(error, ErrorOutcome) else type(error)
+    kind = error.kind if type(error) is ErrorOutcome else type(error)
     return issubclass(kind, kinds)
 
 
 def is_failed_check(error: BaseException) -> bool:
     """Return True if an `assert` or a `pytest.fail` raised the error."""
-    if isinstance(error, ErrorOutcome):
+    if type(error) is ErrorOutcome:
         return error.name == "Failed"
-    return isinstance(error, AssertionError)
+    return issubclass(type(error), AssertionError)
 
 
 def _is(error: BaseException, name: str) -> bool:
     """Return True if it is that outcome of pytest, which need not be imported."""
     outcomes = sys.modules.get("_pytest.outcomes")
     kind = getattr(outcomes, name, None)
-    return kind is not None and isinstance(error, kind)
+    return kind is not None and issubclass(type(error), kind)
 
 
 # The advice for each wrong type of an observation.

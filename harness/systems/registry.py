@@ -75,6 +75,7 @@ class ScenarioSystem(SystemBase):
         self.steps = len(scenario.steps)
         self.uses = len(scenario.uses)
         self.relations = scenario.relations
+        self.limits: dict[Caveat, None] = {}
         # Each function that the scenario may call.
         self.origins = ErrorOrigins(functions_of(scenario))
 
@@ -90,7 +91,8 @@ class ScenarioSystem(SystemBase):
         return fields
 
     def note_limit(self, caveat: Caveat) -> None:
-        """Record a limit of a proof, where a system has a record of them."""
+        """Record a limit of a proof: something of an outcome is not compared."""
+        self.limits[caveat] = None
 
     def origin(self, fields: Hashable) -> ErrorOrigin | None:
         """Return where the last error with these fields was raised."""
@@ -317,7 +319,7 @@ class RegistrySystem(ScenarioSystem):
             asking = ("use", use), self._call, use_step.perform
             answer = self._perform(*asking, self._target)
             result: Hashable = check_answer(
-                use_step, answer, self._target, complete.names, complete.note
+                use_step, answer, self._target, complete.names, self.note_limit
             )
         except HarnessError:
             raise

@@ -407,7 +407,7 @@ class StateReader:
         return merge_caveats(every)
 
     def note(self, caveat: Caveat) -> None:
-        """Record a limit of a proof: something of an outcome cannot be compared."""
+        """Record a limit of a proof: something of an outcome is not compared."""
         self._seen[caveat] = None
 
     def note_loop(self) -> None:
@@ -536,6 +536,7 @@ def _spaces(
         if type(function) is FunctionType:
             yield function.__globals__
     followed = frozenset(packages)
-    for name, module in sorted(sys.modules.items()):
-        if type(module) is ModuleType and package_of(name) in followed:
-            yield vars(module)
+    modules = {name: each for name, each in sys.modules.items() if type(name) is str}
+    for name in sorted(modules):
+        if type(modules[name]) is ModuleType and package_of(name) in followed:
+            yield vars(modules[name])

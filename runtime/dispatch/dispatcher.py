@@ -377,10 +377,12 @@ class Dispatcher:
             finally:
                 self.state = after
         finally:
-            _notify_all(left, errors)
-            self.state = after
-            self._forget(tokens)
-            self._telling = False
+            try:
+                _notify_all(left, errors)
+                self.state = after
+            finally:
+                self._forget(tokens)
+                self._telling = False
 
     def _forget(self, tokens: Sequence[RegistrationRecord]) -> None:
         for token in tokens:

@@ -8,7 +8,8 @@ Rules:
 - a stored packet or handle is always what a new access would find: the dispatcher
   removes it after it removed the definition (`HandleCache.forget`);
 - a namespace is only a name and a dispatcher, so a stored one is never stale.  It is
-  stored once it has operators, unless its name is also an alias;
+  stored once it has operators, unless its name is an alias, or begins with an
+  underscore: those names are there only as long as they have operators;
 - there is one namespace of a name as long as it is referenced, and a copy is the same.
 """
 
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from everyorder.runtime.base.locks import LOADING
 from everyorder.runtime.base.registry import Registry
-from everyorder.runtime.dispatch.handle import OperatorPacket
+from everyorder.runtime.dispatch.handle import OperatorPacket, provide_namespace
 from everyorder.runtime.dispatch.registration import DispatcherProtocol
 from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.registration import LookupFailed
@@ -92,17 +93,23 @@ class OperatorNamespace:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OperatorNamespace, (self._dispatcher, self._namespace)
+        return load_namespace, (self._dispatcher, self._namespace)
 
     def __repr__(self) -> str:
         return f"<OperatorNamespace {self._namespace}>"
 
 
+def load_namespace(dispatcher: DispatcherProtocol, name: str) -> OperatorNamespace:
+    """Return the unpickled namespace, after its operators are registered."""
+    provide_namespace(name)
+    return OperatorNamespace(dispatcher, name)
+
+
 class Operators:
     """The operators of the dispatcher that `source` returns, always the same one.
 
-    `provided` maps namespaces of the runtime to the function that registers them, which
-    is called when its namespace is first used.  `aliases` maps other names of
+    `providers` maps namespaces of the runtime to the function that registers them,
+    which is called when its namespace is first used.  `aliases` maps other names of
     namespaces to them; an alias is in effect as long as its own name is not a defined
     namespace.
     """
@@ -135,8 +142,10 @@ class Operators:
         elif namespace.startswith("_") and not is_live:
             raise AttributeError(namespace)
         space = OperatorNamespace(dispatcher, namespace)
-        # A namespace with an alias loses its name with its last operator.
-        if alias is None and (is_live or register is not None):
+        # A namespace with an alias, or a private one, loses its name with its last
+        # operator.
+        lasts = alias is None and not namespace.startswith("_")
+        if register is not None or (is_live and lasts):
             self.__dict__[namespace] = space
         return space
 

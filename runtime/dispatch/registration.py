@@ -84,9 +84,14 @@ class Interned(Generic[T]):
         self._heads: dict[str, _OrderedReference[T]] = {}
 
     def get(self, name: str) -> T | None:
-        """Return the living object of that name if the first reference leads to it."""
-        head = self._heads.get(name)
-        return None if head is None else head()
+        """Return the living object of that name, or None."""
+        reference = self._heads.get(name)
+        while reference is not None:
+            living = reference()
+            if living is not None:
+                return living
+            reference = reference.successor.get(_NEXT)
+        return None
 
     def setdefault(self, name: str, new: T) -> T:
         """Return the object of that name from now on: an earlier one, else `new`."""

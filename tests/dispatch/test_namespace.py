@@ -366,7 +366,9 @@ def test_a_namespace_with_a_leading_underscore() -> None:
     library.define("f(int x) -> int")
     library.impl("f", says(3), CE)
     assert ops._C.f(1) == 3
+    assert hasattr(ops, "_C")
     library.close()
+    assert not hasattr(ops, "_C")
 
 
 def test_copies_and_pickles_of_a_namespace_are_the_namespace() -> None:

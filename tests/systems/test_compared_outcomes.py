@@ -105,6 +105,15 @@ def raising(error: Callable[[str], BaseException]) -> Callable[[str], Any]:
     return function
 
 
+def local_member() -> object:
+    """Return a member of an enumeration that no module knows."""
+
+    class Local(Enum):
+        ONE = 1
+
+    return Local.ONE
+
+
 def slotted(name: str) -> Slotted:
     error = Slotted("no")
     setattr(error, "best", name)  # noqa: B010  # it has no annotation
@@ -117,7 +126,41 @@ def noted(name: str) -> ValueError:
     return error
 
 
+class Several(ExceptionGroup[Exception]):
+    """A group that is made by other arguments."""
+
+    def __new__(cls, members: list[Exception], code: int) -> "Several":
+        return super().__new__(cls, "failed", members)
+
+
+class Ending(BaseException):
+    """An exception that is not an `Exception`."""
+
+
+class Silent(OSError):
+    """An exception whose text does not show its arguments."""
+
+    def __str__(self) -> str:
+        return "failed"
+
+
+class Slotless:
+    """Instances without attributes and weak references."""
+
+    __slots__ = ()
+
+
+LEFT, RIGHT = Slotless(), Slotless()
+
+
+def ending(name: str) -> Ending:
+    error = Ending("no")
+    vars(error)["best"] = name
+    return error
+
+
 NAMED = {
+    "an instance without weak references": chosen(LEFT, RIGHT),
     "a sentinel": chosen(MISSING, EMPTY),
     "an instance": chosen(JSON_HANDLER, TEXT_HANDLER),
     "an instance in a list": chosen([JSON_HANDLER], [TEXT_HANDLER]),
@@ -140,6 +183,21 @@ ERRORS: dict[str, Callable[[str], BaseException]] = {
     "an attribute of a member": lambda name: ExceptionGroup(
         "no", [Failed("no", best=name)]
     ),
+    "a member of a group with its own arguments": lambda name: Several(
+        [ValueError(name)], 5
+    ),
+    "an attribute of what is not an Exception": ending,
+    "a list or a tuple": lambda name: Failed(
+        "no", best=[1] if name == "json" else (1,)
+    ),
+    "a class or its text": lambda name: Failed(
+        "no", best=int if name == "json" else "<class 'int'>"
+    ),
+    "an argument that the text does not show": lambda name: Silent(2, name),
+    "the object of a UnicodeDecodeError": lambda name: UnicodeDecodeError(
+        "ascii", name.encode(), 0, 1, "no"
+    ),
+    "the name of an ImportError": lambda name: ImportError("no", name=name),
     "a class of the same name": lambda name: BY_BASE[name]("no"),
     "a short address": lambda name: ValueError(
         f"a device at 0x{'40' if name == 'json' else '48'}"
@@ -183,6 +241,54 @@ def test_an_object_that_an_error_carries_is_an_assumption() -> None:
         assert [each.text for each in exploration.caveats] == [
             "what an error carries (Failed.registry) is not compared"
         ]
+
+
+@pytest.mark.parametrize(
+    "made_by",
+    [
+        lambda name: factory(),
+        lambda name: local_member(),
+        lambda name: type("Local", (), {}),
+        lambda name: {Handler(): 1},
+        lambda name: [0] * 100_000,
+    ],
+    ids=["function", "member", "class", "key", "long"],
+)
+def test_what_no_module_knows_by_name_is_an_assumption(
+    made_by: Callable[[str], Any],
+) -> None:
+    def refuse(name: str) -> Failed:
+        return Failed("no", best=made_by(name))
+
+    exploration = explore(scenario_of(raising(refuse), right=True)).exploration
+    assert exploration.proven
+    assert [each.text for each in exploration.caveats] == [
+        "what an error carries (Failed.best) is not compared"
+    ]
+
+
+def test_the_order_in_which_attributes_were_set_does_not_count() -> None:
+    def refuse(name: str) -> Failed:
+        best, path = ("best", name == ""), ("path", 1)
+        return Failed("no", **dict([best, path] if name == "json" else [path, best]))
+
+    report = explore(scenario_of(raising(refuse), right=False))
+    assert (report.verdict, report.exploration.caveats) == ("proven", ())
+
+
+def test_an_error_that_cannot_be_read_is_not_proven(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The exception of the reader was the outcome, and the same each time."""
+
+    def fail(*args: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("everyorder.harness.systems.carried.CarriedData.shown", fail)
+    report = explore(scenario_of(raising(noted), right=False))
+    assert report.verdict == "holds"
+    (remark,) = [e.text for e in report.exploration.caveats if e.kind == "opaque"]
+    assert remark.startswith("what a ValueError carries (reading it raised Zero")
 
 
 def test_an_address_in_a_text_or_an_argument_does_not_count() -> None:

@@ -4,7 +4,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -123,3 +123,26 @@ def test_a_progress_callback_changes_nothing() -> None:
     )
     assert calls
     assert replace(told, seconds=quiet.seconds) == quiet
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key whose hash derives from the address of an object."""
+
+    held: object
+
+
+class WithKeys(Base):
+    """Has its keys in a weak set, which asks them for their hashes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys = [Key(object()), Key(object())]
+        self.live = weakref.WeakSet(self.keys)
+
+
+@needs_fork
+def test_the_hash_of_a_living_key_is_not_state() -> None:
+    """It is another one in each fresh system: the registry was FLAKY."""
+    report = explore(scenario(WithKeys))
+    assert report.verdict == "proven", report.exploration.violations
