@@ -193,15 +193,17 @@ def _module(name: str, source: str, **names: object) -> Iterator[types.ModuleTyp
         del sys.modules[name]
 
 
-def verdict_of(one: Place | Call, *, faulty: bool, walks: bool = False) -> Verdict:
+def verdict_of(
+    one: Place | Call, *, faulty: bool, walks: bool = False, strategy: str = "auto"
+) -> Verdict:
     """Explore a registry; without the random walk, unless `walks`."""
-    report = _explored(one, faulty=faulty, walks=walks)
+    report = _explored(one, faulty=faulty, walks=walks, strategy=strategy)
     texts = [each.text for each in report.exploration.caveats]
     remarks = dict.fromkeys((*report.assumes, *texts))
     return Verdict(report.verdict, tuple(each for each in remarks if each != USUAL))
 
 
-def _explored(one: Place | Call, *, faulty: bool, walks: bool) -> Report:
+def _explored(one: Place | Call, *, faulty: bool, walks: bool, strategy: str) -> Report:
     elsewhere = one.elsewhere if isinstance(one, Place) else ""
     restore = one.restore if isinstance(one, Place) else ""
     with _module(ELSEWHERE, elsewhere) as other:
@@ -221,9 +223,9 @@ def _explored(one: Place | Call, *, faulty: bool, walks: bool) -> Report:
             share = mock.patch.object(limits, "WALKED", 1 << 60)
             try:
                 if walks:
-                    return explore(scenario, budget=BUDGET)
+                    return explore(scenario, strategy, budget=BUDGET)
                 with without, share:
-                    return explore(scenario, budget=BUDGET)
+                    return explore(scenario, strategy, budget=BUDGET)
             finally:
                 if faulty:
                     exec(restore, module.__dict__)

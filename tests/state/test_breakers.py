@@ -15,6 +15,7 @@ from tests.state import (
     breakers_in_objects,
 )
 from tests.state.breakers import Call, Place, verdict_of
+from tests.zoo.realistic.judge import STRATEGIES
 
 PLACES: dict[str, Place] = {
     **breakers_in_modules.PLACES,
@@ -24,6 +25,9 @@ PLACES: dict[str, Place] = {
     **breakers_in_forms.PLACES,
 }
 CALLS: dict[str, Call] = breakers_in_calls.CALLS
+
+PROVING = ("graph", "parts")
+OTHERS = [each for each in STRATEGIES if each not in PROVING]
 
 # The breakers of each cause that are explored by `make test`, with their twins.
 SHORT = (
@@ -94,3 +98,12 @@ def test_a_call_that_only_a_rare_state_makes_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", _shares(CALLS, SHORT_CALLS))
 def test_a_rare_call_of_a_pure_function_is_plainly_proven(name: str) -> None:
     assert verdict_of(CALLS[name], faulty=False).plain
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", range(len(PLACES)))
+def test_no_strategy_proves_a_hidden_number_away(number: int) -> None:
+    """Those that can prove, and one of the others, in turn."""
+    place = [*PLACES.values()][number]
+    for strategy in (*PROVING, OTHERS[number % len(OTHERS)]):
+        assert not verdict_of(place, faulty=True, strategy=strategy).plain, strategy
