@@ -157,5 +157,5 @@ def _error_of(fields: Hashable) -> str:
     """Return the class name of an error from its fields, or "an error"."""
     head = fields[0] if isinstance(fields, tuple) and fields else None
     if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
-        head = head[1]
+        return str(head[1])
     return head if isinstance(head, str) else "an error"

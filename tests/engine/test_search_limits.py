@@ -116,7 +116,7 @@ def test_a_report_says_when_histories_of_two_operations_are_too_many(
     monkeypatch.setattr(histories, "MOST_SHALLOW", 31)
     assert explore(Registry(3, 1)).skipped == (
         "histories of two operations on fresh systems: 16 of them are too many to "
-        "begin with",
+        "begin with (--strategy histories:2 plays them)",
     )
     monkeypatch.setattr(histories, "MOST_SHALLOW", 32)
     assert explore(Registry(3, 1)).skipped == ()
