@@ -112,8 +112,10 @@ def call_with_outcomes(
             raise
         else:
             caveats: list[Caveat] = []
-            fields = error_fields(error, caveats.append)
             named = name_and_text(error)
+            # Those of pytest have their text only.
+            is_pytests = _is(error, "OutcomeException")
+            fields = () if is_pytests else error_fields(error, caveats.append)
             outcome = ErrorOutcome(*named, type(error), error, fields, caveats)
     # Raise outside of `except`, so that the error is not chained.
     raise outcome
