@@ -5,6 +5,7 @@ order of registration.
 """
 
 from collections.abc import Callable
+from copy import copy
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -105,6 +106,8 @@ operators_by_name = Scenario(
             ],
             lambda target: sorted({"math", "text"} & {*dir(Operators(lambda: target))}),
             lambda target: Operators(lambda: target)._private,
+            # What `copy` asks of an object before it has its attributes.
+            lambda target: repr(copy(Operators(lambda: target)).math),
             # What provides a namespace is loaded when it is asked for.
             lambda target: Operators(lambda: target, _providing(_missing)).math,
         )
