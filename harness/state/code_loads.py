@@ -21,6 +21,8 @@ _FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _SET = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 # Functions that ask for an attribute; those but the first return none.
 _ASKERS = ("getattr", "delattr", "hasattr", "setattr")
+# By these functions an `assert` that pytest has rewritten shows what it compared.
+_SHOWN = ("_should_repr_global_name", "_saferepr")
 
 
 class Load(NamedTuple):
@@ -50,6 +52,7 @@ class _Reader:
         # be called; the name that was loaded directly before its chain.
         self._attached = self._pushed = False
         self._asker = ""
+        self._shown = False
         self._constant: Any = None
         for kind, value, is_called in _simplified(code):
             self._read(kind, value, is_called=is_called)
@@ -66,6 +69,7 @@ class _Reader:
         if kind in ("global", "free", "local"):
             self._begin(kind, value, is_called=is_called)
             self._asker = before if before in _ASKERS else ""
+            self._shown = before in _SHOWN
         elif kind == "constant":
             self._constant = value
         elif kind == "import":
@@ -98,7 +102,7 @@ class _Reader:
         if self._asker and kind == "constant" and type(value) is str:
             if self._asker == _ASKERS[0]:
                 self.loads.append(Load(value))
-        elif kind != "set":
+        elif kind != "set" and not self._shown:
             self.loads[-1] = self.loads[-1]._replace(is_passed=True)
 
 
