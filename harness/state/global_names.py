@@ -51,7 +51,7 @@ class GlobalNames:
 
     def _add(self, value: Any, module: str, name: str) -> None:
         kind = type(value)
-        if id(kind) in ATOM_IDS or id(kind) in _CONTAINERS:
+        if id(kind) in ATOM_IDS or kind is int or id(kind) in _CONTAINERS:
             return
         if issubclass(kind, types.ModuleType) or _is_known_as(value, module, name):
             return

@@ -282,12 +282,18 @@ def canonical(
         heap = Heap(scope or FollowedScope(), registry)
         digest = _Digest(unordered, heap, names).of(value)
         text, cut = text_of(value, unordered, registry)
-        name = names.name_of(value)
+        name = _name_of(value, names)
         unread = [each for each in heap.caveats() if each.kind == "opaque"]
     if note is not None:
         for caveat in unread:
             note(caveat)
     return ValueSnapshot(f"{text} ({name})" if name else text, digest, cut)
+
+
+def _name_of(value: object, names: GlobalNames) -> str:
+    """Return the name of a global variable for an object that is not a value."""
+    kind = type(value)
+    return "" if id(kind) in PLAIN_KINDS or _is_value(kind) else names.name_of(value)
 
 
 class _Cycle(Exception):
@@ -345,7 +351,7 @@ class _Digest:
             return self.known[id(value), numbered]
         digest = self.known.get((id(value), False))
         if digest is None:
-            name = self.names.name_of(value)
+            name = _name_of(value, self.names)
             digest = self._form(value) + (name and f" {name} ").encode()
             self.known[id(value), False] = digest
         if not numbered or _is_value(kind):
