@@ -5,8 +5,8 @@ forms.  An answer that is one of them is another answer than the other one, so t
 of a global variable is added to its form.
 
 Rules:
-- the names are those of the moment when they are read; an object has the first name in
-  the order of its module.  So rebinding a variable later renames nothing;
+- the names are those of the moment when they are read: a variable that is bound again
+  later renames nothing.  Of several names of an object the first one read counts;
 - objects are referred to weakly.  Of those that do not support it, such as `object()`,
   only the ones that refer to their class alone are named, and stay alive;
 - values and containers are not named, nor is a function or class that its own module

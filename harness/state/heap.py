@@ -320,8 +320,10 @@ class Heap:
         )
         for paths, text in assumed:
             if paths:
-                listed = _listed(list(paths), exact=id(paths) not in self._uncounted)
-                if id(paths) in self._unlisted:
+                more = id(paths) in self._unlisted
+                exact = not more and id(paths) not in self._uncounted
+                listed = _listed(list(paths), exact=exact)
+                if more and len(paths) <= _NAMED:
                     listed += " and perhaps more"
                 caveats.append(Caveat("assumed", text.format(listed)))
         return tuple(caveats)
