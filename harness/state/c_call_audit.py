@@ -273,7 +273,7 @@ class CallAudit:
             self._assume(*hidden)
         if caller.rereads:
             self._assume(*memory_of(frame))
-            if handles_encoding(frame):
+            if handles_encoding(frame.f_code):
                 self._assume("codecs.register_error")
             for module in passed_modules(frame):
                 if _holds_impure(module):

@@ -14,10 +14,14 @@ Code of the standard library is not examined: it compares types and marks.
 """
 
 import builtins
+import codecs
 import dis
+import gc
 import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
+from inspect import getattr_static
 from types import (
     BuiltinFunctionType,
     ClassMethodDescriptorType,
@@ -25,6 +29,7 @@ from types import (
     FrameType,
     FunctionType,
     MethodDescriptorType,
+    MethodType,
     ModuleType,
 )
 from typing import Any, NamedTuple, TypeGuard
@@ -58,7 +63,6 @@ _OPTIMIZED = 0x1
 # By these, the comparison of `object` is got of a value of any class.
 _BASES = frozenset({"object", "super"})
 _EQUALITY = frozenset({"__eq__", "__ne__"})
-_ERRORS = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError)
 # The flags of generators, coroutines and asynchronous generators.
 _GOES_ON = 0x20 | 0x80 | 0x200
 
@@ -70,6 +74,8 @@ _MEMORY = {
     "ctypes": "ctypes",
     "mmap": "mmap",
 }
+# The variable of an outer scope that `super()` uses.
+_OF_METHOD = {"__class__"}
 # What gives a module by its name.
 _IMPORTERS = frozenset({"__import__", "import_module", "modules"})
 # The variables of a caller keep what is added to them, and its tracing is kept with
@@ -173,8 +179,9 @@ def named_by(function: FunctionType) -> list[tuple[Any, bool]]:
 def _loads_of(frame: FrameType) -> Iterator[tuple[Load, Any]]:
     code = frame.f_code
     free: Mapping[str, Any] = {}
-    # A copy of the variables stays with a frame, so it is made of none that goes on.
-    if code.co_freevars and not code.co_flags & _GOES_ON:
+    # A copy of the variables stays with a frame, which a traceback may keep.  So it is
+    # made of none that goes on, and of none that has only the class of its method.
+    if {*code.co_freevars} - _OF_METHOD and not code.co_flags & _GOES_ON:
         variables = frame.f_locals
         free = {name: variables[name] for name in code.co_freevars if name in variables}
     return resolved(code, frame.f_globals, frame.f_builtins, free)
@@ -240,12 +247,29 @@ def _module_name(value: object) -> object:
         return ""
 
 
-def handles_encoding(frame: FrameType) -> bool:
-    """Return True if a call is like that of a handler of `codecs.register_error`."""
-    code = frame.f_code
-    if not 1 <= code.co_argcount <= 2 or code.co_flags & _GOES_ON:
-        return False
-    return type(frame.f_locals.get(code.co_varnames[code.co_argcount - 1])) in _ERRORS
+def handles_encoding(code: CodeType) -> bool:
+    """Return True for the code of a handler of `codecs.register_error`."""
+    return any(_code_of(each) is code for each in _encoding_handlers().values())
+
+
+@cache
+def _encoding_handlers() -> dict[str, Any]:
+    """Return the handlers of the interpreter, which has them in one dict."""
+    strict = codecs.strict_errors
+    for each in gc.get_referrers(strict):
+        if type(each) is dict and each.get("strict") is strict and "ignore" in each:
+            return each
+    return {}
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """Return the code that a call runs, or None if it is that of a C function."""
+    while type(handler) is partial:
+        handler = handler.func
+    if type(handler) not in (BuiltinFunctionType, FunctionType, MethodType):
+        handler = getattr_static(type(handler), "__call__", None)
+    code = getattr(handler, "__code__", None)
+    return code if type(code) is CodeType else None
 
 
 def hidden_attributes(code: CodeType) -> list[str]:
