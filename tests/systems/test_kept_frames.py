@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from everyorder import Scenario, explore, step
+from everyorder import Scenario, explore, steps
 
 
 class Past(Exception):
@@ -68,7 +68,7 @@ def test_what_a_traceback_keeps_is_the_same_in_each_replay(
     """The audit of calls makes no copy of the variables that stays with the frame."""
     report = explore(
         Scenario(
-            *(step(f"add({n})", lambda it, n=n: it.add(n)) for n in "abc"),
+            *steps("add", ["a", "b", "c"], Registry.add),
             create=lambda: Registry(handle),
             observe=lambda registry: f"{registry.names} {registry.count()}",
         )
