@@ -39,7 +39,7 @@ LEG_plugin := tests/pytest_plugin tests/processes
 LEG_engine := tests/engine tests/expectations tests/report
 LEG_state := tests/state
 # The zoo collects garbage all the time: the less is loaded, the faster.
-LEG_zoo := tests/zoo
+LEG_zoo := tests/zoo tests/reported
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
 # follows objects of the runtime comes late in small processes, and what loads all of
 # the runtime after it.
