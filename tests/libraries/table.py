@@ -14,12 +14,32 @@ from typing import NamedTuple
 from everyorder.harness import Scenario
 
 
+class Ceiling(NamedTuple):
+    """Seconds of processor time that the first operation and the verdict may take.
+
+    They are those of a machine on which the fixed work of `tests.bench.row` takes
+    `FIXED_WORK` seconds.
+    """
+
+    first: float
+    verdict: float
+
+
+# Three times what the slowest of each class took: most noise of a machine is less.
+# `pyramid_routes` and `pint_units` took 0.6 and 13.5 seconds, `sqlalchemy_events` 2.3
+# and 32.  Those that are huge take minutes, and their ceiling is only an end.
+USUAL = Ceiling(2, 45)
+LARGE = Ceiling(8, 100)
+HUGE = Ceiling(60, 900)
+CEILINGS = (USUAL, LARGE, HUGE)
+
+
 class LibraryScenario(NamedTuple):
     """A scenario by its name, and the package that it needs.
 
     It is that of the module of its name here, or made by a function of its name in
     `module`.  If it is faulty, `fault` is its verdict, and `history` the lines of the
-    shortest history that shows it.
+    shortest history that shows it.  It takes at most the seconds of its `ceiling`.
     """
 
     name: str
@@ -27,6 +47,7 @@ class LibraryScenario(NamedTuple):
     module: str = ""
     fault: str = ""
     history: tuple[str, ...] = ()
+    ceiling: Ceiling = USUAL
 
     @property
     def is_installed(self) -> bool:
@@ -45,7 +66,7 @@ class LibraryScenario(NamedTuple):
 
 
 LIBRARIES = (
-    LibraryScenario("sqlalchemy_events", "sqlalchemy"),
+    LibraryScenario("sqlalchemy_events", "sqlalchemy", ceiling=LARGE),
     LibraryScenario("django_signals", "django"),
     LibraryScenario(
         "django_admin",
@@ -56,13 +77,14 @@ LIBRARIES = (
             "step_2 = register('Group')",
             "get_urls",
         ),
+        ceiling=HUGE,
     ),
-    LibraryScenario("discord_commands", "discord"),
-    LibraryScenario("npe2_plugins", "npe2"),
+    LibraryScenario("discord_commands", "discord", ceiling=LARGE),
+    LibraryScenario("npe2_plugins", "npe2", ceiling=LARGE),
     LibraryScenario("structlog_context", "structlog"),
-    LibraryScenario("omegaconf_resolvers", "omegaconf"),
+    LibraryScenario("omegaconf_resolvers", "omegaconf", ceiling=HUGE),
     LibraryScenario("pyparsing_keywords", "pyparsing"),
-    LibraryScenario("torch_library", "torch"),
+    LibraryScenario("torch_library", "torch", ceiling=HUGE),
     LibraryScenario("blinker_signal", "blinker", "signals"),
     LibraryScenario("pydispatch_dispatcher", "pydispatch", "signals"),
     LibraryScenario("pyee_emitter", "pyee", "signals"),

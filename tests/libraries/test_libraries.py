@@ -1,4 +1,7 @@
-"""Scenarios of real libraries have a verdict, and the right one.
+"""Scenarios of real libraries have a verdict, the right one, and in time.
+
+Processor time is compared with that of a fixed work beside it, and with three times
+what it was: only what became many times slower fails.
 
 They need the extra `libraries`, which is not part of the tools of development: `make
 libraries` installs it in an environment of its own and runs them.
@@ -12,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.row import FIXED_WORK, slowness
 from tests.libraries.__main__ import Measured
-from tests.libraries.table import LIBRARIES, LibraryScenario
+from tests.libraries.table import CEILINGS, LIBRARIES, Ceiling, LibraryScenario
 
 ROOT = Path(__file__).parents[2]
 # A right registry may be proven, or hold as far as what cannot be read.
@@ -27,7 +31,9 @@ def test_a_registry_of_a_library_has_its_verdict(library: LibraryScenario) -> No
     if not library.is_installed:
         pytest.skip(f"{library.package} is missing: install the extra `libraries`")
     command = [sys.executable, "-m", "tests.libraries", "--json", library.name]
+    slow = slowness()
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    slow = max(slow, slowness())
     result = Measured(*json.loads(told.stdout.splitlines()[-1]))
     assert result.remarks <= MOST_REMARKS
     if library.fault:
@@ -35,6 +41,32 @@ def test_a_registry_of_a_library_has_its_verdict(library: LibraryScenario) -> No
         assert shown == (library.fault, library.history)
     else:
         assert result.verdict in RIGHT
+    assert slower(result, library.ceiling, slow) == ""
+
+
+def slower(result: Measured, ceiling: Ceiling, slow: float) -> str:
+    """Return what took longer than it may on a machine that is so slow, or ""."""
+    first, verdict = result.first / slow, result.seconds / slow
+    if first <= ceiling.first and verdict <= ceiling.verdict:
+        return ""
+    return (
+        f"{result.name}: the first operation after {first:.1f} s, expected at most "
+        f"{ceiling.first:g} s; the verdict after {verdict:.1f} s, expected at most "
+        f"{ceiling.verdict:g} s, where the fixed work takes {FIXED_WORK:g} s: look "
+        "for what takes longer, or raise the ceiling in the table with its reason"
+    )
+
+
+def test_what_takes_longer_than_its_ceiling_is_said() -> None:
+    result = Measured("books", 2.0, 30.0, "proven", 100, 0)
+    assert slower(result, Ceiling(2, 30), 1) == ""
+    assert slower(result, Ceiling(1, 15), 2) == ""
+    assert "the first operation after 2.0 s" in slower(result, Ceiling(1, 30), 1)
+    assert "the verdict after 15.0 s" in slower(result, Ceiling(1, 14), 2)
+
+
+def test_each_class_of_size_has_a_scenario() -> None:
+    assert {library.ceiling for library in LIBRARIES} == set(CEILINGS)
 
 
 def test_each_scenario_here_is_in_the_table() -> None:
