@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from everyorder.runtime import futures as futures
     from everyorder.runtime import jit as jit
     from everyorder.runtime import library as library
+    from everyorder.runtime import overrides as _C  # noqa: F401, N812  # a public name
+    from everyorder.runtime import overrides as overrides
     from everyorder.runtime import rpc as rpc
     from everyorder.runtime import testing as testing
     from everyorder.runtime import torch_dispatch as python_dispatch  # noqa: F401  # a public name
@@ -260,9 +262,11 @@ _CONSTANTS = ("e", "inf", "nan", "pi")
 # Modules of the public surface -> their paths; loaded like the names.  Modules that do
 # not need tensors load without them.
 _MODULES = {
+    "_C": "overrides",
     "autograd": "autograd",
     "cuda": "cuda",
     "library": "library",
+    "overrides": "overrides",
     "python_dispatch": "torch_dispatch",
     "random": "tensors.generator",
     "testing": "testing",
@@ -277,7 +281,7 @@ def _load_lazy(name: str) -> Any:
     Names of dtypes are lazy too, and so are the functions of operators: `zeros`,
     `matmul`, ... (`runtime.operators.bindings.functions`).
     """
-    if name.startswith("_"):
+    if name.startswith("_") and name not in _MODULES:
         raise _unknown(name)
     with LOADING:
         value = _loaded(name)

@@ -20,6 +20,7 @@ from everyorder.runtime.tensors import Tensor, tensor
 from everyorder.runtime.torch_dispatch import fallback, subclasses
 
 __all__ = [
+    "DECOMPOSED",
     "FALLBACKS",
     "Tensor",
     "functions",
@@ -35,3 +36,5 @@ FALLBACKS = Library("_", "IMPL", origin="core autograd")
 install_fallbacks(FALLBACKS)
 install_version_fallback(FALLBACKS)
 fallback.install_fallbacks(FALLBACKS)
+DECOMPOSED = Library("core", "IMPL", "Python", origin="core operators")
+fallback.install_decompositions(DECOMPOSED)

@@ -121,6 +121,11 @@ UNARY: dict[str, Formulas] = {
     },
     "tanh": {"self": lambda grad, result: core.tanh_backward(grad, result)},
     "sigmoid": {"self": lambda grad, result: core.sigmoid_backward(grad, result)},
+    "leaky_relu": {
+        "self": lambda grad, self, negative_slope: core.leaky_relu_backward(
+            grad, self, negative_slope, False
+        )
+    },
     "relu": {"self": lambda grad, result: core.relu_backward(grad, result)},
     "silu": {"self": lambda grad, self: core.silu_backward(grad, self)},
     "gelu": {
@@ -244,6 +249,26 @@ def _clamp_max(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
 
 
 BINARY: dict[str, Formulas] = {
+    "addcmul": {
+        "self": lambda grad: grad,
+        "tensor1": lambda grad, tensor2, value: core.mul(
+            grad, core.mul(conj(tensor2), conj_number(value))
+        ),
+        "tensor2": lambda grad, tensor1, value: core.mul(
+            grad, core.mul(conj(tensor1), conj_number(value))
+        ),
+    },
+    "lerp.Scalar": {
+        "self": lambda grad, weight: core.mul(grad, 1 - conj_number(weight)),
+        "end": lambda grad, weight: core.mul(grad, conj_number(weight)),
+    },
+    "lerp.Tensor": {
+        "self": lambda grad, weight: core.mul(
+            grad, core.add(core.neg(conj(weight)), 1)
+        ),
+        "end": lambda grad, weight: core.mul(grad, conj(weight)),
+        "weight": lambda grad, self, end: core.mul(grad, conj(core.sub(end, self))),
+    },
     "add": {
         "self": lambda grad: grad,
         "other": lambda grad, alpha: (
@@ -372,6 +397,18 @@ OF_GRADIENTS: dict[str, Formulas] = {
     "relu_backward": {
         "grad": lambda grad0, result: core.relu_backward(grad0, result),
         "result": nothing_of,
+    },
+    "threshold_backward": {
+        "grad_output": lambda grad, self, threshold: core.threshold_backward(
+            grad, self, threshold
+        ),
+        "self": nothing,
+    },
+    "leaky_relu_backward": {
+        "grad_output": lambda grad, self, negative_slope: core.leaky_relu_backward(
+            grad, self, negative_slope, False
+        ),
+        "self": nothing,
     },
     "sigmoid_backward": {
         "grad": lambda grad0, result: conj(core.sigmoid_backward(conj(grad0), result)),

@@ -76,6 +76,11 @@ from everyorder.runtime.autograd.inplace import (
     refuse_gradients,
 )
 from everyorder.runtime.autograd.movement_formulas import MOVEMENT, VIEWS
+from everyorder.runtime.autograd.network_formulas import (
+    CONSTANT_RESULTS,
+    NETWORKS,
+    PRODUCTS,
+)
 from everyorder.runtime.autograd.node import Edge, Failing, Node
 from everyorder.runtime.autograd.recording import (
     any_requires_grad,
@@ -87,12 +92,7 @@ from everyorder.runtime.autograd.recording import (
     tensor_places,
     tolerant_grad_switch,
 )
-from everyorder.runtime.autograd.reduction_formulas import (
-    CONSTANT_RESULTS,
-    NETWORKS,
-    PRODUCTS,
-    REDUCTIONS,
-)
+from everyorder.runtime.autograd.reduction_formulas import REDUCTIONS
 from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.kernel import Kernel, fallthrough, linked
@@ -102,6 +102,7 @@ from everyorder.runtime.errors.autograd import AutogradMisuse, NotImplementedFor
 from everyorder.runtime.keys import DispatchKey
 from everyorder.runtime.operators import install as install_operators
 from everyorder.runtime.operators.declare.handles import NAMESPACE
+from everyorder.runtime.operators.decompositions import DECOMPOSITIONS, decomposing
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.tensors.dtype_info import DIFFERENTIABLE
 from everyorder.runtime.tensors.tensor import Tensor
@@ -125,7 +126,7 @@ CONSTANT_OPERATORS = frozenset(
         *("logical_not", "logical_and", "logical_or", "logical_xor"),
         *("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
         *("isnan", "isinf", "isfinite", "any", "all", "argmax", "argmin", "argsort"),
-        *("nonzero", "equal", "_local_scalar", "detach"),
+        *("nonzero", "equal", "_local_scalar_dense", "detach"),
         *("empty_like", "zeros_like", "ones_like", "full_like"),
         *("rand_like", "randn_like"),
         *("new_empty", "new_zeros", "new_ones", "new_full"),
@@ -355,7 +356,10 @@ def _functional(schema: Schema, label: str) -> Kernel:
         return linked(not_implemented(), f"{label}_autograd")
     constant = CONSTANT_RESULTS.get(name, frozenset())
     derivatives = derivatives_of(schema, formulas, constant)
-    return linked(recording(schema, derivatives), f"{label}_autograd")
+    kernel = recording(schema, derivatives)
+    if name in DECOMPOSITIONS:
+        kernel = decomposing(kernel, DECOMPOSITIONS[name])
+    return linked(kernel, f"{label}_autograd")
 
 
 def _in_place(schema: Schema, label: str, record: Callable[..., Any]) -> Kernel:

@@ -109,8 +109,38 @@ def _ordered(grad: Any, self_shape: Shape, dim: int, result1: Any) -> Any:
     return core.scatter(_zeros(grad, self_shape), dim, result1, grad)
 
 
+def _unbind(grads: Sequence[Any], self_shape: Shape, dim: int) -> Any:
+    at = wrap_dim(dim, len(self_shape))
+    sample = next(grad for grad in grads if grad is not None)
+    parts = [_zeros(sample, sample.shape) if grad is None else grad for grad in grads]
+    return core.stack(parts, at)
+
+
+def _repeat(grad: Any, self_shape: Shape, repeats: Sequence[int]) -> Any:
+    """Return the sum over all copies."""
+    shape = (*(1,) * (len(repeats) - len(self_shape)), *self_shape)
+    pairs = [size for both in zip(repeats, shape, strict=True) for size in both]
+    copies = [*range(0, len(pairs), 2)]
+    if not pairs:
+        return grad
+    return core.reshape(core.sum(core.reshape(grad, pairs), copies), self_shape)
+
+
 MOVEMENT: dict[str, Formulas] = {
     "cat": {"tensors": _cat},
+    "stack": {
+        "tensors": lambda grad, tensors_shape, dim: [
+            core.select(grad, dim, at) for at in range(len(tensors_shape))
+        ]
+    },
+    "unbind": {"self": _unbind},
+    "repeat": {"self": _repeat},
+    "tril": {"self": lambda grad, diagonal: core.tril(grad, diagonal)},
+    "triu": {"self": lambda grad, diagonal: core.triu(grad, diagonal)},
+    "constant_pad_nd": {
+        "self": lambda grad, pad: core.constant_pad_nd(grad, [-each for each in pad])
+    },
+    "_unsafe_view": {"self": lambda grad, self_shape: core.reshape(grad, self_shape)},
     "split": {"self": _split_even},
     "split.sizes": {
         "self": lambda grads, self_shape, split_sizes, dim: _split(
@@ -130,7 +160,7 @@ MOVEMENT: dict[str, Formulas] = {
     "index_add": {"self": lambda grad: grad, "source": _index_add_source},
     "index": {
         "self": lambda grad, self_shape, indices: core.index_put(
-            _zeros(grad, self_shape), indices, grad, True
+            core.new_zeros(grad, [*self_shape]), indices, grad, True
         )
     },
     "index_put": {

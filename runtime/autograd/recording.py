@@ -21,7 +21,8 @@ look alike:
         return result
 
 Rules:
-- an argument is tested only if a gradient for it can be recorded;
+- an argument without a formula is refused if it requires grad: its gradient would be
+  lost;
 - a node is created before the call and attached to the results after it: a call that
   raises does not leave history;
 - None, which a handler in Python may return, is a result without history;
@@ -51,7 +52,7 @@ from everyorder.runtime.autograd.gradient_plan import (
 )
 from everyorder.runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
 from everyorder.runtime.base.codegen import block, numbered, template
-from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.autograd import NotImplementedFormula, WriteRefused
 from everyorder.runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.tensors.tensor import Tensor
@@ -182,10 +183,23 @@ def recording(schema: Schema, derivatives: Derivatives) -> Factory:
     call = derivatives.call
     conditions = tuple(_requires_grad_test(schema, place) for place in call.places)
     single = derivatives.results == 1 and not derivatives.returns_list
+    fixed = tuple(
+        (place, _requires_grad_test(schema, place))
+        for place, kind in enumerate(call.kinds)
+        if kind not in (PLAIN, TENSORS) and place not in call.places
+    )
+
+    def refuse(place: int) -> NotImplementedFormula:
+        return NotImplementedFormula(
+            code="ConstantArgument",
+            operator=call.operator,
+            inputs=(call.names[place],),
+        )
 
     def factory(below: Any, keyset: Any) -> Function:
-        make = _recorded(len(call.names), call.places, conditions, call.lists, single)
-        return make(below_autograd(below, keyset), derivatives, derivatives.plans)
+        run = below_autograd(below, keyset)
+        made = (len(call.names), call.places, conditions, fixed, call.lists, single)
+        return _recorded(*made)(run, derivatives, derivatives.plans, refuse)
 
     return factory
 
@@ -246,7 +260,7 @@ def _finished(node: OperatorNode, results: Any) -> Any:
 
 @template(
     "autograd kernel",
-    "run, derivatives, plans",
+    "run, derivatives, plans, refuse",
     OperatorNode=OperatorNode,
     save_output=save_output,
     wrong_result=wrong_result,
@@ -257,6 +271,7 @@ def _recorded(
     count: int,
     places: tuple[int, ...],
     conditions: tuple[str, ...],
+    fixed: tuple[tuple[int, str], ...],
     lists: bool,
     single: bool,
 ) -> list[str]:
@@ -273,6 +288,7 @@ def _recorded(
         ],
         [],
     )
+    asked = [*conditions, *(test for _, test in fixed)]
     end = [
         "if result is None: return None",
         "dtype = result._dtype",
@@ -283,8 +299,9 @@ def _recorded(
     return block(
         f"def kernel({parameters}):",
         [
-            f"if not ({' or '.join(conditions)}) or not GRAD.enabled:",
+            f"if not ({' or '.join(asked)}) or not GRAD.enabled:",
             f"    return run({parameters})",
+            *(f"if {test}: raise refuse({place})" for place, test in fixed),
             *text,
             *block("try:", end if single else ["return finished(node, result)"]),
             "except (AttributeError, IndexError, TypeError) as error:",

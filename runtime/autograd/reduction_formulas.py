@@ -1,19 +1,14 @@
-"""Formulas of reductions, products, and neural network functions.
+"""Formulas of reductions.
 
 The gradient of a reduction is expanded over the reduced dimensions: these are restored
-with size 1, and repeated. Matrix products, linear layers and convolutions are linear in
-each argument, so that every gradient is another product of the same kind. Softmax,
-normalisation, losses, dropout, embedding and pooling have a kernel for their gradient;
-where that kernel does not have a formula (layer_norm), a recorded backward pass
-computes the gradient from plain operators, which can be differentiated any number of
-times.
+with size 1, and repeated.
 """
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
-from everyorder.runtime.autograd.elementwise_formulas import conj, nothing_of
+from everyorder.runtime.autograd.elementwise_formulas import conj
 from everyorder.runtime.autograd.grad_mode import GRAD
 from everyorder.runtime.autograd.gradient_plan import Formulas
 from everyorder.runtime.operators.declare.handles import core
@@ -30,7 +25,10 @@ def restored(value: Any, shape: Shape, dim: Sequence[int] | None, keepdim: bool)
     """
     if keepdim or not value.shape:
         return value
-    kept_shape = reduced_shape(shape, wrap_dims(dim, len(shape)), True)
+    dims = wrap_dims(dim, len(shape))
+    if len(dims) == 1:
+        return core.unsqueeze(value, dims[0])
+    kept_shape = reduced_shape(shape, dims, True)
     return value if kept_shape == value.shape else core.view(value, kept_shape)
 
 
@@ -165,6 +163,16 @@ def _cumsum(grad: Any, dim: int) -> Any:
     return core.flip(core.cumsum(core.flip(grad, [dim]), dim), [dim])
 
 
+def _logsumexp(
+    grad: Any, self: Any, result: Any, dim: Sequence[int] | None, keepdim: bool
+) -> Any:
+    shape = self.shape
+    # Without any element above -inf no element has a slope.
+    result = core.masked_fill(result, core.eq(result, -inf), 0)
+    shares = core.exp(core.sub(self, restored(result, shape, dim, keepdim)))
+    return core.mul(restored(grad, shape, dim, keepdim), conj(shares))
+
+
 REDUCTIONS: dict[str, Formulas] = {
     "sum": {
         "self": lambda grad, self_shape, dim, keepdim: _repeated(
@@ -179,240 +187,5 @@ REDUCTIONS: dict[str, Formulas] = {
     **{name: {"self": _along} for name in ("max.dim", "min.dim")},
     **{name: {"self": _extreme} for name in ("amax", "amin")},
     "cumsum": {"self": _cumsum},
-}
-
-
-Needs = tuple[bool, ...]
-
-
-def _turned(matrices: Any) -> Any:
-    if matrices.dtype.is_complex:
-        matrices = core.conj(matrices)
-    if len(matrices.shape) == 2:
-        return core.t(matrices)
-    return core.transpose(matrices, -2, -1)
-
-
-def _rows(tensor: Any) -> Any:
-    """Return the matrix with all dimensions but the last combined."""
-    shape = tensor.shape
-    return tensor if len(shape) == 2 else core.reshape(tensor, [-1, shape[-1]])
-
-
-def _linear(grad: Any, input_: Any, weight: Any, needs: Needs) -> tuple[Any, Any, Any]:
-    rows = _rows(grad)
-    by_input = by_weight = by_bias = None
-    if needs[0]:
-        by_input = core.mm(rows, conj(weight))
-        if len(input_.shape) != 2:
-            by_input = core.reshape(by_input, input_.shape)
-    if needs[1]:
-        by_weight = core.mm(core.t(rows), conj(_rows(input_)))
-    if needs[2]:
-        by_bias = core.sum(rows, [0])
-    return by_input, by_weight, by_bias
-
-
-def _conv2d(
-    grad: Any,
-    input_: Any,
-    weight: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-    needs: Needs,
-) -> Any:
-    return core.conv2d_backward(
-        grad, input_, weight, needs[2], stride, padding, dilation, groups, [*needs]
-    )
-
-
-def _conv2d_backward(
-    grads: Sequence[Any],
-    grad: Any,
-    input_: Any,
-    weight: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-    needs: Needs,
-) -> tuple[Any, Any, Any]:
-    """Return the gradients of the three gradients of a convolution.
-
-    They are linear in grad, input and weight.
-    """
-    by_input, by_weight, by_bias = grads
-    how = (stride, padding, dilation, groups)
-    gradients: list[Any] = [None, None, None]
-    if needs[0]:
-        parts = []
-        if by_input is not None:
-            parts.append(core.conv2d(by_input, weight, None, *how))
-        if by_weight is not None:
-            parts.append(core.conv2d(input_, by_weight, None, *how))
-        if by_bias is not None:
-            parts.append(core.expand(core.view(by_bias, [-1, 1, 1]), grad.shape))
-        gradients[0] = _sum(parts)
-    if needs[1] and by_weight is not None:
-        mask = [True, False, False]
-        gradients[1] = core.conv2d_backward(grad, input_, by_weight, False, *how, mask)[
-            0
-        ]
-    if needs[2] and by_input is not None:
-        mask = [False, True, False]
-        gradients[2] = core.conv2d_backward(grad, by_input, weight, False, *how, mask)[
-            1
-        ]
-    return gradients[0], gradients[1], gradients[2]
-
-
-def _sum(parts: Sequence[Any]) -> Any:
-    total = None
-    for part in parts:
-        total = part if total is None else core.add(total, part)
-    return total
-
-
-PRODUCTS: dict[str, Formulas] = {
-    "mm": {
-        "self": lambda grad, mat2: core.mm(grad, _turned(mat2)),
-        "mat2": lambda grad, self: core.mm(_turned(self), grad),
-    },
-    "bmm": {
-        "self": lambda grad, mat2: core.bmm(grad, _turned(mat2)),
-        "mat2": lambda grad, self: core.bmm(_turned(self), grad),
-    },
-    "dot": {
-        "self": lambda grad, other: core.mul(grad, conj(other)),
-        "other": lambda grad, self: core.mul(grad, conj(self)),
-    },
-    "linear": {("input", "weight", "bias"): _linear},
-    "conv2d": {("input", "weight", "bias"): _conv2d},
-    "conv2d_backward": {("grad", "input", "weight"): _conv2d_backward},
-}
-
-
-def _softmax_second(grad0: Any, grad: Any, result: Any, dim: int) -> Any:
-    inner = core.sum(core.mul(grad, result), [dim], True)
-    outer = core.sum(core.mul(grad0, result), [dim], True)
-    return core.sub(core.mul(grad0, core.sub(grad, inner)), core.mul(grad, outer))
-
-
-def _log_softmax_first(grad0: Any, result: Any, dim: int) -> Any:
-    part = core.sum(core.mul(grad0, core.exp(result)), [dim], True)
-    return core.sub(grad0, part)
-
-
-def _log_softmax_second(grad0: Any, grad: Any, result: Any, dim: int) -> Any:
-    total = core.sum(grad, [dim], True)
-    return core.neg(core.mul(grad0, core.mul(core.exp(result), total)))
-
-
-def _layer_norm(
-    grad: Any,
-    input_: Any,
-    normalized_shape: Sequence[int],
-    weight: Any,
-    bias: Any,
-    eps: float,
-    result1: Any,
-    result2: Any,
-    needs: Needs,
-) -> Any:
-    if not GRAD.enabled:
-        return core.native_layer_norm_backward(
-            grad, input_, normalized_shape, result1, result2, weight, bias, [*needs]
-        )
-    inner = [*range(-len(normalized_shape), 0)]
-    outer = [*range(len(input_.shape) - len(normalized_shape))]
-    centred = core.sub(input_, core.mean(input_, inner, True))
-    spread = core.mean(core.mul(centred, centred), inner, True)
-    rstd = core.rsqrt(core.add(spread, eps))
-    normal = core.mul(centred, rstd)
-    by_input = by_weight = by_bias = None
-    if needs[0]:
-        scaled = grad if weight is None else core.mul(grad, weight)
-        along = core.mul(normal, core.mean(core.mul(scaled, normal), inner, True))
-        level = core.mean(scaled, inner, True)
-        by_input = core.mul(rstd, core.sub(core.sub(scaled, level), along))
-    if needs[1]:
-        product = core.mul(grad, normal)
-        by_weight = core.sum(product, outer) if outer else product
-    if needs[2]:
-        by_bias = core.sum(grad, outer) if outer else grad
-    return by_input, by_weight, by_bias
-
-
-def _dropout(grad: Any, p: float, train: bool, result1: Any) -> Any:
-    if not train:
-        return grad
-    scale = 0.0 if p >= 1 else 1 / (1 - p)
-    return core.mul(core.mul(grad, result1), scale)
-
-
-def _embedding_backward(grad0: Any, indices: Any, padding_idx: int) -> Any:
-    rows = core.embedding(grad0, indices, padding_idx)
-    if padding_idx < 0:
-        return rows
-    padding = core.unsqueeze(core.eq(indices, padding_idx), -1)
-    return core.masked_fill(rows, padding, 0)
-
-
-def _max_pool2d_backward(grad0: Any, indices: Any) -> Any:
-    shape = indices.shape
-    planes = core.flatten(grad0, -2, -1)
-    places = core.flatten(indices, -2, -1)
-    return core.reshape(core.gather(planes, -1, places), shape)
-
-
-NETWORKS: dict[str, Formulas] = {
-    "softmax": {
-        "self": lambda grad, result, dim: core.softmax_backward(grad, result, dim)
-    },
-    "softmax_backward": {
-        "grad": lambda grad0, result, dim: core.softmax_backward(grad0, result, dim),
-        "result": _softmax_second,
-    },
-    "log_softmax": {
-        "self": lambda grad, result, dim: core.log_softmax_backward(grad, result, dim)
-    },
-    "log_softmax_backward": {
-        "grad": _log_softmax_first,
-        "result": _log_softmax_second,
-    },
-    "native_layer_norm": {("input", "weight", "bias"): _layer_norm},
-    "nll_loss_forward": {
-        "self": lambda grad, self, target, weight, reduction, ignore_index, result1: (
-            core.nll_loss_backward(
-                grad, self, target, weight, reduction, ignore_index, result1
-            )
-        )
-    },
-    "nll_loss_backward": {
-        "grad": lambda grad0, target, weight, reduction, ignore_index: core.nll_loss(
-            grad0, target, weight, reduction, ignore_index
-        ),
-        "self": nothing_of,
-    },
-    "native_dropout": {"input": _dropout},
-    "embedding": {
-        "weight": lambda grad, indices, weight_shape, padding_idx: (
-            core.embedding_backward(grad, indices, weight_shape[0], padding_idx)
-        )
-    },
-    "embedding_backward": {"grad": _embedding_backward},
-    "max_pool2d_with_indices": {
-        "self": lambda grad, self, result1: core.max_pool2d_backward(
-            grad, self, result1
-        )
-    },
-    "max_pool2d_backward": {"grad": _max_pool2d_backward, "self": nothing_of},
-}
-
-# Results that only the backward pass uses.
-CONSTANT_RESULTS = {
-    "native_layer_norm": frozenset({1, 2}),
-    "nll_loss_forward": frozenset({1}),
+    "logsumexp": {"self": _logsumexp},
 }

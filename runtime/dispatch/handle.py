@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 # Upstream's overload names of operators that take a tensor or a number.
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
+# An operator -> upstream's names of its overloads -> their names here.
+OVERLOAD_NAMES: Registry[str, Mapping[str, str]] = Registry("names of overloads")
 # The module of `ops`, for the `__module__` of handles.
 OPERATORS = "everyorder.runtime.ops"
 # Namespaces of the runtime -> a function that registers their operators.  The package
@@ -261,6 +263,18 @@ class OperatorHandle(partial[Any]):
         return OperatorPacket(self.dispatcher, OperatorName(self.name.name))
 
     @property
+    def _overloadpacket(self) -> "OperatorPacket":
+        return self.overloadpacket
+
+    @property
+    def _opname(self) -> str:
+        return self.overloadpacket.__name__
+
+    @property
+    def _overloadname(self) -> str:
+        return self.name.overload or DEFAULT
+
+    @property
     def has_schema(self) -> bool:
         """Return True if the operator is defined."""
         entry = self._callee.current_entry()
@@ -423,6 +437,10 @@ class OperatorPacket(partial[Any]):
         """Return the name without its namespace: `mul`."""
         return self._name.name.partition("::")[2]
 
+    @property
+    def _qualified_op_name(self) -> str:
+        return self._name.name
+
     def overloads(self) -> tuple[str, ...]:
         """Return the names of the defined overloads; the unnamed one is `default`."""
         entries = self._dispatcher.state.overloads(self._name)
@@ -439,11 +457,10 @@ class OperatorPacket(partial[Any]):
         names = self.overloads()
         if not names:
             raise OperatorGone(code="OverloadGone", operator=self._name.name)
-        if overload not in names and overload in OF_NUMBERS:
-            unnamed = OperatorHandle(self._dispatcher, self._name)
-            if NUMBERS_AS_TENSORS in unnamed.tags:
-                return unnamed
         if overload not in names:
+            named = self._by_upstream(overload, names)
+            if named is not None:
+                return named
             raise LookupFailed(
                 code="NoSuchOverload",
                 operator=self._name.name,
@@ -458,6 +475,19 @@ class OperatorPacket(partial[Any]):
         if overload not in self.overloads():
             self.__dict__.pop(overload, None)
         return handle
+
+    def _by_upstream(
+        self, overload: str, names: Sequence[str]
+    ) -> OperatorHandle | None:
+        """Return the overload that takes the calls of one of upstream's, or None."""
+        named = OVERLOAD_NAMES.rows.get(self._name.name, {}).get(overload)
+        if named is not None and (named or DEFAULT) in names:
+            return OperatorHandle(
+                self._dispatcher, OperatorName(self._name.name, named)
+            )
+        unnamed = OperatorHandle(self._dispatcher, self._name)
+        numbers = overload in OF_NUMBERS and NUMBERS_AS_TENSORS in unnamed.tags
+        return unnamed if numbers else None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.overloads()]

@@ -129,6 +129,9 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
       wanted: [[`{inputs:`, `}`]]
       to do: use register_autograd (custom operators), a kernel at the key Autograd, a
         runtime.autograd.Function, or no_grad()
+    ConstantArgument: `{operator}` has no formula for the gradient of `{inputs:`, `}`,
+        which requires grad.
+      to do: pass its detach(), or call it in no_grad()
     DifferentiatedOnce: The backward of `{function}` is marked `once_differentiable`,
         and its result was differentiated.
       to do: write backward with differentiable operators, unmarked

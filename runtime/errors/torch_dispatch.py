@@ -182,6 +182,9 @@ class ModeStackError(PythonDispatchError, RuntimeError):
     ModeStackChanged: `{handler}` returned with other modes entered than at its call,
         {left:, |none}; the modes before the call are restored.
       to do: enter modes by `with`
+    FunctionMode: {mode} is entered, and functions of tensors are not handed to modes.
+      to do: derive it from `TorchDispatchMode`, and define `__torch_dispatch__`, which
+        gets the operators
     EmptyModeStack: [[{mode} is exited, and no mode is entered in this thread.||The
         innermost mode was requested, and no mode is entered.]]
     NoModeAtPlace: There is no mode at place {place} of {_entered}.

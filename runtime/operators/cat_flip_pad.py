@@ -36,7 +36,7 @@ from everyorder.runtime.operators.declare.structured import (
     Unstructured,
     composite,
 )
-from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.schema.enums import DType, MemoryFormat
 from everyorder.runtime.tensors.construction import empty_tensor
 from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.shape import broadcast_shapes
@@ -114,7 +114,12 @@ def _shapes(
     return tuple((f"tensors[{at}]", each.shape) for at, each in enumerate(tensors))
 
 
-@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", autocast="widest", out=True)
+@composite(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    explicit=True,
+    autocast="widest",
+    out=True,
+)
 def stack(tensors: Sequence[Tensor], dim: int) -> Any:
     """Return the tensors joined along a new dimension."""
     _require_some(tensors)
@@ -143,7 +148,7 @@ def vstack(tensors: Sequence[Tensor]) -> Any:
     return core.cat(parts, 0)
 
 
-@composite("repeat(Tensor self, int[] repeats) -> Tensor", only="method")
+@composite("repeat(Tensor self, int[] repeats) -> Tensor", explicit=True, only="method")
 def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
     """Repeat the tensor along each dimension."""
     if len(repeats) < len(self.shape) or min(repeats, default=0) < 0:
@@ -158,7 +163,8 @@ def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
     several = [size for times, each in pairs for size in (times, each)]
     spread = core.expand(core.reshape(self, single), several)
     whole = [times * each for times, each in zip(repeats, shape, strict=True)]
-    return core.reshape(core.clone(spread), whole)
+    copy = core.clone(spread, memory_format=MemoryFormat.named("contiguous_format"))
+    return core._unsafe_view(copy, whole)
 
 
 @composite("tile(Tensor self, int[] dims) -> Tensor")
@@ -319,14 +325,24 @@ def _matrices(self: Tensor) -> None:
         )
 
 
-@composite("tril(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
+@composite(
+    "tril(Tensor self, int diagonal=0) -> Tensor",
+    explicit=True,
+    in_place=True,
+    out=True,
+)
 def tril(self: Tensor, diagonal: int) -> Any:
     """Return the part of matrices on a diagonal and below it, zeros above."""
     _matrices(self)
     return core.masked_fill(self, core.logical_not(_below(self, diagonal)), 0)
 
 
-@composite("triu(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
+@composite(
+    "triu(Tensor self, int diagonal=0) -> Tensor",
+    explicit=True,
+    in_place=True,
+    out=True,
+)
 def triu(self: Tensor, diagonal: int) -> Any:
     """Return the part of matrices on a diagonal and above it, zeros below."""
     _matrices(self)
@@ -400,22 +416,17 @@ PADDINGS = ("constant", "reflect", "replicate", "circular")
 def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any:
     """Add places before and after, by pairs from the last dimension on."""
     ndim = len(self.shape)
-    if len(pad) % 2 or len(pad) > 2 * ndim:
-        raise bad_option(
-            "pad",
-            str(list(pad)),
-            f"a pair of numbers for each of at most {ndim} dimensions",
-        )
+    _require_pairs(pad, ndim)
     if mode not in PADDINGS:
         raise bad_option("mode", repr(mode), ", ".join(map(repr, PADDINGS)))
+    if mode == "constant":
+        return core.constant_pad_nd(self, pad, value or 0.0)
     result: Any = self
     for number in range(len(pad) // 2):
         at, sides = ndim - 1 - number, (pad[2 * number], pad[2 * number + 1])
         if sides == (0, 0):
             continue
-        if mode == "constant":
-            result = _with_constant(result, at, sides, value or 0.0)
-        elif mode == "replicate":
+        if mode == "replicate":
             result = core.index_select(result, at, _nearest(result, at, sides))
         else:
             # Negative padding first: the mode applies to the remaining elements.
@@ -425,6 +436,34 @@ def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any
             more = max(sides[0], 0), max(sides[1], 0)
             result = core.index_select(result, at, _places(result, at, more, mode))
     return core.clone(result) if result is self else result
+
+
+@composite(
+    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+    explicit=True,
+    public=False,
+)
+def constant_pad_nd(self: Tensor, pad: Sequence[int], value: Any) -> Any:
+    """Add a constant before and after, by pairs from the last dimension on."""
+    ndim = len(self.shape)
+    _require_pairs(pad, ndim)
+    result: Any = self
+    for number in range(len(pad) // 2):
+        sides = pad[2 * number], pad[2 * number + 1]
+        if sides != (0, 0):
+            result = _with_constant(result, ndim - 1 - number, sides, value)
+    # A copy also where nothing is added, or only taken away.
+    return core.clone(result) if all(each <= 0 for each in pad) else result
+
+
+def _require_pairs(pad: Sequence[int], ndim: int) -> None:
+    """Make sure that there are pairs of numbers.  Raises `WrongOption`."""
+    if len(pad) % 2 or len(pad) > 2 * ndim:
+        raise bad_option(
+            "pad",
+            str(list(pad)),
+            f"a pair of numbers for each of at most {ndim} dimensions",
+        )
 
 
 def _with_constant(tensor: Any, at: int, sides: tuple[int, int], value: float) -> Any:
@@ -523,5 +562,5 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         says="Return the tensor with some dimensions reversed.",
     ),
     *(stack, hstack, vstack, repeat, tile, repeat_each, repeat_by, roll, meshgrid),
-    *(take_along_dim, tril, triu, diag, trace, one_hot, pad),
+    *(take_along_dim, tril, triu, diag, trace, one_hot, constant_pad_nd, pad),
 )

@@ -400,21 +400,26 @@ def _pool(
     table["max_pool2d"](batch(out), batch(indices), batch(self), *options)
 
 
-def plan_pool_backward(grad: Tensor, self: Tensor, indices: Tensor) -> CallPlan:
+def plan_pool_backward(
+    grad: Tensor,
+    self: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    indices: Tensor,
+) -> CallPlan:
     """Return the plan of the images' gradient: that of a maximum, at its index."""
     device = same_device(grad, self, indices)
-    require_dtype("grad", grad.dtype, FLOATS, "floating-point numbers")
+    require_dtype("grad_output", grad.dtype, FLOATS, "floating-point numbers")
     require_dtype("self", self.dtype, frozenset({grad.dtype}), str(grad.dtype))
     index_dtype("indices", indices)
     require_ndim(("self", self), 3, 4)
+    how = (tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
+    shape, _ = pool_geometry(self.shape, *how, ceil_mode)
+    require_shape(("grad_output", grad), shape)
     require_shape(("indices", indices), grad.shape)
-    if grad.shape[:-2] != self.shape[:-2]:
-        raise bad_shapes(
-            "grad and self have different batch sizes or channels",
-            f"grad of shape {self.shape[:-2]} and the size of the maxima",
-            ("grad", grad),
-            ("self", self),
-        )
     outputs = ((self.shape, self.dtype),)
     arguments = (grad, indices)
     computed = computing(self.dtype)
@@ -541,8 +546,9 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         only="function",
     ),
     Structured(
-        "max_pool2d_backward",
-        "Tensor grad, Tensor self, Tensor indices",
+        "max_pool2d_with_indices_backward",
+        "Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride,"
+        " int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices",
         plan_pool_backward,
         out=False,
     ),

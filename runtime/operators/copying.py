@@ -360,6 +360,6 @@ OPERATORS = (
         says="Return True if shapes and all elements are equal.",
     ),
     Unstructured(
-        "_local_scalar(Tensor self) -> Scalar", {EXPLICIT: local_scalar}, _READS
+        "_local_scalar_dense(Tensor self) -> Scalar", {EXPLICIT: local_scalar}, _READS
     ),
 )

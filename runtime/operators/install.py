@@ -9,10 +9,12 @@ Rules: descriptions do not contain line numbers; this module installs on the def
 dispatcher once, when it is imported, and stores its libraries.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from everyorder.runtime.dispatch.kernel import Kernel, linked
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.operators import (
     binary,
@@ -20,11 +22,13 @@ from everyorder.runtime.operators import (
     convolution,
     copying,
     creation,
+    decompositions,
     gather_scatter,
     indexing,
     losses,
     matmul,
     nn_layers,
+    overload_names,  # noqa: F401  # it registers the names
     pointwise,
     random,
     reductions,
@@ -35,10 +39,12 @@ from everyorder.runtime.operators import (
 )
 from everyorder.runtime.operators.declare.handles import NAMESPACE
 from everyorder.runtime.operators.declare.structured import (
+    IMPLICIT,
     OperatorDefinition,
     Structured,
     Unstructured,
 )
+from everyorder.runtime.operators.decompositions import DECOMPOSITIONS, decomposing
 from everyorder.runtime.schema.schema import DEFINED_TENSORS, INTEGERS_ONLY
 
 # One row per area: elementwise, creation, layout, indexing, linear algebra and layers.
@@ -49,7 +55,7 @@ FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(views.OPERATORS, reshaping.OPERATORS, cat_flip_pad.OPERATORS),
     *(gather_scatter.OPERATORS, indexing.OPERATORS),
     *(matmul.OPERATORS, convolution.OPERATORS, nn_layers.OPERATORS),
-    losses.OPERATORS,
+    *(losses.OPERATORS, decompositions.OPERATORS),
 )
 
 
@@ -94,12 +100,21 @@ def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
         libraries[""].define(operator.schema, tags=(*operator.tags, *TAGS))
         name = operator.schema.partition("(")[0]
         for key, kernel in operator.kernels:
+            if key == IMPLICIT and name in DECOMPOSITIONS:
+                kernel = _decomposed(kernel, DECOMPOSITIONS[name])
             if key not in libraries:
                 libraries[key] = Library(
                     NAMESPACE, "IMPL", key, dispatcher=dispatcher, origin=ORIGIN
                 )
             libraries[key].impl(name, kernel, debug=kernel.facts.name)
     return tuple(libraries.values())
+
+
+def _decomposed(kernel: Kernel, parts: Callable[..., Any]) -> Kernel:
+    """Return the kernel of a composite that has another form for handlers."""
+    function = kernel.function
+    assert function is not None, "it does not fall through"
+    return linked(decomposing(lambda *_: function, parts), kernel.facts.name)
 
 
 install()

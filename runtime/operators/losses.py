@@ -280,11 +280,29 @@ def _smoothed(
     only="function",
     takes=FLOATS,
     wide=True,
+    explicit=True,
     autocast="float32",
 )
 def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     """Return the squares of the differences, or their mean or sum."""
     return _reduced(core.square(core.sub(self, target)), reduction)
+
+
+@composite(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, str reduction)"
+    " -> Tensor",
+    takes=FLOATS,
+    wide=True,
+    explicit=True,
+    public=False,
+)
+def mse_loss_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: str
+) -> Any:
+    """Return the gradient of `mse_loss` by `self`, in the shape of the difference."""
+    apart = core.sub(self, target)
+    share = 2 / max(apart.numel(), 1) if reduction == "mean" else 2
+    return core.mul(core.mul(apart, share), grad_output)
 
 
 @composite(
@@ -305,6 +323,7 @@ def l1_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     only="function",
     takes=FLOATS,
     wide=True,
+    explicit=True,
     autocast="float32",
 )
 def binary_cross_entropy_with_logits(
@@ -364,5 +383,5 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         only="function",
         autocast="float32",
     )(cross_entropy),
-    *(mse_loss, l1_loss, binary_cross_entropy_with_logits),
+    *(mse_loss, mse_loss_backward, l1_loss, binary_cross_entropy_with_logits),
 )

@@ -126,6 +126,8 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
         result = core.dot(self, other)
     elif len(left) == 1:
         result = core.squeeze(matmul(core.unsqueeze(self, 0), other), [-2])
+    elif len(right) == 1 and len(left) == 2:
+        result = core.mv(self, other)
     elif len(right) == 1:
         result = core.squeeze(matmul(self, core.unsqueeze(other, 1)), [-1])
     elif len(left) == 2 and len(right) == 2:
@@ -134,7 +136,7 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
         # One matrix for all rows: the leading dimensions are rows, too.
         rows = prod(left[:-1])
         flat = core.mm(core.reshape(self, [rows, depth]), other)
-        result = core.view(flat, [*left[:-1], right[-1]])
+        result = core._unsafe_view(flat, [*left[:-1], right[-1]])
     else:
         result = _batches(self, other)
     return result
@@ -156,7 +158,8 @@ def _batches(self: Tensor, other: Tensor) -> Tensor:
     second = core.reshape(
         core.expand(other, [*batch, *right[-2:]]), [count, *right[-2:]]
     )
-    result: Tensor = core.view(core.bmm(first, second), [*batch, left[-2], right[-1]])
+    product: Tensor = core.bmm(first, second)
+    result: Tensor = core._unsafe_view(product, [*batch, left[-2], right[-1]])
     return result
 
 
@@ -201,15 +204,17 @@ def outer(self: Tensor, vec2: Tensor) -> Any:
     """Return the products of each element of one line with each of another."""
     require_ndim(("self", self), 1)
     require_ndim(("vec2", vec2), 1)
-    return core.mul(core.unsqueeze(self, 1), vec2)
+    return core.mul(core.reshape(self, [-1, 1]), vec2)
 
 
-@composite("mv(Tensor self, Tensor vec) -> Tensor", autocast="low", out=True)
+@composite(
+    "mv(Tensor self, Tensor vec) -> Tensor", explicit=True, autocast="low", out=True
+)
 def mv(self: Tensor, vec: Tensor) -> Any:
     """Return the product of a matrix and a vector."""
     require_ndim(("self", self), 2)
     require_ndim(("vec", vec), 1)
-    return core.squeeze(core.mm(self, core.unsqueeze(vec, 1)), [1])
+    return core._unsafe_view(core.mm(self, core.unsqueeze(vec, 1)), [self.shape[0]])
 
 
 _ADDED = "*, Scalar beta=1, Scalar alpha=1"
@@ -233,6 +238,7 @@ def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
 
 @composite(
     f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_ADDED}) -> Tensor",
+    explicit=True,
     wide=True,
     autocast="low",
     in_place=True,

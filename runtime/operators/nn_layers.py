@@ -198,7 +198,7 @@ def layer_norm(
     return core.native_layer_norm(x, normalized_shape, weight, bias, eps)[0]
 
 
-def _per_channel(values: Any, ndim: int) -> Any:
+def per_channel(values: Any, ndim: int) -> Any:
     """Return one number per channel, the second dimension, shaped to broadcast."""
     return core.reshape(values, [1, -1, *(1,) * (ndim - 2)])
 
@@ -230,7 +230,6 @@ def batch_norm(
             "input has no channels", "2 dimensions or more", ("input", input)
         )
     channels = input.shape[1]
-    count = input.numel() // channels if channels else 0
     named = ("weight", weight), ("bias", bias)
     statistics = ("running_mean", running_mean), ("running_var", running_var)
     _parameters(input, *named, *statistics)
@@ -242,36 +241,121 @@ def batch_norm(
                 ("input", input),
                 (name, each),
             )
-    if training:
-        dims = [0, *range(2, ndim)]
-        mean = core.mean(input, dims)
-        var = core.var(input, dims, correction=0)
-        _update_running(running_mean, mean, momentum)
-        if running_var is not None:
-            unbiased = core.mul(core.detach(var), count / max(count - 1, 1))
-            _update_running(running_var, unbiased, momentum)
-    elif running_mean is None or running_var is None:
+    if not training and (running_mean is None or running_var is None):
         raise bad_option(
             "running_mean and running_var",
             "None",
             "tensors, as it does not train",
         )
+    how = (weight, bias, running_mean, running_var, training, momentum, eps)
+    return core.native_batch_norm(input, *how)[0]
+
+
+@composite(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias,"
+    " Tensor? running_mean, Tensor? running_var, bool training, float momentum,"
+    " float eps) -> (Tensor, Tensor, Tensor)",
+    takes=FLOATS,
+    explicit=True,
+    public=False,
+)
+def native_batch_norm(
+    input: Tensor,  # noqa: A002  # the schema's name
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Return the normalised input, and the means and reciprocal deviations used."""
+    ndim = len(input.shape)
+    if training:
+        channels = input.shape[1]
+        count = input.numel() // channels if channels else 0
+        mean, var = batch_statistics(input)
+        _update_running(running_mean, mean, momentum)
+        if running_var is not None:
+            unbiased = core.mul(var, count / max(count - 1, 1))
+            _update_running(running_var, unbiased, momentum)
     else:
-        mean, var = running_mean, running_var
-    scale = core.rsqrt(core.add(var, eps))
-    if weight is not None:
-        scale = core.mul(scale, weight)
-    centred = core.sub(input, _per_channel(mean, ndim))
-    return _scaled(centred, scale, bias, input)
+        mean, var = core.clone(running_mean), running_var
+    rstd = core.rsqrt(core.add(var, eps))
+    scale = rstd if weight is None else core.mul(rstd, weight)
+    centred = core.sub(input, per_channel(mean, ndim))
+    return _scaled(centred, scale, bias, input), mean, rstd
+
+
+def batch_statistics(input_: Any) -> tuple[Any, Any]:
+    """Return mean and variance of each channel."""
+    dims = [0, *range(2, len(input_.shape))]
+    return core.mean(input_, dims), core.var(input_, dims, correction=0)
+
+
+@composite(
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight,"
+    " Tensor? running_mean, Tensor? running_var, Tensor? save_mean,"
+    " Tensor? save_invstd, bool train, float eps, bool[3] output_mask)"
+    " -> (Tensor?, Tensor?, Tensor?)",
+    takes=FLOATS,
+    explicit=True,
+    public=False,
+)
+def native_batch_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,  # noqa: A002  # the schema's name
+    weight: Tensor | None,
+    running_mean: Any,
+    running_var: Any,
+    save_mean: Any,
+    save_invstd: Any,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+) -> Any:
+    """Return the gradients of input, weight and bias, None where masked."""
+    mean, rstd = save_mean, save_invstd
+    if not train and running_mean is not None and running_var is not None:
+        mean, rstd = running_mean, core.rsqrt(core.add(running_var, eps))
+    return batch_norm_gradients(grad_out, input, weight, mean, rstd, train, output_mask)
+
+
+def batch_norm_gradients(
+    grad: Any,
+    input_: Any,
+    weight: Any,
+    mean: Any,
+    rstd: Any,
+    train: bool,
+    needs: Sequence[bool],
+) -> tuple[Any, Any, Any]:
+    """Return the gradients of input, weight and bias, of those that are needed."""
+    ndim = len(input_.shape)
+    dims = [0, *range(2, ndim)]
+    rstd = per_channel(rstd, ndim)
+    normal = core.mul(core.sub(input_, per_channel(mean, ndim)), rstd)
+    by_input = by_weight = by_bias = None
+    if needs[0]:
+        scaled = grad if weight is None else core.mul(grad, per_channel(weight, ndim))
+        if train:
+            along = core.mul(normal, core.mean(core.mul(scaled, normal), dims, True))
+            scaled = core.sub(core.sub(scaled, core.mean(scaled, dims, True)), along)
+        by_input = core.to(core.mul(rstd, scaled), dtype=input_.dtype)
+    if needs[1] and weight is not None:
+        by_weight = core.to(core.sum(core.mul(grad, normal), dims), dtype=weight.dtype)
+    if needs[2]:
+        by_bias = core.sum(grad, dims)
+    return by_input, by_weight, by_bias
 
 
 def _scaled(values: Any, scale: Any, bias: Any, like: Tensor) -> Any:
     """Scale and shift each channel, and convert to the dtype of the input."""
     ndim = len(like.shape)
     if scale is not None:
-        values = core.mul(values, _per_channel(scale, ndim))
+        values = core.mul(values, per_channel(scale, ndim))
     if bias is not None:
-        values = core.add(values, _per_channel(bias, ndim))
+        values = core.add(values, per_channel(bias, ndim))
     return core.to(values, dtype=like.dtype)
 
 
@@ -292,9 +376,7 @@ def _update_running(running: Any, new: Any, momentum: float) -> None:
     """Move a running mean towards that of this batch."""
     if running is not None:
         core.mul_(running, 1 - momentum)
-        core.add_(
-            running, core.to(core.detach(new), dtype=running.dtype), alpha=momentum
-        )
+        core.add_(running, core.to(new, dtype=running.dtype), alpha=momentum)
 
 
 @composite(
@@ -422,5 +504,6 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         plan_layer_norm_backward,
         returns="(Tensor?, Tensor?, Tensor?)",
     ),
-    *(layer_norm, batch_norm, group_norm, rms_norm, scaled_dot_product_attention),
+    *(layer_norm, batch_norm, native_batch_norm, native_batch_norm_backward),
+    *(group_norm, rms_norm, scaled_dot_product_attention),
 )

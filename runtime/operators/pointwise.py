@@ -193,6 +193,7 @@ _SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
     f"addcmul({_SCALED}) -> Tensor",
     takes=NUMBERS,
     wide=True,
+    explicit=True,
     autocast="widest",
     in_place=True,
     out=True,
@@ -219,6 +220,7 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     takes=FLOATS | COMPLEXES,
     wide=True,
+    explicit=True,
     in_place=True,
     out=True,
 )
@@ -236,6 +238,7 @@ def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     takes=FLOATS | COMPLEXES,
     wide=True,
+    explicit=True,
     in_place=True,
     out=True,
 )
@@ -271,10 +274,29 @@ def softplus(self: Tensor, beta: Any, threshold: Any) -> Any:
     only="function",
     takes=FLOATS,
     wide=True,
+    explicit=True,
 )
 def leaky_relu(self: Tensor, negative_slope: Any) -> Any:
     """Multiply negative elements by a small slope."""
     return core.where(core.gt(self, 0), self, core.mul(self, negative_slope))
+
+
+@composite(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope,"
+    " bool self_is_result) -> Tensor",
+    takes=FLOATS,
+    wide=True,
+    explicit=True,
+    public=False,
+)
+def leaky_relu_backward(
+    grad_output: Tensor, self: Tensor, negative_slope: Any, self_is_result: bool
+) -> Any:
+    """Return the gradient of `leaky_relu`, by its input or its result."""
+    if self_is_result and negative_slope < 0:
+        raise bad_option("negative_slope", str(negative_slope), "0 or more")
+    scaled = core.mul(grad_output, negative_slope)
+    return core.where(core.gt(self, 0), grad_output, scaled)
 
 
 @composite(
@@ -328,5 +350,5 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         says="Return the tensor with a number where the mask is true.",
     ),
     *(isclose, nan_to_num, angle, addcmul, addcdiv, lerp_by_number, lerp_by_tensor),
-    *(softplus, leaky_relu, elu),
+    *(softplus, leaky_relu, leaky_relu_backward, elu),
 )

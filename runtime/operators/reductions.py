@@ -340,6 +340,7 @@ def _rooted(total: Any, order: float = 2.0) -> Any:
 
 @composite(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    explicit=True,
     wide=True,
     out=True,
 )
@@ -351,7 +352,7 @@ def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
     if not self.numel():
         return core.log(core.sum(core.exp(self), dims, keepdim))
     real = core.real(self) if self.dtype.is_complex else self
-    most = core.detach(core.amax(real, dims, True))
+    most = core.amax(real, dims, True)
     most = core.masked_fill(most, core.eq(core.abs(most), inf), 0)
     total = core.log(core.sum(core.exp(core.sub(self, most)), dims, keepdim))
     return core.add(total, most if keepdim else core.reshape(most, total.shape))

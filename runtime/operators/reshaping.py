@@ -59,11 +59,13 @@ def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
     Raises:
         ShapesDoNotFit: the number of elements differs.
     """
+    show = _view
     # A contiguous run of elements has a view of every shape.
     if self._flat is None and not _viewable(self.shape, self.strides, tuple(shape)):
-        self = core.contiguous(self)
+        # Nobody else has the copy, so that its view counts as no view.
+        self, show = core.contiguous(self), core._unsafe_view
     try:
-        viewed: Tensor = _view(self, shape)
+        viewed: Tensor = show(self, shape)
     except ShapesDoNotFit as error:
         if error.operator == "core::view":
             error.operator = "core::reshape"

@@ -391,6 +391,18 @@ def _pieces(self: Tensor, dim: int, sizes: Sequence[int]) -> list[Tensor]:
     return pieces
 
 
+def unbind(self: Tensor, dim: int) -> list[Tensor]:
+    """Return every place of a dimension as a view."""
+    place = real_dim(dim, self.shape, call="core::unbind")
+    shape = self.shape[:place] + self.shape[place + 1 :]
+    strides, start = self.strides, self.offset
+    steps, each = strides[:place] + strides[place + 1 :], strides[place]
+    return [
+        view_of(self, shape, steps, start + each * at)
+        for at in range(self.shape[place])
+    ]
+
+
 def view_as_real(self: Tensor) -> Tensor:
     """Return a view of complex numbers as pairs of their parts, in a last dimension."""
     if not self.dtype.is_complex:
@@ -515,6 +527,8 @@ def _in_place(schema: str, function: Callable[..., Tensor]) -> Unstructured:
 
 OPERATORS = (
     _view("view(Tensor(a) self, int[] size) -> Tensor(a)", view, only="method"),
+    # Of what nobody else holds: not a view to autograd.
+    _view("_unsafe_view(Tensor self, int[] size) -> Tensor", view, says=""),
     _view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", select),
     _view(
         "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1)"
@@ -563,6 +577,11 @@ OPERATORS = (
     _view(
         "split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
         split,
+        says="",
+    ),
+    _view(
+        "unbind(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+        unbind,
         says="",
     ),
     _view(

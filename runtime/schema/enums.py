@@ -124,9 +124,19 @@ class DType(EnumConstant):
         return "float" in self.NAMES[self.code]
 
     @property
+    def is_floating_point(self) -> bool:
+        """Return True if the elements are real floating-point numbers, as in torch."""
+        return self.is_floating
+
+    @property
     def is_complex(self) -> bool:
         """Return True if the elements are complex numbers."""
         return self.NAMES[self.code].startswith("complex")
+
+    @property
+    def is_signed(self) -> bool:
+        """Return True if the elements can be negative."""
+        return not self.NAMES[self.code].startswith(("bool", "uint", "quint", "bits"))
 
 
 class Layout(EnumConstant):

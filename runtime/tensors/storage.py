@@ -200,6 +200,11 @@ class Storage:
         """Return the size in bytes; on `meta`, that of the absent elements."""
         return self.count * itemsize(self.dtype)
 
+    @property
+    def _cdata(self) -> int:
+        """Return a number that no other living storage has."""
+        return id(self)
+
     def data_ptr(self) -> int:
         """Return the address of the first element, or 0 without bytes."""
         if self.array is None or not self.count:

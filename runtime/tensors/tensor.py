@@ -25,6 +25,7 @@ Rules:
   tensor has the keys of its device when it is read.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from operator import index
 from sys import maxsize
@@ -84,6 +85,13 @@ FLOAT32 = DType.named("float32")
 CPU = Device("cpu")
 
 
+def undirected(
+    func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+) -> Any:
+    """Call the function: a `__torch_function__` of a class that wants none."""
+    return func(*args, **(kwargs or {}))
+
+
 class Tensor(TensorBase):
     """A tensor; created by `tensor` and by operators."""
 
@@ -94,6 +102,16 @@ class Tensor(TensorBase):
 
     # NumPy's operators defer `array + tensor` to the tensor.
     __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Return a tensor without elements, which `__init__` sets.
+
+        A class whose own `__new__` passes a tensor here gets one on its elements, as by
+        `_make_subclass`.
+        """
+        if cls.__new__ is not Tensor.__new__ and args and isinstance(args[0], Tensor):
+            return cls._make_subclass(cls, *args, **options)
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -122,8 +140,27 @@ class Tensor(TensorBase):
         self._history = None
         self.number = None
 
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
+        """Call the function.  This runtime calls functions directly, never this."""
+        return func(*args, **(kwargs or {}))
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        own = cls.__dict__.get("__torch_function__", undirected)
+        if getattr(own, "__func__", own) is not undirected:
+            warnings.warn(
+                f"`{cls.__name__}.__torch_function__` is never called: functions of "
+                "tensors are not handed to classes.  Define `__torch_dispatch__`, "
+                "which gets the operators.",
+                stacklevel=2,
+            )
         if cls.__init__ is Tensor.__init__:
             # `__new__` creates its tensors; Python calls this `__init__` after it.
             cls.__init__ = init_from_data  # type: ignore[method-assign,assignment]  # takes the arguments of `__new__`

@@ -53,6 +53,7 @@ from everyorder.runtime.dispatch.registration_record import rule_for
 from everyorder.runtime.errors.registration import LibraryMisuse
 from everyorder.runtime.errors.torch_dispatch import EndlessDispatch
 from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.operators.decompositions import DECOMPOSITIONS, decomposing
 from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS, Schema
 from everyorder.runtime.schema.types import is_dispatch_type
 from everyorder.runtime.tensors.keys import PYTHON, STATE
@@ -96,6 +97,13 @@ def handling(below: Any, keyset: Any) -> Callable[..., Any]:
 SNAPSHOT = linked(snapshotting, "python_snapshot")
 
 HANDLE = linked(handling, "python_dispatch")
+
+
+def install_decompositions(library: Library) -> None:
+    """Register what handlers see in place of operators, in a library of `core`."""
+    for name, parts in DECOMPOSITIONS.items():
+        kernel = linked(decomposing(handling, parts), f"{name}_decomposed")
+        library.impl(name, kernel, debug=kernel.facts.name)
 
 
 def install_fallbacks(library: Library) -> tuple[Registration, ...]:

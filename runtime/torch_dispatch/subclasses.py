@@ -470,7 +470,7 @@ def _as_layout(answer: Layout | int) -> Layout:
 
 def element(tensor: Tensor) -> Any:
     """Return the one element, from the handler."""
-    return core._local_scalar(tensor)
+    return core._local_scalar_dense(tensor)
 
 
 def has_handler(tensor: Tensor) -> bool:

@@ -390,6 +390,16 @@ TESTS: dict[str, str] = {
     "the module of an operator that a handler sees": (
         "test_handle.py::test_an_operator_of_the_runtime"
     ),
+    "what modes see of `1 - x`, `norm`, `batch_norm`, `dropout`, `backward of mean`": (
+        f"{PYTHON}test_everyday.py::test_a_mode_sees_the_operators_of_torch"
+    ),
+    "names of overloads": (f"{PYTHON}test_decompositions.py::test_names_of_overloads"),
+    "`reduction` of losses, as handlers see it": (
+        f"{PYTHON}test_everyday.py::test_a_reduction_is_seen_as_the_call_says_it"
+    ),
+    "`__torch_function__` and `TorchFunctionMode`": (
+        f"{PYTHON}test_decompositions.py::test_functions_are_not_handed_to_classes"
+    ),
     "several interpreters": (
         f"{PYTHON}test_context.py::test_a_tensor_is_handled_in_the_context_that_made_it"
     ),

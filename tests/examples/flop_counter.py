@@ -14,8 +14,8 @@ Rules:
 - a multiplication and its addition count as two operations; a bias, and operators that
   go element by element, count nothing, as next to products they cost next to nothing;
 - counts add up over all `with` blocks of a counter; `reset` starts anew;
-- what `matmul` or a layer of one's own is made of is counted, not what it is called,
-  unless nothing above took it apart;
+- what `matmul`, `linear` or a layer of one's own is made of is counted, not what it is
+  called;
 - an operator of one's own is counted by `formulas={"mine::layer": formula}`;
 - shapes are all that is needed: under a mode for fake tensors a model is counted that
   no machine at hand could hold.
@@ -38,22 +38,24 @@ def product(self: Tensor, other: Tensor, *, out: Tensor) -> int:
     return 2 * out.numel() * self.shape[-1]
 
 
-def linear(rows: Tensor, weight: Tensor, bias: Tensor | None, *, out: Tensor) -> int:
-    """(..., in) by (out, in): as a product."""
-    return product(rows, weight, out=out)
+def addmm(
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any, alpha: Any, out: Tensor
+) -> int:
+    """A product that is added to a matrix."""
+    return product(mat1, mat2, out=out)
 
 
-def conv2d(images: Tensor, weight: Tensor, *how: Any, out: Tensor) -> int:
+def convolution(images: Tensor, weight: Tensor, *how: Any, out: Tensor) -> int:
     """(n, in, h, w) by (out, in / groups, kh, kw): a sum for each element of `out`."""
     return 2 * out.numel() * prod(weight.shape[1:])
 
 
-def conv2d_backward(
+def convolution_backward(
     grad: Tensor, images: Tensor, weight: Tensor, *how: Any, out: Any
 ) -> int:
     """By the input and by the weight: the forward pass with its parts exchanged."""
     by_input, by_weight, _ = how[-1]
-    return int(by_input + by_weight) * conv2d(images, weight, out=grad)
+    return int(by_input + by_weight) * convolution(images, weight, out=grad)
 
 
 # Operator -> what it costs, for all its overloads.
@@ -61,10 +63,10 @@ FORMULAS: dict[str, Formula] = {
     "core::mm": product,
     "core::bmm": product,
     "core::dot": product,
-    "core::matmul": product,
-    "core::linear": linear,
-    "core::conv2d": conv2d,
-    "core::conv2d_backward": conv2d_backward,
+    "core::mv": product,
+    "core::addmm": addmm,
+    "core::convolution": convolution,
+    "core::convolution_backward": convolution_backward,
 }
 
 

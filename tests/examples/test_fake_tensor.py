@@ -24,7 +24,7 @@ from tests.opinfo.table import ROWS
 from tests.opinfo.test_schemas import dtype_for
 
 # What needs values; `index` does so by masks only.
-READING = ("_local_scalar", "equal", "masked_select", "nonzero")
+READING = ("_local_scalar_dense", "equal", "masked_select", "nonzero")
 
 
 def fake(*shape: int, device: str = "cpu") -> FakeTensor:
@@ -72,9 +72,9 @@ def test_what_does_not_fit_is_refused_as_it_would_be() -> None:
 @pytest.mark.parametrize(
     ("operator", "read"),
     [
-        ("_local_scalar", lambda x: x.sum().item()),
-        ("_local_scalar", lambda x: float(x[0])),
-        ("_local_scalar", lambda x: bool(x.any())),
+        ("_local_scalar_dense", lambda x: x.sum().item()),
+        ("_local_scalar_dense", lambda x: float(x[0])),
+        ("_local_scalar_dense", lambda x: bool(x.any())),
         ("nonzero", lambda x: x.nonzero()),
         ("index", lambda x: x[x > 0]),
         ("masked_select", lambda x: x.masked_select(x > 0)),
@@ -101,7 +101,7 @@ def test_the_text_of_both_errors() -> None:
         assert x.sum() > 3
     number = caught.value.line.split(":")[1]
     assert str(caught.value) == (
-        "`core._local_scalar.default` depends on the values of a fake tensor, "
+        "`core._local_scalar_dense.default` depends on the values of a fake tensor, "
         "which has\nnone.\n"
         f"  called: test_fake_tensor.py:{number}: assert x.sum() > 3\n"
         "  to do:  choose by `where`, or compute what is needed from constants"

@@ -91,15 +91,16 @@ WRONG: dict[str, Refusal] = {
         "of at most the image plus twice the padding",
     ),
     "pool gradient": (
-        lambda: core.max_pool2d_backward(
+        lambda: core.max_pool2d_with_indices_backward(
             tensor(normal(1, 2, 2)),
             tensor(normal(2, 4, 4)),
+            *(2, 2, 0, 1, False),
             tensor(np.zeros((1, 2, 2), np.int64)),
         ),
         ShapesDoNotFit,
-        "`core::max_pool2d_backward` cannot work on these shapes: grad and self "
-        "have different batch sizes or channels. given: grad (1, 2, 2), self (2, 4, 4) "
-        "fits: grad of shape (2,) and the size of the maxima",
+        "`core::max_pool2d_with_indices_backward` cannot work on these shapes: "
+        "grad_output has another shape than asked. given: grad_output (1, 2, 2) fits: "
+        "shape (2, 2, 2)",
     ),
 }
 

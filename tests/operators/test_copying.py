@@ -187,6 +187,6 @@ def test_equal() -> None:
 
 
 def test_one_element_to_python() -> None:
-    assert core._local_scalar(tensor([[3]], "int64")) == 3
+    assert core._local_scalar_dense(tensor([[3]], "int64")) == 3
     with pytest.raises(BadSize, check=code("NotOneElement")):
-        core._local_scalar(tensor([1.0, 2.0]))
+        core._local_scalar_dense(tensor([1.0, 2.0]))

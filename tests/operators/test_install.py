@@ -69,7 +69,7 @@ def test_no_operator_is_declared_twice() -> None:
 
 # Tag -> the operators of `core` that have it.
 TAGGED = {
-    "data_dependent_output": {"_local_scalar", "equal"},
+    "data_dependent_output": {"_local_scalar_dense", "equal"},
     "dynamic_output_shape": {
         *("index", "masked_select", "nonzero", "_unique", "bincount", "one_hot"),
         "repeat_interleave.self_Tensor",
@@ -84,7 +84,7 @@ TAGGED = {
 }
 # The operator here -> that of torch, where the name is another one.
 OTHERWISE = {
-    "_local_scalar": "_local_scalar_dense",
+    "_local_scalar_dense": "_local_scalar_dense",
     "empty": "empty.memory_format",
     "_unique": "_unique2",
     "index": "index.Tensor",

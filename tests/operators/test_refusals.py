@@ -223,9 +223,9 @@ def test_a_window_longer_than_the_image() -> None:
 def test_places_of_maxima_outside_of_the_image(place: int) -> None:
     image, places = tensor([[[[0.0] * 2] * 2]]), tensor([[[[place]]]], "int64")
     with pytest.raises(IndexOutOfRange) as caught:
-        core.max_pool2d_backward(KERNEL, image, places)
+        core.max_pool2d_with_indices_backward(KERNEL, image, 2, 2, 0, 1, False, places)
     assert (caught.value.index, caught.value.size) == (place, 4)
-    assert caught.value.operator == "core::max_pool2d_backward"
+    assert caught.value.operator == "core::max_pool2d_with_indices_backward"
 
 
 def test_more_dimensions_than_numpy_has() -> None:

@@ -2,6 +2,7 @@
 
 from tests.opinfo import (
     table_composed,
+    table_handled,
     table_images,
     table_making,
     table_movement,
@@ -21,6 +22,7 @@ ROWS: tuple[OpInfo, ...] = (
     *table_views.ROWS,
     *table_making.ROWS,
     *table_composed.ROWS,
+    *table_handled.ROWS,
 )
 # Rows that stand beside the one of their operator, for an option that changes the rule.
 VARIANTS: tuple[OpInfo, ...] = (

@@ -153,7 +153,8 @@ def max_pool(*args: Any) -> Any:
     return pool(*args)[0]
 
 
-def pool_backward(grad: Any, x: Any, indices: Any) -> Any:
+def pool_backward(grad: Any, x: Any, *rest: Any) -> Any:
+    indices = rest[-1]
     found = np.zeros(x.shape)
     for place in np.ndindex(grad.shape):
         flat = indices[place]
@@ -166,15 +167,12 @@ def pool_backward_samples(dtype: str) -> list[Sample]:
     indices = whole([[[[0, 2], [8, 8]], [[5, 5], [5, 15]]]])
     grad = array(dtype, (1, 2, 2, 2), 2)
     laid = array(dtype, (1, 2, 2, 2), 2, layout="transposed")
-    return [Sample(grad, x, indices), Sample(laid, x, indices)]
+    windows = ([2, 2], [2, 2], [0, 0], [1, 1], False)
+    return [Sample(each, x, *windows, indices) for each in (grad, laid)]
 
 
 def _pool_backward(torch: Any) -> Any:
-    def run(grad: Any, x: Any, indices: Any) -> Any:
-        function = torch.ops.aten.max_pool2d_with_indices_backward
-        return function(grad, x, [2, 2], [2, 2], [0, 0], [1, 1], False, indices)
-
-    return run
+    return torch.ops.aten.max_pool2d_with_indices_backward
 
 
 def _conv_backward(torch: Any) -> Any:
@@ -248,6 +246,6 @@ ROWS = (
     OpInfo(name="max_pool2d", samples=pool_samples, smooth=pool_points,
            reference=max_pool, dtypes=POOLED,
            torch=_pool),
-    OpInfo(name="max_pool2d_backward", samples=pool_backward_samples, dtypes=REALS,
-           reference=pool_backward, torch=_pool_backward),
+    OpInfo(name="max_pool2d_with_indices_backward", samples=pool_backward_samples,
+           dtypes=REALS, reference=pool_backward, torch=_pool_backward),
 )  # fmt: skip

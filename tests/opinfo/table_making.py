@@ -217,7 +217,7 @@ def equal_samples(dtype: str) -> list[Sample]:
 READERS = (
     OpInfo(name="equal", samples=equal_samples, reference=np.array_equal, dtypes=ALL,
            kind="free", gradient=False, meta=False, torch=by_name("equal")),
-    OpInfo(name="_local_scalar", reference=lambda x: x.reshape(()), dtypes=ALL,
+    OpInfo(name="_local_scalar_dense", reference=lambda x: x.reshape(()), dtypes=ALL,
            samples=lambda dtype: [Sample(array(dtype, (), 1)),
                                   Sample(array(dtype, (1, 1), 2, layout="offset"))],
            kind="free", gradient=False, meta=False, torch=_method("item")),

@@ -206,7 +206,7 @@ BAD: tuple[tuple[str, Sample], ...] = (
     ("uniform_", Sample(X, 2.0, 1.0)),
     ("uniform_", Sample(INT)),
     ("normal_", Sample(X, 0.0, -1.0)),
-    ("_local_scalar", Sample(X)),
+    ("_local_scalar_dense", Sample(X)),
 )
 
 
@@ -223,13 +223,13 @@ def test_bad_input_is_refused_by_name(name: str, sample: Sample) -> None:
         np.testing.assert_array_equal(storage_of(tensor), elements)
         assert (tensor._version, tensor.shape) == (version, shape)
     text = str(error)
-    called = {"_local_scalar": "item()"}.get(name, f"`core::{name}`")
+    called = {"_local_scalar_dense": "item()"}.get(name, f"`core::{name}`")
     assert called in text, f"core::{name}({sample}): {text}"
     assert pickle.loads(pickle.dumps(error)).fields() == error.fields()
 
 
 # Where torch takes what is refused here, or knows nothing like it.
-OURS_ALONE = {"as_strided", "_local_scalar", "linspace"}
+OURS_ALONE = {"as_strided", "_local_scalar_dense", "linspace"}
 
 
 @pytest.mark.torch

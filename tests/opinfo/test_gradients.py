@@ -87,9 +87,12 @@ FIXED: dict[str, Any] = {
     "cross_entropy": lambda at: at > 1,
     "relu_backward": lambda at: at > 0,
     "softmax_backward": lambda at: False,
+    # What ran is no input of a loss.
+    "batch_norm": lambda at: at in (1, 2),
 }
 # These are linear or constant, or their second gradient is of no use.
-ONCE = ("native_layer_norm", "conv2d_backward", "max_pool2d_backward", "gelu_backward",
+ONCE = ("native_layer_norm", "conv2d_backward", "max_pool2d_with_indices_backward",
+        "gelu_backward",
         "silu_backward", "nll_loss_backward", "relu_backward", "nll_loss_forward",
         "sigmoid_backward", "tanh_backward", "softmax_backward", "std", "sqrt",
         "log_softmax_backward", "embedding_backward")  # fmt: skip

@@ -43,7 +43,11 @@ KINKS: dict[str, tuple[str, ...]] = {
     # A variance of 0 is near the end of its root.
     "batch_norm": ("zeros",),
     **dict.fromkeys(
-        ("leaky_relu", "elu", "addcdiv", "acosh"),
+        ("leaky_relu", "leaky_relu_backward", "threshold_backward"),
+        ("zeros",),
+    ),
+    **dict.fromkeys(
+        ("elu", "addcdiv", "acosh"),
         ("zeros",),
     ),
 }

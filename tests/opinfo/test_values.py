@@ -20,7 +20,7 @@ from tests.opinfo.table import ROWS, VARIANTS
 
 EVERY = [*ROWS, *VARIANTS]
 # What cannot be told without elements; `index` only if there is a mask.
-ON_ELEMENTS = ("masked_select", "nonzero", "equal", "_local_scalar")
+ON_ELEMENTS = ("masked_select", "nonzero", "equal", "_local_scalar_dense")
 
 
 def cases(row: OpInfo) -> list[tuple[str, Sample, str]]:
@@ -85,7 +85,7 @@ def test_what_depends_on_elements_says_so_on_meta(row: OpInfo) -> None:
     args, kwargs = row.samples("float32")[0].bound(on_meta)
     with pytest.raises(EveryorderError) as caught:
         row.call(*args, **kwargs)
-    called = {"_local_scalar": "item()"}.get(row.name, f"core::{row.name}")
+    called = {"_local_scalar_dense": "item()"}.get(row.name, f"core::{row.name}")
     assert called in str(caught.value)
     assert "meta" in str(caught.value)
 

@@ -54,7 +54,7 @@ def test_a_mode_hears_what_reads_an_element() -> None:
         assert x.item() == 3.0
         assert bool(x)
     assert x.item() == 3.0
-    assert mode.heard == ["core._local_scalar.default"] * 2
+    assert mode.heard == ["core._local_scalar_dense.default"] * 2
 
 
 @pytest.mark.spec("dispatch 7.6", "before classes; introspection")
@@ -134,7 +134,7 @@ def test_modes_are_heard_after_others_came_and_went_inside() -> None:
         with python_dispatch.disable_current_modes(), Hearing():
             pass
         x.item()
-    assert mode.heard == ["core._local_scalar.default"]
+    assert mode.heard == ["core._local_scalar_dense.default"]
 
 
 @pytest.mark.spec("dispatch 7.6", "no_dispatch; making is hidden")
@@ -168,9 +168,9 @@ def test_a_handler_may_use_modes_of_its_own(world: Ours) -> None:
     heard = [line.partition(":")[0] for line in world.lines]
     assert heard[:4] == ["Inner", "Helper", "Outer", "A"]
     assert [line.partition("(")[0] for line in world.lines[4:]] == [
-        "Inner: core._local_scalar.default",
-        "Helper: core._local_scalar.default",
-        "Outer: core._local_scalar.default",
+        "Inner: core._local_scalar_dense.default",
+        "Helper: core._local_scalar_dense.default",
+        "Outer: core._local_scalar_dense.default",
     ]
     assert nobody_entered()
 
@@ -191,7 +191,7 @@ def test_reading_is_heard_after_the_handler_used_modes(world: Ours) -> None:
         x.item()
     assert [line.partition("(")[0] for line in world.lines] == [
         "M: f.default",
-        "M: core._local_scalar.default",
+        "M: core._local_scalar_dense.default",
     ]
 
 

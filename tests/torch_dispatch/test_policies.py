@@ -372,14 +372,14 @@ def test_the_handler_reads(read: Any) -> None:
     plain = read(runtime.tensor(3))
     found = read(x)
     assert (type(found), found) == (type(plain), plain)
-    assert x.heard == ["core._local_scalar.default"]
+    assert x.heard == ["core._local_scalar_dense.default"]
 
 
 def test_in_if_and_while() -> None:
     """7.3: data-dependent code is heard."""
     x = Wrapped(runtime.tensor(0.0))
     assert not x
-    assert x.heard == ["core._local_scalar.default"]
+    assert x.heard == ["core._local_scalar_dense.default"]
 
 
 def test_what_a_handler_reads_wrongly() -> None:

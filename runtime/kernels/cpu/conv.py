@@ -427,7 +427,7 @@ def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
     area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
     entry = _SPREAD[dx.dtype.name]
     target, source, places = flat_of(dx), dense(grad), dense(indices)
-    check_values(places, area, "core::max_pool2d_backward", -1)
+    check_values(places, area, "core::max_pool2d_with_indices_backward", -1)
 
     def run(lo: int, hi: int) -> None:
         entry(target, source, places, area, results, lo, hi)

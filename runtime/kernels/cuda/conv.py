@@ -305,7 +305,7 @@ def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
         IndexOutOfRange: an index is outside of the plane; nothing is written.
     """
     area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
-    require_indices("core::max_pool2d_backward", indices, area, -1)
+    require_indices("core::max_pool2d_with_indices_backward", indices, area, -1)
     fill(dx, 0)
     count, where = grad.numel(), index_of(dx)
     if not count:

@@ -375,12 +375,7 @@ def cuda(self: Tensor, device: Any = None) -> Tensor:
 
 def transposed(self: Tensor) -> Tensor:
     """Return a view with the dimensions in reverse order."""
-    dims = len(self.shape)
-    turned: Tensor = (
-        core.transpose(self, 0, 1)
-        if dims == 2
-        else core.permute(self, range(dims - 1, -1, -1))
-    )
+    turned: Tensor = core.permute(self, range(len(self.shape) - 1, -1, -1))
     return turned
 
 

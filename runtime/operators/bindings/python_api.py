@@ -157,7 +157,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 @checked
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return every place of a dimension as a view."""
-    return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
+    return tuple(core.unbind(self, dim))
 
 
 @checked

@@ -118,13 +118,15 @@ def composite(
     wide: bool = False,
     tags: tuple[str, ...] = (),
     explicit: bool = False,
+    public: bool = True,
     autocast: str = "",
     in_place: bool = False,
     out: bool = False,
 ) -> Callable[..., "Unstructured"]:
     """Declare an operator as a function of other operators, by its schema.
 
-    The first line of the function's docstring is the sentence of `help()`.  `takes` are
+    The first line of the function's docstring is the sentence of `help()`; an operator
+    that is not `public` is an attribute of `ops.core` only.  `takes` are
     the dtypes of its tensors together; `wide` computes 16-bit floats in 32 bits, and
     rounds once, at the end.  An `explicit` operator has its own gradient formula.
     `in_place` and `out` add these forms.
@@ -134,7 +136,7 @@ def composite(
     arguments = rest.removesuffix(") -> Tensor")
 
     def declare(function: Callable[..., Any]) -> Unstructured:
-        says = summary(function)
+        says = summary(function) if public else ""
         run = _widened(function) if wide else function
         if takes is not ALL:
             run = _refusing(run, takes)

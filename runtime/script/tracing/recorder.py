@@ -113,7 +113,7 @@ def place_of_caller() -> Place | None:
 
 
 # The operator that reads the one element of a tensor.
-_READ = "core::_local_scalar"
+_READ = "core::_local_scalar_dense"
 _NO_RESULT = object()
 
 

@@ -1,0 +1,83 @@
+"""torch's names of overloads, and the overloads of `core` that take their calls.
+
+torch has an overload for a tensor and one for a number, one with `dim` and one without.
+One operator of `core` often takes the calls of several.  So `ops.aten.sum.dim_IntList`
+is the operator `core::sum`, and `ops.aten.add.Scalar_out` is `core::add.out`.
+
+Every call that fits an overload of torch fits the one that it stands for here, by the
+same positions and names of arguments.
+"""
+
+from collections.abc import Mapping
+
+from everyorder.runtime.dispatch.handle import OVERLOAD_NAMES
+from everyorder.runtime.operators.declare.handles import NAMESPACE
+
+_COMPARED = "eq ne lt le gt ge"
+_WRITTEN = "eq_ ne_ lt_ le_ gt_ ge_ add_ sub_ mul_ pow_ fmod_ remainder_"
+_BITS = "bitwise_and bitwise_or bitwise_xor"
+
+# An overload here -> torch's names for it -> the operators that have both.
+_ROWS: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "Tensor Scalar": f"{_COMPARED} {_WRITTEN} add sub mul fmod floor_divide_"
+        " bitwise_and_ bitwise_or_ bitwise_xor_",
+        "Tensor Scalar Scalar_Tensor": f"{_BITS} remainder",
+        "Tensor Scalar Tensor_mode Scalar_mode": "div div_",
+        "Tensor_Tensor Tensor_Scalar Scalar": "pow",
+        "Tensor Scalar_Other Scalar_Self": "xlogy",
+        "Tensor Scalar_Other": "xlogy_",
+        "Scalar": "fill_ floor_divide masked_fill masked_fill_",
+        "self Scalar ScalarSelf ScalarOther": "where",
+        "Tensor": "index searchsorted slice split",
+        "Scalar ScalarOpt_dim ScalarOpt_dtype ScalarOpt_dim_dtype": "norm",
+        "dim": "mean squeeze squeeze_",
+        "dim dims": "all any",
+        "dim_IntList": "sum",
+        "dim_int": "prod",
+        "correction": "std var",
+        "int": "softmax log_softmax select transpose movedim unbind",
+        "generator": "rand randn randperm",
+        "indexing": "meshgrid",
+        "m": "eye",
+        "memory_format": "empty is_contiguous",
+        "p": "bernoulli",
+        "src": "scatter scatter_",
+        "stable": "argsort sort",
+        "using_ints": "flatten",
+    },
+    "out": {
+        "Tensor_out Scalar_out": f"{_COMPARED} fmod",
+        "Tensor_out Scalar_out Scalar_Tensor_out": f"{_BITS} remainder",
+        "Scalar_out": "add sub mul floor_divide",
+        "out_mode Scalar_out Scalar_mode_out": "div",
+        "Tensor_Tensor_out Tensor_Scalar_out Scalar_out": "pow",
+        "OutTensor OutScalar_Self OutScalar_Other": "xlogy",
+        "Scalar_out dtype_out ScalarOpt_dtype_out": "norm",
+        "self_out": "where",
+        "Tensor_out": "searchsorted",
+        "dtype_out": "mean",
+        "all_out dims_out": "all any",
+        "IntList_out": "sum",
+        "int_out": "prod softmax log_softmax",
+        "correction_out": "std var",
+        "float_out": "bernoulli",
+        "src_out": "scatter",
+        "unary_out": "max min",
+    },
+    "start": {"start_step": "arange"},
+}
+
+
+def _names() -> dict[str, dict[str, str]]:
+    """Return, for each operator, torch's names with the overloads here."""
+    found: dict[str, dict[str, str]] = {}
+    for overload, rows in _ROWS.items():
+        for names, operators in rows.items():
+            for operator in operators.split():
+                own = found.setdefault(f"{NAMESPACE}::{operator}", {})
+                own.update(dict.fromkeys(names.split(), overload))
+    return found
+
+
+OVERLOAD_NAMES.register_all(_names())
