@@ -1,15 +1,22 @@
-"""test_autograd_registration: check that inputs get the right gradients.
+"""test_autograd_registration and test_gradients: check the gradients of inputs.
 
-The check has these steps:
+The first checks that gradients are registered where they belong, and run:
 
 1. Is there a kernel at Autograd, or a composite one? The operator's table decides; a
    registered fallthrough declares that there is no gradient on purpose.
 2. If there is none: does the kernel below record a gradient, where it is lost?
-3. Do outputs require grad? If none does, no output may depend on the inputs.
-4. Does running backwards give gradients of the inputs' shapes?
-5. Do they match finite differences? Narrow inputs are converted to float64 and
+3. Does running backwards give gradients of the inputs' shapes?
+
+The second, which runs only if it is named, does the same and then compares numbers:
+
+4. If no output requires grad, no output may depend on the inputs.
+5. Do the gradients match finite differences? Narrow inputs are converted to float64 and
    complex128 first; if the operator does not accept these, or computes or returns
    narrow numbers anyway, nothing is compared.
+
+A gradient may differ from the slope on purpose: rounding that passes the gradient on,
+or a function that is a constant for training. So only the caller can decide that
+numbers must agree.
 
 How it works: the operator is a function of the tensors of a sample that require grad
 (`Points`). Each is copied to a separate leaf; a written argument is a clone of the
@@ -27,7 +34,7 @@ Rules:
 - finite differences are invalid for a sample at a kink of the operator.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from everyorder.runtime.autograd.engine import grad
@@ -67,16 +74,19 @@ from everyorder.runtime.tensors.shape import may_overlap_itself
 from everyorder.runtime.tensors.tensor import Tensor
 
 TEST = "test_autograd_registration"
+GRADIENTS = "test_gradients"
 
 
 class Points:
     """The tensors of a sample that require grad, and the calls at other values.
 
-    `wide` computes in the widest dtypes, which finite differences need.
+    Findings are those of the check `test`. `wide` computes in the widest dtypes, which
+    finite differences need.
     """
 
-    def __init__(self, sample: Sample, wide: bool = False) -> None:
+    def __init__(self, sample: Sample, test: str, *, wide: bool = False) -> None:
         self.sample = sample
+        self.test = test
         self._given: dict[int, Tensor] = {}
         self._points: dict[int, TensorPart] = {}
         parts = sample.arguments(sample.values)
@@ -88,6 +98,15 @@ class Points:
             if tensor._requires_grad:
                 self._points.setdefault(id(tensor), part)
         self._written = {id(p.tensor) for p in parts if sample.is_written(p)}
+
+    def widened(self) -> "Points":
+        """Return the same points in the widest dtypes."""
+        return Points(self.sample, self.test, wide=True)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """Return the fields that findings of the check have in common."""
+        return self.sample.about(self.test)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -130,8 +149,17 @@ def _widest(tensor: Tensor) -> DType:
 
 
 def check_autograd(sample: Sample) -> OpCheckError | None:
-    """Return the first error in the gradient of the operator, or None."""
-    points = Points(sample)
+    """Return the first error in the registration of the gradient, or None."""
+    return _checked(Points(sample, TEST))
+
+
+def check_gradients(sample: Sample) -> OpCheckError | None:
+    """Return the first error in the registration or the numbers, or None."""
+    return _checked(Points(sample, GRADIENTS))
+
+
+def _checked(points: Points) -> OpCheckError | None:
+    sample = points.sample
     if not points.labels:
         return None
     with enable_grad():
@@ -144,11 +172,14 @@ def check_autograd(sample: Sample) -> OpCheckError | None:
             # If the sample itself is not a valid call, raise its own error.
             sample.run(Copier().values(sample.values))
             return _missing(points, f"called with them, it raises {_words(error)}")
+        if finding is not None or points.test == TEST:
+            return finding
+        finding = _lost(points, registered)
         return finding or (_compared(points) if registered else None)
 
 
 def _missing(points: Points, observation: str) -> OpCheckError:
-    about = points.sample.about(TEST)
+    about = points.about
     return OpCheckError(
         code="AutogradMissing", **about, inputs=points.labels, seen=observation
     )
@@ -171,35 +202,28 @@ def _registered(sample: Sample) -> bool | None:
 
 
 def _unregistered(points: Points) -> OpCheckError | None:
-    """Return the finding for an operator without a kernel at Autograd."""
+    """Return the finding if a kernel below Autograd records the gradient."""
     leaves = points.leaves()
     with exclude_keys(AUTOGRAD_KEYS):
         outputs = points.outputs(leaves)
-    about = points.sample.about(TEST)
     leaf_ids = {id(leaf) for leaf in leaves}
     for part in outputs:
         is_new = part.label.startswith("result") and id(part.tensor) not in leaf_ids
         if is_new and part.tensor._requires_grad:
             key = key_of_device(part.tensor.device.type).name
             return OpCheckError(
-                code="AutogradAtBackend", **about, key=key, result=part.label
+                code="AutogradAtBackend", **points.about, key=key, result=part.label
             )
-    if not outputs:
-        return None
-    return _missing(points, "nothing is registered at Autograd")
+    return None
 
 
 def _recorded(points: Points) -> OpCheckError | None:
-    """Return the finding if outputs do not require grad or gradients do not fit."""
+    """Return the finding if the recorded gradients do not run or do not fit."""
     leaves = points.leaves()
     outputs = points.outputs(leaves)
-    about = points.sample.about(TEST)
     roots = [part.tensor for part in outputs if part.tensor._requires_grad]
     if not roots:
-        if not outputs or not _depends(points):
-            return None
-        names = " and ".join(part.label for part in outputs)
-        return _missing(points, f"the registered kernel records nothing of {names}")
+        return None
     try:
         grad(roots, leaves, [core.ones_like(r) for r in roots], allow_unused=True)
     except Exception as error:  # any error is the finding
@@ -208,13 +232,30 @@ def _recorded(points: Points) -> OpCheckError | None:
             observation = f"run backwards, `{operator}` says that it has no formula"
             return _missing(points, observation)
         at: dict[str, Any] = {"kind": code_of(error), "text": first_paragraph(error)}
-        return OpCheckError(code="BackwardRaised", **about, inputs=points.labels, **at)
+        return OpCheckError(
+            code="BackwardRaised", **points.about, inputs=points.labels, **at
+        )
     return None
+
+
+def _lost(points: Points, registered: bool) -> OpCheckError | None:
+    """Return the finding if no output requires grad although one could."""
+    if not registered:
+        with exclude_keys(AUTOGRAD_KEYS):
+            if not points.outputs(points.leaves()):
+                return None
+        return _missing(points, "nothing is registered at Autograd")
+    outputs = points.outputs(points.leaves())
+    recorded = any(part.tensor._requires_grad for part in outputs)
+    if recorded or not outputs or not _depends(points):
+        return None
+    names = " and ".join(part.label for part in outputs)
+    return _missing(points, f"the registered kernel records nothing of {names}")
 
 
 def _depends(points: Points) -> bool:
     """Return True if outputs without a gradient surely change with the inputs."""
-    wide = Points(points.sample, wide=True)
+    wide = points.widened()
     try:
         compare_slopes(wide, wide.leaves())
     except GradcheckFailed:
@@ -230,7 +271,7 @@ def _compared(points: Points) -> OpCheckError | None:
     narrow = any(not is_wide(leaf) for leaf in leaves)
     try:
         if narrow:
-            points = Points(points.sample, wide=True)
+            points = points.widened()
             leaves = points.leaves()
             if not all(is_wide(part.tensor) for part in points.outputs(leaves)):
                 return None
@@ -240,12 +281,12 @@ def _compared(points: Points) -> OpCheckError | None:
             raise
         return None
     except GradcheckFailed as error:
-        if narrow and not computes_wide(points, Points(points.sample)):
+        if narrow and not computes_wide(points, Points(points.sample, points.test)):
             return None
         entry = f"element {error.place[0]} of the input, {error.place[1]} of the output"
         return OpCheckError(
             code="GradientWrong",
-            **points.sample.about(TEST),
+            **points.about,
             result=points.outputs(leaves)[error.output].label,
             argument=points.labels[error.input],
             entry="along one direction" if is_large(points, leaves) else entry,

@@ -3,7 +3,8 @@
 | name                        | compares                                             |
 |-----------------------------|------------------------------------------------------|
 | test_schema                 | writes and sharing with the annotations              |
-| test_autograd_registration  | gradients with finite differences                    |
+| test_autograd_registration  | where gradients are registered, and their shapes     |
+| test_gradients              | gradients with finite differences; only if named     |
 | test_faketensor             | the kernel at Meta with the real one                 |
 | test_functionalization      | a call in place with one on clones                   |
 
@@ -317,9 +318,14 @@ def _forget_unused(
 CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {
     TEST: check_schema,
     autograd.TEST: autograd.check_autograd,
+    autograd.GRADIENTS: autograd.check_gradients,
     fake.TEST: fake.check_fake,
     fake.FUNCTIONAL: fake.check_functional,
 }
+
+# The checks that run unless the caller names others. A gradient that is not the slope
+# may be meant, as that of rounding: only who names the check of numbers gets it.
+DEFAULT_CHECKS = tuple(name for name in CHECKS if name != autograd.GRADIENTS)
 
 # Torch's names of checks that have another name here -> the name here.
 ELSEWHERE: Mapping[str, str] = {
@@ -335,7 +341,7 @@ def opcheck(
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
     *,
-    test_utils: str | Sequence[str] = tuple(CHECKS),
+    test_utils: str | Sequence[str] = DEFAULT_CHECKS,
     raise_exception: bool = True,
     rtol: float | None = None,
     atol: float | None = None,
@@ -345,9 +351,10 @@ def opcheck(
     Args:
         op: a handle of any dispatcher, the name of an operator, `ops.ns.name` with one
             overload, or the result of `custom_op`.
-        args, kwargs: a valid call; tensors that require grad are differentiated,
-            and compared with finite differences, in float64 and complex128.
-        test_utils: the names of the checks, see the table of the module.
+        args, kwargs: a valid call; tensors that require grad are differentiated.
+        test_utils: the names of the checks, see the table of the module. The default
+            is all but `test_gradients`, which compares with finite differences, in
+            float64 and complex128.
         raise_exception: raise the first finding, instead of returning it.
         rtol, atol: the tolerances for results of clones, and for gradients; both or
             neither; the default depends on the dtypes.

@@ -1,4 +1,8 @@
-"""Gradients that are missing, at the wrong key, or wrong are found."""
+"""Gradients at the wrong key, of the wrong shape, missing or wrong are found.
+
+Whether they are missing or wrong is a question of numbers, which only the check
+`test_gradients` asks.
+"""
 
 from functools import partial
 from typing import Any
@@ -26,8 +30,15 @@ from tests.custom.opcheck.planted import Planted, found
 
 core = ops.core
 TEST = "test_autograd_registration"
+GRADIENTS = "test_gradients"
 says = partial(planted.says, test=TEST)
-agrees = partial(found, test=TEST)
+miscounts = partial(planted.says, test=GRADIENTS)
+registered = partial(found, test=TEST)
+
+
+def agrees(handle: Any, *args: Any) -> dict[str, str]:
+    """What both checks find, by name."""
+    return registered(handle, *args) | found(handle, *args, test=GRADIENTS)
 
 
 def leaf(*values: float, dtype: str = "float64") -> Any:
@@ -87,9 +98,9 @@ def test_nothing_requires_grad(define: Planted) -> None:
 
 def test_no_gradient(define: Planted) -> None:
     assert (
-        says(define(F, square), leaf(1, 2))
+        miscounts(define(F, square), leaf(1, 2))
         == """\
-test_autograd_registration: `check::f` has no gradient for `x`.
+test_gradients: `check::f` has no gradient for `x`.
   call:   check::f(<Tensor>)
   schema: check::f(Tensor x) -> Tensor
   seen:   nothing is registered at Autograd
@@ -101,12 +112,14 @@ test_autograd_registration: `check::f` has no gradient for `x`.
 def test_no_gradient_on_an_own_dispatcher() -> None:
     made = Planted(Dispatcher())
     with made.library:
-        assert "nothing is registered at Autograd" in says(made(F, square), leaf(1))
+        assert "nothing is registered at Autograd" in miscounts(
+            made(F, square), leaf(1)
+        )
 
 
 def test_no_gradient_in_no_grad(define: Planted) -> None:
     with no_grad():
-        assert "nothing is registered" in says(define(F, square), leaf(1, 2))
+        assert "nothing is registered" in miscounts(define(F, square), leaf(1, 2))
 
 
 def test_no_gradient_of_what_is_written(define: Planted) -> None:
@@ -115,9 +128,9 @@ def test_no_gradient_of_what_is_written(define: Planted) -> None:
 
     handle = define("f(Tensor(a!) x, Tensor y) -> ()", add)
     assert (
-        says(handle, tensor([1.0]), leaf(2, dtype="float32"))
+        miscounts(handle, tensor([1.0]), leaf(2, dtype="float32"))
         == """\
-test_autograd_registration: `check::f` has no gradient for `y`.
+test_gradients: `check::f` has no gradient for `y`.
   call:   check::f(<Tensor>, <Tensor>)
   schema: check::f(Tensor(a!) x, Tensor y) -> ()
   seen:   nothing is registered at Autograd
@@ -147,7 +160,7 @@ def test_a_composite(define: Planted) -> None:
 def test_a_kernel_of_one_backend(define: Planted) -> None:
     assert agrees(define(F, square, AutogradCPU=Square.apply), leaf(1, 2)) == {}
     handle = define("g(Tensor x) -> Tensor", square, AutogradCUDA=Square.apply)
-    assert "nothing is registered" in says(handle, leaf(1, 2))
+    assert "nothing is registered" in miscounts(handle, leaf(1, 2))
 
 
 def test_a_gradient_at_a_backend(define: Planted) -> None:
@@ -183,16 +196,16 @@ test_autograd_registration: `check::f` has no gradient for `x`.
 def test_a_kernel_that_records_nothing(define: Planted) -> None:
     handle = define(F, square, Autograd=lambda x: core.mul(x.detach(), x.detach()))
     assert (
-        says(handle, leaf(1, 2))
+        miscounts(handle, leaf(1, 2))
         == """\
-test_autograd_registration: `check::f` has no gradient for `x`.
+test_gradients: `check::f` has no gradient for `x`.
   call:   check::f(<Tensor>)
   schema: check::f(Tensor x) -> Tensor
   seen:   the registered kernel records nothing of result 0
   to do:  register one: register_autograd, or impl(..., "Autograd"); if it is a
           constant on purpose, register fallthrough at Autograd"""
     )
-    assert "records nothing" in says(handle, leaf(1, 2, dtype="float32"))
+    assert "records nothing" in miscounts(handle, leaf(1, 2, dtype="float32"))
 
 
 def test_a_kernel_that_records_nothing_of_a_constant(define: Planted) -> None:
@@ -213,10 +226,10 @@ def test_a_kernel_that_does_not_take_wide_numbers(define: Planted) -> None:
 def test_a_wrong_gradient(define: Planted) -> None:
     handle = define(F, square, Autograd=Wrong.apply)
     assert (
-        says(handle, leaf(1, 2))
+        miscounts(handle, leaf(1, 2))
         == """\
-test_autograd_registration: The gradient of `check::f` is wrong, for result 0 by
-argument `x`.
+test_gradients: The gradient of `check::f` is wrong, for result 0 by argument
+`x`.
   call:       check::f(<Tensor>)
   schema:     check::f(Tensor x) -> Tensor
   seen:       the gradient is not that of finite differences
@@ -225,7 +238,9 @@ argument `x`.
   numerical:  4"""
     )
     # Narrow numbers are made wide for that.
-    assert says(handle, leaf(1, 2, dtype="float32")) == says(handle, leaf(1, 2))
+    assert miscounts(handle, leaf(1, 2, dtype="float32")) == miscounts(
+        handle, leaf(1, 2)
+    )
     right = define("g(Tensor x) -> Tensor", square, Autograd=Square.apply)
     assert agrees(right, leaf(1, 2, dtype="float32")) == {}
 
@@ -280,10 +295,10 @@ def test_a_wrong_gradient_of_many_elements(define: Planted) -> None:
     assert agrees(define(F, square, Autograd=Square.apply), x) == {}
     handle = define("g(Tensor x) -> Tensor", square, Autograd=Wrong.apply)
     assert (
-        says(handle, x)
+        miscounts(handle, x)
         == """\
-test_autograd_registration: The gradient of `check::g` is wrong, for result 0 by
-argument `x`.
+test_gradients: The gradient of `check::g` is wrong, for result 0 by argument
+`x`.
   call:       check::g(<Tensor>)
   schema:     check::g(Tensor x) -> Tensor
   seen:       the gradient is not that of finite differences
@@ -357,8 +372,8 @@ def test_a_call_that_never_works(define: Planted) -> None:
 
 def test_tolerances(define: Planted) -> None:
     handle = define(F, square, Autograd=Wrong.apply)
-    assert opcheck(handle, [leaf(1, 2)], test_utils=TEST, rtol=0.9, atol=3.0) == {
-        TEST: "SUCCESS"
+    assert opcheck(handle, [leaf(1, 2)], test_utils=GRADIENTS, rtol=0.9, atol=3.0) == {
+        GRADIENTS: "SUCCESS"
     }
 
 
@@ -379,6 +394,53 @@ def test_one_tensor_twice() -> None:
 
 def test_a_list_of_tensors() -> None:
     assert agrees(core.cat.default, [leaf(1, 2), tensor([1.0]), leaf(3)]) == {}
+
+
+class Through(Square):
+    """Rounds, and passes the gradient on as it is."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return core.round(x)
+
+    @staticmethod
+    def slope(grad: Any, x: Any) -> Any:
+        return grad
+
+
+class Quantised(Square):
+    """Right, but for the 256 levels that its result has, as that of an image."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return core.floor(Square.forward(ctx, x) * 255) / 255
+
+
+@pytest.mark.parametrize("meant", [Through, Quantised, Wrong])
+def test_a_gradient_may_differ_from_the_slope(define: Planted, meant: Any) -> None:
+    def kernel(x: Any) -> Any:
+        with no_grad():
+            return meant.apply(x)
+
+    handle = define(F, kernel, Autograd=meant.apply)
+    x = leaf(0.25, 0.5)
+    assert registered(handle, x) == {}
+    assert "is not that of finite differences" in miscounts(handle, x)
+
+
+def test_a_constant_for_training_is_registered(define: Planted) -> None:
+    """A kernel at Autograd that records nothing is how one registers a constant."""
+    handle = define(F, square, Autograd=lambda x: core.mul(x.detach(), x.detach()))
+    assert registered(handle, leaf(1, 2)) == {}
+    assert registered(define("g(Tensor x) -> Tensor", square), leaf(1, 2)) == {}
+
+
+def test_findings_of_registration_are_findings_of_numbers(define: Planted) -> None:
+    handle = define(F, square, Autograd=Misshapen.apply)
+    assert "GradientMismatch" in miscounts(handle, leaf(1, 2))
+    handle = define("g(Tensor x) -> Tensor", Square.apply)
+    assert "records a gradient" in miscounts(handle, leaf(1, 2))
 
 
 def test_a_device_whose_numbers_are_not_at_hand(define: Planted) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from everyorder.runtime import Generator, Tensor, custom_op, ops, tensor
-from everyorder.runtime.custom.opcheck import CHECKS, opcheck
+from everyorder.runtime.custom.opcheck import CHECKS, DEFAULT_CHECKS, opcheck
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.errors.custom import DefinitionRefused, OpCheckError
 from everyorder.runtime.keys import DispatchKey, KeySet
@@ -17,7 +17,7 @@ from tests.custom.opcheck.planted import Planted
 UndeclaredWrite = coded(OpCheckError, "UndeclaredWrite")
 
 core = ops.core
-ALL_WELL = dict.fromkeys(CHECKS, "SUCCESS")
+ALL_WELL = dict.fromkeys(DEFAULT_CHECKS, "SUCCESS")
 
 
 def written(x: Any) -> Any:
@@ -28,7 +28,13 @@ def written(x: Any) -> Any:
 def test_every_check_has_its_turn() -> None:
     x = tensor([1.0, 2.0], dtype="float64", requires_grad=True)
     assert opcheck(core.mul.default, (x, x)) == ALL_WELL
-    assert [*opcheck(core.mul.default, (x, x))] == [*CHECKS]
+    assert [*opcheck(core.mul.default, (x, x))] == [*DEFAULT_CHECKS]
+    every = opcheck(core.mul.default, (x, x), test_utils=[*CHECKS])
+    assert every == dict.fromkeys(CHECKS, "SUCCESS")
+
+
+def test_the_check_of_numbers_runs_only_if_it_is_named() -> None:
+    assert {*CHECKS} - {*DEFAULT_CHECKS} == {"test_gradients"}
 
 
 def test_the_checks_that_are_asked_for() -> None:
@@ -44,11 +50,12 @@ def test_a_finding_is_raised_or_reported(define: Planted) -> None:
     x = tensor([1.0], requires_grad=True)
     with pytest.raises(OpCheckError, match="wrote to argument `x`"):
         opcheck(handle, [x])
-    report = opcheck(handle, [x], raise_exception=False)
+    report = opcheck(handle, [x], test_utils=[*CHECKS], raise_exception=False)
     kinds = {name: getattr(each, "code", each) for name, each in report.items()}
     assert kinds == {
         "test_schema": "UndeclaredWrite",
-        "test_autograd_registration": "AutogradMissing",
+        "test_autograd_registration": "SUCCESS",
+        "test_gradients": "AutogradMissing",
         "test_faketensor": "SUCCESS",
         "test_functionalization": "FunctionalDiffers",
     }
@@ -150,8 +157,8 @@ opcheck: 'test_shema' is not a check.
         misuse(core.neg.default, test_utils=["all"])
         == """\
 opcheck: 'all' is not a check.
-  fits: test_schema, test_autograd_registration, test_faketensor,
-        test_functionalization"""
+  fits: test_schema, test_autograd_registration, test_gradients,
+        test_faketensor, test_functionalization"""
     )
 
 
