@@ -28,7 +28,8 @@ Rules:
 import warnings
 from collections.abc import Callable, Iterator
 from operator import index
-from sys import maxsize
+from sys import maxsize, modules
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from everyorder.runtime.base.hooks import APPLY_POLICY
@@ -273,6 +274,14 @@ class Tensor(TensorBase):
         return (self[index] for index in range(self.shape[0]))
 
     def __contains__(self, value: object) -> bool:
+        """Return True if an element equals the number, or its place in a tensor.
+
+        A tensor or array is compared with this one as by `==`.
+
+        Raises:
+            UnfitValue: the value is neither a number, a tensor nor an array.
+            ShapesDoNotFit: the two do not broadcast.
+        """
         return contains(self, value)
 
     def __bool__(self) -> bool:
@@ -324,9 +333,21 @@ METHODS: dict[str, Callable[..., Any] | property] = {}
 
 
 def install(name: str, function: Callable[..., Any] | property) -> None:
-    """Make `function` the method, property or operator `name` of every tensor."""
+    """Make `function` the method, property or operator `name` of every tensor.
+
+    Pickles name a function by its place.  One that is not in its module, because a
+    factory made it, is in `Tensor`.
+    """
     METHODS[name] = function
     setattr(Tensor, name, function)
+    if isinstance(function, FunctionType) and not _is_in_its_module(function):
+        function.__module__ = __name__
+        function.__qualname__ = f"{Tensor.__name__}.{name}"
+
+
+def _is_in_its_module(function: FunctionType) -> bool:
+    module = modules.get(function.__module__)  # generated functions have none
+    return getattr(module, function.__qualname__, None) is function
 
 
 # The threshold of NumPy and torch.

@@ -432,11 +432,24 @@ def whole_number(tensor: "TensorBase") -> int:
 
 
 def contains(tensor: "TensorBase", value: Any) -> bool:
-    """Return True if an element equals a number, or the element of another tensor."""
+    """Return True if an element equals a number, or its place in another tensor.
+
+    Raises:
+        UnfitValue: `value` is neither a number, a tensor nor an array.
+    """
+    import numpy as np
+
+    if hasattr(value, "key_bits") or isinstance(value, np.ndarray):
+        return bool((tensor == value).any())
+    if not isinstance(value, (int, float, complex, np.generic)):
+        raise UnfitValue(
+            asked="Tensor.__contains__",
+            found=f"a {type(value).__name__}",
+            fits="a number, a tensor or an array",
+        )
     if tensor.key_bits & PYTHON:
         return bool((tensor == value).any())
-    number = value.item() if hasattr(value, "key_bits") else value
-    return bool((host_copy(tensor, "in") == number).any())
+    return bool((host_copy(tensor, "in") == value).any())
 
 
 def no_data(tensor: "TensorBase", operation: str) -> NoData:

@@ -284,10 +284,10 @@ def convolution(name: str, ndim: int) -> Function:
         )
         if padding not in ("same", "valid") or (padding == "same" and {*steps} != {1}):
             raise bad_option(
-                name,
                 "padding",
                 f"{padding!r} with stride {stride}",
                 "numbers, 'valid', or 'same' with a stride of 1",
+                call=name,
             )
         if padding == "valid":
             return run(input, weight, bias, stride, 0, dilation, groups)
@@ -353,6 +353,9 @@ OPERATORS = tuple(
 )
 FUNCTIONS = (*OPERATORS, *_BY_NAME)
 globals().update({**_BY_NAME, **{name: function(name) for name in OPERATORS}})
+# Pickles name a function by its module, wherever a factory made it.
+for _name in FUNCTIONS:
+    globals()[_name].__module__ = __name__
 
 
 def __getattr__(name: str) -> Any:

@@ -413,6 +413,12 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return to(self, other)
 
 
+def reversed_places(self: Tensor) -> Tensor:
+    """Return a tensor with the places of the first dimension in reverse order."""
+    turned: Tensor = core.flip(self, [0]) if self.shape else self
+    return turned
+
+
 def positive(self: Tensor) -> Tensor:
     """Return the tensor itself."""
     return self
@@ -470,6 +476,7 @@ _SINGLE: dict[str, Method | property] = {
     "__rmatmul__": matmul_reflected,
     "__neg__": lambda self: core.neg(self),
     "__pos__": positive,
+    "__reversed__": reversed_places,
     "__setitem__": set_item,
     # NumPy's scalars and arrays defer the operation to the tensor (torch's number).
     "__array_priority__": property(lambda self: 1000),

@@ -49,7 +49,8 @@ PYTHON: Final = "Python function"
 
 # Names of the parts of a call in errors.
 _PARTS = ("function", "args", "kwargs")
-# The module that defines the functions of `runtime` that are operators.
+# The module that lists the functions of `runtime`, and the one that makes them.
+_LISTING = "everyorder.runtime.operators.bindings.functions"
 _CALLING = "everyorder.runtime.operators.bindings.python_bindings"
 
 Args = tuple[Any, ...]
@@ -211,7 +212,7 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
 
 def _public(function: Any) -> str | None:
     """Return the operator of a function of `runtime`; None for any other function."""
-    if getattr(function, "__module__", None) != _CALLING:
+    if getattr(function, "__module__", None) != _LISTING:
         return None
     name = getattr(function, "__name__", "")
     loaded = _operators()
@@ -232,7 +233,7 @@ class _Operators(NamedTuple):
 
 @cache
 def _operators() -> _Operators:
-    functions = load("everyorder.runtime.operators.bindings.functions")
+    functions = load(_LISTING)
     handles = load("everyorder.runtime.operators.declare.handles")
     calling = load(_CALLING)
     return _Operators(
