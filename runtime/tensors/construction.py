@@ -35,7 +35,12 @@ from everyorder.runtime.tensors.dtype_info import (
     itemsize,
     numpy_dtype,
 )
-from everyorder.runtime.tensors.interop import check_shareable, dlpack_array
+from everyorder.runtime.tensors.interop import (
+    check_shareable,
+    dlpack_array,
+    warn_read_only,
+    writable,
+)
 from everyorder.runtime.tensors.keys import (
     INFERRING,
     UNHANDLED,
@@ -199,10 +204,26 @@ def empty_like_spec(
 def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     """Return a CPU tensor that shares the memory of a NumPy array of any strides.
 
+    A read-only array is shared with a warning, `ReadOnlyMemory`.
+
     Raises:
-        NotShareable: the array is read-only, has negative strides or strides that are
-            not whole elements, or is not in this machine's byte order.
+        NotShareable: the array has negative strides or strides that are not whole
+            elements, or is not in this machine's byte order.
         UnfitValue: `array` is not a NumPy array, or tensors do not support its dtype.
+    """
+    made = share_array(array, read_only=True)
+    if not array.flags.writeable:
+        warn_read_only("from_numpy", stacklevel=2)
+    return made
+
+
+def share_array(array: "np.ndarray[Any, Any]", *, read_only: bool = False) -> Tensor:
+    """Return a tensor as `from_numpy` does; refuse a read-only array, or do not warn.
+
+    Raises:
+        NotShareable: the array is read-only and `read_only` is False; also as
+            `from_numpy`.
+        UnfitValue: as `from_numpy`.
     """
     if not hasattr(array, "flags"):
         raise UnfitValue(
@@ -216,6 +237,8 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     # Not a subclass: `np.matrix` stays two-dimensional in every reshape.
     array = np.asarray(array)
     dtype = dtype_of(array.dtype.newbyteorder("="))
+    if read_only and not array.flags.writeable:
+        array = writable(array)
     shape, bits = array.shape, fresh_key_bits("cpu")
     reason = unshareable(array)
     if reason is not None:
@@ -324,7 +347,8 @@ def from_dlpack(source: Any) -> Tensor:
     """Return a tensor on the memory of a capsule or an object with `__dlpack__`.
 
     The result is on the CPU, or on the device of `source` if that is a `Tensor`.
-    Errors of the exporter pass through.
+    Errors of the exporter pass through.  Read-only memory is shared with a warning,
+    `ReadOnlyMemory`.
 
     Raises:
         UnfitValue: `source` is neither.
@@ -334,7 +358,11 @@ def from_dlpack(source: Any) -> Tensor:
     if isinstance(source, Tensor):
         check_shareable(source)
         return view_of(source, source.shape, source.strides, source.offset)
-    return from_numpy(dlpack_array(source))
+    elements = dlpack_array(source)
+    made = share_array(elements, read_only=True)
+    if not elements.flags.writeable:
+        warn_read_only("from_dlpack", stacklevel=2)
+    return made
 
 
 TENSOR_OF_NUMBER.set(wrap_number)

@@ -11,7 +11,8 @@ Rules:
   array or tensor, the real parts are used;
 - an int outside of int64, or of the requested integer dtype, raises; in a
   floating-point dtype, a number out of range becomes infinite;
-- `tensor` copies; `as_tensor` shares memory if no element has to change.
+- `tensor` copies; `as_tensor` shares memory if no element has to change;
+- an array that is only read as an operand (`as_operand`) may be read-only.
 """
 
 from functools import reduce
@@ -25,7 +26,7 @@ from everyorder.runtime.tensors.construction import (
     empty_tensor,
     from_cuda_array,
     from_flat,
-    from_numpy,
+    share_array,
     too_large,
     unshareable,
 )
@@ -36,6 +37,7 @@ from everyorder.runtime.tensors.dtype_info import (
     numpy_dtype,
     parse_dtype,
 )
+from everyorder.runtime.tensors.interop import warn_read_only, writable
 from everyorder.runtime.tensors.keys import check_unhandled
 from everyorder.runtime.tensors.promotion import (
     number_dtype,
@@ -117,22 +119,43 @@ def as_tensor(
     """Return `data` as a tensor: itself, sharing its memory, or a copy.
 
     A tensor of the requested dtype and device is returned itself.  A NumPy array or an
-    array in CUDA memory is shared if no element has to change.  Raises as `tensor`
-    does.
+    array in CUDA memory is shared if no element has to change; a read-only array with a
+    warning, `ReadOnlyMemory`.  Raises as `tensor` does.
     """
+    made, read_only = _shared(data, dtype, device, share_read_only=True)
+    if read_only:
+        warn_read_only("as_tensor", stacklevel=3)
+    return made
+
+
+def as_operand(data: Any, *, device: Device | str | None = None) -> Tensor:
+    """Return `as_tensor(data)`; a read-only array is copied, without a warning."""
+    return _shared(data, None, device, share_read_only=False)[0]
+
+
+def _shared(
+    data: Any,
+    dtype: DType | str | None,
+    device: Device | str | None,
+    *,
+    share_read_only: bool,
+) -> tuple[Tensor, bool]:
+    """Return `data` as a tensor, and whether that shares read-only memory."""
     target = None if dtype is None else parse_dtype(dtype)
     if isinstance(data, Tensor):
         place = data.device if device is None else resolve_device(device)
         if target in (None, data.dtype) and place is data.device:
-            return data
-        return tensor(data, dtype=target, device=place)
+            return data, False
+        return tensor(data, dtype=target, device=place), False
     if hasattr(data, "__cuda_array_interface__"):
-        return as_tensor(from_cuda_array(data), dtype=target, device=device)
+        return as_tensor(from_cuda_array(data), dtype=target, device=device), False
     place = resolve_device("cpu" if device is None else device)
     elements = _elements(data, target)
-    if place.type == "cpu" and unshareable(elements) is None:
-        return from_numpy(elements)
-    return from_flat(elements.flatten(), elements.shape, place)
+    read_only = share_read_only and not elements.flags.writeable
+    reason = unshareable(writable(elements) if read_only else elements)
+    if place.type == "cpu" and reason is None:
+        return share_array(elements, read_only=read_only), read_only
+    return from_flat(elements.flatten(), elements.shape, place), False
 
 
 def _elements(data: Any, target: DType | None) -> "Elements":

@@ -11,11 +11,13 @@ elements pass through it as uint16, and the type code inside the capsule is rewr
 export and import.  Only host memory is exported; CUDA tensors have the CUDA array
 interface.
 
-Rules: a read-only array is never imported, as elements of a tensor may be written to.
-A capsule of the protocol before 1.0 does not say if it is read-only: it is treated as
-writable, as everywhere but in NumPy.
+Rules: a read-only array is imported with a warning (`ReadOnlyMemory`): elements of a
+tensor may be written to, and nothing would stop the write.  An array that an operator
+is about to write to is refused.  A capsule of the protocol before 1.0 does not say if
+it is read-only: it is treated as writable, as everywhere but in NumPy.
 """
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from everyorder.runtime.base.hooks import RECORDS
@@ -228,12 +230,38 @@ def dlpack_array(source: Any) -> "np.ndarray[Any, Any]":
         relay.restore_code()
         raise
     if relay.legacy:
-        elements = np.asarray(_Writable(elements))
+        elements = writable(elements)
     return elements.view(numpy_dtype(_BFLOAT16)) if relay.rewritten else elements
 
 
+class ReadOnlyMemory(UserWarning):
+    """A tensor shares memory that is marked read-only: do not write to the tensor.
+
+    `runtime.tensor(array)` makes a copy, which can be written to.
+    """
+
+
+def warn_read_only(asked: str, *, stacklevel: int) -> None:
+    """Warn that a tensor shares read-only memory; `stacklevel` as in `warnings`."""
+    warnings.warn(
+        f"`{asked}` shares the memory of a read-only array, and tensors are writable: "
+        "a write to the tensor changes the array. "
+        "to do: do not write to it, or copy the array: `runtime.tensor(array)`",
+        ReadOnlyMemory,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def writable(elements: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Return a writable view of an array that NumPy marks read-only."""
+    import numpy as np
+
+    # The interface has no name for dtypes that are not NumPy's own.
+    return np.asarray(_Writable(elements)).view(elements.dtype)
+
+
 class _Writable:
-    """A writable view of an array that NumPy marks read-only, as for an old capsule."""
+    """Offers the memory of an array, which it keeps alive, as writable."""
 
     def __init__(self, elements: "np.ndarray[Any, Any]") -> None:
         self._elements = elements

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from everyorder.runtime.errors.base import EveryorderError, page
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.dtype_info import info
-from everyorder.runtime.tensors.from_data import as_tensor
+from everyorder.runtime.tensors.from_data import as_operand
 from everyorder.runtime.tensors.promotion import promote_types
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import host_copy
@@ -140,7 +140,7 @@ class _PairComparison:
             self.compare(*pair, f"{where}[{index}]")
 
     def _leaves(self, actual: Any, expected: Any, where: str) -> None:
-        one, other = as_tensor(actual), as_tensor(expected)
+        one, other = as_operand(actual), as_operand(expected)
         self._require_equal("shape", str(one.shape), str(other.shape), where)
         typed = _has_dtype(actual) and _has_dtype(expected)
         if self.check_dtype and typed:

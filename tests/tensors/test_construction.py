@@ -1,5 +1,6 @@
 """Making tensors from parts: views, empty ones, arrays, wrapped numbers."""
 
+import gc
 import sys
 from enum import IntEnum
 from timeit import repeat
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from everyorder import runtime
 from everyorder.runtime.autograd import inference_mode
 from everyorder.runtime.errors.tensor import (
     ArithmeticRefused,
@@ -18,10 +20,12 @@ from everyorder.runtime.errors.tensor import (
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors import (
     Tensor,
+    as_tensor,
     empty_like_spec,
     empty_strided,
     empty_tensor,
     flat_of,
+    from_dlpack,
     from_numpy,
     place_of,
     resize_empty,
@@ -35,8 +39,11 @@ from everyorder.runtime.tensors.construction import (
     host_tensor,
     place_on,
 )
+from everyorder.runtime.tensors.dtype_info import numpy_dtype
+from everyorder.runtime.tensors.interop import ReadOnlyMemory
 from everyorder.runtime.tensors.keys import fresh_key_bits, inference_keys_of, keys_of
 from everyorder.runtime.tensors.tensor_impl import TensorBase
+from everyorder.runtime.testing import assert_close
 from tests.coded import code
 from tests.tensors.far import Far, use_memory
 
@@ -123,11 +130,8 @@ def test_numpy_arrays_are_shared() -> None:
 
 
 def test_arrays_that_cannot_be_shared() -> None:
-    locked = np.ones(2)
-    locked.flags.writeable = False
     uneven = np.zeros(3, [("a", "i1"), ("b", "<i4")])["b"]
     cases: dict[str, Any] = {
-        "read-only": locked,
         "negative stride": np.ones(3)[::-1],
         "uneven stride": uneven,
         "byte order": np.ones(2, ">f4"),
@@ -138,6 +142,52 @@ def test_arrays_that_cannot_be_shared() -> None:
         assert (caught.value.reason, caught.value.shape) == (reason, array.shape)
     with pytest.raises(UnfitValue, check=code("UnsupportedData")):
         from_numpy(np.array(["a"]))
+
+
+def locked(*values: float, dtype: str = "float64") -> Any:
+    """A read-only view, and the array itself."""
+    array = np.array(values, dtype)
+    shown = array.view()
+    shown.flags.writeable = False
+    return shown, array
+
+
+@pytest.mark.parametrize("share", [from_numpy, as_tensor, from_dlpack])
+def test_read_only_arrays_are_shared_with_a_warning(share: Any) -> None:
+    shown, array = locked(1, 2, 3)
+    with pytest.warns(ReadOnlyMemory, match=f"`{share.__name__}` shares") as caught:
+        made = share(shown)
+    assert caught[0].filename == __file__
+    array[0] = 9
+    assert made.tolist() == [9.0, 2.0, 3.0]
+
+
+def test_a_read_only_array_is_held_by_its_tensor() -> None:
+    shown = np.frombuffer(bytes([0, 0, 128, 63]) * 1000, np.float32)[::2]
+    with pytest.warns(ReadOnlyMemory):
+        made = from_numpy(shown)
+    del shown
+    gc.collect()
+    assert (made.sum().item(), made.strides) == (500.0, (2,))
+    wide = np.broadcast_to(np.ones(3, numpy_dtype(DType.named("bfloat16"))), (2, 3))
+    with pytest.warns(ReadOnlyMemory):
+        made = from_numpy(wide)
+    assert (made.dtype.name, made.strides, made.sum().item()) == (
+        *("bfloat16", (0, 1), 6.0),
+    )
+
+
+def test_read_only_arrays_are_operands_without_a_warning() -> None:
+    shown, array = locked(1, 2, 3)
+    total = tensor([1.0, 1.0, 1.0], dtype="float64") + shown
+    assert_close(total, shown + 1)
+    part = runtime.reshape(shown, (3, 1))
+    part.zero_()
+    assert array.tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(NotShareable) as caught:
+        runtime.add(total, 1, out=shown)
+    assert caught.value.reason == "read-only"
+    assert tensor(shown).tolist() == as_tensor(shown, dtype="float32").tolist()
 
 
 class Colour(IntEnum):

@@ -47,9 +47,9 @@ from everyorder.runtime.schema.call_errors import renamed
 from everyorder.runtime.schema.enums import Device
 from everyorder.runtime.schema.schema import Schema
 from everyorder.runtime.schema.signature import Argument
-from everyorder.runtime.tensors.construction import from_numpy
+from everyorder.runtime.tensors.construction import share_array
 from everyorder.runtime.tensors.dtype_info import parse_dtype
-from everyorder.runtime.tensors.from_data import as_tensor
+from everyorder.runtime.tensors.from_data import as_operand
 from everyorder.runtime.tensors.tensor import Tensor
 
 # The first argument is a tensor called `self`, in any alias set.
@@ -148,7 +148,7 @@ def read_operand(value: Any, device: Device) -> Any:
     if isinstance(value, generic) or (isinstance(value, ndarray) and not value.shape):
         return value.item()
     if isinstance(value, ndarray):
-        return as_tensor(value, device=device)
+        return as_operand(value, device=device)
     return value
 
 
@@ -183,7 +183,7 @@ def _read(argument: Argument, value: Any, device: Device | None) -> Any:
 def _operand(argument: Argument, value: Any, device: Device) -> Any:
     """Return an operand; one to write to shares the array's memory or is refused."""
     if argument.is_write and isinstance(value, ndarray):
-        return from_numpy(value)
+        return share_array(value)
     return read_operand(value, device)
 
 
