@@ -91,7 +91,7 @@ def converters_of(
     """Return the conversion of each argument.
 
     `numbers`: a tensor may be passed as a number.  `defined_only`: None is rejected as
-    a `Tensor`, and in a `Tensor[]`.  `integers_only`: a bool is rejected as an integer.
+    a `Tensor`, and in a `Tensor[]`.  `integers_only`: only integers are integers.
     """
     turns = []
     for each in schema.arguments:

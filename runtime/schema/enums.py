@@ -175,10 +175,15 @@ class Device(_Constant):
     KNOWN: ClassVar[dict[tuple[str, int | None], "Device"]] = {}
 
     def __new__(cls, type: "str | Device", index: int | None = None) -> Self:  # noqa: A002  # the field's own word
-        """Return the device of a type and index, of a text, or the given device."""
+        """Return the device of a type and index, of a text, or the given device.
+
+        Raises `UnknownDevice` for a type that no backend has, and for another form.
+        """
         if isinstance(type, Device):
             return type  # type: ignore[return-value]  # nothing derives from it
         device = cls.KNOWN.get((type, index))
+        if device is None:
+            key_of_device(f"{type}" if index is None else f"{type}:{index!r}")
         if device is None and index is None and ":" in type:
             device = cls.parse(type)
         if device is None:

@@ -33,9 +33,8 @@ Rules of other types:
 
 Rules of tags of definitions: `numbers_as_tensors`, a number is a tensor without
 dimensions (`tensor_or_number`), if the tensor area is loaded to create it;
-`defined_tensors`, None is not a tensor (`defined`); `integers_only`, a bool is not an
-`int` (`no_truth`), as for upstream's functions, but not for its operators called by
-name.
+`defined_tensors`, None is not a tensor (`defined`); `integers_only`, a bool or a
+tensor of fractions is not an `int` (`whole`), as for upstream's functions.
 
 How it works: `converter` builds one closure per (type, size), and caches it; a closure
 returns `MISMATCH` instead of raising, so that the caller decides about unions and
@@ -143,15 +142,18 @@ def to_symint(value: object) -> object:
     return number if INT_FIRST <= number < INT_END else MISMATCH
 
 
-def no_truth(turn: Converter) -> Converter:
-    """Return the conversion `turn` to an integer, but reject bools."""
+def whole(turn: Converter) -> Converter:
+    """Return the conversion `turn` to an integer, but reject bools and fractions."""
 
     def convert(value: object) -> object:
         if type(value) is int:
             return turn(value)
-        # Bools of NumPy, and tensors of bools, have this dtype.
-        truth = type(value) is bool or str(getattr(value, "dtype", None)) == "bool"
-        return MISMATCH if truth else turn(value)
+        dtype = getattr(value, "dtype", type(value))
+        if dtype is bool or str(dtype) == "bool":  # of NumPy's too
+            return MISMATCH
+        # A tensor would lose its fraction; NumPy's numbers are refused by `turn`.
+        lossy = isinstance(dtype, DType) and (dtype.is_floating or dtype.is_complex)
+        return MISMATCH if lossy else turn(value)
 
     return convert
 
@@ -218,7 +220,7 @@ def converter(
 ) -> Converter:
     """Return the conversion to `type`, a function that returns `MISMATCH` on failure.
 
-    If `integers_only`, a bool is rejected as `int` and `SymInt`, also in a list.
+    If `integers_only`, `int` and `SymInt`, also in a list, are `whole`.
     """
     if isinstance(type, OptionalType):
         return _optional(converter(type.element, size, integers_only))
@@ -593,6 +595,6 @@ _PLAIN_LISTS: dict[Type, Callable[[Any], bool]] = {
 
 # The conversions of integers that reject bools.
 _INTEGERS: dict[Type, Converter] = {
-    IntType: no_truth(to_int),
-    SymIntType: no_truth(to_symint),
+    IntType: whole(to_int),
+    SymIntType: whole(to_symint),
 }

@@ -20,6 +20,8 @@ dimension of one element is meaningless, and follows from the computation.
 from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
+from operator import index
+from typing import Any, Self, SupportsIndex
 
 from everyorder.runtime.errors.tensor import (
     BadSize,
@@ -27,6 +29,7 @@ from everyorder.runtime.errors.tensor import (
     ShapesDoNotFit,
     UnfitValue,
 )
+from everyorder.runtime.schema.call_errors import shortened
 from everyorder.runtime.schema.enums import MemoryFormat
 
 Ints = tuple[int, ...]
@@ -35,10 +38,33 @@ Ints = tuple[int, ...]
 class Size(tuple[int, ...]):
     """The sizes of a tensor, as a tuple: `Size([2, 3])`.
 
-    Shapes of tensors are plain tuples, which are equal to these.
+    Shapes of tensors are plain tuples, which are equal to these.  Parts and sums of
+    sizes are sizes.
+
+    Raises:
+        UnfitValue: a size is not an integer.
     """
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Self:
+        """Return the sizes as Python integers; tensors of one integer count as it."""
+        return super().__new__(cls, map(_whole, sizes))
+
+    def __add__(self, other: Any) -> "Size":
+        return Size(super().__add__(other))
+
+    def __radd__(self, other: Any) -> "Size":
+        return Size((*other, *self))
+
+    def __mul__(self, times: SupportsIndex) -> "Size":
+        return Size(super().__mul__(times))
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, place: Any) -> Any:
+        part = super().__getitem__(place)
+        return Size(part) if isinstance(place, slice) else part
 
     def numel(self) -> int:
         """Return the number of elements of a tensor of these sizes."""
@@ -46,6 +72,16 @@ class Size(tuple[int, ...]):
 
     def __repr__(self) -> str:
         return f"Size({list(self)})"
+
+
+def _whole(size: Any) -> int:
+    """Return one size as a Python integer.  Raises `UnfitValue` for another value."""
+    try:
+        return int(index(size))
+    except (TypeError, ValueError):
+        raise UnfitValue(
+            asked="Size", found=shortened(size), fits="an iterable of integers"
+        ) from None
 
 
 # Programs use few shapes; an entry is small, and a lookup costs 60 ns.

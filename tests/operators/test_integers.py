@@ -98,6 +98,52 @@ def test_functions_and_methods_refuse_a_bool(call: str) -> None:
         eval(call, {"R": runtime, "x": x})  # the calls are those above
 
 
+FRACTIONS = (
+    *("x.select(0, F)", "x.select(0, F[None])", "x.chunk(F)"),
+    *("R.zeros(F)", "x.reshape(4, F)", "x.reshape([4, F])", "x.topk(F)"),
+    *("x.narrow(0, F, 1)", "x.narrow(0, 0, F)", "x.sum(F)", "x.roll(F, 0)"),
+    *("x.expand(F, 2)", "R.eye(F)", "x.narrow(0, F.long()[None], 1)"),
+    *("x.narrow(0, F > 0, 1)", "x.transpose(F, 0)", "R.cat([x, x], F)"),
+)
+
+
+@pytest.mark.parametrize("call", FRACTIONS)
+def test_a_tensor_of_fractions_is_not_an_integer(call: str) -> None:
+    x = tensor([[1.0, 2.0], [3.0, 5.0]])
+    with pytest.raises(REFUSED):
+        eval(
+            call, {"R": runtime, "x": x, "F": tensor(1.0)}
+        )  # the calls are those above
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("call", FRACTIONS)
+def test_torch_refuses_fractions_too(call: str) -> None:
+    torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    with pytest.raises((TypeError, RuntimeError)):
+        eval(call, {"R": torch, "x": x, "F": torch.tensor(1.0)})  # as above
+
+
+def test_a_tensor_of_an_integer_is_one() -> None:
+    x = tensor([[1.0, 2.0], [3.0, 5.0]])
+    assert x.select(0, runtime.tensor(1)).tolist() == [3.0, 5.0]
+    for start in (
+        runtime.tensor(1),
+        runtime.tensor(-1),
+        runtime.tensor(1, dtype="uint8"),
+    ):
+        assert x.narrow(0, start, 1).tolist() == [[3.0, 5.0]]
+
+
+def test_an_error_names_the_argument_and_what_it_takes() -> None:
+    with pytest.raises(WrongOption) as caught:
+        tensor([1.0]).chunk(runtime.tensor([1, 2]))
+    assert str(caught.value) == (
+        "`chunk` does not take tensor([1, 2]) for `chunks`.\n  fits: an integer"
+    )
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("call", CALLS)
 def test_torch_refuses_them_too(call: str) -> None:

@@ -1,6 +1,7 @@
 """Tables of codes, whose numbers are upstream's, and devices: text and identity."""
 
 from pickle import dumps, loads
+from typing import Any
 
 import pytest
 
@@ -108,6 +109,18 @@ def test_other_text_is_no_device(text: str) -> None:
     with pytest.raises(UnknownDevice) as caught:
         Device.parse(text)
     assert caught.value.device == text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *[("other",), ("CPU",), ("",), (0,), (None,), (3.0,), ("cpu:0", 0)],
+        *[("cuda", -1), ("cuda", "1"), ("cuda", 1.0), ("other", 1)],
+    ],
+)
+def test_a_device_is_of_a_known_type(arguments: Any) -> None:
+    with pytest.raises(UnknownDevice):
+        Device(*arguments)
 
 
 def test_an_index_makes_another_device() -> None:

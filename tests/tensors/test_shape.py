@@ -1,5 +1,8 @@
 """Shapes and strides, against NumPy's arrays."""
 
+import copy
+import operator
+import pickle
 from itertools import product
 from math import prod
 from random import Random
@@ -8,7 +11,13 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from everyorder.runtime.errors.tensor import BadSize, IndexOutOfRange, ShapesDoNotFit
+from everyorder.runtime.errors.tensor import (
+    BadSize,
+    IndexOutOfRange,
+    ShapesDoNotFit,
+    UnfitValue,
+)
+from everyorder.runtime.tensors import Size, tensor
 from everyorder.runtime.tensors.shape import (
     Ints,
     broadcast_shapes,
@@ -202,3 +211,25 @@ def test_bounds() -> None:
             check_bounds((2, 2), strides, offset, 9)
     with pytest.raises(BadSize, check=code("BadSize")):
         check_bounds((-1,), (1,), 0, 9)
+
+
+def test_sizes_are_integers() -> None:
+    for wrong in ([1.5], ["1"], [None], [tensor(1.5)], "12"):
+        with pytest.raises(UnfitValue, match="an iterable of integers"):
+            Size(wrong)
+    made = Size([True, np.int64(3), tensor(2)])
+    assert [type(size) for size in made] == [int] * 3
+    assert (made, made.numel(), Size()) == ((1, 3, 2), 6, ())
+
+
+def test_parts_and_sums_of_sizes_are_sizes() -> None:
+    size = Size([2, 3])
+    joined = [operator.add(size, (4,)), operator.add((4,), size)]
+    parts = [*joined, size * 2, 2 * size, size[:1], size + size]
+    assert [type(part) for part in parts] == [Size] * 6
+    assert joined == [(2, 3, 4), (4, 2, 3)]
+    assert (size[0], type(size[0])) == (2, int)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(size, protocol))
+        assert (type(again), again) == (Size, size)
+    assert type(copy.deepcopy(size)) is type(copy.copy(size)) is Size

@@ -22,7 +22,12 @@ from everyorder.runtime.operators.bindings.python_bindings import (
     with_out,
 )
 from everyorder.runtime.operators.declare.handles import core
-from everyorder.runtime.operators.declare.plan import FLOATS, bad_dtype, bad_option
+from everyorder.runtime.operators.declare.plan import (
+    FLOATS,
+    INTEGERS,
+    bad_dtype,
+    bad_option,
+)
 from everyorder.runtime.schema.binding import binder, converters_of
 from everyorder.runtime.schema.call_errors import checked, shortened
 from everyorder.runtime.schema.parser import parse_schema
@@ -161,8 +166,16 @@ def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @checked
-def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """Return `length` places of a dimension from `start`, as a view."""
+def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """Return `length` places of a dimension from `start`, as a view.
+
+    `start` is an integer, or a tensor of one without dimensions.
+    """
+    if isinstance(start, Tensor) and (start.shape or start.dtype not in INTEGERS):
+        found = f"a tensor of shape {start.shape} and dtype {start.dtype}"
+        raise bad_option(
+            "start", found, "an integer, or a 0-dim tensor of one", call="narrow"
+        )
     start = _integer("narrow", "start", start)
     length = _integer("narrow", "length", length)
     size = self.size(dim)
@@ -187,7 +200,7 @@ def _integer(name: str, argument: str, value: Any) -> int:
     """
     number = _TO_INTEGER(value)
     if not isinstance(number, int):
-        raise bad_option(name, argument, shortened(value), "an integer")
+        raise bad_option(argument, shortened(value), "an integer", call=name)
     return number
 
 
