@@ -126,7 +126,7 @@ def test_torch_refuses_fractions_too(call: str) -> None:
 
 
 def test_a_tensor_of_an_integer_is_one() -> None:
-    x = tensor([[1.0, 2.0], [3.0, 5.0]])
+    x: Any = tensor([[1.0, 2.0], [3.0, 5.0]])
     assert x.select(0, runtime.tensor(1)).tolist() == [3.0, 5.0]
     for start in (
         runtime.tensor(1),
@@ -137,8 +137,9 @@ def test_a_tensor_of_an_integer_is_one() -> None:
 
 
 def test_an_error_names_the_argument_and_what_it_takes() -> None:
+    x: Any = tensor([1.0])
     with pytest.raises(WrongOption) as caught:
-        tensor([1.0]).chunk(runtime.tensor([1, 2]))
+        x.chunk(runtime.tensor([1, 2]))
     assert str(caught.value) == (
         "`chunk` does not take tensor([1, 2]) for `chunks`.\n  fits: an integer"
     )

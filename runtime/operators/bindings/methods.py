@@ -306,8 +306,9 @@ def _new(name: str) -> Method:
 
 
 def _conversion(name: str, kind: DType) -> Method:
-    def method(self: Tensor, *, memory_format: Any = None) -> Any:
-        return core.to(self, dtype=kind, memory_format=memory_format)
+    def method(self: Tensor, *, memory_format: Any = None) -> Tensor:
+        converted: Tensor = core.to(self, dtype=kind, memory_format=memory_format)
+        return converted
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"The tensor with elements of dtype {kind}."
@@ -400,8 +401,9 @@ def like(name: str) -> Method:
     """Return a method that reshapes a tensor like another: `view_as`, ..."""
     run = handle_of(name)
 
-    def method(self: Tensor, other: Tensor) -> Any:
-        return run(self, list(other.shape))
+    def method(self: Tensor, other: Tensor) -> Tensor:
+        shaped: Tensor = run(self, list(other.shape))
+        return shaped
 
     method.__name__ = method.__qualname__ = f"{name}_as"
     method.__doc__ = f"`{name}` to the shape of `other`."

@@ -166,7 +166,7 @@ def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @checked
-def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow(self: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     """Return `length` places of a dimension from `start`, as a view.
 
     `start` is an integer, or a tensor of one without dimensions.
