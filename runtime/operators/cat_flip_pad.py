@@ -20,6 +20,7 @@ from everyorder.runtime.operators.declare.plan import (
     INTEGERS,
     CallPlan,
     KernelTable,
+    bad_devices,
     bad_option,
     bad_shapes,
     check_count,
@@ -259,6 +260,10 @@ def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
         raise bad_option("indexing", repr(indexing), "'ij' or 'xy'")
     for at, each in enumerate(tensors):
         require_ndim((f"tensor {at}", each), 0, 1)
+    # Each is expanded by itself, so that no operator sees two of them.
+    for each in tensors[1:]:
+        if each.device != tensors[0].device:
+            raise bad_devices(tensors[0].device, each.device)
     one_dtype(
         ALL,
         "every dtype",

@@ -58,6 +58,7 @@ from everyorder.runtime.operators.declare.structured import Structured
 from everyorder.runtime.operators.gather_scatter import check_places
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
 from everyorder.runtime.tensors.from_data import tensor as tensor_of
+from everyorder.runtime.tensors.promotion import can_cast
 from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 
@@ -320,6 +321,8 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
     Raises:
         IndexOutOfRange, ShapesDoNotFit: as `get_item`.
         ShapesDoNotFit: the value does not broadcast to the shape of `self[index]`.
+        DTypeRefused: elements at index tensors would lose their fraction or imaginary
+            part; one value for a mask, and values for a view, are converted.
     """
     view, indices = _apply_views(self, index)
     number = isinstance(value, _NUMBERS)
@@ -340,7 +343,13 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
     if number:
         values = core.full([], value, dtype=self.dtype, device=self.device)
     else:
-        values = core.to(_as_tensor(value, self), dtype=self.dtype, device=self.device)
+        source = _as_tensor(value, self)
+        masked = len(indices) == 1 and first is not None and first.dtype is BOOL
+        one = masked and source.numel() == 1
+        if not one and not can_cast(source.dtype, self.dtype):
+            fits = f"what converts to {self.dtype}, the dtype of self"
+            raise bad_dtype("value", source.dtype, fits, call="Tensor.__setitem__")
+        values = core.to(source, dtype=self.dtype, device=self.device)
         values = _fitted(values, _result_dims(view, indices))
     core.index_put_(view, indices, values)
 

@@ -200,7 +200,8 @@ _SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
 )
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """Return `self + value * tensor1 * tensor2`."""
-    return core.add(self, core.mul(tensor1, tensor2), alpha=value)
+    total = core.add(self, core.mul(tensor1, tensor2), alpha=value)
+    return _of_all(total, self, tensor1, tensor2)
 
 
 @composite(
@@ -213,7 +214,18 @@ def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
 )
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """Return `self + value * tensor1 / tensor2`."""
-    return core.add(self, core.div(tensor1, tensor2), alpha=value)
+    total = core.add(self, core.div(tensor1, tensor2), alpha=value)
+    return _of_all(total, self, tensor1, tensor2)
+
+
+def _of_all(total: Tensor, *operands: Tensor) -> Tensor:
+    """Return the total in the dtype of all operands together.
+
+    Two at a time, one without dimensions would count for more than it does.
+    """
+    dtype = result_type(*operands)
+    converted: Tensor = core.to(total, dtype=dtype) if dtype in ALL else total
+    return converted
 
 
 @composite(
@@ -243,8 +255,17 @@ def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
     out=True,
 )
 def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
-    """Interpolate linearly between two tensors by a weight for each element."""
-    one_dtype(FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
+    """Interpolate linearly between two tensors by a weight for each element.
+
+    The weight has their dtype; one without dimensions counts as a number.
+    """
+    fits = ("self", self), ("end", end)
+    one_dtype(
+        FLOATS | COMPLEXES,
+        _INEXACT,
+        *fits,
+        *([("weight", weight)] * bool(weight.shape)),
+    )
     apart = core.sub(end, self)
     rest = core.add(core.neg(weight), 1)
     return core.where(

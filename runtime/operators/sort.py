@@ -167,7 +167,8 @@ def searchsorted(
     if sorter is not None:
         line = core.gather(line, -1, sorter)
     ndim = len(line.shape)
-    if ndim != 1 and (len(self.shape) != ndim or self.shape[:-1] != line.shape[:-1]):
+    rows = len(self.shape) == ndim > 0 and self.shape[:-1] == line.shape[:-1]
+    if ndim != 1 and not rows:
         raise bad_shapes(
             "sorted_sequence does not have one line for each row of numbers",
             "one line, or as many as rows",

@@ -133,7 +133,7 @@ def test_assigning_a_number_writes_where_numpy_does(index: Any) -> None:
 def test_assigning_a_tensor_writes_where_numpy_does(index: Any) -> None:
     base, array = cube(), np.arange(24).reshape(2, 3, 4)
     shape = array[wanted(index)].shape
-    values = -1.0 - np.arange(int(np.prod(shape))).reshape(shape)
+    values = -1 - np.arange(int(np.prod(shape))).reshape(shape)
     base[turned(index)] = tensor(values)
     array[wanted(index)] = values
     assert base.tolist() == array.tolist()

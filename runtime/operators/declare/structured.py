@@ -68,9 +68,7 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     ALL,
-    COMPLEXES,
     FLOAT32,
-    FLOATS,
     HALVES,
     CallPlan,
     Work,
@@ -84,8 +82,6 @@ from everyorder.runtime.tensors.tensor import Tensor
 EXPLICIT = "CompositeExplicitAutograd"
 IMPLICIT = "CompositeImplicitAutograd"
 
-# With an operand of these dtypes, promotion converts 16-bit floats.
-_LONGER = (FLOATS | COMPLEXES) - HALVES
 Planner = Callable[..., CallPlan]
 
 # Wraps the general kernel in one that computes some calls itself.
@@ -231,8 +227,10 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(*arguments: Any) -> Any:
         tensors = [each for each in arguments if isinstance(each, Tensor)]
-        short = [each.dtype for each in tensors if each.dtype in HALVES]
-        if not short or any(each.dtype in _LONGER for each in tensors):
+        if not any(each.dtype in HALVES for each in tensors):
+            return function(*arguments)
+        narrow = result_type(*tensors)
+        if narrow not in HALVES:  # two kinds of them, or a longer one
             return function(*arguments)
         ready = [
             core.to(each, dtype=FLOAT32)
@@ -240,7 +238,7 @@ def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
             else each
             for each in arguments
         ]
-        return core.to(function(*ready), dtype=short[0])
+        return core.to(function(*ready), dtype=narrow)
 
     return run
 
