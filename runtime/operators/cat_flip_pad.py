@@ -253,6 +253,52 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     return core.clone(result) if result is self else result
 
 
+@composite(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)"
+    " -> Tensor",
+    out=True,
+)
+def diff(
+    self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None
+) -> Any:
+    """Return the differences of neighbours along a dimension, `n` times over."""
+    if not self.shape:
+        raise bad_shapes(
+            "there are no neighbours", "at least one dimension", ("self", self)
+        )
+    if n < 0:
+        raise bad_option("n", str(n), "0 and more")
+    at = one_dim(dim, self.shape)
+    pieces = [each for each in (prepend, self, append) if each is not None]
+    result = core.cat(pieces, at) if len(pieces) > 1 else self
+    for _ in range(min(n, result.shape[at])):
+        size = result.shape[at]
+        later = core.slice(result, at, 1, size)
+        earlier = core.slice(result, at, 0, max(size - 1, 0))
+        bools = result.dtype is BOOL
+        result = (core.logical_xor if bools else core.sub)(later, earlier)
+    return core.clone(result) if result is self else result
+
+
+@composite("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor")
+def rot90(self: Tensor, k: int, dims: Sequence[int]) -> Any:
+    """Return the tensor turned `k` times by 90 degrees in a plane of two dimensions.
+
+    It is turned from the first of `dims` to the second.
+    """
+    if len(dims) != 2 or len(many_dims(tuple(dims), self.shape)) != 2:
+        raise bad_option("dims", str(list(dims)), "two different dimensions")
+    first, second = dims
+    if k % 4 == 2:
+        return core.flip(self, list(dims))
+    if k % 4 == 1:
+        return core.flip(core.transpose(self, first, second), [first])
+    if k % 4 == 3:
+        return core.flip(core.transpose(self, first, second), [second])
+    rows = MemoryFormat.named("contiguous_format")
+    return core.clone(self, memory_format=rows)
+
+
 @composite('meshgrid(Tensor(a)[] tensors, *, str indexing="ij") -> Tensor(a)[]')
 def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     """Return the coordinates of a grid: each line expanded over the others."""
@@ -568,4 +614,5 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
     ),
     *(stack, hstack, vstack, repeat, tile, repeat_each, repeat_by, roll, meshgrid),
     *(take_along_dim, tril, triu, diag, trace, one_hot, constant_pad_nd, pad),
+    *(diff, rot90),
 )

@@ -269,6 +269,28 @@ def _linspace(
     return as_dtype(table, points, kind)
 
 
+def _logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float,
+    dtype: DType | None,
+    device: Device,
+) -> Tensor:
+    """Compute the powers of a number in float64, from its exponents."""
+    kind = dtype or FLOAT32
+    require_dtype("dtype", kind, REALS, "every real dtype but bool")
+    exponents = _linspace(start, end, steps, FLOAT64, device)
+    if device.type == "meta":
+        return empty_tensor((steps,), kind, device)
+    table = table_for(device)
+    bases = empty_tensor((steps,), FLOAT64, device)
+    table["fill"](bases, base)
+    powers = empty_tensor((steps,), FLOAT64, device)
+    table["pow"](powers, bases, exponents)
+    return as_dtype(table, powers, kind)
+
+
 NAMES = ("empty", "zeros", "ones", "rand", "randn")
 RANDOM = ("rand", "randn")
 
@@ -421,6 +443,11 @@ OPERATORS = (
     factory(
         f"linspace(Scalar start, Scalar end, int steps, {OPTIONS}) -> Tensor",
         _linspace,
+    ),
+    factory(
+        "logspace(Scalar start, Scalar end, int steps, float base=10., "
+        f"{OPTIONS}) -> Tensor",
+        _logspace,
     ),
     *(
         Unstructured(

@@ -16,6 +16,8 @@ from everyorder.runtime.operators.declare.allocate_outputs import as_rows
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     ALL,
+    FLOAT32,
+    FLOAT64,
     INTEGERS,
     NUMBERS,
     CallPlan,
@@ -24,6 +26,7 @@ from everyorder.runtime.operators.declare.plan import (
     bad_option,
     bad_shapes,
     computing,
+    distinct_dims,
     one_dtype,
     require_ndim,
     require_shape,
@@ -273,6 +276,65 @@ def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any)
     return _added(self, core.bmm(batch1, batch2), beta, alpha)
 
 
+@composite(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    only="function",
+    out=True,
+)
+def tensordot(
+    self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other: Sequence[int]
+) -> Any:
+    """Return the sums of products over pairs of dimensions of two tensors."""
+    ours = distinct_dims(dims_self, self.shape)
+    theirs = distinct_dims(dims_other, other.shape)
+    pairs = list(zip(ours, theirs, strict=False))
+    sizes = [(self.shape[one], other.shape[two]) for one, two in pairs]
+    if len(ours) != len(theirs) or any(
+        1 not in pair and pair[0] != pair[1] for pair in sizes
+    ):
+        raise bad_shapes(
+            f"dimensions {list(dims_self)} and {list(dims_other)} differ",
+            "pairs of dimensions of equal sizes, or of size 1",
+            ("self", self),
+            ("other", other),
+        )
+    for (one, two), (mine, its) in zip(pairs, sizes, strict=True):
+        # The product with the one place of a dimension is that with its sum.
+        if mine != its and mine == 1:
+            other = core.sum(other, [two], True)
+        elif mine != its:
+            self = core.sum(self, [one], True)
+    free = [dim for dim in range(len(self.shape)) if dim not in ours]
+    rest = [dim for dim in range(len(other.shape)) if dim not in theirs]
+    count = prod(self.shape[dim] for dim in ours)
+    shape = [self.shape[dim] for dim in free], [other.shape[dim] for dim in rest]
+    left = core.reshape(core.permute(self, [*free, *ours]), [prod(shape[0]), count])
+    right = core.reshape(core.permute(other, [*theirs, *rest]), [count, prod(shape[1])])
+    return core.reshape(core.mm(left, right), [*shape[0], *shape[1]])
+
+
+@composite(
+    "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
+    only="function",
+    takes=frozenset({FLOAT32, FLOAT64}),
+)
+def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Any:
+    """Return the distances of each row of a batch from each row of another."""
+    if p < 0:
+        raise bad_option("p", str(p), "0 and more")
+    if compute_mode not in (None, 0, 1, 2):
+        raise bad_option("compute_mode", str(compute_mode), "0, 1, 2 or None")
+    for name, each in (("x1", x1), ("x2", x2)):
+        if len(each.shape) < 2:
+            raise bad_shapes(
+                f"{name} has no rows", "2 dimensions or more", (name, each)
+            )
+    if x1.shape[-1] != x2.shape[-1]:
+        raise bad_shapes("rows differ in size", "equal sizes", ("x1", x1), ("x2", x2))
+    apart = core.sub(core.unsqueeze(x1, -2), core.unsqueeze(x2, -3))
+    return core.norm(apart, p, [-1])
+
+
 @composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")
 def einsum(equation: str, tensors: Sequence[Tensor]) -> Any:
     """Return sums of products by Einstein's convention: one letter per dimension."""
@@ -448,5 +510,5 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
     composite("matmul(Tensor self, Tensor other) -> Tensor", autocast="low", out=True)(
         matmul
     ),
-    *(outer, mv, addmm, addmv, baddbmm, einsum),
+    *(outer, mv, addmm, addmv, baddbmm, einsum, tensordot, cdist),
 )

@@ -16,6 +16,7 @@ from everyorder.runtime.operators.declare.plan import (
     COMPLEXES,
     FLOAT32,
     FLOATS,
+    INTEGERS,
     NUMBERS,
     CallPlan,
     bad_devices,
@@ -32,7 +33,7 @@ from everyorder.runtime.operators.declare.structured import (
 )
 from everyorder.runtime.operators.unary import refuse, same
 from everyorder.runtime.schema.enums import DType
-from everyorder.runtime.tensors.dtype_info import info
+from everyorder.runtime.tensors.dtype_info import info, itemsize
 from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.shape import contiguous_strides
 from everyorder.runtime.tensors.tensor import Tensor
@@ -183,6 +184,52 @@ def angle(self: Tensor) -> Any:
     side = core.sign(self)
     half_turns = core.mul(core.sub(core.abs(side), side), pi / 2)
     return core.where(core.isnan(self), self, half_turns)
+
+
+_SHIFTED = "Tensor self, Tensor other"
+
+
+def _shift(self: Tensor, other: Tensor) -> tuple[Any, Any, Any, int]:
+    """Return both in their common dtype, where the count is one, and the most."""
+    dtype = result_type(self, other)
+    most = 8 * itemsize(dtype) - 1
+    value, count = core.to(self, dtype=dtype), core.to(other, dtype=dtype)
+    fits = core.logical_and(core.ge(count, 0), core.le(count, most))
+    return value, count, fits, most
+
+
+@composite(
+    f"bitwise_left_shift({_SHIFTED}) -> Tensor",
+    takes=INTEGERS,
+    tags=("numbers_as_tensors",),
+    in_place=True,
+    out=True,
+)
+def left_shift(self: Tensor, other: Tensor) -> Any:
+    """Return the left side with its bits moved up, and zeros below."""
+    value, count, fits, most = _shift(self, other)
+    # The product of integers wraps around, as the shifted bits that do not fit.
+    moved = core.mul(value, core.pow(2, core.clamp(count, 0, most)))
+    return core.where(fits, moved, 0)
+
+
+@composite(
+    f"bitwise_right_shift({_SHIFTED}) -> Tensor",
+    takes=INTEGERS,
+    tags=("numbers_as_tensors",),
+    in_place=True,
+    out=True,
+)
+def right_shift(self: Tensor, other: Tensor) -> Any:
+    """Return the left side with its bits moved down, and its sign kept."""
+    value, count, fits, most = _shift(self, other)
+    # The greatest power of two that the dtype holds.
+    last = most if value.dtype.name == "uint8" else most - 1
+    shifts = core.where(fits, count, most)
+    halved = core.floor_divide(value, core.pow(2, core.clamp(shifts, 0, last)))
+    sign = core.neg(core.to(core.lt(value, 0), dtype=value.dtype))
+    kept = halved if last == most else core.where(core.gt(shifts, last), sign, halved)
+    return core.where(fits, kept, sign)
 
 
 _INEXACT = "floating-point and complex dtypes"
@@ -371,5 +418,5 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         says="Return the tensor with a number where the mask is true.",
     ),
     *(isclose, nan_to_num, angle, addcmul, addcdiv, lerp_by_number, lerp_by_tensor),
-    *(softplus, leaky_relu, leaky_relu_backward, elu),
+    *(softplus, leaky_relu, leaky_relu_backward, elu, left_shift, right_shift),
 )

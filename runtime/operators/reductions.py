@@ -388,6 +388,20 @@ def count_nonzero(self: Tensor, dim: Sequence[int] | None) -> Any:
     return core.sum(core.ne(self, 0), dim)
 
 
+def _with_mean(name: str, says: str) -> Unstructured:
+    """Return the operator of a spread together with the mean."""
+
+    def run(
+        self: Tensor, dim: Sequence[int] | None, correction: Any, keepdim: bool
+    ) -> Any:
+        spread = getattr(core, name)(self, dim, correction=correction, keepdim=keepdim)
+        return spread, core.mean(self, dim, keepdim)
+
+    run.__doc__ = says
+    declare = composite(f"{name}_mean({_SPREAD}) -> (Tensor, Tensor)", only="function")
+    return declare(run)
+
+
 _DIMS = "Tensor self, int[1]? dim=None, bool keepdim=False"
 
 _SPREAD = (
@@ -485,4 +499,6 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         autocast="float32",
     ),
     *(count_nonzero, norm, logsumexp, cumprod),
+    _with_mean("var", "Return the variance and the mean of the elements."),
+    _with_mean("std", "Return the standard deviation and the mean of the elements."),
 )

@@ -6,6 +6,7 @@ Rule: real numbers and bool are ordered; NaN counts as greater than every number
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from everyorder.runtime.operators.declare.handles import core
@@ -13,6 +14,9 @@ from everyorder.runtime.operators.declare.plan import (
     ALL,
     BOOL,
     COMPLEXES,
+    FLOAT32,
+    FLOAT64,
+    FLOATS,
     INDICES,
     INT64,
     PLAIN,
@@ -192,6 +196,173 @@ def searchsorted(
     return core.to(result, dtype=INT32) if out_int32 else result
 
 
+@composite("median(Tensor self) -> Tensor", takes=REALS)
+def median(self: Tensor) -> Any:
+    """Return the median of all elements: the lower of two; NaN if one is."""
+    value = core.median_dim(core.reshape(core.detach(self), [-1]), 0, False)[0]
+    if self.dtype not in FLOATS:
+        return value
+    # Equal elements share the gradient, as those of `max`.
+    equal = core.logical_or(core.eq(self, value), core.isnan(self))
+    return core.max(core.masked_fill(self, core.logical_not(equal), -inf))
+
+
+@composite(
+    "median.dim(Tensor self, int dim, bool keepdim=False) -> "
+    "(Tensor values, Tensor indices)",
+    takes=REALS,
+)
+def median_along(self: Tensor, dim: int, keepdim: bool) -> Any:
+    """Return the median of each line of a dimension, and its place."""
+    at = one_dim(dim, self.shape)
+    line = self if self.shape else core.reshape(self, [1])
+    size = line.shape[at]
+    if not size and line.numel() == 0:
+        raise bad_shapes("no element has the median", "1 and more", ("self", self))
+    fixed = core.detach(line)
+    places = core.sort(fixed, at)[1]
+    chosen = core.slice(places, at, (size - 1) // 2, (size - 1) // 2 + 1)
+    if self.dtype in FLOATS:
+        # NaNs are behind all numbers, so that one is last.
+        last = core.slice(places, at, size - 1, size)
+        chosen = core.where(core.isnan(core.gather(fixed, at, last)), last, chosen)
+    else:
+        chosen = core.clone(chosen)
+    values = core.gather(line, at, chosen)
+    if keepdim and self.shape:
+        return values, chosen
+    return core.squeeze(values, at), core.squeeze(chosen, at)
+
+
+_MEANS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+@composite(
+    "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *,"
+    ' str interpolation="linear") -> Tensor',
+    takes=frozenset({FLOAT32, FLOAT64}),
+    out=True,
+)
+def quantile(
+    self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str
+) -> Any:
+    """Return the elements at fractions of the sorted lines of a dimension.
+
+    A fraction between two places is joined by `interpolation`; a line with NaN has NaN.
+    """
+    if interpolation not in _MEANS:
+        raise bad_option("interpolation", repr(interpolation), ", ".join(_MEANS))
+    require_dtype("q", q.dtype, frozenset({self.dtype}), f"{self.dtype}, as `self`")
+    if len(q.shape) > 1:
+        raise bad_shapes("q has several dimensions", "0 or 1", ("q", q))
+    if not self.numel():
+        raise bad_shapes("there are no elements", "1 and more", ("self", self))
+    if self.device.type != "meta":
+        inside = core.logical_and(core.ge(q, 0), core.le(q, 1))
+        if not bool(core.all(inside)):
+            raise bad_option("q", "what is outside of [0, 1]", "fractions, 0 to 1")
+    at = 0 if dim is None else one_dim(dim, self.shape)
+    whole = dim is None or not self.shape
+    line = core.reshape(self, [-1]) if whole else core.movedim(self, [at], [-1])
+    values = core.sort(line, -1)[0]
+    last = line.shape[-1] - 1
+    broken = core.any(core.isnan(line), [-1], True)
+    place = core.mul(core.reshape(q, [-1]), last)
+    place = core.where(broken, last, place)
+    if interpolation == "lower":
+        place = core.floor(place)
+    elif interpolation == "higher":
+        place = core.ceil(place)
+    elif interpolation == "nearest":
+        place = core.round(place)
+    below = core.to(core.floor(place), dtype=INT64)
+    found = core.gather(values, -1, below)
+    if interpolation in ("linear", "midpoint"):
+        above = core.to(core.ceil(place), dtype=INT64)
+        share = core.sub(place, below)
+        if interpolation == "midpoint":
+            share = core.full_like(share, 0.5)
+        found = core.lerp_Tensor(found, core.gather(values, -1, above), share)
+    # The fractions are in front, if there are several.
+    result = core.movedim(found, [-1], [0])
+    if keepdim:
+        rest = [1] * len(self.shape) if dim is None else list(self.shape)
+        if self.shape:
+            rest[at] = 1
+        result = core.reshape(result, [-1, *rest])
+    return result if q.shape else core.squeeze(result, 0)
+
+
+@composite(
+    "isin(Tensor elements, Tensor test_elements, *,"
+    " bool assume_unique=False, bool invert=False) -> Tensor",
+    only="function",
+    takes=REALS,
+    tags=("numbers_as_tensors",),
+)
+def isin(
+    elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool
+) -> Any:
+    """Return True for each element that is among the test elements."""
+    line = core.reshape(test_elements, [-1])
+    equal = core.eq(core.unsqueeze(elements, -1), line)
+    found = core.any(equal, [-1])
+    return core.logical_not(found) if invert else found
+
+
+def _record(keeps: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return the running extreme by the comparison `keeps`, ties to the later one."""
+
+    def run(self: Tensor, dim: int) -> Any:
+        at = one_dim(dim, self.shape)
+        line = self if self.shape else core.reshape(self, [1])
+        fixed = core.detach(line)
+        size, step = line.shape[at], 1
+        counts = core.arange(size, device=self.device)
+        single = [1] * len(line.shape)
+        single[at] = size
+        places = core.expand(core.reshape(counts, single), line.shape)
+        # Each is compared with the one `step` before it, as sums in `cumprod`.
+        while step < size:
+            best = core.gather(fixed, at, places)
+            earlier = core.slice(best, at, 0, size - step)
+            later = core.slice(best, at, step, size)
+            moved = core.where(
+                keeps(earlier, later),
+                core.slice(places, at, 0, size - step),
+                core.slice(places, at, step, size),
+            )
+            places = core.cat([core.slice(places, at, 0, step), moved], at)
+            step *= 2
+        values = core.gather(line, at, places)
+        shape = self.shape
+        return core.reshape(values, shape), core.reshape(core.clone(places), shape)
+
+    return run
+
+
+def _is_more(earlier: Any, later: Any) -> Any:
+    """Return True where the earlier number is greater; NaN is, but not than NaN."""
+    broken = core.logical_and(core.isnan(earlier), core.logical_not(core.isnan(later)))
+    return core.logical_or(core.gt(earlier, later), broken)
+
+
+def _is_less(earlier: Any, later: Any) -> Any:
+    """Return True where the earlier number is less; NaN is, but not than NaN."""
+    broken = core.logical_and(core.isnan(earlier), core.logical_not(core.isnan(later)))
+    return core.logical_or(core.lt(earlier, later), broken)
+
+
+def cummax(self: Tensor, dim: int) -> Any:
+    """Return the greatest element up to each place, and its place."""
+    return _record(_is_more)(self, dim)
+
+
+def cummin(self: Tensor, dim: int) -> Any:
+    """Return the least element up to each place, and its place."""
+    return _record(_is_less)(self, dim)
+
+
 @composite(
     "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
     tags=("dynamic_output_shape",),
@@ -231,5 +402,11 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         plan_topk,
         returns=_BOTH,
     ),
-    *(unique, searchsorted, bincount),
+    *(
+        composite(f"{run.__name__}(Tensor self, int dim) -> {_BOTH}", takes=_ORDERED)(
+            run
+        )
+        for run in (cummax, cummin)
+    ),
+    *(unique, searchsorted, bincount, median, median_along, quantile, isin),
 )

@@ -9,6 +9,7 @@ from tests.opinfo import (
     table_networks,
     table_pointwise,
     table_reductions,
+    table_statistics,
     table_views,
 )
 from tests.opinfo.info import OpInfo, forms
@@ -23,6 +24,7 @@ ROWS: tuple[OpInfo, ...] = (
     *table_making.ROWS,
     *table_composed.ROWS,
     *table_handled.ROWS,
+    *table_statistics.ROWS,
 )
 # Rows that stand beside the one of their operator, for an option that changes the rule.
 VARIANTS: tuple[OpInfo, ...] = (

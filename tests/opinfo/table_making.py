@@ -103,6 +103,9 @@ FACTORIES = (
             as_dtype(lambda n, m=None: np.eye(n, m))),
     factory("linspace", sized((0, 1, 5), (3.0, -1.0, 4), (2, 5, 1), (0, 1, 0)),
             as_dtype(np.linspace), dtypes=(*REALS, *COMPLEXES), loose=2.0),
+    factory("logspace", sized((0, 1, 5), (1.0, -1.0, 4, 2.0), (2, 5, 1), (0, 1, 0)),
+            as_dtype(lambda first, last, count, base=10.0: np.logspace(
+                first, last, count, base=base)), dtypes=(*REALS,), loose=2.0),
     factory("zeros_like", like(), filled_like(0), kind="free", torch=None),
     factory("ones_like", like(), filled_like(1), kind="free", torch=None),
     factory("full_like", like(1), lambda x, v, **_: np.full(x.shape, v), kind="free",

@@ -81,6 +81,8 @@ def judged(row: OpInfo, sample: Sample) -> tuple[Any, list[Tensor]]:
 
 # Row -> which arrays of a sample take no gradient: weights, totals, saved statistics.
 FIXED: dict[str, Any] = {
+    # At the end of a line, a fraction can move in one direction only.
+    "quantile": lambda at: at == 1,
     "nll_loss": lambda at: at > 0,
     "nll_loss_forward": lambda at: at > 0,
     "nll_loss_backward": lambda at: at > 0,

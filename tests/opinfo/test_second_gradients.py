@@ -67,6 +67,8 @@ OTHERWISE = {
     ("elu", "zeros"): "at the kink torch takes the other side for second gradients",
     ("topk", "zeros"): "of equal elements torch takes any",
     ("topk", "ties"): "of equal elements torch takes any",
+    ("median.dim", "ties"): "of equal elements torch takes any",
+    ("quantile", "ties"): "of equal elements torch takes any",
 }
 
 

@@ -88,6 +88,7 @@ CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
             ),
         ),
     ),
+    "median": (("", _ONE), (f"dim: builtins.int, keepdim: {_BOOL}", _PAIR)),
     "unique": tuple(
         (f"sorted: {_BOOL}, {flags}, dim: builtins.int | None = ...", result)
         for flags, result in (
@@ -120,6 +121,19 @@ FUNCTION_CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
         (f"{_POOL}return_indices: Literal[False] = ...", _ONE),
         (f"{_POOL}return_indices: Literal[True]", "tuple[Tensor, Tensor]"),
     ),
+    **dict.fromkeys(
+        ("std_mean", "var_mean"),
+        tuple(
+            (
+                f"self: Tensor, dim: {_SIZES} | None = ..., {choice}",
+                "tuple[Tensor, Tensor]",
+            )
+            for choice in (
+                f"*, correction: Number | None = ..., keepdim: {_BOOL}",
+                f"unbiased: {_BOOL}, keepdim: {_BOOL}",
+            )
+        ),
+    ),
     "where": (
         ("condition: Tensor", _MANY),
         ("condition: Tensor, self: Tensor | Number, other: Tensor | Number", _ONE),
@@ -144,6 +158,7 @@ ARGUMENTS = {
     "other": _NUMBER,
     "out": "Tensor | None",
     "p": "Number | builtins.str",
+    "q": _NUMBER,
     "padding": f"{_SIZES} | builtins.str",
     "repeats": "Tensor | builtins.int",
     "size": _SIZES,
@@ -384,7 +399,7 @@ def methods() -> Iterator[str]:
             yield f"@staticmethod\n{of_function(name, method.__func__, method=False)}"
         elif name.startswith("__") and name not in ("__getitem__", "__setitem__"):
             yield _of_python(name, method)
-        elif name.startswith("new_"):
+        elif name.startswith("new_") and name != "new_tensor":
             yield from _of_new(name)
         elif _is_operator(method) or name in ("sort", "topk"):
             schema = _schema_of(name)

@@ -57,7 +57,7 @@ class Operand(NamedTuple):
 def wrapper_of(side: Any) -> Any:
     """A class of tensors whose handler calls the operator on what they hold."""
 
-    class Wrapper(side.Tensor):
+    class Wrapper(side.Tensor):  # type: ignore[misc]  # of either side
         @staticmethod
         def __new__(cls, x: Any) -> Any:
             form = {"dtype": x.dtype, "device": x.device}

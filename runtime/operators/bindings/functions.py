@@ -27,9 +27,10 @@ from everyorder.runtime.operators.declare.handles import core, handle_of
 from everyorder.runtime.operators.declare.plan import INDICES, bad_dtype, bad_option
 from everyorder.runtime.schema.binding import Binder, binder, converters_of
 from everyorder.runtime.schema.call_errors import checked
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.tensors.construction import wrap_number
-from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor import FLOAT32, Tensor
 
 Function = Callable[..., Any]
 
@@ -56,11 +57,16 @@ def _has(run: Any, name: str) -> bool:
 
 
 def _sized(name: str, says: str) -> Function:
-    """Return a factory that takes sizes as separate arguments, or as one."""
+    """Return a factory that takes sizes as separate arguments, as one, or by name."""
     run = handle_of(name)
 
     def make(*size: Any, **options: Any) -> Tensor:
-        return _create(run, sizes(size), **options)
+        if size:
+            return _create(run, sizes(size), **options)
+        if "size" in options:
+            options["size"] = sizes((options["size"],))
+            return _create(run, **options)
+        return _create(run, (), **options)
 
     return _described(make, name, says)
 
@@ -98,10 +104,14 @@ def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor
 
 
 @checked
-def randint(low: int, high: Any, size: Any = None, **options: Any) -> Tensor:
+def randint(
+    low: int | None = None, high: Any = None, size: Any = None, **options: Any
+) -> Tensor:
     """Return integers from `low` to before `high`; `randint(high, size)`: from 0."""
-    if size is None:
-        low, high, size = 0, low, high
+    if size is None and high is not None:
+        low, high, size = None, low, high
+    if low is None or high is None:
+        low, high = 0, high if low is None else low
     return _create(core.randint, low, high, sizes((size,)), **options)
 
 
@@ -121,6 +131,14 @@ def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     """Return `steps` equally spaced numbers from `start` to `end`, both included."""
     return _create(core.linspace, start, end, steps, **options)
+
+
+@checked
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, **options: Any
+) -> Tensor:
+    """Return `steps` powers of `base`, whose exponents are those of `linspace`."""
+    return _create(core.logspace, start, end, steps, base, **options)
 
 
 @checked
@@ -151,7 +169,7 @@ CREATING: dict[str, Function] = {
         _like("empty_like", "Return uninitialized elements in the shape of `self`."),
         _like("rand_like", "Return uniform numbers in the shape of `self`."),
         _like("randn_like", "Return normal numbers in the shape of `self`."),
-        *(full, arange, randint, randperm, eye, linspace, full_like),
+        *(full, arange, randint, randperm, eye, linspace, logspace, full_like),
     )
 }
 
@@ -210,6 +228,25 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 
 @checked
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Any:
+    """Return the sums of products over the last dims of `a` and the first of `b`.
+
+    `dims` is their number, or a pair of lists of dimensions.
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0 or dims > a.dim() or dims > b.dim():
+            fits = "a number of dimensions that both have, or two lists of them"
+            raise bad_option("dims", str(dims), fits, call="tensordot")
+        dims = [each - dims for each in range(dims)], [*range(dims)]
+    ours, theirs = dims
+    if out is not None:
+        return core.tensordot_out(a, b, ours, theirs, out=out)
+    return core.tensordot(a, b, ours, theirs)
+
+
+@checked
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Return the coordinates of a grid: each line expanded over the others."""
     if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
@@ -232,6 +269,24 @@ def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  #
 def numel(self: Tensor) -> int:
     """Return the number of elements."""
     return self.numel()
+
+
+@checked
+def is_inference(self: Tensor) -> bool:
+    """Return True if the tensor was made in inference mode."""
+    return self.is_inference()
+
+
+@checked
+def is_nonzero(self: Tensor) -> bool:
+    """Return True if the one element is not zero."""
+    return self.is_nonzero()
+
+
+@checked
+def get_default_dtype() -> DType:
+    """Return the dtype of tensors made of Python's floats."""
+    return FLOAT32
 
 
 @checked
@@ -338,11 +393,14 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int | None = None) -
 HANDWRITTEN: dict[str, Function] = {
     "conv1d": convolution("conv1d", 1),
     "conv2d": convolution("conv2d", 2),
+    **{name: python_api.deviation(name) for name in ("std_mean", "var_mean")},
     **{
         each.__name__: each
         for each in (
-            *(allclose, dropout, einsum, embedding, is_complex, is_floating_point),
-            *(is_tensor, max_pool2d, meshgrid, numel, searchsorted, python_api.where),
+            *(allclose, dropout, einsum, embedding, get_default_dtype, is_complex),
+            *(is_floating_point, is_inference, is_nonzero, is_tensor, max_pool2d),
+            *(meshgrid, numel, searchsorted, tensordot),
+            python_api.where,
         )
     },
 }

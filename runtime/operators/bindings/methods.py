@@ -32,7 +32,7 @@ from everyorder.runtime.errors.base import nearest
 from everyorder.runtime.errors.call import CallError
 from everyorder.runtime.errors.registration import UnknownDevice
 from everyorder.runtime.errors.tensor import UnfitValue
-from everyorder.runtime.keys import LOCAL
+from everyorder.runtime.keys import LOCAL, DispatchKey
 from everyorder.runtime.operators.bindings import python_api, python_bindings
 from everyorder.runtime.operators.bindings.python_bindings import (
     normalize_torch_call,
@@ -48,6 +48,7 @@ from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import IntType, ListType, unwrap_optional
 from everyorder.runtime.schema.values import present
+from everyorder.runtime.tensors.from_data import tensor
 from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor, install
 
@@ -63,6 +64,8 @@ ARITHMETIC = {
     "and": "bitwise_and",
     "or": "bitwise_or",
     "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
 }
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -431,6 +434,45 @@ def untyped_storage(self: Tensor) -> Storage:
     return self.storage()
 
 
+def is_inference(self: Tensor) -> bool:
+    """Return True if the tensor was made in inference mode."""
+    return not self.key_bits & _OUTSIDE
+
+
+# Every tensor that was not made in inference mode has this key.
+_OUTSIDE = DispatchKey.ADInplaceOrView.bits
+
+
+def is_nonzero(self: Tensor) -> bool:
+    """Return True if the one element is not zero.
+
+    Raises:
+        BadSize: the tensor does not have exactly one element.
+        NoData: the tensor is on `meta`.
+    """
+    return bool(self)
+
+
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a copy of `data` with the dtype and on the device of `self`.
+
+    Raises as `tensor` does.
+    """
+    return tensor(
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return the elements of `self` where the condition holds, else of `other`."""
     chosen: Tensor = core.where(condition, self, other)
@@ -491,7 +533,10 @@ _SINGLE: dict[str, Method | property] = {
     "round_": python_api.round_,
     "cpu": cpu,
     "cuda": cuda,
+    "is_inference": is_inference,
+    "is_nonzero": is_nonzero,
     "mT": property(matrices_transposed),
+    "new_tensor": new_tensor,
     "pin_memory": pin_memory,
     "scatter_": python_api.scatter_,
     "to": to,

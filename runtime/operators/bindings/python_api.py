@@ -445,6 +445,49 @@ def unique(
     return tuple(results) if len(results) > 1 else values
 
 
+@checked
+def median(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Return the lower median of all elements, or of the lines of a dimension.
+
+    `median(x)` is one number; `median(x, dim, keepdim=False)` the values and their
+    places, as `.values` and `.indices`.
+    """
+    if args or kwargs:
+        return Ordered(*plain("median_dim")(self, *args, **kwargs))
+    return core.median(self)
+
+
+@checked
+def cummax(self: Tensor, dim: int) -> Ordered:
+    """Return the greatest element up to each place of a dimension, and its place."""
+    return Ordered(*core.cummax(self, dim))
+
+
+@checked
+def cummin(self: Tensor, dim: int) -> Ordered:
+    """Return the least element up to each place of a dimension, and its place."""
+    return Ordered(*core.cummin(self, dim))
+
+
+@checked
+def quantile(
+    self: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Any:
+    """Return the elements at fractions `q`, a number or a tensor, of sorted lines."""
+    if not isinstance(q, Tensor):
+        q = core.full([], q, dtype=self.dtype, device=self.device)
+    options = {"interpolation": interpolation}
+    if out is not None:
+        return core.quantile_out(self, q, dim, keepdim, **options, out=out)
+    return core.quantile(self, q, dim, keepdim, **options)
+
+
 # By name; each is a function, and a method of tensors.
 HANDWRITTEN: dict[str, Function] = {
     **{name: deviation(name) for name in ("var", "std")},
@@ -453,11 +496,15 @@ HANDWRITTEN: dict[str, Function] = {
     "chunk": chunk,
     "clamp": clamp,
     "clip": clip,
+    "cummax": cummax,
+    "cummin": cummin,
     "lerp": lerp,
     "masked_fill": masked_fill,
+    "median": median,
     "narrow": narrow,
     "nonzero": nonzero,
     "norm": norm,
+    "quantile": quantile,
     "repeat_interleave": repeat_interleave,
     "round": round,
     "scatter": scatter,

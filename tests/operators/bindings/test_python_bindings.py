@@ -177,6 +177,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "empty": (2,),
     "eye": (2,),
     "full": ((2,), 1.0),
+    "get_default_dtype": (),
+    "logspace": (0.0, 1.0, 3),
     "linspace": (0.0, 1.0, 3),
     "ones": (2,),
     "rand": (2,),
