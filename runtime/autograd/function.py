@@ -24,7 +24,8 @@ Rules for the tensors that `forward` returns:
   declared it as written in place: then the same tensor is returned;
 - a tensor that is not of floating point, or that `ctx.mark_non_differentiable` lists,
   does not get a history;
-- a view of an input must not be written to afterwards: its history could not follow.
+- an output that shows a part of another tensor must not be written to afterwards: its
+  history could not follow.
 
 Rules for saved tensors and returned gradients:
 - `save_for_backward` accepts inputs, outputs, and other tensors; an output is saved as
@@ -43,11 +44,12 @@ from everyorder.runtime.autograd.grad_edges import (
     BY_FUNCTION,
     detached_alias,
     edges_of,
+    follow,
     meta_of,
     metas_of,
     with_history,
 )
-from everyorder.runtime.autograd.grad_mode import GRAD, no_grad
+from everyorder.runtime.autograd.grad_mode import GRAD, followed, no_grad
 from everyorder.runtime.autograd.gradient_plan import (
     SavedInput,
     SavedOutput,
@@ -67,7 +69,6 @@ from everyorder.runtime.autograd.node import (
     Failing,
     Gradients,
     Node,
-    ViewOf,
     mismatch,
 )
 from everyorder.runtime.errors.autograd import (
@@ -237,7 +238,7 @@ class FunctionNode(Node):
             ]
         context._restore = self.saved_tensors
         try:
-            returned = self.function.backward(context, *gradients)
+            returned = followed(self.function.backward, context, *gradients)
         finally:
             context._restore = None
         several = isinstance(returned, (tuple, list))
@@ -377,29 +378,54 @@ class _Outputs:
                 "return every tensor that is written to in place",
             )
         self._node.metas = metas_of(outputs)
+        tensors = [each for each in outputs if isinstance(each, Tensor)]
+        owned = {id(each): self._owned(each) for each in tensors}
         for number, output in enumerate(outputs):
             if isinstance(output, Tensor):
-                outputs[number] = self._one(number, output)
+                outputs[number] = self._one(number, output, owned)
         return outputs
 
-    def _one(self, number: int, output: Tensor) -> Tensor:
+    def _owned(self, output: Tensor) -> Tensor:
+        """Return an output as a tensor that only this call owns, without history."""
+        if id(output) in self._dirty:
+            return output
+        if (
+            id(output) in self._inputs
+            or output._history is not None
+            or output._requires_grad
+        ):
+            return detached_alias(output)
+        return output
+
+    def _one(self, number: int, output: Tensor, owned: dict[int, Tensor]) -> Tensor:
         if id(output) in self._dirty:
             return self._written(number, output)
-        is_input = id(output) in self._inputs
-        fresh = output
-        if is_input or output._history is not None or output._requires_grad:
-            # The caller or another node owns this tensor: return an alias instead.
-            fresh = detached_alias(output)
-        if not self._recorded or id(output) in self._constant:
+        fresh = owned[id(output)]
+        if id(output) in self._constant:
             return fresh
-        fresh = with_history(fresh, self._node, number)
-        place = fresh._place
-        if fresh._requires_grad and place is not None:
-            base = self._storages.get(id(place[0]))
-            if base is not None:
-                version = place[0].version
-                fresh._history.view = ViewOf(base, BY_FUNCTION, self._name, version)
-        return fresh
+        if fresh._history is not None:
+            # The same tensor was returned before.
+            fresh = detached_alias(output)
+        base = self._base(output, owned)
+        if base is not None:
+            follow(base, fresh, BY_FUNCTION, self._name)
+        return with_history(fresh, self._node, number) if self._recorded else fresh
+
+    def _base(self, output: Tensor, owned: dict[int, Tensor]) -> Tensor | None:
+        """Return the tensor that an output shows a part of, or None.
+
+        It is an input, another output, or a tensor that only `forward` had.
+        """
+        if id(output) in self._inputs:
+            # Without recording, an input is returned as by `detach`.
+            return output if self._recorded or not output._requires_grad else None
+        history = output._history
+        if history is not None and history.view is not None:
+            base: Tensor = history.view.base
+            return base if id(base) in self._inputs else owned.get(id(base), base)
+        # `forward` may have detached an input, whose history cannot follow either.
+        place = output._place if self._recorded else None
+        return None if place is None else self._storages.get(id(place[0]))
 
     def _written(self, number: int, output: Tensor) -> Tensor:
         if id(output) not in self._inputs:

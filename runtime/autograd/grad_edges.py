@@ -73,6 +73,7 @@ _BELOW_RECORDING = Excluding(AUTOGRAD_KEYS.bits | TRACKED)
 # Reasons why a view cannot follow its base; "" if it can.
 SEVERAL = "it was made together with others by one call"
 NO_GRAD = "it was made in no_grad()"
+INFERENCE = "it was made in inference_mode()"
 BY_FUNCTION = "it was made by a Function"
 TURNED = "it shows another dtype, and was turned in place"
 
@@ -272,9 +273,7 @@ def follow(
     A Python handler may return None for the view. `replay` creates the view again from
     the replacement of `origin`, where Python handles it.
     """
-    if view is None or view._dtype not in DIFFERENTIABLE:
-        return
-    if INFERRING and inference.active:
+    if view is None or view._dtype not in DIFFERENTIABLE or is_inference(view):
         return
     origin_history = origin._history
     base = origin
@@ -285,7 +284,9 @@ def follow(
             replay = partial(
                 _replayed, origin_history.view.replay, layout_of(origin), replay
             )
-    if not GRAD.enabled:
+    if INFERRING and inference.active:
+        made = made or INFERENCE
+    elif not GRAD.enabled:
         made = made or NO_GRAD
     history = view._history = History()
     place = view._place
@@ -354,7 +355,8 @@ def refresh(tensor: Tensor) -> None:
     if view is None or view.version == tensor._version:
         return
     base, version = view.base, tensor._version
-    if base._requires_grad:
+    # A node that is not of a view describes the elements before the write.
+    if base._requires_grad or (view.made and history.node is not None):
         if view.made:
             raise WriteRefused(
                 code="ViewModified",

@@ -41,7 +41,8 @@ class _Grad(threading.local):
     """The flags of a thread: `enabled` (it records) and `follows` (it registers views).
 
     `follows` is off while the engine computes gradients that are not differentiated:
-    their views are many and short-lived.
+    their views are many and short-lived. It is on in the functions of users that the
+    engine calls (`followed`): their views may outlive the pass.
     """
 
     enabled: bool = True
@@ -50,6 +51,16 @@ class _Grad(threading.local):
 
 GRAD = _Grad()
 RECORDS.set(lambda: GRAD.enabled)
+
+
+def followed(function: Callable[..., Any], *args: Any) -> Any:
+    """Return `function(*args)`, run with the registration of views switched on."""
+    before = GRAD.follows
+    GRAD.follows = True
+    try:
+        return function(*args)
+    finally:
+        GRAD.follows = before
 
 
 class Excluding(dict[View, View]):

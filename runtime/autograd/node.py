@@ -35,7 +35,7 @@ from sys import getrefcount
 from typing import Any
 from weakref import ReferenceType, ref
 
-from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.autograd.grad_mode import GRAD, followed
 from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.errors.autograd import AutogradMisuse
 from everyorder.runtime.operators.declare.handles import core
@@ -120,7 +120,7 @@ class Hooks:
         for number, table in self.outputs.items():
             gradients[number] = run_hooks(table, gradients[number])
         for hook in [*self.before.values()]:
-            changed = hook(tuple(gradients))
+            changed = followed(hook, tuple(gradients))
             if changed is not None:
                 replaced = _several(changed, "register_prehook")
                 if len(replaced) != len(gradients):
@@ -141,7 +141,7 @@ class Hooks:
             AutogradMisuse: a hook returns values that are not gradients.
         """
         for hook in [*self.after.values()]:
-            changed = hook(tuple(results), tuple(gradients))
+            changed = followed(hook, tuple(results), tuple(gradients))
             if changed is not None:
                 results = _several(changed, "register_hook")
         return results
@@ -156,7 +156,7 @@ def run_hooks(table: HookTable, gradient: Any) -> Any:
     for hook in [*table.values()]:
         if gradient is None:
             break
-        changed = hook(gradient)
+        changed = followed(hook, gradient)
         if changed is not None:
             replaced = _returned(changed, "register_hook")
             if tuple(replaced.shape) != tuple(gradient.shape):
@@ -455,7 +455,7 @@ class AccumulateGrad(Node):
                 core.add_(extra.grad, gradient)
         if extra.after:
             for hook in [*extra.after.values()]:
-                hook(self.variable)
+                followed(hook, self.variable)
         return ()
 
 

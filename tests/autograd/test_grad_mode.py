@@ -156,7 +156,8 @@ def test_inference_tensors_are_tracked_by_nobody() -> None:
     names = {key.name for key in made.keyset}
     assert names == {"CPU", "AutocastCPU"}
     assert (result.is_inference(), result.requires_grad) == (True, False)
-    assert (view.is_inference(), view.requires_grad) == (False, False)
+    # The view of an ordinary tensor is ordinary, and shares its elements.
+    assert (view.is_inference(), view.requires_grad) == (False, True)
     assert made.tolist() == [2, 3]
 
 

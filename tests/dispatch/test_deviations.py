@@ -45,6 +45,7 @@ TRACING = "../script/tracing/"
 ARCHIVE = "../script/archive/"
 PROGRAMS = "../script/emission/test_programs.py::test_does_what_python_does"
 RPC = "../rpc/api/"
+IN_MODES = "../autograd/test_views_in_modes.py::"
 COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
@@ -278,6 +279,15 @@ TESTS: dict[str, str] = {
     # Tensors
     "`y.mul_(y)` under autograd": (
         "../autograd/test_inplace.py::test_writes_to_tensors_and_to_views"
+    ),
+    "views made by `unbind`, written to": f"{IN_MODES}test_every_combination",
+    "a detached input, returned by the `forward` of a Function, that is written to": (
+        f"{IN_MODES}test_a_detached_input_is_not_written_to"
+    ),
+    "an output of a Function that `mark_non_differentiable` lists, and that shows an "
+    "input": f"{IN_MODES}test_a_constant_output_does_not_require_grad",
+    "`detach()` of a tensor of inference mode, written to outside of that mode": (
+        f"{IN_MODES}test_a_detached_tensor_of_inference_mode_is_one_of_it"
     ),
     "writes between partly overlapping tensors": (
         "../operators/declare/test_allocate_outputs.py::test_a_shifted_array_is_read_as_it_was"
