@@ -241,6 +241,9 @@ def batch_norm(
                 ("input", input),
                 (name, each),
             )
+    if training and not input.numel():
+        # Nothing has a mean: the running ones stay, and parameters get gradients of 0.
+        return _scaled(input, weight, bias, input)
     if not training and (running_mean is None or running_var is None):
         raise bad_option(
             "running_mean and running_var",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from everyorder.runtime import zeros
 from everyorder.runtime.errors.tensor import (
     DTypeRefused,
     IndexOutOfRange,
@@ -69,3 +70,20 @@ def test_layer_norm_of_sixteen_bits_keeps_its_means() -> None:
     ]
     weight = tensor(np.ones(8, np.float32))
     assert core.layer_norm(x, [8], weight).tolist() == out.tolist()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (0, 3, 2), (2, 3, 0)])
+@pytest.mark.parametrize("training", [False, True])
+def test_a_batch_of_nothing_has_no_mean(shape: tuple[int, ...], training: bool) -> None:
+    x = zeros(*shape, requires_grad=True)
+    weight, bias = (zeros(3).requires_grad_() for _ in range(2))
+    mean, variance = zeros(3), zeros(3) + 4
+    result = core.batch_norm(x, mean, variance, weight, bias, training)
+    result.sum().backward()
+    assert result.shape == shape
+    assert (mean.tolist(), variance.tolist()) == ([0, 0, 0], [4, 4, 4])
+    for each in (weight, bias):
+        assert each.grad is not None
+        assert each.grad.tolist() == [0, 0, 0]
+    assert x.grad is not None
+    assert x.grad.shape == shape
