@@ -23,7 +23,11 @@ from everyorder.runtime.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from everyorder.runtime.autograd.gradcheck import gradcheck, gradgradcheck
+from everyorder.runtime.autograd.gradcheck import (
+    InaccurateGradcheck,
+    gradcheck,
+    gradgradcheck,
+)
 from everyorder.runtime.autograd.install import (
     GradientMissing,
     fallback_mode,
@@ -40,6 +44,7 @@ __all__ = [
     "Function",
     "FunctionCtx",
     "GradientMissing",
+    "InaccurateGradcheck",
     "Node",
     "RemovableHandle",
     "autocast",

@@ -7,8 +7,8 @@ function, so a complex output is checked twice: its real part (with the output g
 along the real axis plus 1j times the derivative along the imaginary axis.
 
 Rules:
-- inputs whose gradients are checked are float64 or complex128 and require grad: finite
-  differences of narrower numbers are too inaccurate;
+- inputs whose gradients are checked require grad, and should be float64 or complex128:
+  finite differences of narrower numbers are inaccurate, which a warning says;
 - outputs that do not require grad are not compared, unless no output requires grad:
   then the outputs must not depend on the inputs;
 - the function runs again with one element changed at a time; it must depend on its
@@ -22,6 +22,7 @@ section 8.1.
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -124,6 +125,10 @@ ATOL, RTOL = 1e-5, 1e-3
 _WIDE = ("float64", "complex128")
 
 
+class InaccurateGradcheck(UserWarning):
+    """A warning that finite differences of an input's dtype are inaccurate."""
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Tensor | Sequence[Any],
@@ -144,6 +149,9 @@ def gradcheck(
             numerical one.
         raise_exception: raise an error for a wrong gradient, or else return False.
         nondet_tol: the tolerated difference between two backward runs.
+
+    An input of another dtype than float64 and complex128 causes a warning,
+    `InaccurateGradcheck`.
 
     Raises:
         AutogradMisuse: no input can be checked, or an input that requires grad cannot.
@@ -281,9 +289,11 @@ def _points(arguments: Sequence[Any]) -> list[Tensor]:
         raise gradcheck_misuse("no input requires grad")
     for point in points:
         if point.dtype.name not in _WIDE:
-            raise gradcheck_misuse(
-                f"an input is {point.dtype}, and only {' and '.join(_WIDE)} are "
-                "fine enough for finite differences"
+            warn(
+                f"gradcheck: an input is {point.dtype}, whose finite differences are "
+                f"inaccurate; pass {' or '.join(_WIDE)}, or greater tolerances",
+                InaccurateGradcheck,
+                stacklevel=3,
             )
         if point.device.type != "cpu":
             raise gradcheck_misuse(f"an input is on {point.device}, not on cpu")

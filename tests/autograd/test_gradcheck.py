@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from everyorder.runtime import Tensor, tensor
-from everyorder.runtime.autograd import Function, gradcheck, gradgradcheck
+from everyorder.runtime.autograd import (
+    Function,
+    InaccurateGradcheck,
+    gradcheck,
+    gradgradcheck,
+)
 from everyorder.runtime.errors.autograd import AutogradMisuse, GradcheckFailed
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.tensors.construction import from_numpy
@@ -118,12 +123,21 @@ def test_the_inputs_are_as_before() -> None:
 
 
 def test_what_cannot_be_checked() -> None:
-    narrow = tensor([1.0], requires_grad=True)
     overlapping = core.expand(tensor([1.0], dtype="float64"), [3]).requires_grad_()
     for given, fault in (
         ([tensor([1.0])], "no input requires grad"),
-        ([narrow], "an input is float32"),
         ([overlapping], "share memory"),
     ):
         with pytest.raises(AutogradMisuse, check=code("GradcheckMisuse"), match=fault):
             gradcheck(lambda x: x * 1, given)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "complex64"])
+def test_narrow_numbers_cause_a_warning(dtype: str) -> None:
+    narrow = tensor([1.0], dtype=dtype, requires_grad=True)
+    with pytest.warns(InaccurateGradcheck, match=f"an input is {dtype}"):
+        assert not gradcheck(lambda x: x * x, narrow, raise_exception=False)
+    with pytest.warns(InaccurateGradcheck), pytest.raises(GradcheckFailed):
+        gradcheck(lambda x: x * x, narrow)
+    with pytest.warns(InaccurateGradcheck):
+        assert gradcheck(lambda x: x * x, narrow, eps=0.01, atol=0.1)
