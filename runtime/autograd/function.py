@@ -16,8 +16,9 @@
 
 `forward` runs without recording.  Its outputs get a node whose gradients `backward`
 computes; `backward` is recorded if the backward pass is.  If a class defines
-`setup_context(ctx, inputs, output)`, its `forward` has no parameter `ctx`.  Custom
-operators use the same context and node.
+`setup_context(ctx, inputs, output)`, its `forward` has no parameter `ctx`, and `inputs`
+are all of its arguments, defaults included.  Custom operators use the same context and
+node.
 
 Rules for the tensors that `forward` returns:
 - an input is returned as a new tensor on the same elements, unless `ctx.mark_dirty`
@@ -38,6 +39,7 @@ Rules for saved tensors and returned gradients:
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 from everyorder.runtime.autograd.grad_edges import (
@@ -299,14 +301,25 @@ class Function:
         )
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward`, and record the call if an argument requires grad.
 
+        A class with `setup_context` may be called by keyword; it receives every
+        argument of `forward`, defaults filled in.
+
         Raises:
-            AutogradMisuse: the class is not written correctly, or its declarations
-                about its arguments contradict its outputs.
+            AutogradMisuse: the class is not written correctly, `forward` does not
+                accept the arguments, or declarations about them contradict the outputs.
             WriteRefused: `mark_dirty` of a tensor that must not be written to.
         """
+        if cls.setup_context is not Function.setup_context:
+            args = _bound(cls, args, kwargs)
+        elif kwargs:
+            raise function_misuse(
+                cls.__name__,
+                f"is called with {', '.join(kwargs)} by keyword",
+                "pass the arguments by position, or define setup_context",
+            )
         observer = trace_observer()
         if observer is None:
             return cls._applied(*args)
@@ -345,6 +358,38 @@ class Function:
                 refuse_gradients(written, node.operator, edges)
             raise
         return wrapped[0] if single else type(output)(wrapped)
+
+
+def _bound(
+    function: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Return the arguments of `forward` by position, defaults filled in.
+
+    Raises:
+        AutogradMisuse: `forward` does not accept the arguments, or only by keyword.
+    """
+    forward = function.forward
+    code = getattr(forward, "__code__", None)
+    whole = code is not None and (code.co_argcount, code.co_kwonlyargcount)
+    if not kwargs and whole == (len(args), 0):
+        # Each parameter has its argument; a signature costs more than the call.
+        return args
+    try:
+        bound = signature(forward).bind(*args, **kwargs)
+    except TypeError as error:
+        raise function_misuse(
+            function.__name__,
+            f"is called with other arguments than those of forward: {error}",
+            "pass the arguments of forward",
+        ) from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise function_misuse(
+            function.__name__,
+            f"accepts {', '.join(bound.kwargs)} by keyword only",
+            "make them positional: backward returns a gradient for each position",
+        )
+    return bound.args
 
 
 class _Outputs:

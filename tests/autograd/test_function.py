@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,61 @@ def test_setup_context_and_other_arguments() -> None:
     assert not Scaled.apply(x.detach(), 3.0, None).requires_grad
     with no_grad():
         assert not Scaled.apply(x, 3.0, y).requires_grad
+
+
+class Power(Function):
+    """Has an argument with a default."""
+
+    @staticmethod
+    def forward(x: Tensor, exponent: float = 2.0) -> Any:
+        return x**exponent
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        x, ctx.exponent = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        assert len(ctx.needs_input_grad) == 2
+        (x,) = ctx.saved_tensors
+        return grad * ctx.exponent * x ** (ctx.exponent - 1), None
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "expected"),
+    [((), {}, 6), ((3.0,), {}, 27), ((), {"exponent": 3.0}, 27)],
+)
+def test_setup_context_sees_the_defaults_of_forward(
+    args: tuple[Any, ...], kwargs: dict[str, Any], expected: float
+) -> None:
+    x = leaf(3)
+    Power.apply(x, *args, **kwargs).backward(tensor([1.0]))
+    assert grad_of(x).tolist() == [expected]
+
+
+class ByKeyword(Function):
+    """Has an argument that is passed by keyword only."""
+
+    setup_context = Power.setup_context
+
+    @staticmethod
+    def forward(x: Tensor, *, exponent: float = 2.0) -> Any:
+        return x**exponent
+
+
+def test_arguments_that_forward_does_not_take() -> None:
+    x = leaf(3)
+    cases: tuple[tuple[Callable[[], Any], str], ...] = (
+        (lambda: Power.apply(x, 1.0, 2.0, 3.0), "too many positional arguments"),
+        (lambda: Power.apply(x, base=2.0), "unexpected keyword argument 'base'"),
+        (lambda: ByKeyword.apply(x), "accepts exponent by keyword only"),
+        (lambda: Exp.apply(x=x), "is called with x by keyword"),
+    )
+    for call, fault in cases:
+        with pytest.raises(AutogradMisuse, check=code("FunctionMisuse")) as refused:
+            call()
+        assert fault in refused.value.fault
 
 
 def test_missing_gradients_are_zeros_or_none() -> None:
