@@ -15,7 +15,9 @@ Rules:
 - the engine has no state between two runs, and holds no lock while a node runs: several
   threads, and runs inside of nodes, do not affect each other;
 - a node releases its saved tensors right after it ran, unless the graph is retained;
-- with `request`, only nodes on the way to a requested edge run.
+- with `request`, only nodes on the way to a requested edge run;
+- at a node, first the hooks of tensors change the gradients of its outputs, then the
+  requested ones are captured, then the node's own hooks and the node run, if it runs.
 
 Source of the accumulation order: reverse mode over a tape; Griewank and Walther,
 "Evaluating Derivatives", 2nd edition, chapter 3.
@@ -27,16 +29,18 @@ from typing import Any
 
 from numpy import ones
 
-from everyorder.runtime.autograd.grad_edges import edge_of
-from everyorder.runtime.autograd.grad_mode import GRAD, no_grad
-from everyorder.runtime.autograd.node import (
+from everyorder.runtime.autograd.accumulate import (
     AccumulateGrad,
-    Edge,
-    Meta,
-    Node,
     accumulate,
     accumulate_buffer,
     add_gradients,
+)
+from everyorder.runtime.autograd.grad_edges import edge_of
+from everyorder.runtime.autograd.grad_mode import GRAD, no_grad
+from everyorder.runtime.autograd.node import (
+    Edge,
+    Meta,
+    Node,
     mismatch,
     run_hooks,
 )
@@ -123,16 +127,18 @@ def _run(
         node = heappop(waiting)[1]
         gradients = buffers.pop(node)
         if node.hooks is not None:
-            gradients = node.hooks.run_before(gradients)
-            if all(each is None for each in gradients):
-                # Hooks removed every gradient: stop at this node.
-                continue
+            node.hooks.run_outputs(gradients)
         if type(node) is AccumulateGrad and node.extra.hooks:
             gradients[0] = run_hooks(node.extra.hooks, gradients[0])
         if request is not None:
             if node in request.nodes:
                 _capture(request, node, gradients)
             if node not in request.needed:
+                continue
+        if node.hooks is not None and node.hooks.before:
+            gradients = node.hooks.run_before(gradients)
+            if all(each is None for each in gradients):
+                # Hooks removed every gradient: stop at this node.
                 continue
         results = node.apply(gradients)
         if node.hooks is not None and node.hooks.after:
@@ -296,7 +302,8 @@ def grad(
         grad_outputs: a gradient for each root; None for 1.
         retain_graph, create_graph: as for `backward`.
         allow_unused: return None for an input that the outputs do not depend on.
-        materialize_grads: return zeros for such an input.
+        materialize_grads: return zeros for such an input, which require grad if
+            `create_graph`.
 
     Raises:
         BackwardRefused: the outputs do not depend on an input, and `allow_unused` is
@@ -316,6 +323,9 @@ def grad(
             raise BackwardRefused(code="UnusedInput", index=index, shape=tensor.shape)
         if gradient is None and materialize_grads:
             gradient = core.zeros_like(tensor)
+            if create_graph and gradient is not None:
+                # It can be differentiated like the others.
+                gradient.requires_grad_()
         gradients.append(gradient)
     return tuple(gradients)
 

@@ -36,6 +36,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
+from everyorder.runtime.autograd.accumulate import accumulator_of
 from everyorder.runtime.autograd.grad_mode import GRAD, Excluding, enable_grad
 from everyorder.runtime.autograd.node import (
     Edge,
@@ -45,7 +46,6 @@ from everyorder.runtime.autograd.node import (
     Node,
     Replay,
     ViewOf,
-    accumulator_of,
     history_of,
     layout_of,
     listed_views,

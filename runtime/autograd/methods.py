@@ -25,13 +25,13 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
+from everyorder.runtime.autograd.accumulate import accumulate
 from everyorder.runtime.autograd.engine import backward
 from everyorder.runtime.autograd.grad_edges import detached_alias, is_inference, refresh
 from everyorder.runtime.autograd.node import (
     HookTable,
     Node,
     RemovableHandle,
-    accumulate,
     extra_of,
     mismatch,
 )
@@ -219,6 +219,11 @@ def write_grad(tensor: Tensor, gradient: Tensor | None) -> None:
     extra_of(tensor).grad = gradient
 
 
+def delete_grad(tensor: Tensor) -> None:
+    """Remove the gradient, as by setting None; it may be missing already."""
+    write_grad(tensor, None)
+
+
 def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` of a leaf.
 
@@ -356,7 +361,7 @@ def _check_requires(tensor: Tensor, call: str) -> None:
 
 PROPERTIES: dict[str, property] = {
     "data": property(read_data, write_data),
-    "grad": property(read_grad, write_grad),
+    "grad": property(read_grad, write_grad, delete_grad),
     "grad_fn": property(grad_fn),
     "is_leaf": property(is_leaf),
     "output_nr": property(output_nr),

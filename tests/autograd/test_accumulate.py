@@ -1,13 +1,14 @@
 """Which gradients are taken as they are, and which are added in place."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from everyorder.runtime import from_numpy
-from everyorder.runtime.autograd import Function, node
-from everyorder.runtime.autograd.node import accumulate_buffer
+from everyorder.runtime import Tensor, channels_last, from_numpy, ones, zeros
+from everyorder.runtime.autograd import Function, accumulate, grad
+from everyorder.runtime.autograd.accumulate import accumulate_buffer
 from everyorder.runtime.operators.declare.handles import Core, core
 from tests.autograd.made import grad_of, leaf
 
@@ -29,7 +30,7 @@ class Noting(Core):
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     noting = Noting()
-    monkeypatch.setattr(node, "core", noting)
+    monkeypatch.setattr(accumulate, "core", noting)
     return noting.called
 
 
@@ -136,3 +137,54 @@ def test_what_is_held_elsewhere_is_not_added_to() -> None:
         total = accumulate_buffer(mine, other)
     assert total is not mine
     assert (mine.tolist(), total.tolist()) == ([1, 2], [4, 6])
+
+
+def test_a_gradient_is_deleted() -> None:
+    x = leaf(1, 2)
+    (x * 1).sum().backward()
+    del x.grad
+    assert x.grad is None
+    del x.grad
+    (x * 3).sum().backward()
+    assert grad_of(x).tolist() == [3, 3]
+
+
+LEAVES: dict[str, tuple[Callable[[], Tensor], tuple[int, ...]]] = {
+    "rows": (lambda: zeros(2, 3), (3, 1)),
+    "columns": (lambda: zeros(3, 2).t(), (1, 2)),
+    "turned": (lambda: zeros(4, 2, 3).permute(1, 2, 0), (3, 1, 6)),
+    "gaps": (lambda: zeros(2, 6)[:, ::2], (3, 1)),
+    "turned gaps": (lambda: zeros(3, 4)[:, ::2].t(), (3, 1)),
+    "overlaps": (lambda: zeros(1, 3).expand(2, 3), (3, 1)),
+    "channels last": (
+        lambda: zeros(2, 3, 2, 2).to(memory_format=channels_last),
+        (12, 1, 6, 3),
+    ),
+}
+GRADIENTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "rows": lambda like: ones(*like.shape),
+    "columns": lambda like: ones(*like.shape[::-1]).permute(
+        *range(like.dim() - 1, -1, -1)
+    ),
+    "expanded": lambda like: ones(1).expand(like.shape),
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("gradient", GRADIENTS)
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_gradient_has_the_strides_of_its_leaf(
+    name: str, gradient: str, create_graph: bool
+) -> None:
+    """Those of rows, if the elements of the leaf have gaps or overlap."""
+    make, expected = LEAVES[name]
+    x: Any = make().detach().requires_grad_()
+    for times in (1, 2):
+        (x * 1).backward(GRADIENTS[gradient](x), create_graph=create_graph)
+        assert grad_of(x).stride() == expected
+        assert grad_of(x).sum().item() == times * x.numel()
+    x.grad = None
+    (x * x * x).sum().backward(create_graph=True)
+    (second,) = grad(grad_of(x).sum(), x)
+    assert second is not None
+    assert second.tolist() == (x.detach() * 6).tolist()

@@ -136,6 +136,20 @@ def test_unused_inputs() -> None:
         grad(y, [tensor([1.0])])
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_zeros_that_are_filled_in_can_be_differentiated(create_graph: bool) -> None:
+    x, other = leaf(1), leaf(2)
+    gradients = grad(
+        (x * x).sum(), [x, other], create_graph=create_graph, materialize_grads=True
+    )
+    for each in gradients:
+        assert each is not None
+        assert each.requires_grad is create_graph
+    _, zero = gradients
+    assert zero is not None
+    assert (zero.is_leaf, zero.tolist()) == (True, [0])
+
+
 def test_no_inputs_are_a_mistake() -> None:
     x = leaf(1)
     y = (x * x).sum()

@@ -63,6 +63,67 @@ def test_node_hooks() -> None:
     assert grad_of(x).tolist() == [6]
 
 
+def noting(order: list[str], name: str, factor: float) -> Any:
+    """A hook of a tensor or a node that notes what it sees, and multiplies it."""
+
+    def hook(*gradients: Any) -> Any:
+        seen = gradients[0][0] if isinstance(gradients[0], tuple) else gradients[0]
+        order.append(f"{name} {seen.tolist()}")
+        changed = seen * factor
+        return (changed,) if isinstance(gradients[0], tuple) else changed
+
+    return hook
+
+
+def test_hooks_of_a_tensor_come_before_those_of_its_node() -> None:
+    x = tensor([2.0], requires_grad=True)
+    y, order = x * 1, list[str]()
+    accumulator = y.grad_fn.next_functions[0][0]
+    for name, each in (("y", y), ("x", x)):
+        node = accumulator if each is x else each.grad_fn
+        node.register_prehook(noting(order, f"node of {name}", 10))
+        each.register_hook(noting(order, name, 2))
+    y.retain_grad()
+    y.backward(tensor([1.0]))
+    assert order == ["y [1.0]", "node of y [2.0]", "x [20.0]", "node of x [40.0]"]
+    assert grad_of(x).tolist() == [400]
+    # It is kept as the hooks of the tensor leave it.
+    assert grad_of(y).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "found"),
+    [
+        ("y", ["y [1.0]"], [2]),
+        ("x", ["y [1.0]", "node of y [2.0]", "x [20.0]"], [40]),
+        ("y x", ["y [1.0]", "node of y [2.0]", "x [20.0]"], [2, 40]),
+    ],
+)
+def test_a_node_that_does_not_run_has_its_hooks_left_alone(
+    asked: str, expected: list[str], found: list[float]
+) -> None:
+    """The gradient that `grad` is asked for is that before the hooks of the node."""
+    x = tensor([2.0], requires_grad=True)
+    y, order = x * 1, list[str]()
+    accumulator = y.grad_fn.next_functions[0][0]
+    y.grad_fn.register_prehook(noting(order, "node of y", 10))
+    accumulator.register_prehook(noting(order, "node of x", 10))
+    y.register_hook(noting(order, "y", 2))
+    x.register_hook(noting(order, "x", 2))
+    inputs = [{"x": x, "y": y}[name] for name in asked.split()]
+    gradients = grad(y, inputs, tensor([1.0]))
+    assert order == expected
+    assert [each.item() for each in gradients if each is not None] == found
+
+
+def test_the_node_of_an_input_does_not_run() -> None:
+    y, order = tensor([2.0], requires_grad=True) * 1, list[str]()
+    y.grad_fn.register_prehook(noting(order, "before", 10))
+    y.grad_fn.register_hook(noting(order, "after", 10))
+    (y * 3).backward(inputs=[y])
+    assert (order, grad_of(y).tolist()) == ([], [3])
+
+
 def test_after_accumulation() -> None:
     x = tensor([2.0], requires_grad=True)
     seen = []
