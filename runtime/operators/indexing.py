@@ -10,6 +10,7 @@ None            a new one  `unsqueeze`
 True, False     a new one  a mask of one element
 integers        1          one entry of `index`; lists and arrays become tensors
 booleans        theirs     a mask, one entry of `index`
+uint8           theirs     a mask of the elements that are not 0; deprecated
 =============== ========== =====================================================
 
 In a list of index tensors, None keeps a dimension; a tensor of integers selects places
@@ -22,7 +23,8 @@ Rules:
 - an index that only takes views shares memory with the tensor; index tensors copy;
 - the size of a mask's result depends on its elements, so that a plan with a mask reads
   them; on meta that is refused.  The kernel checks numbers before it writes;
-- an integer tensor without dimensions counts as an int, except on meta;
+- an integer tensor without dimensions counts as an int, except on meta; one of uint8
+  counts as a bool; a number of NumPy's is a number, whatever its dtype;
 - an assigned value is converted to the tensor's dtype and device, and broadcasts; it
   may have extra leading dimensions of size 1.
 """
@@ -30,7 +32,9 @@ Rules:
 from collections.abc import Sequence
 from operator import index as as_int
 from typing import Any
+from warnings import warn
 
+from everyorder.runtime.dispatch.library import _outside
 from everyorder.runtime.errors.tensor import IndexOutOfRange, NoData
 from everyorder.runtime.operators.declare.allocate_outputs import (
     as_dtype,
@@ -56,6 +60,7 @@ from everyorder.runtime.operators.declare.plan import (
 )
 from everyorder.runtime.operators.declare.structured import Structured
 from everyorder.runtime.operators.gather_scatter import check_places
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
 from everyorder.runtime.tensors.from_data import tensor as tensor_of
 from everyorder.runtime.tensors.promotion import can_cast
@@ -63,6 +68,20 @@ from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
 
 Indices = list[Tensor | None]
+
+UINT8 = DType.named("uint8")
+# The dtypes of masks.
+_MASKS = frozenset({BOOL, UINT8})
+
+
+class ByteMask(UserWarning):
+    """A warning that an index tensor of uint8 is a mask."""
+
+
+_BYTE_MASK = (
+    "an index tensor of uint8 is a mask of the elements that are not 0; pass a mask of "
+    "bool, or int64 for the numbers of places"
+)
 
 
 def numbers_of(mask: Tensor) -> list[Tensor]:
@@ -99,7 +118,9 @@ def resolve_indices(self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
     for at, index in enumerate(indices):
         if index is None:
             resolved.append(None)
-        elif index.dtype is BOOL:
+        elif index.dtype in _MASKS:
+            if index.dtype is UINT8:
+                warn(_BYTE_MASK, ByteMask, stacklevel=_outside())
             _check_mask(self, f"indices[{at}]", index, len(resolved))
             resolved.extend(numbers_of(index))
         elif index.dtype in INDICES:
@@ -211,7 +232,7 @@ def plan_index_put(
     strides = strides_of(self, None)
     outputs = ((self.shape, self.dtype),)
     if device.type == "meta" and any(
-        each is not None and each.dtype is BOOL for each in indices
+        each is not None and each.dtype in _MASKS for each in indices
     ):
         # The number of places that a mask selects is unknown on meta, and not needed.
         return CallPlan(outputs, device, (), start=self, strides=strides)
@@ -439,9 +460,14 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
         )
     if not part.shape and not part.is_meta:
         number = part.item()
+        if part.dtype is UINT8:
+            return bool(number)
         return number if isinstance(number, bool) else int(number)
     if part.device is not self.device:
         part = core.to(part, device=self.device)
+    if part.dtype is UINT8:
+        warn(_BYTE_MASK, ByteMask, stacklevel=_outside())
+        part = core.ne(part, 0)
     return part
 
 

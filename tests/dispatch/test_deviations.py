@@ -298,6 +298,9 @@ TESTS: dict[str, str] = {
     "a tensor compared with a list": (
         "../operators/bindings/test_python_bindings.py::test_comparing_with_a_list_is_refused"
     ),
+    "a number that is assigned through a mask of uint8": (
+        "../operators/test_indexing.py::test_bytes_are_a_mask_in_reading_and_writing"
+    ),
     "a nested list as a subscript, `x[[[0, 1], [1, 0]]]`": (
         "../operators/test_indexing.py::test_a_nested_list_is_one_index"
     ),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import everyorder.runtime.operators.bindings.methods  # noqa: F401  # installs the brackets
+from everyorder.runtime.autograd import grad
 from everyorder.runtime.errors.tensor import (
     DTypeRefused,
     IndexOutOfRange,
@@ -13,10 +14,11 @@ from everyorder.runtime.errors.tensor import (
     ShapesDoNotFit,
 )
 from everyorder.runtime.operators import core
+from everyorder.runtime.operators.indexing import ByteMask
 from everyorder.runtime.tensors import tensor
 from tests.coded import code, coded
 from tests.operators.refusals import message_of, one_line
-from tests.operators.tensors import cube, grid
+from tests.operators.tensors import META, cube, grid
 
 IndexRefused = coded(IndexOutOfRange, "IndexRefused")
 
@@ -402,3 +404,61 @@ def test_masked_select_broadcasts_both() -> None:
     )
     with pytest.raises(NoData, check=code("NoDataToRead")):
         core.nonzero(tensor([1], device="meta"))
+
+
+BYTES = tensor([1, 0, 2], dtype="uint8")
+
+
+def test_bytes_are_a_mask_in_reading_and_writing() -> None:
+    x = tensor([10.0, 20.0, 30.0])
+    rows = tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    for read, expected in (
+        (lambda: x[BYTES], [10, 30]),
+        (lambda: x[BYTES.numpy()], [10, 30]),
+        (lambda: rows[:, BYTES], [[0, 2], [3, 5]]),
+        (lambda: rows[BYTES[:2], BYTES], [0, 2]),
+        (lambda: rows[tensor([[0, 1, 0], [2, 0, 3]], dtype="uint8")], [1, 3, 5]),
+        (lambda: core.index(x, [BYTES]), [10, 30]),
+    ):
+        with pytest.warns(ByteMask, match="is a mask"):
+            assert read().tolist() == expected
+    for value in (5.0, tensor(5.0), tensor([5.0, 5.0])):
+        with pytest.warns(ByteMask):
+            x[BYTES] = value
+        assert x.tolist() == [5, 20, 5]
+        x = tensor([10.0, 20.0, 30.0])
+    with pytest.warns(ByteMask) as warned:
+        rows[:, BYTES] = 7.0
+    assert [each.filename for each in warned] == [__file__]
+    assert rows.tolist() == [[7, 1, 7], [7, 4, 7]]
+    with pytest.warns(ByteMask):
+        core.index_put_(x, [BYTES], tensor(5.0), True)
+    assert x.tolist() == [15, 20, 35]
+
+
+def test_a_byte_without_dimensions_is_a_truth() -> None:
+    x = tensor([10.0, 20.0])
+    assert x[tensor(1, dtype="uint8")].tolist() == [[10, 20]]
+    assert x[tensor(0, dtype="uint8")].shape == (0, 2)
+    # A number of NumPy's is a number, whatever its dtype.
+    assert x[np.uint8(1)].tolist() == 20
+
+
+def test_bytes_of_another_shape_are_refused() -> None:
+    x = tensor([10.0, 20.0, 30.0])
+    with pytest.warns(ByteMask), pytest.raises(ShapesDoNotFit):
+        x[BYTES[:2]]
+    meta, mask = (core.to(each, device=META) for each in (x, BYTES))
+    with pytest.warns(ByteMask), pytest.raises(NoData):
+        meta[mask]
+    with pytest.warns(ByteMask):
+        meta[mask] = 1.0
+
+
+def test_the_gradient_of_bytes() -> None:
+    x = tensor([10.0, 20.0, 30.0], requires_grad=True)
+    with pytest.warns(ByteMask):
+        part = x[BYTES]
+    (found,) = grad(part, x, tensor([2.0, 3.0]))
+    assert found is not None
+    assert found.tolist() == [2, 0, 3]
