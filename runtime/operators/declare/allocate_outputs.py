@@ -16,6 +16,8 @@ Rules:
 - an output that starts as a copy of another tensor is allocated separately, too: the
   kernel may still reject the values of its arguments, and must not have written then;
 - a target `out` without elements is resized after the result is computed;
+- a pointwise result is rounded to its own dtype before it is converted to that of
+  `out`;
 - a pointwise result has the memory order of its arguments: dimensions are permuted to
   that order first, and back after the kernel has run, so that kernels see rows wherever
   there are any;
@@ -279,8 +281,11 @@ def write_to(
     arguments = plan.arguments
     if compute is not None:
         arguments = prepared(arguments, compute, plan.cast, plan.device, table)
+    # The kernel may compute a wider dtype than that of the result.
+    rounds = plan.pointwise and dtype not in (kernel_dtype, target.dtype)
     if (
         not resizes
+        and not rounds
         and target.dtype is kernel_dtype
         and (start is None or start is target)
         and flat_of(target) is not None
@@ -292,6 +297,8 @@ def write_to(
     if start is not None:
         table["copy"](result, start)
     _run(kernel, table, (result,), arguments)
+    if rounds:
+        result = as_dtype(table, result, dtype)
     if resizes:
         adopt(target, result)
     else:

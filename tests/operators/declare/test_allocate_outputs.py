@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from everyorder.runtime.errors.tensor import DevicesDiffer, TargetRefused
+from everyorder.runtime.dispatch import default_dispatcher
+from everyorder.runtime.errors.tensor import (
+    DevicesDiffer,
+    DTypeRefused,
+    TargetRefused,
+)
 from everyorder.runtime.operators import core
 from everyorder.runtime.operators.declare.allocate_outputs import (
     KEYS,
@@ -26,12 +31,13 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
     write_to,
 )
 from everyorder.runtime.operators.declare.plan import FLOAT32, INT64, CallPlan
-from everyorder.runtime.schema.enums import Device
+from everyorder.runtime.schema import Schema
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import from_numpy, view_of, wrap_number
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import array_of
 from tests.coded import code
-from tests.operators.tensors import LETTERS, META, cube, grid, shown, tensor
+from tests.operators.tensors import LETTERS, META, cube, grid, shown, tensor, zeros
 from tests.tensors.loading import noted
 
 
@@ -330,3 +336,57 @@ def test_meta_has_no_kernels() -> None:
 def test_a_device_type_without_kernels_computes_in_host_memory() -> None:
     assert {KEYS[kind] for kind in ("cpu", "cuda", "meta")} == set(MODULES)
     assert table_for(Device("xpu", 0)) is table_for(Device("cpu")) is table_of("CPU")
+
+
+def _pointwise() -> dict[str, Schema]:
+    """Return the pointwise operators that have an out= form, by name."""
+    found = {}
+    for entry in default_dispatcher().state.namespaces["core"].values():
+        definition = entry.definition
+        if definition is not None and "pointwise" in definition.tags:
+            name = str(definition.schema.name)
+            if name.endswith("out") and definition.schema.arguments[-1].is_write:
+                found[name.partition("::")[2]] = definition.schema
+    return found
+
+
+POINTWISE = _pointwise()
+# The numbers of the operands, of which each operator has a finite result.
+HALVES = ([0.1, 0.3, 0.7, 0.9], [0.3, 0.8, 0.6, 0.2], [0.7, 0.1, 0.9, 0.5])
+REFUSED = {"bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor"}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("wide", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("name", POINTWISE)
+def test_out_has_the_elements_of_the_result(name: str, wide: str, dtype: str) -> None:
+    """A half is computed in float32, and rounded, whatever the dtype of `out` is."""
+    short = name.removesuffix("out").rstrip("._").replace(".", "_")
+    function = getattr(core, short)
+    out_form = getattr(core, name.replace(".", "_"))
+    arguments: list[Any] = []
+    for argument, values in zip(POINTWISE[name].arguments, HALVES, strict=False):
+        if argument.name == "condition":
+            arguments.append(tensor([1, 0, 1, 0], "bool"))
+        elif "Tensor" in str(argument.type) and not argument.kwarg_only:
+            arguments.append(tensor(values, dtype))
+        elif "Scalar" in str(argument.type) and not argument.kwarg_only:
+            arguments.append(values[1])
+    if short in REFUSED:
+        with pytest.raises(DTypeRefused):
+            function(*arguments)
+        return
+    if short == "acosh":
+        arguments = [core.add(arguments[0], 1)]
+    expected = core.to(function(*arguments), dtype=DType.named(wide))
+    out = zeros(4, dtype=wide)
+    assert out_form(*arguments, out=out) is out
+    assert out.tolist() == expected.tolist()
+
+
+def test_every_pointwise_operator_is_compared() -> None:
+    assert len(POINTWISE) > 70
+    x = tensor([0.1, 300.0], "float16")
+    for out in (zeros(2), zeros(0)):
+        core.mul_out(x, x, out=out)
+        assert out.tolist() == [core.mul(x, x).tolist()[0], float("inf")]
