@@ -306,6 +306,35 @@ def _replayed(
     return second(origin)
 
 
+class AliasNode(Node):
+    """The node of a tensor on all elements of another one, made without an operator."""
+
+    __slots__ = ()
+
+    @property
+    def operator(self) -> str:
+        """Return the operator that makes such a tensor."""
+        return "core::alias"
+
+    def apply(self, gradients: list[Any]) -> Sequence[Any]:
+        """Return the gradient itself."""
+        return gradients
+
+
+def record_alias(origin: Tensor, alias: Tensor) -> None:
+    """Record that `alias`, a new tensor on the elements of `origin`, is its view.
+
+    Raises:
+        WriteRefused: `origin` is a view that cannot follow its base.
+    """
+    excluded = LOCAL.view.excluded
+    if not excluded & TRACKED and (GRAD.enabled or GRAD.follows):
+        handled = origin.key_bits & PYTHON or is_replayed(origin)
+        follow(origin, alias, "", "core::alias", core.alias if handled else None)
+    if origin._requires_grad and GRAD.enabled and not excluded & AUTOGRAD_KEYS.bits:
+        with_history(alias, AliasNode([edge_of(origin)], (meta_of(origin),)))
+
+
 def _list(base: Tensor, view: Tensor) -> None:
     """Add a view to its base; without a lock, as each change of the dict is atomic."""
     history = base._history or history_of(base)

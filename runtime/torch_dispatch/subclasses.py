@@ -3,7 +3,7 @@
 | function                 | elements                 | for classes                    |
 |--------------------------|--------------------------|--------------------------------|
 | `_make_subclass`         | those of another tensor  | that *are* a tensor            |
-| `as_subclass`            | as `_make_subclass`      | the same, as a tensor method   |
+| `as_subclass`            | as `_make_subclass`      | the same; keeps the gradient   |
 | `_make_wrapper_subclass` | none                     | that *have* tensors            |
 
 With a *policy*, the handler of such a tensor computes shape, strides, device or layout:
@@ -26,8 +26,9 @@ Rules of creation:
 - a tensor has a handler if its class has one when the tensor is created; later changes
   of the class have no effect; a class whose tensors cannot be created is refused
   (`runtime.torch_dispatch.wrappers`);
-- the new tensor shares the elements of the other one and is not its view; a tensor with
-  a handler is detached by its handler, with all modes disabled;
+- the new tensor shares the elements of the other one; only that of `as_subclass` is its
+  view for autograd; a tensor with a handler is detached by its handler, with all modes
+  disabled;
 - a wrapper does not allocate memory, so that it may have any size and device.
 
 Rules of policies:
@@ -52,7 +53,7 @@ from operator import attrgetter, index
 from sys import maxsize
 from typing import Any, TypeVar
 
-from everyorder.runtime.autograd.grad_edges import detached_alias
+from everyorder.runtime.autograd.grad_edges import detached_alias, record_alias
 from everyorder.runtime.autograd.install import kernels_of
 from everyorder.runtime.autograd.methods import set_source
 from everyorder.runtime.base.hooks import APPLY_POLICY, ELEMENT
@@ -206,12 +207,18 @@ def make_wrapper_subclass(
 
 
 def as_subclass(tensor: Tensor, cls: type[T]) -> T:
-    """Return a tensor of class `cls` on the elements of the tensor, a leaf.
+    """Return a tensor of class `cls` on the elements of the tensor, a view of it.
+
+    Gradients pass through it, as through `alias`.
 
     Raises:
         SubclassError, ContextError, HandlerError: as `_make_subclass`.
+        WriteRefused: the tensor is a view that cannot follow its base.
     """
-    return make_subclass(cls, tensor)
+    made = make_subclass(cls, tensor)
+    if made is not tensor:
+        record_alias(tensor, made)
+    return made
 
 
 # The values of a wrapper's options that are allowed, besides None.

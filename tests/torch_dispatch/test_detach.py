@@ -15,7 +15,16 @@ from everyorder.runtime.keys import DispatchKey, KeySet
 from everyorder.runtime.tensors import wrap_number
 from everyorder.runtime.torch_dispatch import TorchDispatchMode, no_dispatch
 from tests.coded import code, coded
-from tests.torch_dispatch.kinds import Boxed, asked, boxed, core, counted, vector
+from tests.torch_dispatch.kinds import (
+    TENSOR,
+    Boxed,
+    Counted,
+    asked,
+    boxed,
+    core,
+    counted,
+    vector,
+)
 
 DoesNotFit = coded(NotReplaceable, "DoesNotFit")
 
@@ -142,7 +151,9 @@ def test_data_where_dispatch_is_off() -> None:
 @pytest.mark.spec("dispatch 8.4", "test_set_data")
 def test_setting_data_asks_nobody() -> None:
     """7.7: 8.4 set_data: "set does not, `set_` does"."""
-    made, other = counted(1.0), runtime.tensor([3.0, 4.0])
+    # The result of `as_subclass` is a view, whose elements cannot be replaced.
+    made = TENSOR._make_subclass(Counted, vector(1.0))
+    other = runtime.tensor([3.0, 4.0])
 
     def replace() -> None:
         made.data = other

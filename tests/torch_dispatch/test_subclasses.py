@@ -7,6 +7,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, default_dispatcher
+from everyorder.runtime.errors.autograd import WriteRefused
 from everyorder.runtime.errors.tensor import BadSize, UnfitValue
 from everyorder.runtime.errors.torch_dispatch import (
     ContextError,
@@ -484,3 +485,55 @@ def test_what_is_made_of_data_is_no_call() -> None:
         assert seen == []
         runtime.zeros(1)
     assert seen == ["core::zeros"]
+
+
+@pytest.mark.parametrize("cls", [Plain, Counted])
+def test_gradients_pass_through_as_subclass(cls: Any) -> None:
+    x = runtime.tensor([1.0, 2.0], requires_grad=True)
+    made = x.as_subclass(cls)
+    assert type(made) is cls
+    assert (made.requires_grad, made.is_leaf) == (True, False)
+    assert (made._base is x, made.grad_fn.name()) == (True, "AliasBackward")
+    (made * 3).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3, 3]
+    plain = runtime.tensor([1.0]).as_subclass(cls)
+    assert (plain.requires_grad, plain.is_leaf, plain._version) == (False, True, 0)
+
+
+@pytest.mark.parametrize("cls", [Plain, Counted])
+def test_what_is_written_to_a_subclass_reaches_its_base(cls: Any) -> None:
+    x = runtime.tensor([1.0, 2.0], requires_grad=True)
+    base = x * 1
+    made = base.as_subclass(cls)
+    made.mul_(3)
+    assert base.grad_fn.name() == "CopySlices"
+    (base.sum() + made.sum()).backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [6, 6]
+    factor = runtime.tensor(2.0, requires_grad=True)
+    constant = runtime.ones(2)
+    constant.as_subclass(cls).mul_(factor)
+    (found,) = runtime.autograd.grad(constant.sum(), factor)
+    assert found is not None
+    assert found.tolist() == 2
+    with pytest.raises(WriteRefused, check=code("LeafModified")):
+        x.as_subclass(cls).mul_(2)
+
+
+@pytest.mark.parametrize("mode", [runtime.no_grad, runtime.inference_mode])
+def test_as_subclass_in_a_mode_cannot_follow(mode: Any) -> None:
+    base = runtime.tensor([1.0, 2.0], requires_grad=True) * 1
+    with mode():
+        made = base.as_subclass(Plain)
+    assert (made.requires_grad, made.is_leaf) == (True, True)
+    with pytest.raises(WriteRefused, check=code("ViewModified")):
+        made.mul_(2)
+
+
+def test_a_subclass_of_a_handled_tensor_keeps_the_graph() -> None:
+    first = counted(1.0, 2.0).requires_grad_()
+    second = (first * 2).as_subclass(Counted)
+    (found,) = runtime.autograd.grad((second * 3).sum(), first)
+    assert found is not None
+    assert found.tolist() == [6, 6]
