@@ -70,7 +70,6 @@ from everyorder.runtime.tensors.tensor import Tensor
 Indices = list[Tensor | None]
 
 UINT8 = DType.named("uint8")
-# The dtypes of masks.
 _MASKS = frozenset({BOOL, UINT8})
 
 
@@ -78,10 +77,7 @@ class ByteMask(UserWarning):
     """A warning that an index tensor of uint8 is a mask."""
 
 
-_BYTE_MASK = (
-    "an index tensor of uint8 is a mask of the elements that are not 0; pass a mask of "
-    "bool, or int64 for the numbers of places"
-)
+_BYTE_MASK = "an index tensor of uint8 is a mask; pass bool, or int64 for places"
 
 
 def numbers_of(mask: Tensor) -> list[Tensor]:
@@ -366,8 +362,8 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
     else:
         source = _as_tensor(value, self)
         masked = len(indices) == 1 and first is not None and first.dtype is BOOL
-        one = masked and source.numel() == 1
-        if not one and not can_cast(source.dtype, self.dtype):
+        one_value = masked and source.numel() == 1
+        if not (one_value or can_cast(source.dtype, self.dtype)):
             fits = f"what converts to {self.dtype}, the dtype of self"
             raise bad_dtype("value", source.dtype, fits, call="Tensor.__setitem__")
         values = core.to(source, dtype=self.dtype, device=self.device)
@@ -460,9 +456,7 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
         )
     if not part.shape and not part.is_meta:
         number = part.item()
-        if part.dtype is UINT8:
-            return bool(number)
-        return number if isinstance(number, bool) else int(number)
+        return bool(number) if part.dtype in _MASKS else int(number)
     if part.device is not self.device:
         part = core.to(part, device=self.device)
     if part.dtype is UINT8:

@@ -18,7 +18,7 @@ from everyorder.runtime.dispatch.kernel import Kernel, linked
 from everyorder.runtime.dispatch.library import Library
 from everyorder.runtime.operators import (
     binary,
-    cat_flip_pad,
+    cat_and_flip,
     convolution,
     copying,
     creation,
@@ -29,6 +29,7 @@ from everyorder.runtime.operators import (
     matmul,
     nn_layers,
     overload_names,  # noqa: F401  # it registers the names
+    padding,
     pointwise,
     random,
     reductions,
@@ -52,7 +53,7 @@ FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(unary.OPERATORS, binary.OPERATORS, binary.GRADIENTS, pointwise.OPERATORS),
     *(reductions.OPERATORS, sort.OPERATORS),
     *(creation.OPERATORS, random.OPERATORS, copying.OPERATORS),
-    *(views.OPERATORS, reshaping.OPERATORS, cat_flip_pad.OPERATORS),
+    *(views.OPERATORS, reshaping.OPERATORS, cat_and_flip.OPERATORS, padding.OPERATORS),
     *(gather_scatter.OPERATORS, indexing.OPERATORS),
     *(matmul.OPERATORS, convolution.OPERATORS, nn_layers.OPERATORS),
     *(losses.OPERATORS, decompositions.OPERATORS),

@@ -10,7 +10,7 @@ from everyorder.runtime.errors.tensor import (
 )
 from everyorder.runtime.keys import DispatchKey, KeySet
 from everyorder.runtime.operators import core
-from everyorder.runtime.operators.cat_flip_pad import cat_anywhere
+from everyorder.runtime.operators.cat_and_flip import cat_anywhere
 from everyorder.runtime.tensors import tensor
 from tests.coded import code, coded
 from tests.operators.refusals import Refusal, assert_refused
