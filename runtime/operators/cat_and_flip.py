@@ -268,6 +268,8 @@ def diff(
     if n < 0:
         raise bad_option("n", str(n), "0 and more")
     at = one_dim(dim, self.shape)
+    if not n:
+        return core.clone(self)
     pieces = [each for each in (prepend, self, append) if each is not None]
     result = core.cat(pieces, at) if len(pieces) > 1 else self
     for _ in range(min(n, result.shape[at])):
@@ -276,6 +278,7 @@ def diff(
         earlier = core.slice(result, at, 0, max(size - 1, 0))
         bools = result.dtype is BOOL
         result = (core.logical_xor if bools else core.sub)(later, earlier)
+    # Without elements, there is nothing to subtract.
     return core.clone(result) if result is self else result
 
 

@@ -280,6 +280,9 @@ def _logspace(
     """Compute the powers of a number in float64, from its exponents."""
     kind = dtype or FLOAT32
     require_dtype("dtype", kind, REALS, "every real dtype but bool")
+    whole = kind in INTEGERS and not isinstance(start + end, complex)
+    if whole:  # integer dtypes truncate both ends, as in `linspace`
+        start, end = int(start), int(end)
     exponents = _linspace(start, end, steps, FLOAT64, device)
     if device.type == "meta":
         return empty_tensor((steps,), kind, device)

@@ -227,6 +227,33 @@ def einsum(equation: str, *operands: Any) -> Any:
     return core.einsum(equation, list(operands))
 
 
+# Torch's words for how distances are computed -> their numbers.
+_COMPUTE_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": 0,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+@checked
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str | int | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Any:
+    """Return the distances of each row of a batch from each row of another.
+
+    They are always computed from differences: `compute_mode` has no effect.
+    """
+    if isinstance(compute_mode, str):
+        if compute_mode not in _COMPUTE_MODES:
+            fits = ", ".join(_COMPUTE_MODES)
+            raise bad_option("compute_mode", repr(compute_mode), fits, call="cdist")
+        compute_mode = _COMPUTE_MODES[compute_mode]
+    return core.cdist(x1, x2, p, compute_mode)
+
+
 @checked
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Any:
     """Return the sums of products over the last dims of `a` and the first of `b`.
@@ -397,7 +424,15 @@ HANDWRITTEN: dict[str, Function] = {
     **{
         each.__name__: each
         for each in (
-            *(allclose, dropout, einsum, embedding, get_default_dtype, is_complex),
+            *(
+                allclose,
+                cdist,
+                dropout,
+                einsum,
+                embedding,
+                get_default_dtype,
+                is_complex,
+            ),
             *(is_floating_point, is_inference, is_nonzero, is_tensor, max_pool2d),
             *(meshgrid, numel, searchsorted, tensordot),
             python_api.where,

@@ -86,7 +86,10 @@ NUMBERS = (
     *("atan2", "eq", "ge", "gt", "le", "lt", "ne", "max_binary", "maximum"),
     *("min_binary", "minimum", "logical_and", "logical_or", "logical_xor"),
     *("remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "pow", "xlogy"),
+    *("bitwise_left_shift", "bitwise_right_shift"),
 )
+
+_OF_TENSORS = "_tensor_overload"
 
 DEVIATIONS: tuple[Row, ...] = (
     Deviation(
@@ -132,7 +135,7 @@ DEVIATIONS: tuple[Row, ...] = (
         "`out=` of what makes as many elements as it finds, or is made of nothing",
     ),
     Deviation(
-        ("linspace_tensor_overload",),
+        ("linspace_tensor_overload", "logspace_tensor_overload"),
         "refused",
         "takes `Scalar`, but was given a Tensor",
         "bounds are numbers; reading them from tensors is left to the caller",
@@ -140,7 +143,7 @@ DEVIATIONS: tuple[Row, ...] = (
         "`repeat_interleave`, tensors as bounds of `linspace`",
     ),
     Deviation(
-        ("linspace", "linspace_tensor_overload"),
+        tuple(f"{n}space{end}" for n in ("lin", "log") for end in ("", _OF_TENSORS)),
         "error type",
         "WrongArgumentType, torch RuntimeError",
         "bounds are numbers, so a tensor of any shape has the wrong type",
