@@ -230,7 +230,8 @@ def _of_methods(module: Module, examples: Any) -> Mapping[str, Mapping[str, Type
     types = {}
     for method, each in calls.items():
         name = method if isinstance(method, str) else method.__name__
-        function = getattr(type(module), name)
+        bound = getattr(module, name)
+        function = getattr(bound, "__func__", bound)
         types[name] = types_of_calls(function, each, skip=1)
     return types
 

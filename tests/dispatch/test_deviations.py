@@ -482,6 +482,15 @@ TESTS: dict[str, str] = {
     "an exit or Ctrl-C in a callback": (
         f"{FUTURES}test_callbacks.py::test_a_callback_that_exits_loses_no_other_one"
     ),
+    "`__call__` of a class of modules in a script": (
+        f"{MODULES}test_assigned.py::test_a_script_runs_what_python_runs"
+    ),
+    "`forward` of a module that is a method of another module": (
+        f"{MODULES}test_assigned.py::test_forward_of_another_object_is_refused"
+    ),
+    "a bound method under a second name, `self.act = self.helper`, in a script": (
+        f"{MODULES}test_assigned.py::test_a_script_runs_what_python_runs"
+    ),
     # Programs that run
     "`raise` of a program, outside of it": (
         f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"

@@ -2,8 +2,10 @@
 
 Rules of modules:
 - all submodules are compiled, the innermost first; shared ones stay shared;
-- `forward` is compiled if the class defines it, and so are methods marked by `@export`;
+- `forward` and `__call__` are compiled if the class defines them, and so are methods
+  marked by `@export`;
   other methods are compiled when a program first calls them, once for each type;
+- a method that was assigned to the module replaces that of its class;
 - parameters and buffers are those of the Python module; other attributes are
   independent: lists and dictionaries are copied;
 - if a module cannot be compiled, all its registrations are removed.
@@ -98,7 +100,7 @@ def method_of(
     Raises:
         ProgramError: the method cannot be compiled.
     """
-    member: Any = inspect.getattr_static(shape.python, name)
+    member: Any = shape.member(name)
     if member is vars(Sequential)["forward"]:
         member, types = _through, {"input": _chain_argument_type(shape), **types}
     return begin_method(shape, name, member, compiler, since, types)
@@ -172,7 +174,7 @@ def hook_methods(
     for hook in (*shape.before, *shape.behind):
         name = getattr(hook, "__name__", "")
         other = by_name.setdefault(name, hook)
-        own = inspect.getattr_static(shape.python, name, hook)
+        own = shape.member(name, hook)
         if not inspect.isfunction(hook) or other is not hook or own is not hook:
             raise NotScriptable(
                 found=f"the hook `{name}` of `{shape.python.__name__}`",
@@ -193,7 +195,7 @@ def check_interface(
         with other schemas.
     """
     for method in interface.declaration.methods:
-        if inspect.isfunction(inspect.getattr_static(shape.python, method, None)):
+        if inspect.isfunction(shape.member(method)):
             method_of(shape, method, compiler)
     fault = misfit(shape.type.declaration, interface.declaration)
     if fault is not None:
@@ -274,12 +276,31 @@ class _ModuleCompiler:
                 check_interface(of, declared, name, self._compiler)
         hooks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         if not self._is_own:
+            if module is self._outermost and "forward" in shape.functions:
+                raise _no_forward(module, shape.functions["forward"])
             examples = self._examples if module is self._outermost else _NONE
             _compile(shape, self._compiler, examples)
             hooks = hook_methods(shape, self._compiler)
         result = ScriptModule(shape.type, values, facts.roles, hooks)
         self._made[id(module)] = module, result
         return result
+
+
+def _no_forward(module: Module, function: Any) -> NotScriptable:
+    """Return the error for a module whose `forward` is not a method of it."""
+    return NotScriptable(
+        found=f"the module of class `{type(module).__name__}`",
+        reason=f"its `forward` is {_called(function)}, not a method of the module",
+        hint="Assign `types.MethodType(function, self)`, or define `forward`.",
+    )
+
+
+def _called(function: Any) -> str:
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    if isinstance(owner, Module):
+        return f"`{name}` of another module"
+    return f"`{name}`"
 
 
 def uncompiled_module(
@@ -296,13 +317,16 @@ def uncompiled_module(
 
 def _compile(shape: ModuleShape, compiler: Compiler, examples: Examples) -> None:
     """Compile the methods that are compiled without being called."""
-    python = shape.python
-    for name in dir(python):
-        member: Any = inspect.getattr_static(python, name)
+    for name in dict.fromkeys((*dir(shape.python), *shape.methods)):
+        # An attribute of the module hides the method of its class.
+        if name in shape.type.declaration.attributes or name in shape.functions:
+            continue
+        member: Any = shape.member(name)
         is_forward = name == "forward" and member is not Module.forward
+        is_own = is_forward or (name == "__call__" and shape.is_called_itself)
         mark = mark_of(member)
         if inspect.isfunction(member) and (
-            (is_forward and mark is None) or mark is Mark.EXPORT
+            (is_own and mark is None) or mark is Mark.EXPORT
         ):
             method_of(shape, name, compiler, types=examples.get(name, {}))
 

@@ -2,13 +2,16 @@
 
 Rules of modules:
 - a module that is being trained is not frozen;
-- `forward`, the hooks of the module, and preserved members stay; other methods are
-  removed, and so are attributes that the remaining methods do not use;
+- `forward`, `__call__`, the hooks of the module, and preserved members stay; other
+  methods are removed, and so are attributes that the remaining methods do not use;
+- a member of a submodule is preserved by its path, `sub.limit`: the submodule stays;
+  with a method of it, so do all attributes below it;
 - an attribute that one of the methods may set stays an attribute, on every path to it;
   a tensor that becomes a constant is detached from autograd;
 - the constants are named after their paths, `self.layers.0.weight`;
-- the original module does not change; remaining attributes and tensors are the same
-  objects in both modules.
+- the original module does not change, and later changes of it are not seen: remaining
+  submodules, lists and dictionaries are copies; tensors and objects are the same in
+  both modules.
 
 Rules of graphs:
 - an attribute is identified by its path from the first parameter: `self.block.0.weight`
@@ -23,6 +26,7 @@ Rules of graphs:
   before, and dead code is removed afterwards.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -180,27 +184,55 @@ def freeze(module: ScriptModule, preserved: Sequence[str] = ()) -> ScriptModule:
             reason="a module is not frozen while it is trained",
             hint="Call its `eval()` first.",
         )
-    members = [*declaration.attributes, *declaration.methods, *declaration.constants]
-    for name in preserved:
-        if name not in members:
-            raise ModuleError(
-                code="NoSuchMember",
-                module=module.original_name,
-                wanted="attribute or method",
-                path=name,
-                near=nearest(name, members),
-            )
+    ways = [_preserved_way(module, name) for name in preserved]
     before, behind = module._script_hooks
-    roots = ("forward", *before, *behind, *preserved)
+    roots = ("forward", "__call__", *before, *behind, *preserved)
     methods = [name for name in declaration.methods if name in roots]
     graphs = {name: _inlined(declaration.functions[name].graph) for name in methods}
     values = _AttributeValues(
-        module, preserved, [settable(each) for each in graphs.values()]
+        module, ways, [settable(each) for each in graphs.values()]
     )
     for graph in graphs.values():
         freeze_attributes(graph, values)
         run_passes(graph, CLEANUP)
-    return _module(module, graphs, preserved)
+    names = [name.partition(".")[0] for name in preserved]
+    return _module(module, graphs, names)
+
+
+def _preserved_way(module: ScriptModule, path: str) -> Way:
+    """Return the path below which attributes stay, for a preserved member.
+
+    Raises:
+        ModuleError: the member does not exist.
+    """
+    *heads, last = path.split(".")
+    owner = module
+    for name in heads:
+        inner = {
+            each: one
+            for each, one in owner._modules.items()
+            if isinstance(one, ScriptModule)
+        }
+        _check_member(owner, "submodule", name, [*inner])
+        owner = inner[name]
+    declaration = owner.__script_type__.declaration
+    members = [*declaration.attributes, *declaration.methods, *declaration.constants]
+    _check_member(owner, "attribute or method", last, members)
+    is_below = heads and last in declaration.methods
+    return tuple(heads) if is_below else (*heads, last)
+
+
+def _check_member(
+    owner: ScriptModule, wanted: str, name: str, members: list[str]
+) -> None:
+    if name not in members:
+        raise ModuleError(
+            code="NoSuchMember",
+            module=owner.original_name,
+            wanted=wanted,
+            path=name,
+            near=nearest(name, members),
+        )
 
 
 def _inlined(graph: Graph) -> Graph:
@@ -218,7 +250,7 @@ class _AttributeValues:
     def __init__(
         self,
         module: ScriptModule,
-        preserved: Sequence[str],
+        preserved: Sequence[Way],
         settables: Sequence[Settable],
     ) -> None:
         self._module = module
@@ -249,7 +281,8 @@ class _AttributeValues:
     def __call__(self, way: Sequence[str]) -> Any:
         owner = self._object_at(way[:-1])
         is_set = (id(owner), way[-1]) in self._set or id(owner) in self._objects
-        if is_set or way[0] in self._preserved:
+        is_preserved = any(tuple(way[: len(each)]) == each for each in self._preserved)
+        if is_set or is_preserved:
             return STAYS
         value = getattr(owner, way[-1])
         return value.detach() if isinstance(value, Tensor) else value
@@ -286,10 +319,38 @@ def _module(
         function = Function(f"{frozen_type.declaration.qualname}.{name}", schema, graph)
         frozen_type.declaration.add_method(name, schema)
         frozen_type.declaration.functions[name] = function
+    memo: dict[int, Any] = {}
     values = {
-        name: getattr(module, name) for name in frozen_type.declaration.attributes
+        name: _copied(getattr(module, name), memo)
+        for name in frozen_type.declaration.attributes
     }
     return ScriptModule(frozen_type, values, roles, module._script_hooks)
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    """Return a copy of modules and containers, with the same tensors and objects."""
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, ScriptModule):
+        one = memo[id(value)] = copy.copy(value)
+        vars(one)["_modules"] = {
+            name: _copied(each, memo) for name, each in value._modules.items()
+        }
+        for name in value.__script_type__.declaration.attributes:
+            if name in vars(one):
+                vars(one)[name] = _copied(vars(one)[name], memo)
+        return one
+    if isinstance(value, list | dict):
+        container = memo[id(value)] = copy.copy(value)
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, each in items:
+            container[key] = _copied(each, memo)
+        return container
+    if isinstance(value, tuple):
+        parts = [_copied(each, memo) for each in value]
+        make: Any = type(value)
+        return make(*parts) if hasattr(value, "_fields") else make(parts)
+    return value
 
 
 def _used(graph: Graph, of: ModuleType) -> set[str]:

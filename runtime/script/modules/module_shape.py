@@ -7,14 +7,16 @@ Each attribute of a module is one of these in a script:
     submodule     a nested module, of its module type, or of an interface
     constant      a value that is fixed when the program is compiled: named in
                   `__constants__`, or annotated as `Final`
-    function      a callable, compiled where a program calls it
+    method        a bound method of the module itself: `self.forward = self.other`
+    function      another callable, compiled where a program calls it
     failure       any other value; the reason is reported where a program uses it
 
 Rules:
 - the type is taken from the annotation of the class, from a `jit.Attribute`, or from
   the value, in this order; a value that does not fit the declared type is a failure;
+- an attribute of the module has precedence over a member of its class, as in Python;
 - two modules have the same type if their class, the types of their attributes, their
-  constants, functions, submodules, hooks and failures are the same;
+  constants, methods, functions, submodules, hooks and failures are the same;
 - names in `__jit_ignored_attributes__` do not exist in a script;
 - this module does not compile anything.
 """
@@ -36,13 +38,17 @@ from everyorder.runtime.schema.values import MISMATCH, converter
 from everyorder.runtime.script.frontend import scope_of_class
 from everyorder.runtime.script.ir.program import (
     Attribute,
+    Mark,
     NotInferred,
     Program,
     inferred_type,
+    mark_of,
 )
 from everyorder.runtime.script.modules.script_module import RESERVED, ScriptModule
 from everyorder.runtime.script.types.annotations import Classes, TypeScope
 
+# The marks of methods that are not compiled.
+LEFT_OUT = (Mark.IGNORE, Mark.UNUSED)
 # The attributes that every module has.
 _OWN = frozenset(vars(Module())) - {"training"}
 # Constants, by their classes; tuples and lists of them are constants too.
@@ -58,6 +64,7 @@ class ModuleMembers:
     roles: dict[str, str] = field(default_factory=dict)
     submodules: dict[str, Module] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
+    methods: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, Any] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -67,6 +74,7 @@ class ModuleShape:
     """The type of modules, and the other data that compiling needs.
 
     `roles` marks attributes as "parameter" or "buffer", `submodules` names the modules;
+    `methods` are the methods that were assigned to the modules, as functions;
     `before` and `behind` are the hooks before and after calls.
     """
 
@@ -75,11 +83,25 @@ class ModuleShape:
     roles: Mapping[str, str]
     submodules: tuple[str, ...]
     constants: Mapping[str, Any]
+    methods: Mapping[str, Any]
     functions: Mapping[str, Any]
     failures: Mapping[str, str]
     before: tuple[Callable[..., Any], ...]
     behind: tuple[Callable[..., Any], ...]
     program: Program
+
+    def member(self, name: str, default: Any = None) -> Any:
+        """Return a member of the class, or the method that was assigned instead."""
+        if name in self.methods:
+            return self.methods[name]
+        return inspect.getattr_static(self.python, name, default)
+
+    @property
+    def is_called_itself(self) -> bool:
+        """Return True if the class replaces the call of modules, `__call__`."""
+        member = inspect.getattr_static(self.python, "__call__", None)
+        is_plain = member is vars(Module)["__call__"] or mark_of(member) in LEFT_OUT
+        return inspect.isfunction(member) and not is_plain
 
 
 # In the memo of a program: class -> key -> shape; modules of one type share it.
@@ -178,6 +200,7 @@ class Shaping:
             tuple((n, id(t), facts.roles.get(n)) for n, t in facts.attributes.items()),
             tuple(facts.submodules),
             tuple((name, _frozen(each)) for name, each in facts.constants.items()),
+            tuple((name, id(each)) for name, each in facts.methods.items()),
             tuple((name, id(each)) for name, each in facts.functions.items()),
             tuple(facts.failures.items()),
             *(tuple(map(id, before)), tuple(map(id, behind))),
@@ -207,6 +230,7 @@ class Shaping:
             roles=facts.roles,
             submodules=tuple(facts.submodules),
             constants=facts.constants,
+            methods=facts.methods,
             functions=facts.functions,
             failures=facts.failures,
             before=before,
@@ -336,7 +360,10 @@ class _ModuleReader:
         if type_ is None:
             inferred = inferred_type(value, self._program)
             if isinstance(inferred, NotInferred) and callable(value):
-                facts.functions[name] = value
+                if _is_method_of(value, self._module):
+                    facts.methods[name] = value.__func__
+                else:
+                    facts.functions[name] = value
                 return
             type_ = inferred.reason if isinstance(inferred, NotInferred) else inferred
         if isinstance(type_, str):
@@ -350,6 +377,15 @@ class _ModuleReader:
             return
         facts.attributes[name] = type_
         facts.values[name] = converted
+
+
+def _is_method_of(value: Any, module: Module) -> bool:
+    """Return True for a method in Python that is bound to the module."""
+    return (
+        inspect.ismethod(value)
+        and value.__self__ is module
+        and inspect.isfunction(value.__func__)
+    )
 
 
 def _is_constant(value: Any) -> bool:

@@ -139,7 +139,7 @@ class ModuleValue(SimpleValue):
         return self._of_class(e, shape, name)
 
     def _of_class(self, e: Emitter, shape: ModuleShape, name: str) -> Sugared:
-        member: Any = inspect.getattr_static(shape.python, name, None)
+        member: Any = shape.member(name)
         if isinstance(member, property):
             if name in getattr(shape.python, "__jit_unused_properties__", ()):
                 e.fail(
@@ -209,6 +209,14 @@ class ModuleValue(SimpleValue):
     # Calls.
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Return the result of `__call__`, or of `forward` through the hooks."""
+        shape = self.shape
+        is_itself = "__call__" in self.module_type.declaration.methods
+        if is_itself or (shape is not None and shape.is_called_itself):
+            return MethodValue(self, "__call__").call(e, arguments)
+        return self.call_forward(e, arguments)
+
+    def call_forward(self, e: Emitter, arguments: Arguments) -> Sugared:
         """Return the result of `forward`, with the hooks applied."""
         shape = self.shape
         before, behind = ((), ()) if shape is None else hook_methods(shape, e.compiler)
@@ -334,9 +342,7 @@ class ModuleValue(SimpleValue):
         lists = _DICTIONARY if self.container is ModuleDict else {}
         make = lists.get(name) or _WITHIN.get(name)
         shape = self.shape
-        own = (
-            None if shape is None else inspect.getattr_static(shape.python, name, None)
-        )
+        own = None if shape is None else shape.member(name)
         if make is None or (shape is not None and own is not _OWN.get(name)):
             return None
         return MemberList(self, name, make)
@@ -370,7 +376,7 @@ class MethodValue(Sugared):
         """Return the function of the class."""
         shape = self.owner.shape
         assert shape is not None, "a loaded module has all of its methods"
-        return inspect.getattr_static(shape.python, self.name, None)
+        return shape.member(self.name)
 
     def describe(self) -> str:
         return f"the method `{self.owner.path}.{self.name}`"
@@ -522,11 +528,28 @@ class _SuperModule(Sugared):
         above = classes[classes.index(self.python) + 1 :]
         home = next((each for each in above if name in vars(each)), object)
         member = vars(home).get(name)
+        if member is vars(Module)["__call__"]:
+            return _ModuleCall(self.owner)
         if not inspect.isfunction(member) or _is_of_python(member):
             no_attribute(e, self.describe(), name, ())
         method = f"{home.__name__}__{name}"
         begin_method(shape, method, member, e.compiler, e.since(f"super().{name}"))
         return MethodValue(self.owner, method)
+
+
+class _ModuleCall(Sugared):
+    """`super().__call__` where it is that of all modules."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: ModuleValue) -> None:
+        self.owner = owner
+
+    def describe(self) -> str:
+        return f"the call of {self.owner.describe()}"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        return self.owner.call_forward(e, arguments)
 
 
 class UncompiledModule(UnknownObject):

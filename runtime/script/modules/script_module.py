@@ -211,7 +211,9 @@ class ScriptModule(Module):
         return self.__getattr__("forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of `forward`, with the compiled hooks applied."""
+        """Return the result of `__call__`, or of `forward` through the hooks."""
+        if "__call__" in self.__script_type__.declaration.methods:
+            return self._method("__call__")(*args, **kwargs)
         before, behind = self._script_hooks
         if not before and not behind:
             return super().__call__(*args, **kwargs)

@@ -118,3 +118,52 @@ def test_the_module_stays_as_it_was() -> None:
     with runtime.no_grad():
         compiled.first.scale.mul_(10)
     assert one(runtime.ones(1)).tolist() == compiled(runtime.ones(1)).tolist()
+
+
+class Listing(Module):
+    names: dict[str, list[int]]
+
+    def __init__(self, inner: Module | None = None) -> None:
+        super().__init__()
+        self.sizes = [1, 2]
+        self.names = {"a": [1]}
+        self.limit = 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + len(self.sizes) + len(self.names["a"]) + self.limit
+
+    def grow(self) -> None:
+        self.sizes.append(7)
+
+
+class Holding(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sub = Listing()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.sub(x)
+
+
+def test_later_writes_to_the_original_are_not_seen() -> None:
+    for net in (Listing(), Holding()):
+        compiled = script(net.eval())
+        one = freeze(compiled)
+        inner = getattr(compiled, "sub", compiled)
+        inner.sizes.append(3)
+        inner.names["a"].append(3)
+        assert compiled(runtime.zeros(1)).tolist() == [8.0]
+        assert one(runtime.zeros(1)).tolist() == [6.0]
+
+
+def test_a_member_of_a_submodule_is_preserved() -> None:
+    one = frozen(Holding(), "sub.limit")
+    one.sub.limit = 10
+    assert one(runtime.zeros(1)).tolist() == [13.0]
+    with pytest.raises(ModuleError) as caught:
+        frozen(Holding(), "sub.limt")
+    assert str(caught.value) == (
+        "`Listing` has no attribute or method `limt`.\n  similar: limit"
+    )
+    with pytest.raises(ModuleError, match="`Holding` has no submodule `sup`"):
+        frozen(Holding(), "sup.limit")
