@@ -491,6 +491,12 @@ TESTS: dict[str, str] = {
     "a bound method under a second name, `self.act = self.helper`, in a script": (
         f"{MODULES}test_assigned.py::test_a_script_runs_what_python_runs"
     ),
+    "a 0-dim tensor as an index in a script, `t[k]`": (
+        "../script/emission/test_subscripts.py::test_a_part_is_what_it_is_in_python"
+    ),
+    "lists, bools and `slice()` as indices in a script": (
+        "../script/emission/test_subscripts.py::test_a_part_is_what_it_is_in_python"
+    ),
     # Programs that run
     "`raise` of a program, outside of it": (
         f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"

@@ -32,6 +32,7 @@ from everyorder.runtime.schema.types import (
     DictType,
     IntType,
     ListType,
+    NoneType_,
     PyObjectType,
     StrType,
     TensorType,
@@ -66,9 +67,12 @@ from everyorder.runtime.script.emission.special_forms import (
 )
 from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
+    SugaredEllipsis,
+    SugaredSlice,
     SugaredTuple,
     UnknownObject,
     constant_of,
+    register_special_form,
     register_special_forms,
     register_sugar,
     type_of,
@@ -234,6 +238,15 @@ def tuple_of(e: Emitter, arguments: Arguments) -> Sugared:
             "A tuple has as many elements as its type says: use a list.",
         )
     return SugaredTuple(items)
+
+
+def _slice(e: Emitter, arguments: Arguments) -> Sugared:
+    """Emit `slice(...)`, which is used in subscripts."""
+    inputs = positional_of(e, "slice", arguments, 1, 2, 3)
+    parts = [None if type_of(each) is NoneType_ else each for each in inputs]
+    if len(parts) == 1:
+        parts.insert(0, None)
+    return SugaredSlice(*parts, *[None] * (3 - len(parts)))
 
 
 def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
@@ -530,11 +543,13 @@ def install_builtins() -> None:
         SpecialForm("zip", zipped, zip),
         SpecialForm("reversed", reversed_of, reversed),
         SpecialForm("tuple", tuple_of, tuple),
+        SpecialForm("slice", _slice, slice),
         SpecialForm("print", _print, print),
         SpecialForm("hasattr", _has_attribute, hasattr),
         SpecialForm("getattr", _get_attribute, getattr),
         SpecialForm("warnings.warn", _warn, warnings.warn),
     )
+    register_special_form(Ellipsis, SugaredEllipsis())
     register_special_forms((python, Primitive(python)) for python in FUNCTIONS)
     managers = (no_grad, enable_grad, inference_mode, set_grad_enabled)
     register_special_forms((python, Manager(python)) for python in managers)

@@ -9,11 +9,14 @@ Rules:
 - methods of numbers, texts, lists and dictionaries are primitives, those of tensors
   operators of the runtime;
 - a subscript of a tuple must be a constant; a subscript of a tensor becomes views,
-  dimension by dimension, and one `core::index` for index tensors.
+  dimension by dimension, and for index tensors one `script::part`, or `set_part`; a
+  list becomes an index tensor.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.subtyping import Mismatch, match
 from everyorder.runtime.schema.types import (
     BoolType,
@@ -22,6 +25,7 @@ from everyorder.runtime.schema.types import (
     ListType,
     NoneType_,
     OptionalType,
+    ScalarTypeType,
     StrType,
     TensorType,
     TupleType,
@@ -37,6 +41,7 @@ from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
     Sugared,
+    becomes,
     no_attribute,
 )
 from everyorder.runtime.script.emission.operators import Operator, tensor_method
@@ -187,7 +192,31 @@ def _tensor_part(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
         if view.node_value is self_.node_value:
             return _core(e, "alias", view)
         return view
-    return _core(e, "index", view, SimpleValue(_optional_tensors(e, indices)))
+    return SimpleValue(
+        e.operator("script::part.Tensor", view.node_value, _as_list(e, view, indices))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTensors:
+    """The index tensors of a subscript, by dimensions of the view; None keeps one.
+
+    `last` are those after `...`, which end with the last dimension.
+    """
+
+    first: list[Value | None]
+    last: list[Value | None]
+
+    def __bool__(self) -> bool:
+        return any(each is not None for each in (*self.first, *self.last))
+
+
+def _as_list(e: Emitter, view: SimpleValue, indices: IndexTensors) -> Value:
+    first = _optional_tensors(e, indices.first)
+    if not any(each is not None for each in indices.last):
+        return first
+    last = _optional_tensors(e, indices.last)
+    return e.operator("script::spread.Tensor", view.node_value, first, last)
 
 
 def _optional_tensors(e: Emitter, indices: Sequence[Value | None]) -> Value:
@@ -215,7 +244,8 @@ def _set_tensor_part(
             {name: self_.attribute(e, name) for name in ("dtype", "device")},
         )
         value = call_forms(e, "`[]=`", forms_of_operator("core::full"), fill_arguments)
-    _core(e, "index_put_", view, SimpleValue(_optional_tensors(e, indices)), value)
+    inputs = view.node_value, _as_list(e, view, indices), value.value(e)
+    e.node("script::set_part.Tensor", inputs)
 
 
 def _core(e: Emitter, name: str, *operands: Sugared) -> SimpleValue:
@@ -229,7 +259,7 @@ def _core(e: Emitter, name: str, *operands: Sugared) -> SimpleValue:
 
 def _view(
     e: Emitter, self_: SimpleValue, index: Sugared
-) -> tuple[SimpleValue, list[Value | None]]:
+) -> tuple[SimpleValue, IndexTensors]:
     """Return the view that an index selects, and the remaining index tensors.
 
     After `...`, dimensions are counted from the end.
@@ -241,25 +271,22 @@ def _view(
     split = ellipses[0] if ellipses else len(parts)
     view = self_
     indices: list[Value | None] = []
+    last: list[Value | None] = []
     dim = 0
     for each in parts[:split]:
         view, dim = _step(e, view, each, dim, indices)
     rest = parts[split + 1 :]
-    if any(type_of(each) is TensorType for each in rest):
-        e.fail(
-            "an index tensor follows `...`",
-            "Write the dimensions before it as `:`.",
-        )
     # From the end: each step leaves the following dimensions unchanged.
-    kept_dims = 0
+    dim = -1
     for each in reversed(rest):
-        dim = -1 - kept_dims
-        is_dropped = type_of(each) is IntType
-        view, _ = _step(e, view, each, dim, [])
-        kept_dims += not is_dropped
-    while indices and indices[-1] is None:
-        indices.pop()
-    return view, indices
+        entries: list[Value | None] = []
+        view, _ = _step(e, view, each, dim, entries)
+        dim -= len(entries)
+        last[:0] = entries
+    if not any(each is not None for each in last):
+        while indices and indices[-1] is None:
+            indices.pop()
+    return view, IndexTensors(indices, last)
 
 
 def _step(
@@ -286,13 +313,42 @@ def _step(
     if kind is NoneType_:
         indices.append(None)
         return _core(e, "unsqueeze", view, place), dim + 1
+    if kind is BoolType:
+        # A new dimension, with a mask of one element.
+        value = e.node(
+            "prim::ListConstruct", (index.value(e),), (ListType(BoolType),)
+        ).output
+        indices.append(_index_tensor(e, view, value))
+        return _core(e, "unsqueeze", view, place), dim + 1
     if kind is TensorType:
         indices.append(index.value(e))
         return view, dim + 1
-    hint = "Indices are ints, slices, None, `...` and tensors."
-    if isinstance(kind, ListType) and kind.element in (IntType, BoolType):
-        hint = "Make a tensor of the list first."
+    if isinstance(kind, ListType):
+        value = index.value(e)
+        becomes(value, ListType(IntType), e.untyped)
+        if _element(value.type) in (IntType, BoolType):
+            indices.append(_index_tensor(e, view, value))
+            return view, dim + 1
+    hint = "Indices are ints, bools, slices, None, `...`, tensors and lists of numbers."
     return e.fail(f"a tensor is indexed by {index.describe()}", hint)
+
+
+def _element(kind: Type) -> Type:
+    """Return the type of the elements of a list of lists."""
+    return _element(kind.element) if isinstance(kind, ListType) else kind
+
+
+def _index_tensor(e: Emitter, view: SimpleValue, elements: Value) -> Value:
+    """Return a list of numbers, or of bools, as an index tensor."""
+    is_mask = _element(elements.type) is BoolType
+    dtype = DType.named("bool" if is_mask else "int64")
+    return e.operator(
+        "script::tensor.t",
+        elements,
+        e.constant(dtype.code, ScalarTypeType),
+        view.attribute(e, "device").value(e),
+        e.constant(False),
+    )
 
 
 # Truth

@@ -13,7 +13,9 @@ Rules:
 - an int beyond 64 bits (of an unsigned tensor, or of a large float) is refused;
 - only the program knows the types of the results of `item` and `tolist`: it declares
   them by an annotation, which is checked at run time;
-- sizes are a list of ints, where Python has `Size`, a subclass of tuple.
+- sizes are a list of ints, where Python has `Size`, a subclass of tuple;
+- an index tensor of integers without dimensions counts as an int, as in Python, so that
+  the part it selects is a view: only at run time is it known which tensors are so.
 """
 
 import builtins
@@ -115,6 +117,30 @@ def _tensor(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
     return tensor(data, dtype=kind, device=place, requires_grad=requires_grad)
 
 
+def _part(self: Any, indices: list[Any]) -> Any:
+    """Return `self[indices]`; None keeps a dimension."""
+    return self[_subscript(indices)]
+
+
+def _set_part(self: Any, indices: list[Any], values: Any) -> None:
+    """Assign `self[indices] = values`; None keeps a dimension."""
+    self[_subscript(indices)] = values
+
+
+def _subscript(indices: list[Any]) -> tuple[Any, ...]:
+    return tuple(slice(None) if each is None else each for each in indices)
+
+
+def _spread(self: Any, first: list[Any], last: list[Any]) -> list[Any]:
+    """Return the indices of all dimensions, with None between the two lists."""
+    covered = sum(
+        1 if each is None or each.dtype is not _BOOL else each.dim()
+        for each in (*first, *last)
+    )
+    return [*first, *[None] * (self.dim() - covered), *last]
+
+
+_BOOL = DType.named("bool")
 _SOME = "tensor(2); tensor([[1.5], [2.5]]); tensor([]); META"
 _TURNED = "tensor(2); tensor([[1.5], [2.5]]); tensor([[[1, 2]]]); tensor([])"
 _ATTRIBUTES = {
@@ -194,6 +220,28 @@ dtype.Tensor(Tensor self) -> ScalarType
             for name, result in _METHODS.items()
         ),
         {name: methodcaller(name) for name in _METHODS},
+    ),
+    row(
+        "part.Tensor(Tensor(a) self, Tensor?[] indices) -> Tensor(a)",
+        Way("function", _part, "ops.script.part"),
+        _part,
+        "tensor([1, 2]), [tensor(1)]; tensor([[1, 2]]), [None, tensor([0])];"
+        " tensor([1, 2]), [tensor(5)]",
+        raises=True,
+    ),
+    row(
+        "set_part.Tensor(Tensor(a!) self, Tensor?[] indices, Tensor values) -> ()",
+        Way("function", _set_part, "ops.script.set_part"),
+        _set_part,
+        "tensor([1, 2]), [tensor(1)], T0; tensor([[1, 2]]), [None, tensor([0])], T0;"
+        " tensor([1, 2]), [tensor(5)], T0",
+        raises=True,
+    ),
+    row(
+        "spread.Tensor(Tensor self, Tensor?[] first, Tensor?[] last) -> Tensor?[]",
+        Way("function", _spread, "ops.script.spread"),
+        _spread,
+        "tensor([[1, 2]]), [], [T0]; tensor([[[1]]]), [T0], [None, T2]; T0, [], []",
     ),
     row(
         "tensor.t(t data, *, ScalarType? dtype=None, Device? device=None,"

@@ -107,7 +107,7 @@ def python(row: PrimitiveRow, sample: str) -> tuple[Outcome, Any]:
     places = {f"a{n}": value for n, value in enumerate(args)}
     keywords = {name: name for name in kwargs}
     space = {**places, **kwargs, "math": math, "cmath": cmath, "tensor": runtime.tensor}
-    space["device"] = runtime.device
+    space |= {"device": runtime.device, "ops": runtime.ops}
     space["is_grad_enabled"] = runtime.is_grad_enabled
     text = row.way.expression(list(places), keywords)
 
