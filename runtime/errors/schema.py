@@ -154,7 +154,7 @@ class InferenceError(SchemaError):
         return f"{where} ({self.found})" if self.found else where
 
 
-class AnnotationError(SchemaError):
+class AnnotationError(SchemaError, RuntimeError):
     """An annotation of a program does not denote a type.
 
     `span` is its place in `source`, `near` are names close to an unknown one, `hint`

@@ -18,8 +18,12 @@ from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.source import Since, Source, Span, printable, with_calls
 
 
-class ScriptError(EveryorderError):
-    """Base of the errors of compiling programs."""
+class ScriptError(EveryorderError, RuntimeError):
+    """Base of the errors of compiling programs.
+
+    All of them are RuntimeErrors, the class that torch raises; most derive from the
+    class of the same mistake in Python as well.
+    """
 
 
 class NotScriptable(ScriptError, TypeError):
@@ -228,7 +232,7 @@ class BrokenGraph(EveryorderError, RuntimeError):
         return "\n".join(drawn)
 
 
-class Untraceable(ScriptError, RuntimeError):
+class Untraceable(ScriptError):
     """A trace, or a graph that is built from Python, cannot represent a value.
 
     `path` leads to it in the example or in the result, `source` and `span` are the
@@ -356,7 +360,7 @@ class ModuleError(EveryorderError):
         return f"the last is {self.length - 1}" if self.length else "it is empty"
 
 
-class ArchiveError(EveryorderError):
+class ArchiveError(EveryorderError, RuntimeError):
     """A program cannot be saved or loaded; nothing of a rejected file was run or kept.
 
     `archive` is the path, or a word for a buffer; `member` is the file within.  The

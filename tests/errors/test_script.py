@@ -5,7 +5,9 @@ import pickle
 import pytest
 
 from everyorder.runtime.errors.base import EveryorderError
+from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import (
+    ArchiveError,
     MalformedProgram,
     NotScriptable,
     NotSupported,
@@ -124,3 +126,11 @@ def test_an_error_prints_and_crosses_a_process(
 def test_who_defines_no_words_is_told() -> None:
     with pytest.raises(NotImplementedError, match="no sentence for ProgramError"):
         ProgramError(source=SOURCE, span=(0, 1)).render()
+
+
+def test_a_program_that_is_refused_raises_what_torch_raises() -> None:
+    todo: list[type[BaseException]] = [ScriptError, ArchiveError, AnnotationError]
+    for kind in todo:
+        assert issubclass(kind, RuntimeError)
+        todo += kind.__subclasses__()
+    assert {NotScriptable, NotSupported, MalformedProgram, UnknownName} <= {*todo}
