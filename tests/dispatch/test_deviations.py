@@ -497,6 +497,12 @@ TESTS: dict[str, str] = {
     "lists, bools and `slice()` as indices in a script": (
         "../script/emission/test_subscripts.py::test_a_part_is_what_it_is_in_python"
     ),
+    "`full(size, True)` in a script": (
+        "../script/emission/test_eager_forms.py::test_a_call_does_what_it_does_in_python"
+    ),
+    "`manual_seed` in a script": (
+        "../script/emission/test_eager_forms.py::test_a_seed_decides_the_numbers_of_a_script"
+    ),
     # Programs that run
     "`raise` of a program, outside of it": (
         f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"

@@ -26,7 +26,10 @@ EMISSION = Path(everyorder.runtime.script.emission.__file__).parent
 MODULES = Path(everyorder.runtime.script.modules.__file__).parent
 FILES = [
     # What is a program there raises when it runs.
-    *sorted({*EMISSION.glob("*.py")} - {EMISSION / "tensor_programs.py"}),
+    *sorted(
+        {*EMISSION.glob("*.py")}
+        - {EMISSION / f"{name}.py" for name in ("program_forms", "tensor_programs")}
+    ),
     *(MODULES / f"{name}.py" for name in ("build", "module_shape", "module_sugar")),
 ]
 # Functions that do nothing but raise.

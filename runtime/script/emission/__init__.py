@@ -8,8 +8,6 @@ from everyorder.runtime.script.emission.builtins import (
     Manager,
 )
 from everyorder.runtime.script.emission.call_matching import (
-    FunctionOfProgram,
-    PythonFunction,
     bind_arguments,
     call_forms,
 )
@@ -25,6 +23,10 @@ from everyorder.runtime.script.emission.emitter import (
     Emitter,
     Sugared,
     no_attribute,
+)
+from everyorder.runtime.script.emission.function_values import (
+    FunctionOfProgram,
+    PythonFunction,
 )
 from everyorder.runtime.script.emission.objects import install_objects
 from everyorder.runtime.script.emission.special_forms import (

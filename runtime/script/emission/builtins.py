@@ -39,7 +39,6 @@ from everyorder.runtime.schema.types import (
     TupleType,
 )
 from everyorder.runtime.script.emission.call_matching import (
-    PythonFunction,
     call_forms,
     call_rows,
     forms_of_rows,
@@ -51,6 +50,9 @@ from everyorder.runtime.script.emission.emitter import (
     Sugared,
 )
 from everyorder.runtime.script.emission.expressions import dict_display, list_display
+from everyorder.runtime.script.emission.function_values import (
+    PythonFunction,
+)
 from everyorder.runtime.script.emission.graph_values import text_of
 from everyorder.runtime.script.emission.iteration import (
     Enumerated,

@@ -14,15 +14,17 @@ Rules:
   elements fit it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.dispatch.handle import provide
 from everyorder.runtime.errors.script import IllTyped, NotScriptable
 from everyorder.runtime.operators.bindings.python_api import Ordered
+from everyorder.runtime.schema.call_errors import renamed
 from everyorder.runtime.schema.declared import InterfaceType
-from everyorder.runtime.schema.enums import Device
+from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.schema import NUMBERS_AS_TENSORS
 from everyorder.runtime.schema.signature import Argument, OperatorName, Signature
 from everyorder.runtime.schema.subtyping import (
@@ -57,7 +59,6 @@ from everyorder.runtime.schema.types import (
 from everyorder.runtime.script.emission.emitter import (
     Arguments,
     Emitter,
-    PythonObject,
     Sugared,
     becomes,
     constant_type,
@@ -70,8 +71,9 @@ from everyorder.runtime.script.emission.sugar import (
     type_of_class,
 )
 from everyorder.runtime.script.ir import Value
-from everyorder.runtime.script.ir.program import Function, Mark, mark_of
+from everyorder.runtime.script.ir.program import Function
 from everyorder.runtime.script.primitives import PrimitiveRow, widened
+from everyorder.runtime.tensors.dtype_info import parse_dtype
 
 # The numbers that the runtime converts to other kinds.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
@@ -88,6 +90,10 @@ class CalleeForm(NamedTuple):
     loose: bool = False
     # True if a number is accepted for a tensor.
     numbers: bool = False
+    # The function that is compiled and called, of a form that is not an operator.
+    python: Callable[..., Any] | None = None
+    # The arguments that must be these constants.
+    constants: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Pending(NamedTuple):
@@ -136,6 +142,11 @@ def call_forms(
         IllTyped: no form accepts the arguments.
     """
     form, values, types = _choose(e, callee, forms, arguments)
+    if form.python is not None:
+        function = compiled(e, form.python)
+        inputs = (function_constant(e, function), *values)
+        types = [each.fake_type for each in function.schema.returns]
+        return pack_results(e, e.node("prim::CallFunction", inputs, types).outputs)
     node = e.node(form.name, values, types)
     names = tuple(each.name for each in form.schema.returns)
     if names == Ordered._fields:
@@ -256,86 +267,6 @@ def call_method(
     return pack_results(e, node.outputs)
 
 
-class FunctionOfProgram(Sugared):
-    """A compiled function."""
-
-    __slots__ = ("function",)
-
-    def __init__(self, function: Function) -> None:
-        self.function = function
-
-    def describe(self) -> str:
-        return f"the function `{self.function.name}`"
-
-    def value(self, e: Emitter) -> Value:
-        return function_constant(e, self.function)
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        return call_function(e, self.function, arguments)
-
-
-class PythonFunction(PythonObject):
-    """A Python function, compiled when it is called."""
-
-    __slots__ = ()
-
-    def describe(self) -> str:
-        return f"the function `{self.python.__qualname__}`"
-
-    def function(self, e: Emitter) -> Function:
-        return compiled(e, self.python)
-
-    def value(self, e: Emitter) -> Value:
-        return function_constant(e, self.function(e))
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call the compiled function, or Python for a function left to it."""
-        if mark_of(self.python) in IGNORED:
-            return IgnoredFunction(self.python).call(e, arguments)
-        return call_function(e, self.function(e), arguments)
-
-
-# The marks of functions that are left to Python.
-IGNORED = (Mark.IGNORE, Mark.UNUSED)
-
-
-class IgnoredFunction(Sugared):
-    """A function that is left to Python; `owner` is the object of a method, or None.
-
-    Only its annotations are read: without annotations its parameters and its result are
-    tensors. An ignored function is called in Python when the program runs, and its
-    result is checked against the declared type; an unused function raises.
-    """
-
-    __slots__ = ("owner", "python")
-
-    def __init__(self, python: Any, owner: SimpleValue | None = None) -> None:
-        self.python = python
-        self.owner = owner
-
-    def describe(self) -> str:
-        return f"the function `{self.python.__qualname__}`"
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        kind = None
-        if self.owner is not None:
-            kind = self.owner.type
-            arguments = arguments.behind(self.owner)
-        schema = e.compiler.signature(self.python, kind).schema(TensorType)
-        values, _ = bind_arguments(e, self.describe(), schema, arguments)
-        returned = schema.returns[0].type
-        if mark_of(self.python) is Mark.UNUSED:
-            name = self.python.__qualname__
-            words = f"{name} is marked as unused, and was called by a script"
-            e.raises("builtins.RuntimeError", words)
-            return sugar_of_value(e.uninitialized(returned))
-        types = () if returned is NoneType_ else (returned,)
-        attributes = {"name": self.python.__name__, "object": self.python}
-        return pack_results(
-            e, e.node("prim::PythonOp", values, types, attributes).outputs
-        )
-
-
 def _result(returned: Argument) -> Type:
     """Return the type of a result; a dtype stays one, as a plain int may be a size."""
     if returned.type is ScalarTypeType:
@@ -385,6 +316,8 @@ def _bind(
         call_values.value_of(each) for each in arguments.positional
     ]
     named = {name: call_values.value_of(each) for name, each in arguments.named.items()}
+    if form.loose:
+        named = renamed(named, [each.name for each in schema.arguments])
     if form.loose and not exact:
         plain = _with_sizes(positional, plain)
     surplus: list[Value | _Pending] = []
@@ -411,10 +344,22 @@ def _bind(
     ]
     if missing:
         return f"`{missing[0]}` is missing"
+    for name, constant in form.constants.items():
+        if _constant_argument(schema, name, slots.get(name)) != (True, constant):
+            return f"`{name}` is not the constant {constant}"
     matched = _match(form, slots, call_values, exact)
     if isinstance(matched, str) or not surplus:
         return matched
     return _FormBinding((*matched.values, *surplus), matched.bound)
+
+
+def _constant_argument(
+    schema: Signature, name: str, slot: Value | _Pending | None
+) -> tuple[bool, Any]:
+    """Return True and the value of an argument if it is a constant, or omitted."""
+    if slot is None:
+        return True, next(a.default for a in schema.arguments if a.name == name)
+    return constant_of(SimpleValue(slot)) if isinstance(slot, Value) else (False, None)
 
 
 def _with_sizes(
@@ -527,10 +472,14 @@ def _convert(
     wider = widened(actual, target)
     if wider is not None:
         return _of_node(wider, (slot,), target)
+    takes_names = actual is StrType and (form.loose or argument.kwarg_only)
+    text = _named(slot, unwrap_optional(argument.type)) if takes_names else None
+    if text is not None:
+        return text
     if not form.loose:
         return ""
     if target is NumberType and actual is BoolType:
-        return _of_node("script::int.bool", (slot,), IntType)
+        return _of_node("script::number.bool", (slot,), NumberType)
     if isinstance(target, ListType):
         element = target.element
         if argument.size is not None and is_subtype(actual, element):
@@ -538,12 +487,28 @@ def _convert(
         parts = actual.elements if isinstance(actual, TupleType) else None
         if parts is not None and all(is_subtype(each, element) for each in parts):
             return _list_of_tuple(slot, parts, target)
-    if target is DeviceType and actual is StrType:
-        is_constant, text = constant_of(SimpleValue(slot))
-        if is_constant:
-            device = Device.parse(text)
-            return _Pending(DeviceType, lambda e: e.constant(device, DeviceType))
     return ""
+
+
+# The names of dtypes.
+DTYPE_NAMES = frozenset({*DType.NAMES, *DType.SYNONYMS})
+
+
+def _named(slot: Value, target: Type) -> _Pending | None:
+    """Return the device, or the dtype, that a text names, or None."""
+    is_constant, text = constant_of(SimpleValue(slot))
+    if target is ScalarTypeType and text in DTYPE_NAMES:
+        dtype = parse_dtype(text)
+        return _Pending(target, lambda e: e.constant(dtype.code, ScalarTypeType))
+    if target is not DeviceType:
+        return None
+    if is_constant:
+        device = Device.parse(text)
+        return _Pending(DeviceType, lambda e: e.constant(device, DeviceType))
+    return _Pending(
+        DeviceType,
+        lambda e: e.operator("script::device.text", slot, e.constant(None)),
+    )
 
 
 def _list_of_tuple(slot: Value, parts: Sequence[Type], type_: Type) -> _Pending:

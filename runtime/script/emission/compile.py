@@ -31,9 +31,6 @@ from everyorder.runtime.schema.declared import ScriptClassType, qualified_name
 from everyorder.runtime.schema.types import AnyType, NoneType_, Type
 from everyorder.runtime.script.emission.builtins import CLASSES, install_builtins
 from everyorder.runtime.script.emission.call_matching import (
-    IGNORED,
-    FunctionOfProgram,
-    PythonFunction,
     fail_recursive,
 )
 from everyorder.runtime.script.emission.compiler import (
@@ -50,6 +47,11 @@ from everyorder.runtime.script.emission.emitter import (
     PythonObject,
     Sugared,
 )
+from everyorder.runtime.script.emission.function_values import (
+    IGNORED,
+    FunctionOfProgram,
+    PythonFunction,
+)
 from everyorder.runtime.script.emission.objects import (
     IGNORED_METHODS,
     PENDING,
@@ -63,7 +65,6 @@ from everyorder.runtime.script.emission.objects import (
     member,
     method_schema,
 )
-from everyorder.runtime.script.emission.operators import install_runtime
 from everyorder.runtime.script.emission.python_class import (
     ClassMembers,
     Role,
@@ -71,6 +72,7 @@ from everyorder.runtime.script.emission.python_class import (
     dataclass_methods,
     with_defaults,
 )
+from everyorder.runtime.script.emission.runtime_functions import install_runtime
 from everyorder.runtime.script.emission.sugar import (
     register_sugar,
     sugar_of_value,

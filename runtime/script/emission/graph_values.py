@@ -44,7 +44,10 @@ from everyorder.runtime.script.emission.emitter import (
     becomes,
     no_attribute,
 )
-from everyorder.runtime.script.emission.operators import Operator, tensor_method
+from everyorder.runtime.script.emission.runtime_functions import (
+    Operator,
+    tensor_method,
+)
 from everyorder.runtime.script.emission.sugar import (
     VALUE_ATTRIBUTES,
     VALUE_DELETE_SUBSCRIPT,

@@ -41,7 +41,6 @@ from everyorder.runtime.schema.signature import (
 from everyorder.runtime.schema.types import BoolType, IntType, StrType, TupleType
 from everyorder.runtime.script.emission import operators
 from everyorder.runtime.script.emission.call_matching import (
-    IgnoredFunction,
     bind_arguments,
     call_method,
 )
@@ -52,6 +51,9 @@ from everyorder.runtime.script.emission.emitter import (
     PythonObject,
     Sugared,
     no_attribute,
+)
+from everyorder.runtime.script.emission.function_values import (
+    IgnoredFunction,
 )
 from everyorder.runtime.script.emission.python_class import ClassMembers, getter, setter
 from everyorder.runtime.script.emission.sugar import (

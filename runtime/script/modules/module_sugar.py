@@ -47,10 +47,12 @@ from everyorder.runtime.script.emission import (
     sugar_of_value,
 )
 from everyorder.runtime.script.emission.call_matching import (
-    IGNORED,
-    IgnoredFunction,
     call_method,
     fail_recursive,
+)
+from everyorder.runtime.script.emission.function_values import (
+    IGNORED,
+    IgnoredFunction,
 )
 from everyorder.runtime.script.emission.objects import attribute_of
 from everyorder.runtime.script.emission.sugar import UnknownObject

@@ -19,7 +19,7 @@ Rules:
 """
 
 import builtins
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 from typing import Any
 
 from everyorder.runtime.autograd.grad_mode import is_grad_enabled
@@ -34,11 +34,24 @@ from everyorder.runtime.script.primitives.primitive_row import (
     operators,
     row,
 )
-from everyorder.runtime.tensors.from_data import tensor
+from everyorder.runtime.tensors.from_data import as_tensor, tensor
+from everyorder.runtime.tensors.generator import manual_seed
 from everyorder.runtime.tensors.tensor import Tensor
 
 # Tags of primitives whose results differ between processes, or between places.
 _CHANGES = ("nondeterministic_seeded",)
+
+
+# Tags of primitives that change what other values read.
+_UNKNOWN = ("maybe_aliasing_or_mutating",)
+
+
+def _number(x: bool) -> bool:
+    return x
+
+
+def _seed(seed: int) -> None:
+    manual_seed(seed)
 
 
 def _device(type: str, index: int | None = None) -> Device:  # noqa: A002  # the field's own word
@@ -80,6 +93,20 @@ index.Device(Device self) -> int?
         tags=_CHANGES,
     ),
     row(
+        "number.bool(bool x) -> Scalar",
+        Way("function", _number, "ops.script.number"),
+        _number,
+        "True; False",
+    ),
+    # Changes the numbers of every operator that draws some.
+    row(
+        "manual_seed.int(int seed) -> ()",
+        Way("function", _seed, "ops.script.manual_seed"),
+        _seed,
+        "3; LEAST",
+        tags=_UNKNOWN,
+    ),
+    row(
         "hash.t(t object) -> int",
         call(hash),
         hash,
@@ -109,6 +136,18 @@ def _stride(self: Any) -> list[int]:
 def _dtype(self: Any) -> int:
     code: int = self.dtype.code
     return code
+
+
+def _requires_grad_(self: Any, requires_grad: bool) -> Any:
+    return self.requires_grad_(requires_grad)
+
+
+def _backward(self: Any, *options: Any) -> None:
+    self.backward(*options)
+
+
+def _as_tensor(data: Any, dtype: Any, device: Any) -> Any:
+    return as_tensor(data, dtype=None if dtype is None else DType(dtype), device=device)
 
 
 def _tensor(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
@@ -144,10 +183,10 @@ _BOOL = DType.named("bool")
 _SOME = "tensor(2); tensor([[1.5], [2.5]]); tensor([]); META"
 _TURNED = "tensor(2); tensor([[1.5], [2.5]]); tensor([[[1, 2]]]); tensor([])"
 _ATTRIBUTES = {
-    "ndim": "int",
+    **dict.fromkeys(("ndim", "itemsize", "nbytes"), "int"),
     "device": "Device",
     "requires_grad": "bool",
-    **dict.fromkeys(("is_cuda", "is_cpu", "is_meta"), "bool"),
+    **dict.fromkeys(("is_leaf", "is_cuda", "is_cpu", "is_meta"), "bool"),
 }
 _METHODS = {
     **dict.fromkeys(("dim", "numel", "element_size", "storage_offset"), "int"),
@@ -185,8 +224,14 @@ size.dim(Tensor self, int dim) -> int  raises
     tensor([[1.5], [2.5]]), 0; tensor([[1.5], [2.5]]), -1; tensor([1]), 1
 stride.Tensor(Tensor self) -> int[]
     {_SOME}
+requires_grad_.Tensor(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)  raises
+    tensor(2); tensor(2.5); tensor(2.5), False
+detach_.Tensor(Tensor(a!) self) -> Tensor(a!)
+    tensor(2.5, requires_grad=True); tensor([1])
 """,
         {
+            "requires_grad_": _requires_grad_,
+            "detach_": methodcaller("detach_"),
             "item": methodcaller("item"),
             "tolist": methodcaller("tolist"),
             "size.Tensor": _shape,
@@ -199,6 +244,8 @@ stride.Tensor(Tensor self) -> int[]
 shape.Tensor(Tensor self) -> int[]
     {_SOME}
 T.Tensor(Tensor(a) self) -> Tensor(a)
+    {_TURNED}
+data.Tensor(Tensor(a) self) -> Tensor(a)
     {_TURNED}
 mT.Tensor(Tensor(a) self) -> Tensor(a)  raises
     {_TURNED}
@@ -220,6 +267,37 @@ dtype.Tensor(Tensor self) -> ScalarType
             for name, result in _METHODS.items()
         ),
         {name: methodcaller(name) for name in _METHODS},
+    ),
+    # The gradients are those of any tensor that was computed with.
+    row(
+        "grad.Tensor(Tensor self) -> Tensor?",
+        Way("attribute", "grad", "{0}.grad"),
+        attrgetter("grad"),
+        _SOME,
+        tags=_UNKNOWN,
+    ),
+    row(
+        "backward.Tensor(Tensor self, Tensor? gradient=None, "
+        "bool? retain_graph=None, bool create_graph=False) -> ()",
+        Way("method", "backward", "backward"),
+        _backward,
+        "tensor(2.5, requires_grad=True); tensor(2.5)",
+        raises=True,
+        tags=_UNKNOWN,
+    ),
+    row(
+        "as_tensor.Tensor(Tensor(a) data, *, ScalarType? dtype=None,"
+        " Device? device=None) -> Tensor(a)",
+        Way("function", as_tensor, "as_tensor"),
+        _as_tensor,
+        "T0; tensor(2)",
+    ),
+    row(
+        "as_tensor.t(t data, *, ScalarType? dtype=None, Device? device=None) -> Tensor",
+        Way("function", as_tensor, "as_tensor"),
+        _as_tensor,
+        "2; [1, 2]; [[1.5], [2.5]]; True; [[1], [1, 2]]",
+        raises=True,
     ),
     row(
         "part.Tensor(Tensor(a) self, Tensor?[] indices) -> Tensor(a)",

@@ -113,8 +113,9 @@ def test_methods_of_a_type() -> None:
     }
     assert methods_of(typed("bool")) == methods_of(typed("int"))
     assert methods_of(typed("Tensor")) == (
-        *("dim", "element_size", "is_complex", "is_contiguous", "is_floating_point"),
-        *("item", "numel", "size", "storage_offset", "stride", "tolist"),
+        *("backward", "detach_", "dim", "element_size", "is_complex"),
+        *("is_contiguous", "is_floating_point", "item", "numel", "requires_grad_"),
+        *("size", "storage_offset", "stride", "tolist"),
     )
 
 

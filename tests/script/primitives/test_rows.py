@@ -61,6 +61,8 @@ def shares(left: Any, right: Any) -> tuple[bool, bool]:
     same = mutable(left) and left is right
     if all(hasattr(each, "untyped_storage") for each in (left, right)):
         same = left.untyped_storage() is right.untyped_storage()
+        # `x.data` has a storage of its own on the same memory.
+        same = same or (left.numel() > 0 and left.data_ptr() == right.data_ptr() > 0)
     within = [*filter(mutable, inside(left))]
     other = [*filter(mutable, inside(right))]
     met = any(a is b for a in [left, *within] for b in [right, *other] if mutable(a))

@@ -67,7 +67,9 @@ def canonical(value: Any) -> Any:
         value = list(value)
     if hasattr(value, "key_bits"):
         known = [name for name, each in TENSORS.items() if each is value]
-        return ("tensor", known or [str(value.dtype), repr(value.tolist())])
+        if known:
+            return ("tensor", known)
+        return ("tensor", str(value.dtype), repr(value.tolist()), value.requires_grad)
     if isinstance(value, list | tuple):
         return (type(value), [canonical(each) for each in value])
     if isinstance(value, dict):
@@ -108,6 +110,7 @@ def python(row: PrimitiveRow, sample: str) -> tuple[Outcome, Any]:
     keywords = {name: name for name in kwargs}
     space = {**places, **kwargs, "math": math, "cmath": cmath, "tensor": runtime.tensor}
     space |= {"device": runtime.device, "ops": runtime.ops}
+    space["as_tensor"] = runtime.as_tensor
     space["is_grad_enabled"] = runtime.is_grad_enabled
     text = row.way.expression(list(places), keywords)
 
