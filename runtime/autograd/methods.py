@@ -40,7 +40,7 @@ from everyorder.runtime.errors.tensor import NotReplaceable, NotShareable
 from everyorder.runtime.keys import KeySet
 from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.tensors.dtype_info import check_differentiable
-from everyorder.runtime.tensors.keys import HANDLED, inference
+from everyorder.runtime.tensors.keys import HANDLED, inference, trace_observer
 from everyorder.runtime.tensors.storage import Storage, WrapperStorage
 from everyorder.runtime.tensors.tensor import Tensor, install
 from everyorder.runtime.tensors.tensor_impl import ensure_place
@@ -232,7 +232,19 @@ def requires_grad_(tensor: Tensor, requires_grad: bool = True) -> Tensor:
         NotShareable: switching it off for a tensor that is not a leaf.
         WriteRefused: the tensor does not allow it.
     """
-    enabled = bool(requires_grad)
+    return _changed("requires_grad_", _set_requires_grad, tensor, bool(requires_grad))
+
+
+def _changed(name: str, run: Callable[..., Tensor], *args: Any) -> Tensor:
+    """Return `run(*args)`; a tracer records it."""
+    observer = trace_observer()
+    if observer is None:
+        return run(*args)
+    changed: Tensor = observer.change(name, run, args)
+    return changed
+
+
+def _set_requires_grad(tensor: Tensor, enabled: bool) -> Tensor:
     if enabled:
         check_differentiable(tensor.dtype)
     node = grad_fn(tensor)
@@ -336,6 +348,10 @@ def detach_(tensor: Tensor) -> Tensor:
     Raises:
         WriteRefused: the tensor is a view.
     """
+    return _changed("detach_", _detach, tensor)
+
+
+def _detach(tensor: Tensor) -> Tensor:
     history = tensor._history
     if history is not None:
         if history.view is not None:

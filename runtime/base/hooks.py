@@ -80,6 +80,9 @@ class TraceObserver(Protocol):
     def apply_function(self, function: type, args: tuple[Any, ...]) -> Any:
         """`function.apply(*args)`, of an autograd function."""
 
+    def change(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """`run(*args)`, a method that changes the first argument's gradient mode."""
+
     def call_function(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:

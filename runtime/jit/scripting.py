@@ -346,27 +346,61 @@ def trace(func: Any, example_inputs: Any = (), **options: Any) -> Any:
             something else.
     """
     if isinstance(func, Module):
+        if options.get("check_inputs"):
+            checks = [{"forward": each} for each in options["check_inputs"]]
+            options = {**options, "check_inputs": checks}
         return trace_module(func, {"forward": example_inputs}, **options)
     tracing: Any = load("everyorder.runtime.script.tracing")
     return ScriptFunction(tracing.trace_function(func, example_inputs, **options))
 
 
-def trace_module(mod: Module, inputs: Mapping[str, Any], **options: Any) -> Any:
+def trace_module(
+    mod: Module,
+    inputs: Mapping[str, Any],
+    *,
+    check_inputs: Iterable[Mapping[str, Any]] | None = None,
+    **options: Any,
+) -> Any:
     """Compile the operations of a module's methods with example inputs, by their names.
 
-    The compiled module has these methods, and a separate type. Raises the errors of
-    `trace`.
+    The compiled module has these methods, and a separate type. `check_inputs` are more
+    inputs by the names of methods. Raises the errors of `trace`.
+
+    Raises:
+        NotScriptable: `check_inputs` are not inputs by methods that are traced.
     """
+    checks = _checks_of_methods(mod, inputs, check_inputs or ())
     tracing: Any = load("everyorder.runtime.script.tracing")
     compiled = uncompiled_module(mod)
     of = compiled.__script_type__
     for name, each in inputs.items():
         method = mod if name == "forward" else getattr(mod, name)
-        traced = tracing.trace_method(method, mod, of, each, name=name, **options)
+        traced = tracing.trace_method(
+            method, mod, of, each, name=name, check_inputs=checks[name], **options
+        )
         traced.qualname = f"{of.declaration.qualname}.{name}"
         of.declaration.add_method(name, traced.schema)
         of.declaration.functions[name] = traced
     return compiled
+
+
+def _checks_of_methods(
+    mod: Module, inputs: Mapping[str, Any], check_inputs: Iterable[Any]
+) -> dict[str, list[Any]]:
+    checks: dict[str, list[Any]] = {name: [] for name in inputs}
+    for each in check_inputs:
+        methods = each if isinstance(each, Mapping) else {}
+        unknown = [name for name in methods if name not in inputs]
+        if unknown or not methods:
+            found = f"`{unknown[0]}`" if unknown else describe_type(each)
+            raise refused(
+                f"{found} in the `check_inputs` of a `{type(mod).__name__}`",
+                "they are inputs by the names of the traced methods",
+                f"Write a dictionary with {', '.join(f'`{name}`' for name in inputs)}.",
+            )
+        for name, values in methods.items():
+            checks[name].append(values)
+    return checks
 
 
 def save(m: Any, f: Any, **options: Any) -> None:

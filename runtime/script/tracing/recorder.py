@@ -4,6 +4,7 @@ It maps Python objects to values of the graph. Operators are recorded at the key
 `Tracer`, above autograd, as they were called, not decomposed.
 
     an operator                   a node of its kind, with every argument
+    detach_, requires_grad_       script::detach_, script::requires_grad_
     autograd.Function.apply       prim::PythonOp
     a compiled function, method   prim::CallFunction, prim::CallMethod
     fork, and wait of its future  prim::fork with a graph, prim::wait
@@ -15,8 +16,8 @@ Rules:
 - a tensor is identified by object identity; one that was not recorded is a constant
   that holds the object itself, or an attribute of the traced module;
 - after an operator writes to a tensor, the tensor denotes the operator's output;
-- numbers that are read out of tensors are constants of the trace; a warning is issued
-  at the place of the read;
+- numbers that are read out of tensors, and their sizes, are constants of the trace; a
+  warning is issued at the place of the read;
 - a call that raises is not recorded;
 - the place of a node is that of the caller, skipping code of the runtime and code
   without a file; a file is read as it was when it was imported (`linecache`).
@@ -61,7 +62,8 @@ from everyorder.runtime.script.ir.printer import place_text
 from everyorder.runtime.script.ir.program import Function, declared_type
 from everyorder.runtime.script.ir.type_rules import parts_of
 from everyorder.runtime.script.tracing.builder import GraphBuilder, plain_of
-from everyorder.runtime.tensors.keys import MODED, TRACER, Presence
+from everyorder.runtime.tensors.keys import MODED, TRACER, Presence, trace_observer
+from everyorder.runtime.tensors.tensor_impl import TensorBase
 
 _OURS = __name__.partition(".")[0]
 # The number of cached files of traced programs.
@@ -126,6 +128,49 @@ class _CurrentRecorder(threading.local):
 CURRENT = _CurrentRecorder()
 
 
+# The sizes that tensors answer without an operator.
+_SIZES: Mapping[str, Any] = {
+    name: vars(TensorBase)[name] for name in ("shape", "numel")
+}
+# The number of active recorders of all threads.
+_ACTIVE = [0]
+_ACTIVE_LOCK = threading.Lock()
+
+
+def _watch_sizes(step: int) -> None:
+    """Count a recorder that begins, or ends: meanwhile reads of sizes are reported.
+
+    At other times they cost nothing.
+    """
+    with _ACTIVE_LOCK:
+        _ACTIVE[0] += step
+        watched = {"shape": property(_shape, _SIZES["shape"].fset), "numel": _numel}
+        for name, member in (watched if _ACTIVE[0] else _SIZES).items():
+            setattr(TensorBase, name, member)
+
+
+def _shape(tensor: Any) -> Any:
+    _report_size(tensor, "shape")
+    return tensor._shape
+
+
+def _numel(self: Any) -> int:
+    """Return the number of elements."""
+    _report_size(self, "numel()")
+    count: int = _SIZES["numel"](self)
+    return count
+
+
+def _report_size(tensor: Any, asked: str) -> None:
+    """Report a read by code outside of the runtime to the thread's recorder."""
+    name = sys._getframe(2).f_globals.get("__name__") or ""
+    recorder = CURRENT.recorder
+    if recorder is None or name.partition(".")[0] == _OURS:
+        return
+    if trace_observer() is not None:
+        recorder.read(tensor, asked)
+
+
 class GraphRecorder:
     """A graph that is being recorded, and the values of Python objects.
 
@@ -161,6 +206,7 @@ class GraphRecorder:
         self._presence: Presence | None = Presence(MODED)
         self._outside = view, CURRENT.recorder
         CURRENT.recorder = self
+        _watch_sizes(1)
         LOCAL.view = view_of(view.included | TRACER, view.excluded & ~TRACER)
         return self
 
@@ -168,6 +214,7 @@ class GraphRecorder:
         assert self._outside is not None, "the recorder was entered"
         LOCAL.view, CURRENT.recorder = self._outside
         self._outside = self._presence = None
+        _watch_sizes(-1)
 
     # Objects and values.
 
@@ -367,6 +414,17 @@ class GraphRecorder:
         self._learn_all(result, node)
         if self.keeps_results:
             self._keep(node, result)
+        return result
+
+    def change(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Run a method that changes a tensor, and record it as a primitive."""
+        self.builder.place = place_of_caller()
+        result = run(*args)
+        value = self.find(args[0])
+        # A tensor that the trace does not know is a constant, and has changed.
+        if value is not None:
+            changed = self.builder.insert(f"script::{name}", value, *args[1:])
+            self.learn(result, changed)
         return result
 
     def _types_of_result(self, result: Any, name: str) -> Sequence[Type]:

@@ -125,6 +125,11 @@ class _Tracer:
             lambda: apply(*args),
         )
 
+    def change(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        return _record_or_run(
+            lambda recorder: recorder.change(name, run, args), lambda: run(*args)
+        )
+
     def call_function(
         self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Module, Tensor, jit
-from everyorder.runtime.errors import NotScriptable
+from everyorder.runtime.errors import NotScriptable, Untraceable
 from tests.script.modules.zoo import ZOO, Nested
 
 # Programs of which archives cannot have all: they call Python.
@@ -115,6 +115,30 @@ def test_a_trace_of_a_module() -> None:
     both = jit.trace_module(net, {"forward": (x,), "other": (x, x)})
     assert both.other(x, x + 1).tolist() == net.other(x, x + 1).tolist()
     assert [*both.__script_type__.declaration.methods] == ["forward", "other"]
+
+
+class Kept(Module):
+    """`other` does what it did with the first input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
+
+    def other(self, x: Tensor) -> Tensor:
+        return x * float(x[0])
+
+
+@pytest.mark.filterwarnings("ignore:While a function was traced")
+def test_check_inputs_of_a_module_are_by_methods() -> None:
+    one, two = runtime.tensor([1.0]), runtime.tensor([2.0, 3.0])
+    inputs = {"forward": one, "other": one}
+    traced = jit.trace_module(Kept(), inputs, check_inputs=[{"forward": two}])
+    assert traced.forward(two).tolist() == [3.0, 4.0]
+    with pytest.raises(Untraceable, match=r"differs from the function for\s+check_inp"):
+        jit.trace_module(Kept(), inputs, check_inputs=[{"forward": two, "other": two}])
+    assert jit.trace(Kept(), one, check_inputs=[two])(two).tolist() == [3.0, 4.0]
+    for wrong in ([two], [{"othr": two}]):
+        with pytest.raises(NotScriptable, match="they are inputs by"):
+            jit.trace_module(Kept(), inputs, check_inputs=wrong)
 
 
 def test_what_is_saved_and_frozen_is_compiled() -> None:

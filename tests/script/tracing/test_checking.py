@@ -1,5 +1,6 @@
 """A trace is compared with its function; what differs is told from its first node."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -7,10 +8,18 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime.errors.script import Untraceable
 from everyorder.runtime.script.executor import call
-from everyorder.runtime.script.ir.program import fork, wait
+from everyorder.runtime.script.ir.program import Function, Program, fork, wait
+from everyorder.runtime.script.tracing import trace_function
 from everyorder.runtime.script.tracing.check import different_graphs, different_results
 from tests.coded import code
-from tests.script.tracing.traced import arange, trace, warned
+from tests.script.tracing.traced import arange, warned
+
+
+def trace(function: Any, *args: Any, **options: Any) -> Function:
+    """A trace; shapes are read on purpose here, and that is warned of."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "While a function was traced, .shape")
+        return trace_function(function, args, program=Program(), **options)
 
 
 def refused(function: Any, *args: Any, **options: Any) -> Untraceable:

@@ -16,6 +16,7 @@ from everyorder.runtime.script.ir.program import Program, fork, wait
 from everyorder.runtime.script.tracing import GraphBuilder, trace_function
 from everyorder.runtime.script.tracing.recorder import CURRENT
 from everyorder.runtime.tensors.keys import MODED
+from everyorder.runtime.tensors.tensor_impl import TensorBase
 from tests.script.tracing.traced import agrees, arange, body, same, trace, warned
 
 
@@ -209,6 +210,9 @@ ASKED = (
         (lambda x: x * runtime.arange(3)[x.argmax()], READ.format("1")),
         (lambda x: x * len(x), ASKED.format("len()")),
         (lambda x: x * x.size(0), ASKED.format("size()")),
+        (lambda x: x * x.shape[0], ASKED.format("shape")),
+        (lambda x: x.reshape(x.shape), ASKED.format("shape")),
+        (lambda x: x * x.numel(), ASKED.format("numel()")),
         (lambda x: x * next(iter(x)), ASKED.format("iter()")),
         (lambda x: x * x.tolist()[1], ASKED.format("tolist()")),
         (lambda x: x * float(x.numpy()[1]), ASKED.format("numpy()")),
@@ -218,7 +222,7 @@ ASKED = (
             "keeps the answer, and what Python decides by it, whatever it is given.",
         ),
     ],
-    ids=range(11),
+    ids=range(14),
 )
 def test_what_is_read_is_kept_and_warned_of(read: Any, text: str) -> None:
     assert warned(read, arange(2)) == [text]
@@ -552,3 +556,44 @@ def test_traces_within_traces_are_apart() -> None:
     kinds = [each.kind for each in traced.graph.nodes()]
     assert kinds == ["core::neg", "prim::Constant", "prim::CallFunction"]
     assert same(call(traced, (arange(2),)), (-arange(2)).exp())
+
+
+def test_shapes_are_watched_only_while_a_thread_records() -> None:
+    shape = vars(TensorBase)["shape"]
+    trace(lambda x: x + 1, arange(2))
+    assert vars(TensorBase)["shape"] is shape
+    seen: list[bool] = []
+
+    def raises(x: Any) -> Any:
+        seen.append(vars(TensorBase)["shape"] is shape)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        trace(raises, arange(2))
+    assert seen == [False]
+    assert vars(TensorBase)["shape"] is shape
+
+
+def test_what_changes_the_gradient_of_a_tensor_is_recorded() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2
+        y.detach_()
+        return y + 1
+
+    def g(x: Any) -> Any:
+        return (x.detach().requires_grad_() * 2) + x.data
+
+    for function in (f, g):
+        traced = trace(function, runtime.ones(2, requires_grad=True))
+        x = runtime.tensor([3.0, 4.0], requires_grad=True)
+        ours, python = call(traced, (x,), {}), function(x)
+        assert ours.tolist() == python.tolist()
+        assert ours.requires_grad is python.requires_grad
+    assert "script::detach_.Tensor" in body(trace(f, runtime.ones(2)))
+
+
+def test_a_constant_that_changes_is_not_recorded() -> None:
+    constant = runtime.ones(2)
+    traced = trace(lambda x: x * constant.requires_grad_(), arange(2))
+    assert "requires_grad_" not in body(traced)
+    assert constant.requires_grad
