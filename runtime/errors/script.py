@@ -318,6 +318,10 @@ class RunningError(EveryorderError):
       to do: end the recursion earlier, or make it a loop
     NotOfType (RuntimeError, TypeError): {what} returned {found}, expected `{expected}`.
       value: {value}
+    AttributeNotOfType (RuntimeError, TypeError): The attribute `{what}` is {found},
+        expected `{expected}`.
+      value: {value}
+      to do: assign a value of the declared type before the call
     ResultOfOtherType (ValueError): `{operator}` returns {found} for these operands,
         where the script has {expected}.
       operands: {operands:, }

@@ -28,6 +28,7 @@ from everyorder.runtime.jit.scripting import (
     script_method,
     trace,
     trace_module,
+    unwrap_optional,
 )
 from everyorder.runtime.script.executor import executor_options, set_executor
 from everyorder.runtime.script.ir.program import (
@@ -99,5 +100,5 @@ _awaitable_nowait = awaitable_nowait
 _awaitable_wait = awaitable_wait
 _fork = fork
 _isinstance = is_of_type  # upstream's own name
-_unwrap_optional = unchecked_cast
+_unwrap_optional = unwrap_optional
 _wait = wait

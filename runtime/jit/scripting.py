@@ -38,17 +38,22 @@ from everyorder.runtime.errors.future import describe_type
 from everyorder.runtime.errors.script import ModuleError, NotScriptable
 from everyorder.runtime.nn import Module
 from everyorder.runtime.schema.subtyping import Mismatch, unify
-from everyorder.runtime.schema.types import Type
+from everyorder.runtime.schema.types import NoneType_, OptionalType, Type
 from everyorder.runtime.script.emission import (
+    Arguments,
     Compiler,
+    Emitter,
     FunctionOfProgram,
     SimpleValue,
+    Sugared,
+    arguments_of,
     compile_class,
     compile_function,
     compile_text,
     register_sugar,
 )
 from everyorder.runtime.script.emission.special_forms import SpecialForm, register_forms
+from everyorder.runtime.script.emission.sugar import sugar_of_value, type_of
 from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.executor.task_pool import executor
 from everyorder.runtime.script.frontend import scope_of_class
@@ -433,8 +438,39 @@ def is_tracing() -> bool:
     return recorder is not None and recorder.CURRENT.recorder is not None
 
 
+def unwrap_optional(x: Any) -> Any:
+    """Return a value that is not None.
+
+    Raises:
+        AssertionError: the value is None.
+    """
+    if x is None:
+        raise AssertionError(_NULL)
+    return x
+
+
+_NULL = "`_unwrap_optional` was given None: expected a value"
+
+
+def _unwrap(e: Emitter, arguments: Arguments) -> Sugared:
+    (operand,) = arguments_of(e, "_unwrap_optional", ("x",), arguments)
+    kind = type_of(operand)
+    if not isinstance(kind, OptionalType):
+        if kind is NoneType_:
+            e.fail("`_unwrap_optional` is given None, which is never a value")
+        result: Sugared = operand
+        return result
+    value = operand.value(e)
+    is_none = e.operator("script::is_.t", value, e.constant(None))
+    node = e.node("prim::If", (is_none,))
+    e.branch(node, lambda: e.raises("builtins.AssertionError", _NULL))
+    e.branch(node, lambda: None)
+    return sugar_of_value(e.cast(value, kind.element))
+
+
 register_forms(
-    SpecialForm("is_tracing", lambda e, _: SimpleValue(e.constant(False)), is_tracing)
+    SpecialForm("is_tracing", lambda e, _: SimpleValue(e.constant(False)), is_tracing),
+    SpecialForm("_unwrap_optional", _unwrap, unwrap_optional),
 )
 
 

@@ -503,6 +503,15 @@ TESTS: dict[str, str] = {
     "`manual_seed` in a script": (
         "../script/emission/test_eager_forms.py::test_a_seed_decides_the_numbers_of_a_script"
     ),
+    "`__getstate__` and `__setstate__` of what is saved": (
+        f"{ARCHIVE}test_jit.py::test_attributes_are_saved_whatever_the_state_is"
+    ),
+    "special methods of a container's subclass in a script (`__len__`, `in`)": (
+        f"{MODULES}test_assigned.py::test_special_methods_of_a_class_are_its_own"
+    ),
+    "`_unwrap_optional` of None in a script": (
+        "../script/jit/test_values.py::test_unwrapping_gives_the_value_or_raises"
+    ),
     # Programs that run
     "`raise` of a program, outside of it": (
         f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"

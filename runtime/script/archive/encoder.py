@@ -11,6 +11,7 @@ from everyorder.runtime.futures import Await, Future
 from everyorder.runtime.nn import Parameter
 from everyorder.runtime.schema.declared import (
     DeclaredType,
+    EnumType,
     ScriptClassType,
     qualified_name,
 )
@@ -21,10 +22,16 @@ from everyorder.runtime.schema.enums import (
     Layout,
     MemoryFormat,
 )
+from everyorder.runtime.schema.types import Type
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
 from everyorder.runtime.script.archive import container
 from everyorder.runtime.script.archive.spelling import manager
-from everyorder.runtime.script.ir.program import Function, declared_type
+from everyorder.runtime.script.ir.program import (
+    SHARED_PROGRAM,
+    Function,
+    declared_type,
+)
+from everyorder.runtime.script.ir.type_rules import parts_of
 from everyorder.runtime.script.modules import ScriptModule
 from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.storage import Storage
@@ -62,7 +69,21 @@ class Encoder:
         self._storage_numbers: dict[int, int] = {}
         # Keeps shared values alive, so that their identities stay unique.
         self._kept: list[Any] = []
+        self._enums: dict[type, EnumType] = {}
         self._waiting: list[tuple[int, Any, str]] = []
+
+    def learn_enum(self, type_: Type) -> None:
+        """Encode members of an enum as those of this type: programs share enums."""
+        if isinstance(type_, EnumType) and type_.declaration.python is not None:
+            self._enums[type_.declaration.python] = type_
+
+    def _enum_type(self, value: Enum) -> DeclaredType | None:
+        kind = type(value)
+        shared = SHARED_PROGRAM.classes.known(kind)
+        known = self._enums.get(kind) or declared_type(value)
+        if known is None and isinstance(shared, EnumType):
+            return shared
+        return known
 
     def encode(self, value: Any, place: str) -> Any:
         """Return a value as JSON; add all values that it refers to to the table."""
@@ -96,7 +117,7 @@ class Encoder:
         if isinstance(value, Function):
             return {"function": self.add_function(value)}
         if isinstance(value, Enum):
-            declared = declared_type(value)
+            declared = self._enum_type(value)
             if declared is not None:
                 return {"enum": self.add_type(declared), "member": value.name}
         if kind is type and (name := manager(value)) is not None:
@@ -159,7 +180,11 @@ class Encoder:
     def _attributes(self, value: Any, of: DeclaredType, place: str) -> dict[str, Any]:
         missing = object()
         attributes: dict[str, Any] = {}
-        for name in of.declaration.attributes:
+        for name, type_ in of.declaration.attributes.items():
+            todo = [type_]
+            while todo:
+                self.learn_enum(todo[-1])
+                todo += parts_of(todo.pop())
             each = getattr(value, name, missing)
             if each is not missing:
                 attributes[name] = self._one(each, f"{place}.{name}", 0)

@@ -56,7 +56,7 @@ from everyorder.runtime.script.archive.data import (
     identifier,
     qualname,
 )
-from everyorder.runtime.script.archive.saving import KINDS, nodes_of
+from everyorder.runtime.script.archive.saving import KINDS, SPECIAL, nodes_of
 from everyorder.runtime.script.archive.spelling import manager
 from everyorder.runtime.script.emission.python_class import getter, setter
 from everyorder.runtime.script.executor import call
@@ -74,17 +74,8 @@ from everyorder.runtime.script.types.python_classes import named_tuple_class
 from everyorder.runtime.tensors.dtype_info import itemsize, numpy_dtype, parse_dtype
 from everyorder.runtime.tensors.storage import Storage, memory_of, resolve_device
 
-# Methods of classes that Python calls implicitly, and that classes of programs support.
-_SPECIAL = (
-    "init enter exit call len bool str repr hash contains getitem setitem delitem",
-    "eq ne lt le gt ge add sub mul matmul truediv floordiv mod pow and or xor",
-    "lshift rshift neg pos invert abs int float complex round iadd isub imul imatmul",
-    "itruediv ifloordiv imod ipow iand ior ixor ilshift irshift radd rsub rmul",
-    "rmatmul rtruediv rfloordiv rmod rpow rand ror rxor",
-)
 # The attributes of every module, which an archive cannot define.
 _OWN = RESERVED | (frozenset(vars(Module())) - {"training"})
-SPECIAL = frozenset(f"__{name}__" for row in _SPECIAL for name in row.split(" "))
 
 
 def load(
@@ -263,6 +254,8 @@ class _Loader:
                 "there are more types, or functions, than is allowed"
             )
         declared_types: list[DeclaredType] = []
+        # Enums of this process: their members are also values of other programs.
+        existing: set[type] = set()
         for each in types:
             name, word = qualname(each["name"]), each["kind"]
             if word not in KINDS:
@@ -271,7 +264,9 @@ class _Loader:
             if word == "class":
                 python = self.python_class(name)
             elif word == "enum":
-                python = self.python_enum(name, each["constants"])
+                python, is_new = self.python_enum(name, each["constants"])
+                if not is_new:
+                    existing.add(python)
             declared = self.program.namespace.declare(
                 KINDS[word], name, python, is_numbered=True
             )
@@ -280,7 +275,8 @@ class _Loader:
             if python is not None:
                 self.pythons[python] = None
                 self.program.classes.put(python, declared)
-                declare_objects(python, declared)
+                if python not in existing:
+                    declare_objects(python, declared)
             declared_types.append(declared)
         for declared, each in zip(declared_types, types, strict=True):
             self.fill(declared, each)
@@ -302,7 +298,8 @@ class _Loader:
         path, _, last = name.removeprefix("__torch__.").rpartition(".")
         return type(last, (), {"__module__": path or "__main__"})
 
-    def python_enum(self, name: str, members: Any) -> type:
+    def python_enum(self, name: str, members: Any) -> tuple[type, bool]:
+        """Return the enum of a name, and True if it was created."""
         path, _, last = name.removeprefix("__torch__.").rpartition(".")
         pairs = [(identifier(key), self.values.decode(value)) for key, value in members]
         if not pairs or any(not isinstance(v, int | float | str) for _, v in pairs):
@@ -316,10 +313,10 @@ class _Loader:
         if isinstance(there, type) and issubclass(there, Enum):
             own = [(key, each.value) for key, each in there.__members__.items()]
             if repr(own) == repr(pairs):
-                return there
+                return there, False
         created: Any = Enum(last, pairs, module=path or "__main__")  # type: ignore[misc]  # its members are not literals
         result: type = created
-        return result
+        return result, True
 
     def fill(self, declared: DeclaredType, text: Any) -> None:
         declaration = declared.declaration

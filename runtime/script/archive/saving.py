@@ -51,6 +51,16 @@ KINDS: Mapping[str, type[DeclaredType]] = {
 }
 _WORDS = {kind: word for word, kind in KINDS.items()}
 
+# Methods of classes that Python calls implicitly, and that classes of programs support.
+_SPECIAL = (
+    "init enter exit call len bool str repr hash contains getitem setitem delitem",
+    "eq ne lt le gt ge add sub mul matmul truediv floordiv mod pow and or xor",
+    "lshift rshift neg pos invert abs int float complex round iadd isub imul imatmul",
+    "itruediv ifloordiv imod ipow iand ior ixor ilshift irshift radd rsub rmul",
+    "rmatmul rtruediv rfloordiv rmod rpow rand ror rxor getstate setstate",
+)
+SPECIAL = frozenset(f"__{name}__" for row in _SPECIAL for name in row.split(" "))
+
 
 def save(
     saved: Any, file: Place, _extra_files: Mapping[str, str | bytes] | None = None
@@ -186,6 +196,7 @@ class _Contents:
             self._visited.add(id(each))
             if isinstance(each, DeclaredType):
                 self.add_type(each)
+            self.values.learn_enum(each)
             # The value type of a dictionary is added before the key type. The order is
             # fixed: the same root must result in the same bytes.
             parts = parts_of(each)
@@ -198,6 +209,19 @@ class _Contents:
         declaration = declared.declaration
         methods: list[Any] = []
         for method, function in declaration.functions.items():
+            is_special = method.startswith("__") and method.endswith("__")
+            if (
+                isinstance(declared, ScriptClassType)
+                and is_special
+                and method not in SPECIAL
+            ):
+                raise ArchiveError(
+                    code="NotSaveable",
+                    place="the types",
+                    found=f"The class {name}",
+                    reason=f"Python calls its method `{method}` by itself",
+                    hint="Give the method another name.",
+                )
             if isinstance(function, Function):
                 self.owners[function.qualname] = name, method
                 self.add_function(function)

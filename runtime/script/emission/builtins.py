@@ -262,6 +262,9 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
         return SimpleValue(e.constant(len(kind.elements)))
     if isinstance(container, SugaredTuple):
         return SimpleValue(e.constant(len(container.items)))
+    own = container.own_method("__len__")
+    if own is not None:
+        return own.call(e, Arguments())
     # The number of modules in a container is known statically.
     is_open = kind is None or isinstance(kind, ModuleType)
     items = container.elements(e) if is_open else None

@@ -449,6 +449,10 @@ class Sugared(Holder):
         """Emit `it(...)`."""
         e.fail(f"{self.describe()} cannot be called", self.hint)
 
+    def own_method(self, name: str) -> "Sugared | None":
+        """Return a special method that a class of modules defines itself, or None."""
+        return None
+
     def subscript(self, e: Emitter, index: "Sugared") -> "Sugared":
         """Emit `it[index]`."""
         e.fail(f"{self.describe()} has no elements", self.hint)

@@ -13,7 +13,8 @@ Rules of types:
   dictionaries are passed uncopied, so that the caller sees the program's writes: if an
   element would have to be converted, they are refused; another sequence is converted to
   a list;
-- an object of a program is of the type returned by `declared_type`;
+- an object of a program is of the type returned by `declared_type`; the attributes that
+  its class declares are checked at the boundary, as Python may have set others;
 - the value of a future, or of an await, that Python created is checked after a program
   has waited for it.
 
@@ -235,6 +236,8 @@ def taker(type: Type) -> Converter:  # noqa: A002  # the field's own word
         return _dict_taker(type)
     if type is AnyType:
         return lambda value: value
+    if isinstance(type, ScriptClassType):
+        return _object_taker(type)
     named = isinstance(type, DeclaredType | FutureType | AwaitType)
     if named or type in (TensorType, FunctionType) or _plug_in_test(type) is not None:
         is_one = test_of(type)
@@ -258,6 +261,49 @@ def _tuple_taker(type_: TupleType) -> Converter:
         return value.__class__._make(converted) if names else tuple(converted)  # type: ignore[union-attr]  # it has the fields
 
     return take
+
+
+def _object_taker(type_: ScriptClassType) -> Converter:
+    is_one = test_of(type_)
+
+    def take(value: Any) -> Any:
+        if not is_one(value):
+            return MISMATCH
+        check_attributes(value)
+        return value
+
+    return take
+
+
+_ABSENT = object()
+
+
+def check_attributes(value: Any) -> None:
+    """Check the attributes of an object, and of objects in them, against its class.
+
+    Raises:
+        RunningError: an attribute is of another type.
+    """
+    todo, seen = [value], set()
+    while todo:
+        each = todo.pop()
+        declared = declared_type(each)
+        if not isinstance(declared, ScriptClassType) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        for name, type_ in declared.declaration.attributes.items():
+            member = getattr(each, name, _ABSENT)
+            if member is _ABSENT:
+                continue
+            if not test_of(type_)(member):
+                raise RunningError(
+                    code="AttributeNotOfType",
+                    what=f"{type(each).__name__}.{name}",
+                    expected=str(type_),
+                    found=describe_value(member),
+                    value=shortened(member),
+                )
+            todo.append(member)
 
 
 def _list_taker(type_: ListType) -> Converter:

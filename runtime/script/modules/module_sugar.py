@@ -65,7 +65,10 @@ from everyorder.runtime.script.modules.build import (
     property_method,
 )
 from everyorder.runtime.script.modules.module_shape import ModuleShape, shape_of
-from everyorder.runtime.script.modules.script_module import container_of
+from everyorder.runtime.script.modules.script_module import (
+    container_of,
+    is_of_containers,
+)
 
 _CALL = "Call the modules that are in it."
 _NO_CLASS = "Make it a static method, or a function."
@@ -264,8 +267,18 @@ class ModuleValue(SimpleValue):
     def _modules(self, e: Emitter) -> list[Sugared]:
         return [attribute_value(e, self.node_value, name) for name in self._names()]
 
+    def own_method(self, name: str) -> Sugared | None:
+        """Return a special method that the class defines itself, or None."""
+        shape = self.shape
+        if name in self.module_type.declaration.methods:
+            return MethodValue(self, name)
+        member = None if shape is None else shape.member(name)
+        if not inspect.isfunction(member) or _is_of_python(member):
+            return None
+        return MethodValue(self, name)
+
     def elements(self, e: Emitter) -> Sequence[Sugared] | None:
-        if self.container is None:
+        if self.container is None or self.own_method("__iter__") is not None:
             return None
         if self.container is ModuleDict:
             return [SimpleValue(e.constant(name)) for name in self._names()]
@@ -278,6 +291,9 @@ class ModuleValue(SimpleValue):
         return SugaredTuple(elements).iterate(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
+        own = self.own_method("__getitem__")
+        if own is not None:
+            return own.call(e, Arguments((index,)))
         if self.container is None:
             e.fail(f"{self.describe()} has no elements", _CONTAINERS)
         names = self._names()
@@ -329,6 +345,9 @@ class ModuleValue(SimpleValue):
     ) -> Sugared | None:
         if symbol != "in" or not reflected:
             return None
+        own = self.own_method("__contains__")
+        if own is not None:
+            return own.call(e, Arguments((other,)))
         if self.container is not ModuleDict:
             e.fail(f"`in` does not look into {self.describe()}")
         is_constant, key = constant_of(other)
@@ -337,7 +356,11 @@ class ModuleValue(SimpleValue):
         return SimpleValue(e.constant(key in self._names()))
 
     def truth(self, e: Emitter) -> Value | bool:
-        """Return the truth of the module: False only for an empty container."""
+        """Return the truth: of `__bool__`, or of `__len__`; else of the container."""
+        for name in ("__bool__", "__len__"):
+            own = self.own_method(name)
+            if own is not None:
+                return own.call(e, Arguments()).truth(e)
         return self.container is None or bool(self._names())
 
     def _member_list(self, name: str) -> Sugared | None:
@@ -352,9 +375,8 @@ class ModuleValue(SimpleValue):
 
 def _is_of_python(function: Any) -> bool:
     """Return True if a function belongs to the classes of modules themselves."""
-    home = getattr(function, "__module__", "") or ""
     is_chain = function is vars(Sequential)["forward"]
-    return home.startswith("everyorder.runtime.nn.") and not is_chain
+    return is_of_containers(function) and not is_chain
 
 
 def _constant(e: Emitter, value: Any) -> Sugared:

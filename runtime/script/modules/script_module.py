@@ -26,6 +26,7 @@ Rules of modules:
 import copy
 import inspect
 from collections.abc import Iterator, Mapping
+from types import MethodType
 from typing import Any, NoReturn, Self, SupportsIndex
 
 from everyorder.runtime.base.hooks import CODE_OF, DEFINE_METHODS, SAVE
@@ -136,6 +137,12 @@ _COMMON: Mapping[Type, type] = {
     FloatType: float,
     StrType: str,
 }
+
+
+def is_of_containers(function: Any) -> bool:
+    """Return True if a function belongs to the classes of modules themselves."""
+    home = getattr(function, "__module__", "") or ""
+    return home.startswith("everyorder.runtime.nn.")
 
 
 def container_of(of: ModuleType) -> type[Module] | None:
@@ -355,21 +362,46 @@ class ScriptModule(Module):
             raise TypeError(f"a compiled `{self.original_name}` has no {feature}")
         return kind
 
+    def _own_method(self, name: str) -> Any:
+        """Return a special method of the class: compiled, or Python's; or None."""
+        declaration = self.__script_type__.declaration
+        if name in declaration.methods:
+            return self._method(name)
+        python: Any = declaration.python
+        member = inspect.getattr_static(python, name, None)
+        if not inspect.isfunction(member) or is_of_containers(member):
+            return None
+        return MethodType(member, self)
+
     def __bool__(self) -> bool:
-        return True
+        own = self._own_method("__bool__")
+        return True if own is None else bool(own())
 
     def __len__(self) -> int:
+        own = self._own_method("__len__")
+        if own is not None:
+            length: int = own()
+            return length
         self._kind("len()")
         return len(self._modules)
 
     def __iter__(self) -> Iterator[Any]:
+        own = self._own_method("__iter__")
+        if own is not None:
+            return iter(own())
         is_dict = self._kind("elements to iterate over") is ModuleDict
         return iter([*(self._modules if is_dict else self._modules.values())])
 
     def __contains__(self, each: object) -> bool:
+        own = self._own_method("__contains__")
+        if own is not None:
+            return bool(own(each))
         return any(each is one or each == one for one in self)
 
     def __getitem__(self, index: Any) -> Any:
+        own = self._own_method("__getitem__")
+        if own is not None:
+            return own(index)
         if self._kind("elements") is ModuleDict:
             return self._modules[index]
         return [*self._modules.values()][index]

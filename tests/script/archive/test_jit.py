@@ -5,12 +5,13 @@ import gc
 import weakref
 from collections.abc import Callable
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from everyorder import runtime
 from everyorder.runtime import jit
+from everyorder.runtime.errors import ArchiveError
 from everyorder.runtime.jit import Await, ScriptFunction
 from everyorder.runtime.nn import Module, ModuleList, Parameter
 from everyorder.runtime.script.executor import call
@@ -229,3 +230,103 @@ def test_what_is_loaded_dies_with_its_last_user() -> None:
     del function
     gc.collect()
     assert dead() is None
+
+
+class Volume(enum.Enum):
+    LOW = 1
+    HIGH = 2
+
+
+class Levels(Module):
+    names: dict[str, Volume]
+    fixed: Final[Volume]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.level = Volume.LOW
+        self.others = [Volume.HIGH]
+        self.names = {"a": Volume.LOW}
+        self.pair = (1, Volume.HIGH)
+        self.fixed = Volume.HIGH
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.level == Volume.LOW and self.others[0] == self.pair[1]:
+            return x + 1
+        if self.fixed == self.names["a"]:
+            return x - 1
+        return x
+
+    @jit.export
+    def change(self, level: Volume = Volume.HIGH) -> None:
+        self.level = level
+
+
+def test_members_of_enums_are_values_of_modules() -> None:
+    ours, x = jit.script(Levels()), runtime.zeros(1)
+    back = again(ours)
+    assert back(x).tolist() == ours(x).tolist() == [1.0]
+    assert back.level is Volume.LOW
+    assert (back.others, back.names, back.fixed) == (
+        [Volume.HIGH],
+        {"a": Volume.LOW},
+        Volume.HIGH,
+    )
+    back.change()
+    assert (back(x).tolist(), back.level) == ([0.0], Volume.HIGH)
+    # The enum is shared: what was loaded does not change what is compiled and saved.
+    assert jit.script(Levels()).__script_type__ is ours.__script_type__
+    assert again(ours)(x).tolist() == [1.0]
+    assert again(back)(x).tolist() == [0.0]
+
+
+@jit.script
+class Stateful:
+    def __init__(self, n: int):
+        self.n = n
+
+    def __getstate__(self) -> int:
+        return self.n
+
+    def __setstate__(self, n: int) -> None:
+        self.n = n + 1
+
+
+class HoldsState(Module):
+    held: Stateful
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = Stateful(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.held.n
+
+
+def test_attributes_are_saved_whatever_the_state_is() -> None:
+    ours = jit.script(HoldsState())
+    back = again(ours)
+    assert back(runtime.zeros(1)).tolist() == [4.0]
+    assert back.held.__getstate__() == 4
+
+
+@jit.script
+class Indexed:
+    def __init__(self, n: int):
+        self.n = n
+
+    def __index__(self) -> int:
+        return self.n
+
+
+def index_of(x: Tensor) -> int:
+    return Indexed(3).n
+
+
+def test_a_method_that_cannot_be_loaded_is_not_saved() -> None:
+    with pytest.raises(ArchiveError) as caught:
+        jit.save(jit.script(index_of), BytesIO())
+    assert str(caught.value).splitlines()[1:] == [
+        "Python calls its method `__index__` by itself.",
+        "  at:    the types",
+        "  to do: Give the method another name.",
+    ]

@@ -136,6 +136,7 @@ def test_check_inputs_of_a_module_are_by_methods() -> None:
     with pytest.raises(Untraceable, match=r"differs from the function for\s+check_inp"):
         jit.trace_module(Kept(), inputs, check_inputs=[{"forward": two, "other": two}])
     assert jit.trace(Kept(), one, check_inputs=[two])(two).tolist() == [3.0, 4.0]
+    wrong: Any
     for wrong in ([two], [{"othr": two}]):
         with pytest.raises(NotScriptable, match="they are inputs by"):
             jit.trace_module(Kept(), inputs, check_inputs=wrong)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from everyorder import runtime
-from everyorder.runtime import Module, Tensor
+from everyorder.runtime import Module, ModuleList, Tensor
 from everyorder.runtime.errors import NotScriptable
 from everyorder.runtime.jit import freeze, ignore, load, save, script
 
@@ -159,6 +159,60 @@ def doubled(x: Tensor) -> Tensor:
 def test_a_function_is_called_without_the_module() -> None:
     net = Outer(Plain(doubled), Chosen(True))
     assert script(net)(runtime.ones(1)).tolist() == net(runtime.ones(1)).tolist()
+
+
+class Long(ModuleList):
+    """A list of modules whose length and elements are its own."""
+
+    def __len__(self) -> int:
+        return 7
+
+    def __contains__(self, number: int) -> bool:
+        return number == 3
+
+
+class Rows(Module):
+    """A module with elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = [1, 2, 3]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> int:
+        return self.rows[place]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + len(self)
+
+
+class Asking(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.long = Long([Called()])
+        self.rows = Rows()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if 3 in self.long and self.rows:
+            x = x + 100
+        return self.rows(x) + len(self.long) + len(self.rows) * self.rows[1]
+
+
+def test_special_methods_of_a_class_are_its_own() -> None:
+    net, x = Asking(), runtime.zeros(1)
+    compiled = script(net)
+    assert compiled(x).tolist() == net(x).tolist() == [116.0]
+    assert (len(compiled.long), len(compiled.rows), compiled.rows[2]) == (7, 3, 3)
+    assert 3 in compiled.long
+    assert 1 not in compiled.long
+    archive = io.BytesIO()
+    save(compiled, archive)
+    archive.seek(0)
+    back = load(archive)
+    assert back(x).tolist() == [116.0]
+    assert (len(back.long), len(back.rows), back.rows[2]) == (7, 3, 3)
 
 
 class LeftToPython(Module):

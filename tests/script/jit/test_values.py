@@ -1,0 +1,81 @@
+"""Values that programs take from Python: their attributes, and what may be None."""
+
+import pytest
+
+from everyorder import runtime
+from everyorder.runtime import Tensor, jit
+from everyorder.runtime.errors import IllTyped
+from everyorder.runtime.errors.script import RunningError
+from tests.coded import code
+
+
+@jit.script
+class Point:
+    def __init__(self, n: int):
+        self.n = n
+        self.names = ["a"]
+
+
+@jit.script
+class Line:
+    def __init__(self, start: Point):
+        self.start = start
+
+    def length(self) -> int:
+        return self.start.n
+
+
+def number_of(point: Point) -> int:
+    return point.n + 1
+
+
+def first_of(lines: list[Line]) -> int:
+    return lines[0].length()
+
+
+def test_attributes_of_another_type_are_refused() -> None:
+    scripted, point = jit.script(number_of), Point(3)
+    assert scripted(point) == 4
+    point.n = 2.5  # type: ignore[assignment]  # on purpose
+    with pytest.raises(RunningError, check=code("AttributeNotOfType")) as caught:
+        scripted(point)
+    assert str(caught.value) == (
+        "The attribute `Point.n` is a float, expected `int`.\n"
+        "  value: 2.5\n"
+        "  to do: assign a value of the declared type before the call"
+    )
+    assert isinstance(caught.value, RuntimeError)
+    assert isinstance(caught.value, TypeError)
+
+
+def test_attributes_of_objects_within_are_checked() -> None:
+    scripted, line = jit.script(first_of), Line(Point(3))
+    assert scripted([line]) == 3
+    line.start.names.append(1)  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(RunningError, match=r"`Point\.names` is a list of"):
+        scripted([line])
+
+
+def chosen(x: Tensor | None) -> Tensor:
+    y: Tensor = jit._unwrap_optional(x)
+    return y + 1
+
+
+def certain(x: Tensor) -> Tensor:
+    y: Tensor = jit._unwrap_optional(x)
+    return y
+
+
+def never() -> None:
+    jit._unwrap_optional(None)
+
+
+def test_unwrapping_gives_the_value_or_raises() -> None:
+    x = runtime.ones(1)
+    for function in (chosen, jit.script(chosen)):
+        assert function(x).tolist() == [2.0]
+        with pytest.raises(AssertionError, match="given None: expected a value"):
+            function(None)
+    assert jit.script(certain)(x) is x
+    with pytest.raises(IllTyped, match="given None, which is never a value"):
+        jit.script(never)
