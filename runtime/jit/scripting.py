@@ -8,6 +8,7 @@ of `script` on
     a module                  compiled with all modules within it
     a class                   its methods are compiled; scripts can use its objects
     an interface, an enum, a named tuple    declared
+    a list, a dictionary    returned unchanged: programs use the object itself
     a compiled object         returned unchanged
 
 Rules:
@@ -159,6 +160,8 @@ def script(
         return ScriptFunction(obj)
     if isinstance(obj, type):
         return _class(obj)
+    if isinstance(obj, list | dict):
+        return _container(obj)
     if callable(obj) and inspect.isroutine(obj):
         return _function(obj, example_inputs)
     raise refused(
@@ -166,6 +169,14 @@ def script(
         "functions, classes and modules are compiled",
         "Pass the object to a compiled function, if it is a value.",
     )
+
+
+def _container(values: list[Any] | dict[Any, Any]) -> Any:
+    """Return a list or a dictionary; programs use the object itself, uncopied."""
+    of = inferred_type(values)
+    if isinstance(of, NotInferred):
+        raise refused(describe_type(values), of.reason, "Make its values of one type.")
+    return values
 
 
 def _class(python: type) -> type:

@@ -512,6 +512,15 @@ TESTS: dict[str, str] = {
     "`_unwrap_optional` of None in a script": (
         "../script/jit/test_values.py::test_unwrapping_gives_the_value_or_raises"
     ),
+    "`if` in a comprehension": (
+        "../script/emission/test_common_programs.py::test_a_program_does_what_python_does"
+    ),
+    "`script` of a list or a dictionary": (
+        "../script/emission/test_common_programs.py::test_lists_and_dictionaries_are_shared_as_they_are"
+    ),
+    "a tensor where a primitive takes a number (`min(2, x)`) in a script": (
+        "../script/emission/test_common_programs.py::test_primitives_do_not_read_tensors"
+    ),
     # Programs that run
     "`raise` of a program, outside of it": (
         f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"

@@ -14,6 +14,7 @@ Rules:
 
 import builtins
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -158,6 +159,8 @@ def _int(e: Emitter, sugared: Sugared, name: str) -> Value:
     value = sugared.value(e)
     if value.type is BoolType:
         return e.operator("script::int.bool", value)
+    if value.type is TensorType:
+        return e.operator("script::as_int.Tensor", value)
     return e.fit(
         value, IntType, f"`{name}` takes ints, and a value of type {{}} is given"
     )
@@ -556,6 +559,8 @@ def install_builtins() -> None:
     )
     register_special_form(Ellipsis, SugaredEllipsis())
     register_special_forms((python, Primitive(python)) for python in FUNCTIONS)
+    # Dictionaries of programs have an order.
+    register_special_form(OrderedDict, Primitive(dict))
     managers = (no_grad, enable_grad, inference_mode, set_grad_enabled)
     register_special_forms((python, Manager(python)) for python in managers)
     register_sugar(FunctionType, PythonFunction)

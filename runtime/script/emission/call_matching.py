@@ -7,14 +7,16 @@ Rules:
 - the forms are tried in order, first with the arguments as they are, then with numbers
   converted to wider ones; the first that accepts them is called;
 - a node has an input for every argument: an omitted one is a constant;
-- conversions: numbers to wider numbers; for operators of the runtime also a number to a
-  tensor, one number to a list of a fixed size, several numbers to a list of sizes, a
-  tuple to a list, a text to a device;
+- conversions: numbers to wider numbers, a tuple to a list, and at last a tensor of one
+  element to a number; for operators of the runtime also a number to a tensor, one
+  number to a list of a fixed size, several numbers to a list of sizes, a text to a
+  device or a dtype;
 - a list or dictionary display that is not used yet takes the required type if its
   elements fit it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
@@ -77,6 +79,14 @@ from everyorder.runtime.tensors.dtype_info import parse_dtype
 
 # The numbers that the runtime converts to other kinds.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
+# Number -> the primitive that converts a tensor of one element to it.
+_OF_TENSORS: Mapping[Type, str] = {
+    IntType: "script::as_int.Tensor",
+    FloatType: "script::float.Tensor",
+}
+# The passes over the forms: whether arguments are taken as they are, and whether
+# numbers are read out of tensors.
+_PASSES = ((True, False), (False, False), (False, True))
 # Types whose values are ints in graphs; a parameter `dtype: int` accepts one.
 _CODES = (ScalarTypeType, LayoutType, MemoryFormatType)
 
@@ -191,11 +201,11 @@ def _choose(
 ) -> tuple[CalleeForm, list[Value], list[Type]]:
     reasons: list[tuple[str, str]] = []
     call_values = _CallValues(e, arguments)
-    for exact in (True, False):
+    for exact, call_values.reads_tensors in _PASSES:
         for form in forms:
             binding = _bind(form, call_values, exact)
             if isinstance(binding, str):
-                if not exact:
+                if call_values.reads_tensors:
                     reasons.append((_signature_text(form, callee), binding))
                 continue
             values = [
@@ -283,12 +293,13 @@ def _signature_text(form: CalleeForm, callee: str) -> str:
 class _CallValues:
     """The arguments of a call, each emitted once, on first use."""
 
-    __slots__ = ("_e", "_made", "arguments")
+    __slots__ = ("_e", "_made", "arguments", "reads_tensors")
 
     def __init__(self, e: Emitter, arguments: Arguments) -> None:
         self._e = e
         self._made: dict[int, Value] = {}
         self.arguments = arguments
+        self.reads_tensors = False
         # In order, as Python evaluates them.
         for each in (*arguments.positional, *arguments.named.values()):
             self.value_of(each)
@@ -319,7 +330,7 @@ def _bind(
     if form.loose:
         named = renamed(named, [each.name for each in schema.arguments])
     if form.loose and not exact:
-        plain = _with_sizes(positional, plain)
+        plain = _with_sizes(positional, plain, call_values.reads_tensors)
     surplus: list[Value | _Pending] = []
     if schema.is_vararg:
         plain, surplus = plain[: len(positional)], plain[len(positional) :]
@@ -353,6 +364,30 @@ def _bind(
     return _FormBinding((*matched.values, *surplus), matched.bound)
 
 
+def _is_read(form: CalleeForm, argument: Argument, actual: Type) -> bool:
+    """Return True if a tensor may be passed for the number of an argument.
+
+    Of primitives, only subscripts read one: Python's `min` returns the tensor itself.
+    """
+    target = unwrap_optional(argument.type)
+    is_primitive = form.name.startswith("script::")
+    is_subscript = form.name.startswith(_SUBSCRIPTS)
+    return (
+        actual is TensorType
+        and target in _OF_TENSORS
+        and (is_subscript or not is_primitive)
+    )
+
+
+_SUBSCRIPTS = tuple(
+    f"script::{name}."
+    for name in (
+        *("getitem", "setitem", "delitem"),
+        *("slice", "setslice", "delslice"),
+    )
+)
+
+
 def _constant_argument(
     schema: Signature, name: str, slot: Value | _Pending | None
 ) -> tuple[bool, Any]:
@@ -363,20 +398,32 @@ def _constant_argument(
 
 
 def _with_sizes(
-    positional: Sequence[Argument], plain: list[Value | _Pending]
+    positional: Sequence[Argument],
+    plain: list[Value | _Pending],
+    reads_tensors: bool,
 ) -> list[Value | _Pending]:
     """Return the values, with consecutive numbers joined to one list of sizes."""
     for place, argument in enumerate(positional):
         if unwrap_optional(argument.type) is ListType(IntType):
             rest = plain[place:]
             last = place == len(positional) - 1 or len(rest) > len(positional) - place
-            if last and rest and all(each.type is IntType for each in rest):
-                sizes = _of_node("prim::ListConstruct", rest, ListType(IntType))
+            takes = (IntType, TensorType) if reads_tensors else (IntType,)
+            if last and rest and all(each.type in takes for each in rest):
+                sizes = _Pending(ListType(IntType), partial(_size_list, rest))
                 return [*plain[:place], sizes]
             break
         if place and argument.type is not TensorType:
             break
     return plain
+
+
+def _size_list(sizes: Sequence[Value | _Pending], e: Emitter) -> Value:
+    values = [each if isinstance(each, Value) else each.make(e) for each in sizes]
+    numbers = [
+        e.operator(_OF_TENSORS[IntType], each) if each.type is TensorType else each
+        for each in values
+    ]
+    return e.node("prim::ListConstruct", numbers, (ListType(IntType),)).output
 
 
 def _of_node(kind: str, inputs: Sequence[Any], type_: Type) -> _Pending:
@@ -476,6 +523,13 @@ def _convert(
     text = _named(slot, unwrap_optional(argument.type)) if takes_names else None
     if text is not None:
         return text
+    if call_values.reads_tensors and _is_read(form, argument, actual):
+        return _of_node(_OF_TENSORS[target], (slot,), target)
+    parts = actual.elements if isinstance(actual, TupleType) else None
+    if isinstance(target, ListType) and parts is not None:
+        element = target.element
+        if all(is_subtype(each, element) for each in parts):
+            return _list_of_tuple(slot, parts, target)
     if not form.loose:
         return ""
     if target is NumberType and actual is BoolType:
@@ -484,9 +538,6 @@ def _convert(
         element = target.element
         if argument.size is not None and is_subtype(actual, element):
             return _of_node("prim::ListConstruct", (slot,), target)
-        parts = actual.elements if isinstance(actual, TupleType) else None
-        if parts is not None and all(is_subtype(each, element) for each in parts):
-            return _list_of_tuple(slot, parts, target)
     return ""
 
 

@@ -164,6 +164,8 @@ class Emitter:
         self.place = Place(self.source, place_of(definition.tree, self.source))
         self.names: dict[str, Any] = {}
         self.declared: dict[str, Type] = {}
+        # Parameters, which an assignment may bind to a value of another type.
+        self.parameters: set[str] = set()
         self.exits = Exit.NEXT
         # The truth of conditions that types decide.
         self.known_conditions: dict[ast.expr, bool] = {}

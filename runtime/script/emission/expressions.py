@@ -313,7 +313,7 @@ def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
 def list_(e: Emitter, node: ast.List) -> Sugared:
     """Emit `[x, y]`; an empty one is a list of tensors until its use."""
     values = [each.value(e) for each in elements_of(e, node.elts)]
-    return list_display(e, values, wide=_wide(e, node, ListType, "element"))
+    return list_display(e, values, wide=wanted_part(e, node, ListType, "element"))
 
 
 def list_display(
@@ -336,7 +336,7 @@ def for_type(e: Emitter, node: ast.expr, type: Type) -> Sugared:  # noqa: A002  
     return e.expression(node)
 
 
-def _wide(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type | None:
+def wanted_part(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type | None:
     """Return the type of elements that the context declares for a display, or None."""
     declared = e.memo.get("wanted", {}).get(node)
     part_type: Type | None = (
@@ -386,7 +386,7 @@ def dict_(e: Emitter, node: ast.Dict) -> Sugared:
     for key, value in zip(node.keys, node.values, strict=True):
         assert key is not None, "the restrictions refuse `**`"
         values += [e.value(key), e.value(value)]
-    return dict_display(e, values, _wide(e, node, DictType, "value"))
+    return dict_display(e, values, wanted_part(e, node, DictType, "value"))
 
 
 def dict_display(
@@ -486,6 +486,13 @@ def assign(e: Emitter, target: ast.expr, value: Sugared) -> None:
 
 def _assign_name(e: Emitter, name: str, value: Sugared) -> None:
     declared = e.declared.get(name)
+    if declared is not None and name in e.parameters:
+        assigned = value.value(e)
+        if e.fitted(assigned, declared) is None:
+            # As in Python: from here on the name has another type.
+            e.parameters.discard(name)
+            del e.declared[name]
+            declared = None
     if declared is not None:
         assigned = value.value(e)
         message = (

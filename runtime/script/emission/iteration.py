@@ -14,6 +14,7 @@ Rules:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
     DictType,
     IntType,
@@ -22,6 +23,7 @@ from everyorder.runtime.schema.types import (
     StrType,
     TensorType,
     TupleType,
+    Type,
 )
 from everyorder.runtime.script.emission.call_matching import call_rows
 from everyorder.runtime.script.emission.emitter import (
@@ -300,14 +302,21 @@ def repeat(e: Emitter, iteration: Iteration, fill: Callable[[Sugared], None]) ->
 
 
 def list_of(
-    e: Emitter, iteration: Iteration, element: Callable[[Sugared], Value]
+    e: Emitter,
+    iteration: Iteration,
+    element: Callable[[Sugared], Value],
+    wide: Type | None = None,
 ) -> Value:
-    """Return a list of the results of `element` for each item."""
+    """Return a list of the results of `element` for each item.
+
+    Its elements are of the type `wide` if the results fit it.
+    """
     result = e.node("prim::ListConstruct", (), (ListType(TensorType),)).output
 
     def fill(item: Sugared) -> None:
         value = element(item)
-        result.type = ListType(value.type)
+        is_wide = wide is not None and is_subtype(value.type, wide)
+        result.type = ListType(wide if wide and is_wide else value.type)
         e.node("script::append.t", (result, value))
 
     repeat(e, iteration, fill)

@@ -21,10 +21,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
     BoolType,
     DictType,
     IntType,
+    ListType,
     StrType,
     TensorType,
     Type,
@@ -44,6 +46,7 @@ from everyorder.runtime.script.emission.emitter import (
     FLAGS,
     RESULT,
     WAYS,
+    Arguments,
     Branch,
     Emitter,
     Sugared,
@@ -53,6 +56,7 @@ from everyorder.runtime.script.emission.expressions import (
     assign,
     check_key,
     list_display,
+    wanted_part,
 )
 from everyorder.runtime.script.emission.iteration import Iteration, list_of, repeat
 from everyorder.runtime.script.emission.statements import ask, block
@@ -480,14 +484,60 @@ def iteration_of(e: Emitter, node: ast.expr) -> Iteration:
 def list_comprehension(e: Emitter, node: ast.ListComp) -> Sugared:
     """Emit `[element for target in ...]`."""
     iteration = iteration_of(e, node.generators[0].iter)
-    static = iteration.static()
+    static, wide = iteration.static(), wanted_part(e, node, ListType, "element")
+    if node.generators[0].ifs:
+        return _selected(e, node, iteration, wide)
     if static is not None:
         values: list[Value] = []
         _own(e, node, lambda: values.extend(_each(e, node, each) for each in static))
-        return list_display(e, values)
+        return list_display(e, values, wide=wide)
     return SimpleValue(
-        _own(e, node, lambda: list_of(e, iteration, partial(_each, e, node)))
+        _own(e, node, lambda: list_of(e, iteration, partial(_each, e, node), wide))
     )
+
+
+def _selected(
+    e: Emitter, node: ast.ListComp, iteration: Iteration, wide: Type | None
+) -> Sugared:
+    """Emit a list of the elements for which the conditions hold."""
+    result = e.node("prim::ListConstruct", (), (ListType(TensorType),)).output
+    e.untyped.add(result)
+
+    def add() -> None:
+        value = e.value(node.elt)
+        if result in e.untyped:
+            is_wide = wide is not None and is_subtype(value.type, wide)
+            result.type = ListType(wide if wide and is_wide else value.type)
+            e.untyped.discard(result)
+        append = SimpleValue(result).attribute(e, "append")
+        append.call(e, Arguments((sugar_of_value(value),)))
+
+    def fill(item: Sugared) -> None:
+        assign(e, node.generators[0].target, item)
+        _where(e, node.generators[0].ifs, add)
+
+    static = iteration.static()
+    if static is not None:
+        _own(e, node, lambda: [*map(fill, static)])
+    else:
+        _own(e, node, lambda: repeat(e, iteration, fill))
+    return SimpleValue(result)
+
+
+def _where(e: Emitter, tests: Sequence[ast.expr], emit: Callable[[], None]) -> None:
+    """Emit what is done where all conditions hold."""
+    if not tests:
+        emit()
+        return
+    test = condition(e, tests[0])
+    rest = test.holding(e, True, lambda: _where(e, tests[1:], emit))
+    if isinstance(test.truth, bool):
+        if test.truth:
+            rest()
+        return
+    node = e.node("prim::If", (test.truth,))
+    e.branch(node, rest)
+    e.branch(node, lambda: None)
 
 
 def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
@@ -501,13 +551,20 @@ def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
     iteration = iteration_of(e, node.generators[0].iter)
     result = e.node("prim::DictConstruct", (), (DictType(StrType, TensorType),)).output
     kinds: list[Type] = []
+    wide = wanted_part(e, node, DictType, "value")
 
     def fill(item: Sugared) -> None:
         assign(e, node.generators[0].target, item)
+        _where(e, node.generators[0].ifs, put)
+
+    def put() -> None:
         key, value = e.expression(node.key), e.expression(node.value)
         pair = key.value(e), value.value(e)
         if not kinds:
-            result.type = DictType(check_key(e, pair[0].type), pair[1].type)
+            is_wide = wide is not None and is_subtype(pair[1].type, wide)
+            value_type = wide if wide and is_wide else pair[1].type
+            result.type = DictType(check_key(e, pair[0].type), value_type)
+            e.untyped.discard(result)
             kinds.append(result.type)
         operands = (SimpleValue(each) for each in (result, *pair))
         call_rows(e, "a dict comprehension", by_operator("[]="), *operands)

@@ -77,6 +77,7 @@ def emit_body(
     for argument in body.signature.arguments:
         value = e.block.add_parameter(argument.type, argument.name)
         e.declared[argument.name] = argument.type
+        e.parameters.add(argument.name)
         e.names[argument.name] = (sugar or sugar_of_value)(value)
         sugar = None
     end = ast.copy_location(ast.Return(value=None), tree.body[-1])

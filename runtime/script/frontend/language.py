@@ -163,7 +163,9 @@ CONSTRUCTS: dict[str, tuple[Construct, ...]] = {
         Construct("Dict", "a dictionary", "y = {1: x, 2: d}"),
         Construct("ListComp", "a list comprehension", "y = [a + b for a, b in xs]"),
         Construct("DictComp", "a dict comprehension", "y = {a: b for a, b in xs}"),
-        Construct("comprehension", "`for` in a comprehension", "y = [a for a in xs]"),
+        Construct(
+            "comprehension", "`for` in a comprehension", "y = [a for a in xs if a]"
+        ),
         Construct("IfExp", "a choice", "y = x if d else xs"),
         Construct("BoolOp", "`and`, `or`", "y = x and d or xs"),
         Construct("BinOp", "an operation on two", "y = x + d * xs"),

@@ -454,12 +454,4 @@ RESTRICTIONS: tuple[Restriction, ...] = (
         _LOOP,
         _several,
     ),
-    _refused(
-        "comprehension",
-        "`if` in a comprehension",
-        "y = [a for a in xs if a]",
-        _LENGTH,
-        _LOOP,
-        lambda node, _: node.ifs[0] if node.ifs else None,
-    ),
 )

@@ -23,6 +23,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import dedent
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -113,7 +114,9 @@ def read_text(text: str, file: str = "", line: int = 1) -> SourceDefinition[ast.
         MalformedProgram: the text is not a Python program. NotSupported: the text is
         nested too deeply.
     """
-    source = Source(text.replace("\r\n", "\n").replace("\r", "\n"), file, line)
+    # A text in an indented program may be indented as a whole.
+    text = dedent(text.replace("\r\n", "\n").replace("\r", "\n"))
+    source = Source(text, file, line)
     try:
         tree = ast.parse(source.text)
     except (SyntaxError, ValueError) as error:

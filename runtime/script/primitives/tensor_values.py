@@ -19,6 +19,7 @@ Rules:
 """
 
 import builtins
+import operator
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -297,6 +298,13 @@ dtype.Tensor(Tensor self) -> ScalarType
         Way("function", as_tensor, "as_tensor"),
         _as_tensor,
         "2; [1, 2]; [[1.5], [2.5]]; True; [[1], [1, 2]]",
+        raises=True,
+    ),
+    row(
+        "as_int.Tensor(Tensor x) -> int",
+        Way("function", operator.index, "ops.script.as_int"),
+        bounded("int", operator.index),
+        "tensor(2); tensor([3]); tensor(2.5); tensor([1, 2]); tensor(True); tensor([])",
         raises=True,
     ),
     row(

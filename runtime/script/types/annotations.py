@@ -189,10 +189,12 @@ class AnnotationReader:
             if span is None:
                 continue
             text = self.source.text[slice(*span)]
-            if text.startswith("(") and "->" in text:
-                if returns is not None:
+            has_argument = any(each.end_lineno == line for each in arguments)
+            if text.startswith("(") and ("->" in text or not has_argument):
+                types, result = self._whole_signature(span, arguments)
+                if result is not None and returns is not None:
                     self.fail(span, "the result is typed twice", hint=_ONE_WAY)
-                types, returns = self._whole_signature(span, arguments)
+                returns = result if returns is None else returns
             else:
                 types = self._one_argument(span, line, arguments)
             for name, one in types.items():
@@ -240,12 +242,16 @@ class AnnotationReader:
 
     def _whole_signature(
         self, span: Span, arguments: list[ast.arg]
-    ) -> tuple[Mapping[str, Type], Type]:
-        tree = self._tree(self.source.text[slice(*span)], span, "func_type")
+    ) -> tuple[Mapping[str, Type], Type | None]:
+        """Return the types of arguments, and that of the result; None without `->`."""
+        text = self.source.text[slice(*span)]
+        has_result = "->" in text
+        whole = text if has_result else f"{text} -> None"
+        tree = self._tree(whole, span, "func_type")
         assert isinstance(tree, ast.FunctionType)  # by the mode "func_type"
         walk = _AnnotationWalk(self, self._places(span))
         if [*map(_is_ellipsis, tree.argtypes)] == [True]:
-            return {}, walk.type(tree.returns)
+            return {}, walk.type(tree.returns) if has_result else None
         types = [walk.type(each) for each in tree.argtypes]
         names = [each.arg for each in arguments]
         if len(names) == len(types) + 1 and names[0] == "self":
@@ -254,7 +260,8 @@ class AnnotationReader:
         if len(names) != len(types):
             message = f"the comment has {len(types)} types for {len(names)} arguments"
             self.fail(span, message, hint="Give each one type, or write `(...)`.")
-        return dict(zip(names, types, strict=True)), walk.type(tree.returns)
+        result = walk.type(tree.returns) if has_result else None
+        return dict(zip(names, types, strict=True)), result
 
     def _one_argument(
         self, span: Span, line: int, arguments: list[ast.arg]

@@ -8,7 +8,7 @@ parameters, ` -> ` and the result if it is annotated, ` | ` and the body.
 import re
 import sys
 import warnings
-from collections import OrderedDict
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def recursive(a: int):
 """
 SOMETHING = object()
 EXTRA: dict[str, Any] = {
-    "PlainClass": OrderedDict,
+    "PlainClass": deque,
     "a_set": {1, 2},
     "open": open,
     "something": SOMETHING,

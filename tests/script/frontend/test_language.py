@@ -155,7 +155,10 @@ def test_the_reference_is_the_one_of_the_tables() -> None:
         ("class C:\n    def f(self):\n        n: int\n", "an annotation without"),
         ("class C:\n    @staticmethod\n    def f(x): pass\n", ""),
         ("def f(x):\n    class C: pass\n", "a class inside"),
-        ("def f(x):\n    return [[y for y in x if y] for x in x]\n", "`if` in a comp"),
+        (
+            "def f(x):\n    return [[y for y in x for z in y] for x in x]\n",
+            "a second `for`",
+        ),
         ("'''Words.'''\n", ""),
     ],
 )
