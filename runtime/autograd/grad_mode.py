@@ -27,7 +27,7 @@ Rules:
 import threading
 from collections.abc import Callable, Generator
 from functools import partial, wraps
-from types import GeneratorType
+from types import CodeType, GeneratorType
 from typing import Any, Self, TypeVar
 
 from everyorder.runtime.base.hooks import RECORDS
@@ -100,6 +100,11 @@ class Mode:
         """Restore the state of the thread."""
         raise NotImplementedError("every mode defines how it is left")
 
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """Return the arguments that create an equal mode."""
+        return ()
+
     def _fresh(self) -> "Mode":
         """Return a copy of this mode, for one call of a decorated function."""
         return type(self)()
@@ -126,6 +131,27 @@ class Mode:
             return result
 
         return wrapped  # type: ignore[return-value]  # it has the signature of what it wraps
+
+
+# The code of what `Mode.__call__` returns.
+_WRAPPED = next(
+    each
+    for each in Mode.__call__.__code__.co_consts
+    if isinstance(each, CodeType) and each.co_name == "wrapped"
+)
+
+
+def mode_of(function: Any) -> Mode | None:
+    """Return the mode of a function that a mode decorates; None for any other.
+
+    `function.__wrapped__` is the function without the mode.
+    """
+    code = getattr(function, "__code__", None)
+    if code is not _WRAPPED:
+        return None
+    cells = dict(zip(code.co_freevars, function.__closure__, strict=True))
+    mode: Mode = cells["self"].cell_contents
+    return mode._fresh()
 
 
 def _driven(
@@ -226,6 +252,11 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self._mode = bool(mode)
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """Return the arguments that create an equal mode."""
+        return (self._mode,)
 
     def _fresh(self) -> Mode:
         return inference_mode(self._mode)

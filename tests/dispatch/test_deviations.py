@@ -521,6 +521,12 @@ TESTS: dict[str, str] = {
     "a tensor where a primitive takes a number (`min(2, x)`) in a script": (
         "../script/emission/test_common_programs.py::test_primitives_do_not_read_tensors"
     ),
+    "functions that `no_grad()` and its like decorate, in a script": (
+        "../script/emission/test_decorated.py::test_a_script_runs_in_the_mode"
+    ),
+    "a class as an attribute of a module, `self.kind = Point`": (
+        f"{MODULES}test_interfaces.py::test_objects_are_of_the_interfaces_that_they_have"
+    ),
     # Programs that run
     "`raise` of a program, outside of it": (
         f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"

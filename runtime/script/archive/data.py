@@ -33,12 +33,14 @@ from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.nn import Parameter
 from everyorder.runtime.schema.declared import (
     DeclaredType,
+    InterfaceType,
     ModuleType,
     ScriptClassType,
 )
 from everyorder.runtime.schema.enums import (
     Device,
 )
+from everyorder.runtime.schema.subtyping import is_subtype
 from everyorder.runtime.schema.types import (
     AnyType,
     DictType,
@@ -52,7 +54,7 @@ from everyorder.runtime.schema.values import INT_END, INT_FIRST, MISMATCH, conve
 from everyorder.runtime.script.archive import container
 from everyorder.runtime.script.archive.encoder import _PLAIN, CODES
 from everyorder.runtime.script.archive.spelling import MANAGERS
-from everyorder.runtime.script.ir.program import Function
+from everyorder.runtime.script.ir.program import Function, declared_type
 from everyorder.runtime.script.modules import ScriptModule
 from everyorder.runtime.tensors import Tensor
 from everyorder.runtime.tensors.storage import Storage
@@ -399,6 +401,9 @@ class Fits:
                     and getattr(value, "_fields", ()) == type_.names
                     and all(map(self, value, type_.elements))
                 )
+            own = declared_type(value) if isinstance(type_, InterfaceType) else None
+            if own is not None:
+                return is_subtype(own, type_)
             return converter(type_)(value) is not MISMATCH
         key = id(value), type_
         result = self._known.get(key)

@@ -20,12 +20,18 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
+from everyorder.runtime.autograd.grad_mode import Mode, mode_of
 from everyorder.runtime.base.hooks import BODY, Hook
 from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.errors.schema import AnnotationError
 from everyorder.runtime.errors.script import ProgramError
 from everyorder.runtime.errors.source import Source, Span
-from everyorder.runtime.schema.declared import DeclaredType, qualified_name
+from everyorder.runtime.schema.declared import (
+    DeclaredType,
+    InterfaceType,
+    ScriptClassType,
+    qualified_name,
+)
 from everyorder.runtime.schema.types import Type
 from everyorder.runtime.script.frontend import (
     Annotations,
@@ -54,12 +60,25 @@ _LOCK = waited_for()
 
 
 class FunctionBody(NamedTuple):
-    """A definition, the scope of its names, and its signature."""
+    """A definition, the scope of its names, and its signature.
+
+    `modes` are the modes of autograd that decorate the function, outermost first.
+    """
 
     definition: SourceDefinition[Any]
     annotations: Annotations
     scope: TypeScope
     signature: FunctionSignature
+    modes: tuple[Mode, ...] = ()
+
+
+def without_modes(python: Any) -> tuple[Any, tuple[Mode, ...]]:
+    """Return a function without the modes that decorate it, and the modes."""
+    modes = []
+    while (mode := mode_of(python)) is not None:
+        modes.append(mode)
+        python = python.__wrapped__
+    return python, tuple(modes)
 
 
 class Compiler:
@@ -112,22 +131,24 @@ class Compiler:
 
         `types` has the types of parameters without annotation.
         """
+        python, modes = without_modes(python)
         with with_call_chain(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
-            annotations, scope = self._annotations(python, definition)
+            annotations, scope = self._annotations(python, definition, owner)
             signature = read_signature(annotations, python, owner).typed(types)
-        return FunctionBody(definition, annotations, scope, signature)
+        return FunctionBody(definition, annotations, scope, signature, modes)
 
     def _annotations(
-        self, python: Any, definition: SourceDefinition[Any]
+        self, python: Any, definition: SourceDefinition[Any], owner: Type | None
     ) -> tuple[Annotations, TypeScope]:
-        scope = scope_of(python, definition, self.classes)
+        scope = scope_of(python, definition, self.classes, _own_name(owner))
         return Annotations(definition, scope), scope
 
     def signature(self, python: Any, owner: Type | None) -> FunctionSignature:
         """Return the signature of a function whose body is not compiled."""
-        annotations, _ = self._annotations(python, read_function(python))
+        python, _ = without_modes(python)
+        annotations, _ = self._annotations(python, read_function(python), owner)
         return read_signature(annotations, python, owner)
 
     def function(
@@ -228,6 +249,14 @@ class Compiler:
                 self.undo()
                 raise
         return result
+
+
+def _own_name(owner: Type | None) -> Mapping[str, Any]:
+    """Return the class of a method by its name, which a decorator runs before."""
+    if not isinstance(owner, ScriptClassType | InterfaceType):
+        return {}
+    python = owner.declaration.python
+    return {} if python is None else {python.__name__: python}
 
 
 @contextmanager

@@ -148,7 +148,7 @@ class Emitter:
     """The state of the compilation of one function."""
 
     def __init__(self, compiler: Compiler, graph: Graph, body: FunctionBody) -> None:
-        definition, annotations, scope, signature = body
+        definition, annotations, scope, signature, _ = body
         self.compiler = compiler
         self.definition = definition
         self.source = definition.source

@@ -19,6 +19,7 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from everyorder.runtime.autograd.grad_mode import Mode
 from everyorder.runtime.base.hooks import BODY
 from everyorder.runtime.schema.declared import DeclaredType, InterfaceType
 from everyorder.runtime.schema.subtyping import is_subtype
@@ -39,6 +40,7 @@ from everyorder.runtime.script.emission.compiler import (
 from everyorder.runtime.script.emission.emitter import (
     RESULT,
     WAYS,
+    Arguments,
     Branch,
     Emitter,
     Sugared,
@@ -56,6 +58,7 @@ from everyorder.runtime.script.emission.operators import in_place
 from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
     SugaredTuple,
+    sugar_of,
     sugar_of_value,
 )
 from everyorder.runtime.script.frontend import JUMPS, Exit, mangled, place_of
@@ -82,7 +85,7 @@ def emit_body(
         sugar = None
     end = ast.copy_location(ast.Return(value=None), tree.body[-1])
     try:
-        block(e, [*tree.body, end])
+        _in_modes(e, body.modes, lambda: block(e, [*tree.body, end]))
     except RecursionError:
         raise too_deep(e.source) from None
     e.place = Place(e.source, place_of(tree, e.source))
@@ -101,6 +104,16 @@ def emit_body(
     else:
         result = e.uninitialized(e.returns or NoneType_)
     e.block.add_result(result)
+
+
+def _in_modes(e: Emitter, modes: Sequence[Mode], emit: Callable[[], None]) -> None:
+    """Emit within the modes of autograd that decorate the function."""
+    if not modes:
+        emit()
+        return
+    options = [sugar_of(each, e) for each in modes[0].options]
+    manager = sugar_of(type(modes[0]), e).call(e, Arguments(options))
+    _managed(e, manager, lambda _: _in_modes(e, modes[1:], emit))
 
 
 # The nesting of blocks from which on flags are tested instead of nesting deeper.
@@ -410,17 +423,22 @@ def _enter(e: Emitter, node: ast.With, place: int) -> None:
         block(e, node.body)
         return
     item = node.items[place]
-    manager = e.expression(item.context_expr).enter(e)
-    with_node = e.node("prim::With", (manager,))
-    body = with_node.add_block()
-    entered = body.add_parameter(_entered(e, manager), "entered")
 
-    def emit() -> None:
+    def emit(entered: Value) -> None:
         if item.optional_vars is not None:
             assign(e, item.optional_vars, sugar_of_value(entered))
         _enter(e, node, place + 1)
 
-    join(e, with_node, [e.within(body, emit)])
+    _managed(e, e.expression(item.context_expr), emit)
+
+
+def _managed(e: Emitter, manager: Sugared, emit: Callable[[Value], None]) -> None:
+    """Emit within a context manager; `emit` takes what its `__enter__` returns."""
+    value = manager.enter(e)
+    with_node = e.node("prim::With", (value,))
+    body = with_node.add_block()
+    entered = body.add_parameter(_entered(e, value), "entered")
+    join(e, with_node, [e.within(body, lambda: emit(entered))])
 
 
 def _entered(e: Emitter, manager: Value) -> Type:

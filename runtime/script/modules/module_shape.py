@@ -34,7 +34,7 @@ from everyorder.runtime.schema.annotation import annotated_type
 from everyorder.runtime.schema.call_errors import describe_value
 from everyorder.runtime.schema.declared import InterfaceType, ModuleType, qualified_name
 from everyorder.runtime.schema.types import NoneType_, TensorType, Type
-from everyorder.runtime.schema.values import MISMATCH, converter
+from everyorder.runtime.schema.values import MISMATCH
 from everyorder.runtime.script.frontend import scope_of_class
 from everyorder.runtime.script.ir.program import (
     Attribute,
@@ -44,7 +44,11 @@ from everyorder.runtime.script.ir.program import (
     inferred_type,
     mark_of,
 )
-from everyorder.runtime.script.modules.script_module import RESERVED, ScriptModule
+from everyorder.runtime.script.modules.script_module import (
+    RESERVED,
+    ScriptModule,
+    converted,
+)
 from everyorder.runtime.script.types.annotations import Classes, TypeScope
 
 # The marks of methods that are not compiled.
@@ -369,14 +373,14 @@ class _ModuleReader:
         if isinstance(type_, str):
             facts.failures[name] = type_
             return
-        converted = converter(type_)(value)
-        if converted is MISMATCH or (value is None and type_ is TensorType):
+        result = converted(value, type_)
+        if result is MISMATCH or (value is None and type_ is TensorType):
             facts.failures[name] = (
                 f"it is of type {type_}, and is {describe_value(value)}"
             )
             return
         facts.attributes[name] = type_
-        facts.values[name] = converted
+        facts.values[name] = result
 
 
 def _is_method_of(value: Any, module: Module) -> bool:

@@ -55,6 +55,7 @@ from everyorder.runtime.script.emission import (
 from everyorder.runtime.script.emission.emitter import PythonObject
 from everyorder.runtime.script.emission.python_class import getter, setter
 from everyorder.runtime.script.executor import call
+from everyorder.runtime.script.executor.python_interop import test_of
 from everyorder.runtime.script.ir import Graph, copy_graph
 from everyorder.runtime.script.ir.program import (
     INTERFACE_BASES,
@@ -137,6 +138,25 @@ _COMMON: Mapping[Type, type] = {
     FloatType: float,
     StrType: str,
 }
+
+
+def converted(value: Any, type_: Type) -> Any:
+    """Return a value as one of an attribute's type; `MISMATCH` if it does not fit.
+
+    Lists and dictionaries are copied. An object of a program may be of an interface.
+    """
+    result = converter(type_)(value)
+    if result is not MISMATCH or not test_of(type_)(value):
+        return result
+    return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copied(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return value
 
 
 def is_of_containers(function: Any) -> bool:
@@ -277,8 +297,8 @@ class ScriptModule(Module):
             self._set_other(name, value)
             return
         if value.__class__ is not _COMMON.get(declared):
-            converted = converter(declared)(value)
-            if converted is MISMATCH:
+            result = converted(value, declared)
+            if result is MISMATCH:
                 reason = f"it is of type {declared}, not {describe_type(value)}"
                 raise ModuleError(
                     code="UnfitMember",
@@ -286,7 +306,7 @@ class ScriptModule(Module):
                     member=name,
                     reason=reason,
                 )
-            value = converted
+            value = result
         for table in (self._parameters, self._buffers, self._modules):
             if name in table:
                 table[name] = value
