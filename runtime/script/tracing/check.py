@@ -282,7 +282,13 @@ def different_tensors(expected: Any, actual: Any, tolerance: float) -> str:
     return f"differs in {wrong} of {expected.numel()} elements"
 
 
-def different_graphs(traced: Graph, second: Graph) -> TraceDifference | None:
+# The identities of functions that are assumed to be alike.
+Pairs = frozenset[tuple[int, int]]
+
+
+def different_graphs(
+    traced: Graph, second: Graph, pairs: Pairs = frozenset()
+) -> TraceDifference | None:
     """Return the first node of the trace that differs in another recording."""
     names: dict[Value, Value] = {}
     _same(traced.block.parameters, second.block.parameters, names)
@@ -295,11 +301,11 @@ def different_graphs(traced: Graph, second: Graph) -> TraceDifference | None:
             return TraceDifference(
                 one, "only the trace has it: Python went another way"
             )
-        fault = _different_nodes(one, two, names)
+        fault = _different_nodes(one, two, names, pairs)
         if fault:
             return TraceDifference(one, fault)
     for value, other in zip(traced.block.results, second.block.results, strict=True):
-        fault = _different_values(value, other, names)
+        fault = _different_values(value, other, names, pairs)
         if fault:
             return TraceDifference(None, "the next time another value was the result")
     return None
@@ -315,7 +321,9 @@ def _steps(graph: Graph) -> Iterator[Node]:
             yield from _steps(inner)
 
 
-def _different_nodes(one: Node, two: Node, names: dict[Value, Value]) -> str:
+def _different_nodes(
+    one: Node, two: Node, names: dict[Value, Value], pairs: Pairs
+) -> str:
     if one.kind != two.kind:
         return f"the next time `{two.kind}` was called in its place"
     if one.kind == "prim::fork":
@@ -326,7 +334,7 @@ def _different_nodes(one: Node, two: Node, names: dict[Value, Value]) -> str:
     if len(one.outputs) != len(two.outputs) or len(one.inputs) != len(two.inputs):
         return "the next time there were more or fewer values"
     for value, other in zip(one.inputs, two.inputs, strict=True):
-        fault = _different_values(value, other, names)
+        fault = _different_values(value, other, names, pairs)
         if fault:
             return fault
     _same(one.outputs, two.outputs, names)
@@ -340,19 +348,37 @@ def _same(
     names |= zip(theirs, ours, strict=False)
 
 
-def _different_values(one: Value, two: Value, names: dict[Value, Value]) -> str:
+def _different_values(
+    one: Value, two: Value, names: dict[Value, Value], pairs: Pairs
+) -> str:
     """Return the reason why two values differ; empty if they do not."""
     if one.node.kind != CONSTANT or two.node.kind != CONSTANT:
         same = names.get(two) is one
         return "" if same else "the next time it was given another value"
     first, second = one.node.attributes, two.node.attributes
-    if first.get("function") is not second.get("function"):
+    if not _same_functions(first.get("function"), second.get("function"), pairs):
         return "another function was called the next time"
     left, right = first.get("value"), second.get("value")
     if _same_constants(left, right):
         return ""
     first_words, second_words = _constant_words(left), _constant_words(right)
     return f"it was given {first_words}, and the next time {second_words}"
+
+
+def _same_functions(one: Any, two: Any, pairs: Pairs) -> bool:
+    """Return True if two compiled functions are one, or are compiled alike.
+
+    A function that is defined in the traced one is compiled again by each recording.
+    """
+    if one is two or (id(one), id(two)) in pairs:
+        return True
+    if one is None or two is None or one.name != two.name:
+        return False
+    if str(one.schema) != str(two.schema):
+        return False
+    # A recursive function refers to itself.
+    within = pairs | {(id(one), id(two))}
+    return different_graphs(one.graph, two.graph, within) is None
 
 
 def _constant_words(constant: Any) -> str:

@@ -294,9 +294,13 @@ class GraphRecorder:
                 return self.builder.node(
                     "prim::DictConstruct", pairs, [expected]
                 ).output
-        raise self._refused(
-            call, f"{describe_value(argument)} is not a value of a graph"
-        )
+        reason = f"{describe_value(argument)} is not a value of a graph"
+        if isinstance(declared_type(argument), ModuleType):
+            reason = (
+                f"{describe_value(argument)} is not a part of what is traced; trace a "
+                "module, and make it a submodule"
+            )
+        raise self._refused(call, reason)
 
     def _sequence(self, elements: Any, expected: Type | None, call: str) -> Value:
         if isinstance(expected, ListType) or isinstance(elements, list):

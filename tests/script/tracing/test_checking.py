@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from everyorder import runtime
+from everyorder.runtime import Module, Tensor
 from everyorder.runtime.errors.script import Untraceable
+from everyorder.runtime.jit import script
 from everyorder.runtime.script.executor import call
 from everyorder.runtime.script.ir.program import Function, Program, fork, wait
 from everyorder.runtime.script.tracing import trace_function
@@ -273,3 +275,42 @@ def test_every_planted_fault_is_found() -> None:
         found = different_graphs(graph, again)
         assert found is not None
         assert found.found == text
+
+
+def test_a_function_that_is_compiled_in_the_traced_one_is_the_same() -> None:
+    def f(x: Any, again: int = 1) -> Any:
+        def least(y: Tensor, n: int) -> Tensor:
+            if bool(y.sum() > n):
+                return y + n
+            return y - n
+
+        return script(least)(x, again) * 2
+
+    function = trace(f, arange(3))
+    assert call(function, (arange(3),), {}).tolist() == [2.0, 4.0, 6.0]
+    assert call(function, (-arange(3),), {}).tolist() == [-2.0, -4.0, -6.0]
+
+
+def test_another_function_that_is_compiled_is_told() -> None:
+    counts = iter(range(100))
+
+    def f(x: Any) -> Any:
+        number = next(counts)
+
+        def step(y: Tensor) -> Tensor:
+            return y + number
+
+        return script(step)(x)
+
+    assert refused(f, arange(3)).found == "another function was called the next time"
+
+
+def test_a_module_of_outside_is_told() -> None:
+    module = script(Outside())
+    with pytest.raises(Untraceable, match=r"make it\s+a\s+submodule"):
+        trace(lambda x: module(x), arange(3))
+
+
+class Outside(Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1
