@@ -277,6 +277,10 @@ class Emitter:
             return value
         return value if becomes(value, type, self.untyped) else None
 
+    def takes(self, value: Value, type: Type) -> bool:  # noqa: A002  # the field's own word
+        """Return True if `fit` accepts the value; its type may be known at run time."""
+        return self.fitted(value, type) is not None or value.node.kind in _UNTYPED
+
     def common(self, values: Sequence[Value]) -> Type | Mismatch:
         """Return the least common type; values with open types follow the others.
 

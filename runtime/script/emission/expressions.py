@@ -488,7 +488,7 @@ def _assign_name(e: Emitter, name: str, value: Sugared) -> None:
     declared = e.declared.get(name)
     if declared is not None and name in e.parameters:
         assigned = value.value(e)
-        if e.fitted(assigned, declared) is None:
+        if not e.takes(assigned, declared):
             # As in Python: from here on the name has another type.
             e.parameters.discard(name)
             del e.declared[name]

@@ -41,6 +41,10 @@ PROGRAMS = {
     "a parameter in a branch": (
         "if flag:\n        n = float(n)\n        return n / 2\n    return 0.5"
     ),
+    "a parameter that is an element": "n = k.item()\n    return ns[n]",
+    "a parameter of another type in a branch of both": (
+        "if flag:\n        n = str(n)\n    else:\n        n = 'b'\n    return n"
+    ),
     "an ordered dictionary": (
         "ys = OrderedDict([('a', x), ('b', x + 1)])\n    return ys['b'], len(ys)"
     ),
