@@ -1,5 +1,6 @@
 """Calls of functions and methods: a script takes the forms that Python takes."""
 
+import io
 from typing import Any
 
 import pytest
@@ -7,9 +8,10 @@ import pytest
 from everyorder import runtime
 from everyorder.runtime import Tensor
 from everyorder.runtime.errors import IllTyped
-from everyorder.runtime.jit import script
+from everyorder.runtime.jit import ScriptFunction, load, save, script
 from everyorder.runtime.script.executor import call
-from tests.script.emission.both import Both
+from everyorder.runtime.script.ir.program import Function
+from tests.script.emission.both import Both, outcome
 
 FORMS = {
     "where": """
@@ -172,6 +174,17 @@ def test_a_call_does_what_it_does_in_python(name: str) -> None:
             python.arguments,
         ), form
         assert bool(ours.error) is bool(python.error), form
+        if not ours.error:
+            back = again(both.script["f"])
+            assert outcome(back, arguments()).value == ours.value, form
+
+
+def again(function: Function) -> Any:
+    """Return what an archive of a function gives back."""
+    archive = io.BytesIO()
+    save(ScriptFunction(function), archive)
+    archive.seek(0)
+    return load(archive)
 
 
 def test_what_decides_the_result_is_a_constant() -> None:
