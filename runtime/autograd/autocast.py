@@ -24,12 +24,13 @@ Source of the families: the lists of upstream 2.13.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import Any, Self
 
 from everyorder.runtime.autograd.grad_edges import tensors_in
 from everyorder.runtime.autograd.grad_mode import GRAD, Excluding, Mode
+from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.dispatch.dispatcher import Dispatcher
 from everyorder.runtime.dispatch.kernel import linked
 from everyorder.runtime.dispatch.library import Library
@@ -113,14 +114,22 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
         STATE.depth += 1
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        entry = self._entry
-        if entry is None or entry[0] is not STATE.__dict__:
-            raise guard_error(self, entry)
-        _, (keys, STATE.dtypes, STATE.caches, STATE.depth), self._entry = entry
-        LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
-        if not STATE.depth:
-            STATE.kept = {}
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                entry = self._entry
+                if entry is None or entry[0] is not STATE.__dict__:
+                    raise guard_error(self, entry)
+                _, (keys, STATE.dtypes, STATE.caches, STATE.depth), self._entry = entry
+                LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
+                if not STATE.depth:
+                    STATE.kept = {}
 
 
 def is_autocast_enabled(device_type: str) -> bool:

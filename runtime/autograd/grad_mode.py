@@ -16,9 +16,8 @@ Rules:
 - the thread that created an instance can enter it again, also inside of itself;
 - leaving restores the previous state, also after an exception;
 - the saved state of a mode and the state of the thread change together, with no call in
-  between, so that neither a signal nor a RecursionError separates them (a signal that
-  CPython handles before the first instruction of `__exit__` leaves the mode entered:
-  the next outer mode restores the state);
+  between, so that neither a signal nor a RecursionError separates them; nor does a
+  signal keep a mode from being left (`runtime.base.exits`);
 - the thread that entered a mode must leave it, like the guards of `runtime.keys.local`;
 - modes belong to threads and not to tasks: other coroutines run during an `await`, so
   code inside a mode must not await, and coroutine functions are refused.
@@ -30,6 +29,7 @@ from functools import partial, wraps
 from types import CodeType, GeneratorType
 from typing import Any, Self, TypeVar
 
+from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.base.hooks import RECORDS
 from everyorder.runtime.errors.autograd import AutogradMisuse
 from everyorder.runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
@@ -96,7 +96,8 @@ class Mode:
         """Change the state of the thread."""
         raise NotImplementedError("every mode defines how it is entered")
 
-    def __exit__(self, *_exception: object) -> None:
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
         """Restore the state of the thread."""
         raise NotImplementedError("every mode defines how it is left")
 
@@ -189,11 +190,19 @@ class _Records(Mode):
         self._entry, GRAD.enabled = entry, self._inside
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        entry = self._entry
-        if entry is None or entry[0] is not GRAD.__dict__:
-            raise guard_error(self, entry)
-        _, GRAD.enabled, self._entry = entry
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                entry = self._entry
+                if entry is None or entry[0] is not GRAD.__dict__:
+                    raise guard_error(self, entry)
+                _, GRAD.enabled, self._entry = entry
 
 
 class no_grad(_Records):  # noqa: N801  # used as a verb: `with no_grad():`
@@ -276,12 +285,20 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
         GRAD.enabled, inference.active = not self._mode, self._mode
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        entry = self._entry
-        if entry is None or entry[0] is not GRAD.__dict__:
-            raise guard_error(self, entry)
-        _, (_, keys, GRAD.enabled, inference.active), self._entry = entry
-        LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                entry = self._entry
+                if entry is None or entry[0] is not GRAD.__dict__:
+                    raise guard_error(self, entry)
+                _, (_, keys, GRAD.enabled, inference.active), self._entry = entry
+                LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
 
 
 _AUTOGRAD = AUTOGRAD_KEYS.bits

@@ -28,9 +28,10 @@ are stored under it.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any, Self
 
+from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.registration import KeyMisuse
 from everyorder.runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
@@ -145,15 +146,23 @@ class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
         self._entry, LOCAL.view = entry, inside
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        entry = self._entry
-        if entry is None or entry[0] is not LOCAL.__dict__:
-            raise guard_error(self, entry)
-        _, added, outside, inside, before = entry
-        view = LOCAL.view
-        if view is not inside:
-            outside = _VIEWS[view.included & ~added, view.excluded]
-        self._entry, LOCAL.view = before, outside
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                entry = self._entry
+                if entry is None or entry[0] is not LOCAL.__dict__:
+                    raise guard_error(self, entry)
+                _, added, outside, inside, before = entry
+                view = LOCAL.view
+                if view is not inside:
+                    outside = _VIEWS[view.included & ~added, view.excluded]
+                self._entry, LOCAL.view = before, outside
 
 
 class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
@@ -177,15 +186,23 @@ class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
         self._entry, LOCAL.view = entry, inside
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        entry = self._entry
-        if entry is None or entry[0] is not LOCAL.__dict__:
-            raise guard_error(self, entry)
-        _, added, outside, inside, before = entry
-        view = LOCAL.view
-        if view is not inside:
-            outside = _VIEWS[view.included, view.excluded & ~added]
-        self._entry, LOCAL.view = before, outside
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                entry = self._entry
+                if entry is None or entry[0] is not LOCAL.__dict__:
+                    raise guard_error(self, entry)
+                _, added, outside, inside, before = entry
+                view = LOCAL.view
+                if view is not inside:
+                    outside = _VIEWS[view.included, view.excluded & ~added]
+                self._entry, LOCAL.view = before, outside
 
 
 class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
@@ -209,13 +226,21 @@ class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
         self._saved = LOCAL.__dict__, view, switched_in, switched_out, self._saved
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        entry = self._saved
-        if entry is None or entry[0] is not LOCAL.__dict__:
-            raise guard_error(self, entry)
-        _, view, switched_in, switched_out, before = entry
-        LOCAL.switched_in, LOCAL.switched_out = switched_in, switched_out
-        self._saved, LOCAL.view = before, view
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                entry = self._saved
+                if entry is None or entry[0] is not LOCAL.__dict__:
+                    raise guard_error(self, entry)
+                _, view, switched_in, switched_out, before = entry
+                LOCAL.switched_in, LOCAL.switched_out = switched_in, switched_out
+                self._saved, LOCAL.view = before, view
 
 
 class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_keys(...)`

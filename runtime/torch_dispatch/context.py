@@ -22,9 +22,11 @@ Rules:
 """
 
 import threading
+from collections.abc import Generator
 from typing import Any, ClassVar, NoReturn, Self
 from weakref import WeakKeyDictionary, WeakSet, ref
 
+from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.library import KeyLike, Library, origin_of_caller
 from everyorder.runtime.errors.torch_dispatch import ContextError
@@ -217,13 +219,23 @@ class Context:
         _ENTERED.pairs, STATE.context = pairs, self
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        pairs = _ENTERED.pairs
-        if not pairs or pairs[-1][0] is not self:
-            raise ContextError(
-                code="ContextNotEntered", context=self.name, current=STATE.context.name
-            )
-        _ENTERED.pairs, STATE.context = pairs[:-1], pairs[-1][1]
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                pairs = _ENTERED.pairs
+                if not pairs or pairs[-1][0] is not self:
+                    raise ContextError(
+                        code="ContextNotEntered",
+                        context=self.name,
+                        current=STATE.context.name,
+                    )
+                _ENTERED.pairs, STATE.context = pairs[:-1], pairs[-1][1]
 
     def __repr__(self) -> str:
         return f"<Context {self.name}{'' if self.alive else ', closed'}>"

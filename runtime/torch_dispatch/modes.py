@@ -17,19 +17,20 @@ Rules:
 - an instance can be entered again inside of itself; it is left innermost first;
 - every mode belongs to the context that was current when it was entered;
 - the stack and the keys change together, with no call in between: neither a signal nor
-  a RecursionError separates them, and leaving needs no more depth than entering; if a
-  signal before the first instruction of `__exit__` leaves a mode entered, the next
-  outer mode leaves it too, if there is one;
+  a RecursionError separates them, and leaving needs no more depth than entering; nor
+  does a signal keep a mode from being left (`runtime.base.exits`);
 - the end of a `with` block removes its mode from the stack, also if that is an error;
 - while a handler runs, every key above Python is excluded, as the call has passed it;
   Python is not. The two views for this are cached on the view of the call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from inspect import getattr_static
+from sys import exception
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
+from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.errors.torch_dispatch import HandlerError, ModeStackError
 from everyorder.runtime.keys import LOCAL, exclude_keys
 from everyorder.runtime.keys.keyset import KeySet
@@ -84,25 +85,38 @@ class TorchDispatchMode:
         STATE.stack, LOCAL.view = _entered(self)
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        stack = STATE.stack
-        if stack and stack[-1].mode is self:
-            rest, last = stack[:-1], stack[-1]
-            # The usual case of `_without`, inline to avoid a call.
-            if not last.included:
-                STATE.stack = rest
-                return
-            if not rest and LOCAL.view is last.inside:
-                STATE.stack, LOCAL.view = rest, last.outside
-                return
+    def _left_by_with(self) -> Generator[None, None, None]:
+        freed, before = False, exception()
         try:
-            _leave(self, bool(exception), _interrupts(*exception[:1]))
-        except BaseException as error:
-            # An exception while an infra mode is left does not keep it entered.
-            entered = any(each.mode is self for each in STATE.stack)
-            if entered and _interrupts(type(error)):
-                _leave(self, True, True)
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                stack, left = STATE.stack, False
+                if stack and stack[-1].mode is self:
+                    rest, last = stack[:-1], stack[-1]
+                    # The usual case of `_without`, inline to avoid a call.
+                    if not last.included:
+                        STATE.stack, left = rest, True
+                    elif not rest and LOCAL.view is last.inside:
+                        STATE.stack, LOCAL.view, left = rest, last.outside, True
+                if not left:
+                    try:
+                        _leave(self, True, _interrupted_since(before))
+                    except BaseException as error:
+                        _leave_again(self, error)
+                        raise
+
+    def _left_by_call(self, *error: Any) -> None:
+        # Without arguments, the caller may try again.
+        try:
+            _leave(self, bool(error), _interrupts(*error[:1]))
+        except BaseException as interrupt:
+            _leave_again(self, interrupt)
             raise
+
+    __exit__ = Exit(_left_by_with, _left_by_call)
 
 
 def check_mode(cls: type) -> None:
@@ -143,6 +157,19 @@ def _interrupts(kind: Any = None) -> bool:
     """Return True for a class of exceptions that interrupt, such as by Ctrl-C."""
     outside = isinstance(kind, type) and issubclass(kind, BaseException)
     return outside and not issubclass(kind, (Exception, GeneratorExit))
+
+
+def _interrupted_since(before: BaseException | None) -> bool:
+    """Return True if an interrupt is being handled that is not `before`."""
+    now = exception()
+    return now is not before and _interrupts(type(now))
+
+
+def _leave_again(mode: TorchDispatchMode, error: BaseException) -> None:
+    """Leave a mode that an interrupt kept entered, such as an infra mode."""
+    entered = any(each.mode is mode for each in STATE.stack)
+    if entered and _interrupts(type(error)):
+        _leave(mode, True, True)
 
 
 def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
@@ -295,17 +322,25 @@ class _Aside(Generic[Given]):
         STATE.stack, LOCAL.view = rest, inside
         return removed
 
-    def __exit__(self, *_exception: object) -> None:
-        stack, view, inside, thread, before = self._saved
-        if STATE.thread is not thread:
-            raise ModeStackError(
-                code="PutAsideElsewhere", stack=mode_names(STATE.stack)
-            )
-        now = LOCAL.view
-        if now is not inside:
-            handled = view.included & HANDLED
-            view = view_of((now.included & ~HANDLED) | handled, now.excluded)
-        self._saved, STATE.stack, LOCAL.view = before, stack, view
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                stack, view, inside, thread, before = self._saved
+                if STATE.thread is not thread:
+                    raise ModeStackError(
+                        code="PutAsideElsewhere", stack=mode_names(STATE.stack)
+                    )
+                now = LOCAL.view
+                self._saved, STATE.stack, LOCAL.view = before, stack, view
+                if now is not inside:
+                    included = (now.included & ~HANDLED) | (view.included & HANDLED)
+                    LOCAL.view = view_of(included, now.excluded)
 
 
 def pop_mode_temporarily() -> AbstractContextManager[TorchDispatchMode]:
@@ -363,13 +398,21 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
         self._saved = LOCAL.view, STATE.thread, self._saved
         LOCAL.view = inside
 
-    def __exit__(self, *_exception: object) -> None:
-        view, thread, before = self._saved
-        if STATE.snapshot is None or STATE.thread is not thread:
-            raise HandlerError(
-                code="OutsideOfHandler", call="enable_reentrant_dispatch()"
-            )
-        self._saved, LOCAL.view = before, view
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                view, thread, before = self._saved
+                if STATE.snapshot is None or STATE.thread is not thread:
+                    raise HandlerError(
+                        code="OutsideOfHandler", call="enable_reentrant_dispatch()"
+                    )
+                self._saved, LOCAL.view = before, view
 
 
 def inside(view: View) -> View:

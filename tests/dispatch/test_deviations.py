@@ -313,7 +313,7 @@ TESTS: dict[str, str] = {
     "None for a tensor that an operator of ours requires": (
         "../opinfo/test_undefined.py::test_none_is_no_tensor"
     ),
-    "a bool for an integer that an operator of ours takes": (
+    "a bool, or a tensor of fractions, for an integer that an operator of ours takes": (
         "../operators/test_integers.py::test_a_bool_is_no_integer"
     ),
     "`.numpy()` of what requires grad, in a kernel": (

@@ -9,8 +9,9 @@ True only here: how an exception is put into code that does not expect it.
 - `at_depths`: the end of recursion, so many calls below;
 - `interrupted`: a real signal, by a real interval timer.
 
-One place is left out: before the first instruction of an `__exit__` that is written in
-Python.  CPython handles signals there, and no code in Python can guard it.
+One place is left out: before the first instruction of an `__exit__` that is a function
+of Python.  CPython handles signals there, and no code in Python can guard it; that of
+modes and guards is a generator instead (`runtime.base.exits`).
 
 Rules:
 - one exception a round: what handles it is not interrupted again;
@@ -23,6 +24,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from functools import cache
+from inspect import CO_GENERATOR
 from types import CodeType, FrameType
 from typing import Any
 
@@ -132,7 +134,7 @@ def places(code: CodeType) -> frozenset[int]:
 
 
 def _is_exit(code: CodeType) -> bool:
-    return code.co_name == "__exit__"
+    return code.co_name == "__exit__" and not code.co_flags & CO_GENERATOR
 
 
 # Runs a program with an exception at the n-th point of files in some folders, and tells

@@ -45,7 +45,7 @@ FOLDERS = (
     str(Path(everyorder.runtime.dispatch.__file__).parent) + os.sep,
     str(
         Path(everyorder.runtime.dispatch.__file__).parents[1]
-        / "python_dispatch"
+        / "torch_dispatch"
         / "rules.py"
     ),
 )

@@ -49,7 +49,7 @@ from tests.injection.tensors import (
 FOLDERS = (
     *(
         str(Path(runtime.__file__).parent / area) + os.sep
-        for area in ("autograd", "custom", "keys", "python_dispatch")
+        for area in ("autograd", "custom", "keys", "torch_dispatch")
     ),
     "<autograd",
     "<custom",

@@ -27,13 +27,14 @@ import linecache
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FrameType
 from typing import Any, Self
 
 from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.errors.base import page
 from everyorder.runtime.errors.script import TraceWarning, Untraceable
 from everyorder.runtime.errors.source import Source
@@ -203,18 +204,27 @@ class GraphRecorder:
     def __enter__(self) -> Self:
         """Record the calls of this thread from now on."""
         view = LOCAL.view
+        inside = view_of(view.included | TRACER, view.excluded & ~TRACER)
         self._presence: Presence | None = Presence(MODED)
         self._outside = view, CURRENT.recorder
-        CURRENT.recorder = self
         _watch_sizes(1)
-        LOCAL.view = view_of(view.included | TRACER, view.excluded & ~TRACER)
+        # In one statement, with no call in between: a signal sees both or neither.
+        CURRENT.recorder, LOCAL.view = self, inside
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        assert self._outside is not None, "the recorder was entered"
-        LOCAL.view, CURRENT.recorder = self._outside
-        self._outside = self._presence = None
-        _watch_sizes(-1)
+    @Exit
+    def __exit__(self) -> Generator[None, None, None]:
+        freed = False
+        try:
+            yield
+        except GeneratorExit:
+            freed = True
+        finally:
+            if not freed:
+                assert self._outside is not None, "the recorder was entered"
+                LOCAL.view, CURRENT.recorder = self._outside
+                self._outside = self._presence = None
+                _watch_sizes(-1)
 
     # Objects and values.
 
