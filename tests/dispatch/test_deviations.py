@@ -280,7 +280,6 @@ TESTS: dict[str, str] = {
     "`y.mul_(y)` under autograd": (
         "../autograd/test_inplace.py::test_writes_to_tensors_and_to_views"
     ),
-    "views made by `unbind`, written to": f"{IN_MODES}test_every_combination",
     "a detached input, returned by the `forward` of a Function, that is written to": (
         f"{IN_MODES}test_a_detached_input_is_not_written_to"
     ),
