@@ -312,6 +312,17 @@ TESTS: dict[str, str] = {
     "None for a tensor that an operator of ours requires": (
         "../opinfo/test_undefined.py::test_none_is_no_tensor"
     ),
+    "read-only memory that a tensor shares": (
+        "../tensors/test_construction.py"
+        "::test_read_only_arrays_are_shared_with_a_warning"
+    ),
+    "tensors on the CPU and on meta in one call": (
+        "../operators/test_several_tensors.py::test_a_grid_is_of_one_device"
+    ),
+    "elements of another dtype that are assigned at an index, `x[i] = y`": (
+        "../operators/test_several_tensors.py"
+        "::test_wider_elements_are_converted_at_an_index"
+    ),
     "a bool, or a tensor of fractions, for an integer that an operator of ours takes": (
         "../operators/test_integers.py::test_a_bool_is_no_integer"
     ),
