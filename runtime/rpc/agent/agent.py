@@ -32,7 +32,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from difflib import get_close_matches
 from functools import partial
 from logging import getLogger
 from typing import Any
@@ -46,6 +45,7 @@ from everyorder.runtime.errors.rpc import (
 )
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent.driver import LOOK_SECONDS, Components
+from everyorder.runtime.rpc.agent.member_table import MemberTable
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
 from everyorder.runtime.rpc.agent.outgoing_calls import Client
 from everyorder.runtime.rpc.agent.owned_values import DELETED, is_plain, is_short
@@ -77,6 +77,9 @@ from everyorder.runtime.rpc.transport import Link, LinkState, Transport
 from everyorder.runtime.rpc.transport.shared_memory import BufferSharing
 
 LOG = getLogger("everyorder.runtime.rpc")
+
+# In seconds: a member that is alive acknowledges a message within a few round trips.
+_ANNOUNCE_SECONDS = 2.0
 
 
 class WorkerSlot:
@@ -342,7 +345,7 @@ class Agent(Client):
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
-        self._nodes: dict[str | int, WorkerNode] = {}
+        self._members = MemberTable(self.name)
         self._endpoints: dict[WorkerNode, str] = {}
         # Requests that are not answered yet, by caller and call number.
         self._jobs: dict[tuple[WorkerNode, int], Job] = {}
@@ -366,8 +369,7 @@ class Agent(Client):
 
     def nodes(self) -> list[WorkerNode]:
         """Return the members, in the order of their ids."""
-        named = (node for key, node in [*self._nodes.items()] if isinstance(key, str))
-        return sorted(named, key=lambda node: node.id)
+        return self._members.nodes()
 
     def find(self, to: str | int | WorkerInfo) -> WorkerNode:
         """Return the member with a name, an id, or both.
@@ -375,30 +377,7 @@ class Agent(Client):
         Raises:
             RpcMisuse: no member matches, or `to` is of another type.
         """
-        if isinstance(to, WorkerInfo):
-            node = self._nodes.get(to.name)
-            if node is not None and node.id == to.id:
-                return node
-            description = f"{to.name}, id {to.id}"
-        elif isinstance(to, str | int) and not isinstance(to, bool):
-            node = self._nodes.get(to)
-            if node is not None:
-                return node
-            description = f"name {to}" if isinstance(to, str) else f"id {to}"
-        else:
-            raise RpcMisuse(
-                call="to",
-                found=f"the worker {to!r}: Cannot get WorkerInfo from name {to!r}",
-                wanted="a name, an id, or a WorkerInfo",
-            )
-        names = [node.name for node in self.nodes()]
-        near = get_close_matches(str(to), names) if isinstance(to, str) else names
-        raise RpcMisuse(
-            code="UnknownWorker",
-            worker=self.name,
-            found=description,
-            near=tuple(near[:8]),
-        )
+        return self._members.find(to)
 
     # Events of the session -----------------------------------------------------------
 
@@ -406,7 +385,7 @@ class Agent(Client):
         endpoint = self.session.endpoint_of(event.node)
         if endpoint:
             self._endpoints[event.node] = endpoint
-        self._nodes[event.node.name] = self._nodes[event.node.id] = event.node
+        self._members.put(event.node)
         self.notify_watchers()
 
     def _lost(self, event: Lost) -> None:
@@ -415,14 +394,11 @@ class Agent(Client):
         if endpoint and endpoint not in self._endpoints.values():
             # Otherwise the transport would retry the connection for ever.
             self.transport.forget(endpoint)
-        for key in (event.node.name, event.node.id):
-            if self._nodes.get(key) == event.node:
-                del self._nodes[key]
+        self._members.remove(event.node)
         self.notify_watchers()
 
     def _admitted(self, event: Admitted) -> None:
-        node = event.node
-        self._nodes[node.name] = self._nodes[node.id] = node
+        self._members.put(event.node)
         self.admitted = event
         self.notify_watchers()
 
@@ -547,7 +523,18 @@ class Agent(Client):
         return tuple(self.do(lambda _: self.session.unfinished(), "shutdown"))
 
     def close(self) -> None:
-        """Leave the group and end every thread; pending calls fail.  Idempotent."""
+        """Leave the group and end every thread; pending calls fail.  Idempotent.
+
+        The keeper of a group first waits, for a short time, until all members know that
+        the group is complete: without the keeper they would wait for each other.
+        """
+        try:
+            if self.session.is_complete():
+                self.wait_until(self._has_announced, _ANNOUNCE_SECONDS)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         with suppress(NotInitialized):
             self.do(self.session.leave, "shutdown")
         self.end("it was shut down")
@@ -558,6 +545,12 @@ class Agent(Client):
         self.transport.close()
         self.pool.close()
         self.lending.close()
+
+    def _has_announced(self) -> bool:
+        try:
+            return not self.do(lambda _: self.session.is_announcing(), "shutdown")
+        except NotInitialized:
+            return True
 
     def _is_drained(self) -> bool:
         return not (self._events or self._answers or self._reading)

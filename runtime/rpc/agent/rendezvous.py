@@ -9,8 +9,8 @@ Workers meet at an address, and one of them, the keeper, keeps the list of membe
     file:///folder       the same
     local://NAME         in one process
 
-With a world size the group is static: it is complete with so many members, and calls
-are not possible before that.  Without a world size it is open: workers join and leave
+With a world size the group is static: it is complete once so many members have joined,
+also if some have left again, and calls are not possible before that.  Without a world size it is open: workers join and leave
 at any time.  A worker with another size than the keeper's is not admitted; a worker
 without a size uses the keeper's.
 
@@ -349,8 +349,8 @@ def _become_member(
     def is_whole() -> bool:
         if agent.admitted is None:
             return is_over()
-        size = agent.admitted.world_size
-        return size is None or len(agent.nodes()) >= size or is_over()
+        # Not the number of present members: one may have left already.
+        return not agent.is_static or session.is_complete() or is_over()
 
     # Without a rank the keeper is not fixed: if it does not answer, another worker may
     # take its place.  With a rank, only worker 0 is the keeper, and others wait for it.

@@ -25,7 +25,7 @@ a newer one) or leaves.
     FENCED      given up; the peer may still rely on the session
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -532,6 +532,11 @@ class Channel:
     def unacknowledged(self) -> int:
         """Return the number of unacknowledged messages, including queued ones."""
         return len(self._outbox.flight) + len(self._outbox.queue)
+
+    def has_unacknowledged(self, kinds: Container[int]) -> bool:
+        """Return True if a message of one of these kinds is not acknowledged."""
+        outbox = self._outbox
+        return any(each.body[0] in kinds for each in (*outbox.flight, *outbox.queue))
 
     def numbers(self) -> tuple[int, int]:
         """Return the session number of each side."""

@@ -10,7 +10,11 @@ Rules:
   member takes them over if it listens at the same endpoint with the same key, as its
   next life; otherwise it is rejected if the other member proves to be alive after the
   request, and admitted if the other member is lost;
-- a group of `world_size` has at most so many members;
+- a group of `world_size` has at most so many members.  It is `complete` from the moment
+  at which the list had all of them, also if some leave afterwards: a worker that waits
+  for the others need not see them all at one time.  The keeper sends each change on
+  channels, so every member's list passes through that moment; a worker that is admitted
+  after that moment learns it from the answer;
 - a worker that the keeper loses is not a member any more, and is not notified: it
   detects that it has lost the keeper, and asks to be admitted again, in the same life;
 - a worker whose shared settings differ from the keeper's is rejected;
@@ -113,6 +117,7 @@ class MembershipMachine:
         self.keeper: WorkerNode | None = None
         self.group = 0
         self.world_size: int | None = None
+        self.complete = False
         self._endpoint = endpoint
         self._key = key
         self._proven = proven
@@ -290,7 +295,7 @@ class MembershipMachine:
     def _admit(self, member: Member) -> None:
         mine = self._members[self.node.incarnation]
         rest = [each for each in self._members.values() if each is not mine]
-        note = Admission(member.node, (mine, *rest), self.world_size)
+        note = Admission(member.node, (mine, *rest), self.world_size, self.complete)
         target = member.node.incarnation
         self.notes.append(
             OutgoingNote(member.endpoint, PacketKind.ADMITTED, note, target)
@@ -321,6 +326,7 @@ class MembershipMachine:
         self.keeper = keeper
         self.node = note.node
         self.world_size = note.world_size
+        self.complete |= note.complete
         self.events.append(Admitted(note.node, note.world_size))
         there = {each.node.incarnation for each in note.members}
         for each in list(self._members.values()):
@@ -337,6 +343,7 @@ class MembershipMachine:
         if self._members.get(incarnation) == member:
             return
         self._members[incarnation] = member
+        self.complete |= len(self._members) == self.world_size
         if incarnation != self.node.incarnation:
             self.changes.append(member)
             self.events.append(Joined(member.node))
@@ -399,6 +406,7 @@ class MembershipMachine:
             self.keeper,
             self.group,
             self.world_size,
+            self.complete,
             tuple(self._members[each] for each in sorted(self._members)),
             self._meeting,
             self._requested,

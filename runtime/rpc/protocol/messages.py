@@ -40,6 +40,7 @@ from everyorder.runtime.rpc.protocol.identities import (
 from everyorder.runtime.rpc.protocol.wire import (
     BYTE,
     DETAIL,
+    FLAG,
     MEMBER,
     MEMBERS,
     NAME,
@@ -251,13 +252,6 @@ def _reason(reader: FieldReader) -> Reason:
     return _REASONS[place]
 
 
-def _flag(reader: FieldReader) -> bool:
-    byte = reader.number(BYTE)
-    if byte > 1:
-        raise MalformedPacket
-    return byte == 1
-
-
 _NAMES = several(MEMBERS, text(NAME))
 
 # The field of each annotation; calls, answers and parts are encoded by hand.
@@ -266,7 +260,7 @@ _FIELDS: dict[Any, Field] = {
     GloballyUniqueId: UNIQUE_ID,
     WorkerNode: NODE_ID,
     Reason: Field(_reason, lambda reason: BYTE.pack(_PLACES[reason])),
-    bool: Field(_flag, BYTE.pack),
+    bool: FLAG,
     str: text(DETAIL),
     Member: MEMBER,
     # Further names are not sent, as no reader accepts more.

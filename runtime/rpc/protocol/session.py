@@ -23,6 +23,11 @@ from everyorder.runtime.rpc.protocol.identities import (
     RRefId,
     WorkerNode,
 )
+from everyorder.runtime.rpc.protocol.messages import KINDS, MemberJoined
+
+_ADMISSIONS = frozenset(
+    number for number, kind in KINDS.items() if kind is MemberJoined
+)
 
 
 class Session(ProtocolCore):
@@ -81,6 +86,19 @@ class Session(ProtocolCore):
     def members(self) -> tuple[WorkerNode, ...]:
         """Return all members, including this worker, by number."""
         return self._members.members()
+
+    def is_complete(self) -> bool:
+        """Return True if the static group had all of its members at some time."""
+        return self._members.complete
+
+    def is_announcing(self) -> bool:
+        """Return True if a member may not know all others, and would never if this
+        worker, the keeper, left now.
+        """
+        return any(
+            channel.has_unacknowledged(_ADMISSIONS)
+            for channel in self._channels.values()
+        )
 
     def finish(self, now: float) -> None:
         """Announce that this worker has finished; `Finished` follows when all have.

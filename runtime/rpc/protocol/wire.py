@@ -184,6 +184,14 @@ class Field(NamedTuple):
     write: Callable[[Any], bytes]
 
 
+def _read_flag(reader: FieldReader) -> bool:
+    byte = reader.number(BYTE)
+    if byte > 1:
+        raise MalformedPacket
+    return byte == 1
+
+
+FLAG = Field(_read_flag, BYTE.pack)
 NUMBER = Field(FieldReader.number, LONG.pack)
 UNIQUE_ID = Field(FieldReader.unique, of_unique)
 NODE_ID = Field(FieldReader.node, of_node)
@@ -365,12 +373,14 @@ class Join:
 class Admission:
     """The worker is a member now, as `node`; the keeper is the first of `members`.
 
-    `world_size` is None in an open group.
+    `world_size` is None in an open group; `complete` means that the group had so many
+    members at some time.
     """
 
     node: WorkerNode
     members: tuple[Member, ...]
     world_size: int | None = None
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,6 +460,7 @@ _LAYOUTS: dict[type[Note], Field] = {
     Admission: record(
         Admission,
         world_size=_OPTIONAL,
+        complete=FLAG,
         node=NODE_ID,
         members=several(MEMBERS, MEMBER),
     ),

@@ -37,8 +37,12 @@ from everyorder.runtime.rpc.api.lifecycle import (
     shutdown,
     stop,
 )
+from everyorder.runtime.rpc.protocol.events import Admitted, Lost
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
+from everyorder.runtime.rpc.protocol.wire import Head, parse
+from everyorder.runtime.rpc.transport import Transport
 from tests.coded import code
+from tests.rpc.faulty_agent import FaultyTransport
 from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
 
 ENVIRONMENT = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5555"}
@@ -275,6 +279,80 @@ def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
         ending(agent)
     with pytest.raises(NotAdmitted, match="the group has all of its 2"):
         begun(where, "c", -1, 2)
+
+
+def test_who_leaves_at_once_does_not_keep_the_others_from_joining() -> None:
+    where = place()
+    gone = threading.Event()
+
+    class Late(Agent):
+        """Looks at the group only when the other worker has left it."""
+
+        def _lost(self, event: Lost) -> None:
+            super()._lost(event)
+            gone.set()
+
+        def wait_until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
+            assert gone.wait(SECONDS)
+            return super().wait_until(holds, seconds)
+
+    def first() -> Agent:
+        here = parse_init_method(where, 0, 2)
+        return join("a", here, options(), WorkerSlot(), make=Late)
+
+    agent, _ = at_once(first, lambda: stop(begun(where, "b", 1, 2), graceful=False))
+    assert [node.name for node in agent.nodes()] == ["a"]
+    assert agent.is_static
+    stop(agent, graceful=False)
+
+
+def test_a_keeper_that_leaves_at_once_has_named_all_members(
+    ending: Ending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member whose channel to the keeper opens late knows all others, too."""
+    from everyorder.runtime.rpc.agent import agent as chapter
+
+    monkeypatch.setattr(chapter, "_ANNOUNCE_SECONDS", SECONDS)
+    where = place()
+    leaves, admitted = threading.Event(), threading.Event()
+
+    class Keeper(Agent):
+        def close(self) -> None:
+            leaves.set()
+            super().close()
+
+    class Member(Agent):
+        def _admitted(self, event: Admitted) -> None:
+            super()._admitted(event)
+            admitted.set()
+
+    def loses(_: str, frames: Any) -> bool:
+        header = parse(frames)
+        return isinstance(header, Head) and header.kind > 1 and not leaves.is_set()
+
+    def member() -> Agent:
+        def wrap(transport: Transport) -> Transport:
+            return FaultyTransport(transport, fail=until_admitted)
+
+        def until_admitted(endpoint: str, frames: Any) -> bool:
+            return admitted.is_set() and loses(endpoint, frames)
+
+        here = parse_init_method(where, 1, 3)
+        return join("b", here, options(), WorkerSlot(), make=Member, wrap=wrap)
+
+    def last() -> Agent:
+        assert admitted.wait(SECONDS)
+        return begun(where, "c", 2, 3)
+
+    def keeper() -> None:
+        here = parse_init_method(where, 0, 3)
+        agent = join("a", here, options(), WorkerSlot(), make=Keeper)
+        stop(agent, graceful=False)
+
+    _, *others = at_once(keeper, member, last)
+    for each in others:
+        ending(each)
+        assert comes_to(each, 2)
 
 
 def test_who_is_not_needed_any_more_says_how_long_it_waited() -> None:

@@ -115,7 +115,11 @@ NOTES: dict[PacketKind, st.SearchStrategy[Note]] = {
     PacketKind.BYE: st.just(NOTHING),
     PacketKind.JOIN: st.builds(Join, NAMES, NAMES, NAMES, SIZES, FIGURES),
     PacketKind.ADMITTED: st.builds(
-        Admission, NODES, st.lists(MEMBERS, max_size=3).map(tuple), SIZES
+        Admission,
+        NODES,
+        st.lists(MEMBERS, max_size=3).map(tuple),
+        SIZES,
+        st.booleans(),
     ),
     PacketKind.REJECTED: st.builds(Rejection, NAMES),
 }

@@ -139,6 +139,39 @@ def test_a_full_group_takes_nobody() -> None:
     assert rejected(network, "b") == ["worker id 2 is not below the group's size, 2"]
 
 
+def test_a_group_is_complete_also_for_who_never_sees_all_at_one_time() -> None:
+    network = Network()
+    network.add("a").keep(world_size=3)
+    joining(network, "b")
+    network.hook = lambda source, target, packet: () if target == "c" else (DELAY,)
+    joining(network, "c")
+    sessions = [network.sessions[name] for name in "abc"]
+    assert [each.is_complete() for each in sessions] == [True, True, False]
+    sessions[1].leave(network.now)
+    network.run(1.0)
+    del network.sessions["b"]
+    network.hook = lambda source, target, packet: (DELAY,)
+    network.until(sessions[2].is_complete)
+    network.run(1.0)
+    assert [each.name for each in sessions[2].members()] == ["a", "c"]
+
+
+def test_a_keeper_names_all_members_to_all() -> None:
+    """Before it has, a member that waits for the others depends on it."""
+    network = Network()
+    network.add("a").keep(world_size=3)
+    joining(network, "b")
+    network.hook = lambda source, target, packet: () if target == "b" else (DELAY,)
+    joining(network, "c")
+    keeper, member = network.sessions["a"], network.sessions["b"]
+    assert (keeper.is_announcing(), member.is_complete()) == (True, False)
+    network.hook = lambda source, target, packet: (DELAY,)
+    network.until(lambda: not keeper.is_announcing())
+    assert member.is_complete()
+    keeper.leave(network.now)
+    assert not keeper.is_announcing()
+
+
 def test_who_joins_asks_until_it_is_answered() -> None:
     network = Network()
     lost = {"b": 3, "a": 2}
