@@ -25,6 +25,12 @@ if TYPE_CHECKING:
         register_backend,
     )
     from everyorder.runtime.rpc.agent.options import Settings
+    from everyorder.runtime.rpc.api.gatherings import (
+        _all_gather as _all_gather,
+    )
+    from everyorder.runtime.rpc.api.gatherings import (
+        _barrier as _barrier,
+    )
     from everyorder.runtime.rpc.api.lifecycle import debug_info as get_debug_info
     from everyorder.runtime.rpc.api.lifecycle import (
         get_rpc_timeout,
@@ -37,12 +43,6 @@ if TYPE_CHECKING:
     from everyorder.runtime.rpc.api.profiling import (
         profile,
         record_function,
-    )
-    from everyorder.runtime.rpc.api.remote_calls import (
-        _all_gather as _all_gather,
-    )
-    from everyorder.runtime.rpc.api.remote_calls import (
-        _barrier as _barrier,
     )
     from everyorder.runtime.rpc.api.remote_calls import (
         _wait_all as _wait_all,

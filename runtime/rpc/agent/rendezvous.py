@@ -10,9 +10,9 @@ Workers meet at an address, and one of them, the keeper, keeps the list of membe
     local://NAME         in one process
 
 With a world size the group is static: it is complete once so many members have joined,
-also if some have left again, and calls are not possible before that.  Without a world size it is open: workers join and leave
-at any time.  A worker with another size than the keeper's is not admitted; a worker
-without a size uses the keeper's.
+also if some have left again, and calls are not possible before that.  Without a world
+size it is open: workers join and leave at any time.  A worker with another size than
+the keeper's is not admitted; a worker without a size uses the keeper's.
 
 The keeper is rank 0 of a static group, or the first worker at the address.  The other
 workers repeat their request to the keeper until they are members or the time is over.

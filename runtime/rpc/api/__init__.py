@@ -1,8 +1,7 @@
 """Remote calls, references and the life cycle of a worker, as users call them."""
 
+from everyorder.runtime.rpc.api.gatherings import _all_gather, _barrier
 from everyorder.runtime.rpc.api.remote_calls import (
-    _all_gather,
-    _barrier,
     _thread_local_var,
     _wait_all,
     remote,

@@ -1,13 +1,14 @@
 """What all workers do together: gathering, barriers, and the end."""
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from everyorder.runtime import rpc
 from everyorder.runtime.errors.rpc import RpcTimeout
-from everyorder.runtime.rpc.agent import current_agent
-from everyorder.runtime.rpc.api import remote_calls
+from everyorder.runtime.rpc.agent import current_agent, in_worker_slot, worker_slot
+from everyorder.runtime.rpc.api import gatherings
 from tests.coded import coded
 from tests.rpc.api import remote_functions as remote
 from tests.rpc.api.bodies import NAMES, OTHER, THIRD, in_world, on_all, until
@@ -89,7 +90,7 @@ def late_gather(names: set[str]) -> None:
 def arrive_late(number: int, names: tuple[str, ...]) -> None:
     """What is left of a gathering that this worker gave up."""
     me = rpc.get_worker_info().name
-    rpc.rpc_sync(names[0], remote_calls._arrive, (number, names, me, "late", None))
+    rpc.rpc_sync(names[0], gatherings._arrive, (number, names, me, "late", None))
 
 
 @in_world
@@ -97,20 +98,85 @@ def test_what_comes_late_counts_for_who_tries_again() -> None:
     """Else it would wait for those who have gone on with what it gave first."""
     pair = {NAMES[0], OTHER}
     names = tuple(sorted(pair))
-    found = remote_calls._gatherings(current_agent("test"))
+    found = gatherings._gatherings(current_agent("test"))
     first = rpc.rpc_async(NAMES[0], gathered, (pair,))
-    assert until(lambda: any(group == names for _, group in found.open))
-    number = found.counts[names]
+    assert until(lambda: names in found.led and bool(found.led[names].open))
+    number = found.numbers[names].last
     rpc.rpc_sync(OTHER, arrive_late, (number, names))
     together = {NAMES[0]: f"of {NAMES[0]}", OTHER: "late"}
     assert first.wait() == together
     assert rpc.rpc_sync(OTHER, gathered, (pair,)) == together
-    assert found.counts[names] == number
+    assert found.numbers[names].last == number
     expected = {name: f"of {name}" for name in names}
     assert on_all(names, gathered, pair) == [expected] * 2
     # What is later still is of no use to anybody, and waits for nobody.
     with pytest.raises(GatherTimeout):
         rpc.rpc_sync(OTHER, arrive_late, (number, names))
+
+
+def arrive(
+    number: int, names: tuple[str, ...], objects: list[str]
+) -> list[dict[str, str]]:
+    """What gatherings give that this worker comes to in the reverse order."""
+    me = rpc.get_worker_info().name
+    return [
+        rpc.rpc_sync(names[0], gatherings._arrive, (number + n, names, me, each, None))
+        for n, each in reversed([*enumerate(objects)])
+    ]
+
+
+@in_world
+def test_gatherings_of_several_threads_end_in_any_order() -> None:
+    names = tuple(sorted((NAMES[0], OTHER)))
+    assert on_all(names, gathered, set(names))
+    found = gatherings._gatherings(current_agent("test"))
+    first = found.numbers[names].last + 1
+    mine = [rpc.rpc_async(NAMES[0], gathered, (set(names),)) for _ in range(3)]
+    assert until(lambda: len(found.led[names].open) == 3)
+    theirs = rpc.rpc_sync(OTHER, arrive, (first, names, ["x", "y", "z"]))
+    assert [each[OTHER] for each in theirs] == ["z", "y", "x"]
+    assert sorted(each.wait()[OTHER] for each in mine) == ["x", "y", "z"]
+    # The numbers that were used directly.
+    rpc.rpc_sync(OTHER, skip_numbers, (names, 3))
+    expected = {name: f"of {name}" for name in names}
+    assert on_all(names, gathered, set(names)) == [expected] * 2
+    # All members have ended the others.
+    assert [*found.led[names].complete] == [first + 3]
+
+
+def skip_numbers(names: tuple[str, ...], count: int) -> None:
+    found = gatherings._gatherings(current_agent("test"))
+    for _ in range(count):
+        found.numbers[names].end(found.numbers[names].take())
+
+
+def test_a_number_that_timed_out_is_taken_again_beside_later_ones() -> None:
+    numbers = gatherings._Numbers()
+    assert [numbers.take() for _ in range(3)] == [1, 2, 3]
+    numbers.repeat(2)
+    numbers.repeat(1)
+    numbers.end(3)
+    assert numbers.settled() == 1
+    assert [numbers.take() for _ in range(3)] == [1, 2, 4]
+    for number in (1, 2, 4):
+        numbers.end(number)
+    assert (numbers.settled(), numbers.last) == (5, 4)
+
+
+def many_gathers(names: set[str], count: int) -> int:
+    with ThreadPoolExecutor(count) as pool:
+        slot = worker_slot()
+
+        def gather(_: int) -> int:
+            with in_worker_slot(slot):
+                return len(rpc.api._all_gather("x", names))
+
+        return sum(pool.map(gather, range(count)))
+
+
+@in_world
+def test_many_threads_gather_at_once() -> None:
+    assert on_all(NAMES, many_gathers, set(NAMES), 12) == [36] * 3
 
 
 @in_world

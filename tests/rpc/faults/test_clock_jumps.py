@@ -33,7 +33,7 @@ READ = {
     "rpc/agent/driver.py": {"monotonic"},
     "rpc/agent/rendezvous.py": {"monotonic"},
     "rpc/api/lifecycle.py": {"monotonic"},
-    "rpc/api/remote_calls.py": {"monotonic"},
+    "rpc/api/gatherings.py": {"monotonic"},
     "rpc/api/profiling.py": {"perf_counter_ns"},
     "rpc/transport/interface.py": {"monotonic"},
     "rpc/transport/receiver.py": {"monotonic"},
