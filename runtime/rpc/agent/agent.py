@@ -57,6 +57,7 @@ from everyorder.runtime.rpc.protocol.events import (
     Buffer,
     Called,
     Cancelled,
+    Completed,
     Event,
     Failed,
     Finished,
@@ -343,6 +344,7 @@ class Agent(Client):
         self.refused: set[str] = set()
         self.complaints: list[str] = []
         self.admitted: Admitted | None = None
+        self.completed = False
         self.rejected: Rejected | None = None
         self.finished = False
         self._members = MemberTable(self.name)
@@ -353,6 +355,7 @@ class Agent(Client):
             Joined: self._joined,
             Lost: self._lost,
             Admitted: self._admitted,
+            Completed: self._completed,
             Rejected: self._rejected,
             Finished: self._finished,
             Warned: self._warned,
@@ -400,6 +403,10 @@ class Agent(Client):
     def _admitted(self, event: Admitted) -> None:
         self._members.put(event.node)
         self.admitted = event
+        self.notify_watchers()
+
+    def _completed(self, _: Completed) -> None:
+        self.completed = True
         self.notify_watchers()
 
     def _rejected(self, event: Rejected) -> None:
@@ -529,7 +536,7 @@ class Agent(Client):
         the group is complete: without the keeper they would wait for each other.
         """
         try:
-            if self.session.is_complete():
+            if self.completed:
                 self.wait_until(self._has_announced, _ANNOUNCE_SECONDS)
         finally:
             self._close()

@@ -350,7 +350,7 @@ def _become_member(
         if agent.admitted is None:
             return is_over()
         # Not the number of present members: one may have left already.
-        return not agent.is_static or session.is_complete() or is_over()
+        return not agent.is_static or agent.completed or is_over()
 
     # Without a rank the keeper is not fixed: if it does not answer, another worker may
     # take its place.  With a rank, only worker 0 is the keeper, and others wait for it.

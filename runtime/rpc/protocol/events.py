@@ -138,6 +138,13 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Completed:
+    """The static group has had all of its members, some of which may have left again;
+    once, after they were reported as `Joined`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
     """The keeper refuses this worker."""
 
@@ -176,6 +183,7 @@ Event = (
     | Joined
     | Lost
     | Admitted
+    | Completed
     | Rejected
     | Finished
     | Warned

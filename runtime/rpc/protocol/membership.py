@@ -34,6 +34,7 @@ from math import inf
 from everyorder.runtime.rpc.protocol.events import (
     NOT_UNIQUE,
     Admitted,
+    Completed,
     Event,
     Joined,
     Lost,
@@ -326,7 +327,6 @@ class MembershipMachine:
         self.keeper = keeper
         self.node = note.node
         self.world_size = note.world_size
-        self.complete |= note.complete
         self.events.append(Admitted(note.node, note.world_size))
         there = {each.node.incarnation for each in note.members}
         for each in list(self._members.values()):
@@ -335,6 +335,8 @@ class MembershipMachine:
                 self._remove(each.node, Reason.LOST)
         for each in note.members:
             self._put(each)
+        if note.complete:
+            self._completed()
 
     # The list of members.
 
@@ -343,10 +345,16 @@ class MembershipMachine:
         if self._members.get(incarnation) == member:
             return
         self._members[incarnation] = member
-        self.complete |= len(self._members) == self.world_size
         if incarnation != self.node.incarnation:
             self.changes.append(member)
             self.events.append(Joined(member.node))
+        if len(self._members) == self.world_size:
+            self._completed()
+
+    def _completed(self) -> None:
+        if not self.complete:
+            self.complete = True
+            self.events.append(Completed())
 
     def _remove(self, node: WorkerNode, reason: Reason) -> None:
         if self._members.pop(node.incarnation, None) is None:

@@ -87,10 +87,6 @@ class Session(ProtocolCore):
         """Return all members, including this worker, by number."""
         return self._members.members()
 
-    def is_complete(self) -> bool:
-        """Return True if the static group had all of its members at some time."""
-        return self._members.complete
-
     def is_announcing(self) -> bool:
         """Return True if a member may not know all others, and would never if this
         worker, the keeper, left now.

@@ -5,6 +5,7 @@ import pytest
 from everyorder.runtime.rpc.protocol.events import (
     Admitted,
     Answered,
+    Completed,
     Failed,
     Joined,
     Lost,
@@ -146,13 +147,14 @@ def test_a_group_is_complete_also_for_who_never_sees_all_at_one_time() -> None:
     network.hook = lambda source, target, packet: () if target == "c" else (DELAY,)
     joining(network, "c")
     sessions = [network.sessions[name] for name in "abc"]
-    assert [each.is_complete() for each in sessions] == [True, True, False]
+    assert [len(network.told(name, Completed)) for name in "abc"] == [1, 1, 0]
     sessions[1].leave(network.now)
     network.run(1.0)
     del network.sessions["b"]
     network.hook = lambda source, target, packet: (DELAY,)
-    network.until(sessions[2].is_complete)
+    network.until(lambda: bool(network.told("c", Completed)))
     network.run(1.0)
+    assert network.told("c", Admitted, Completed)[-1:] == [Completed()]
     assert [each.name for each in sessions[2].members()] == ["a", "c"]
 
 
@@ -163,11 +165,16 @@ def test_a_keeper_names_all_members_to_all() -> None:
     joining(network, "b")
     network.hook = lambda source, target, packet: () if target == "b" else (DELAY,)
     joining(network, "c")
-    keeper, member = network.sessions["a"], network.sessions["b"]
-    assert (keeper.is_announcing(), member.is_complete()) == (True, False)
+    keeper = network.sessions["a"]
+    assert keeper.is_announcing()
+    assert network.told("b", Completed) == []
     network.hook = lambda source, target, packet: (DELAY,)
     network.until(lambda: not keeper.is_announcing())
-    assert member.is_complete()
+    # All of them are known before.
+    assert network.told("b", Joined, Completed)[-2:] == [
+        Joined(network.node("c")),
+        Completed(),
+    ]
     keeper.leave(network.now)
     assert not keeper.is_announcing()
 

@@ -13,6 +13,7 @@ from everyorder.runtime.rpc.protocol.events import (
     Answered,
     Called,
     Cancelled,
+    Completed,
     Confirmed,
     Died,
     Event,
@@ -87,6 +88,7 @@ class Agent:
     # The members when it was told that all are done.
     last: tuple[WorkerNode, ...] = ()
     admitted: bool = False
+    completed: bool = False
     rejected: bool = False
     # It has said so, and asks for nothing any more.
     done: bool = False
@@ -222,6 +224,10 @@ class Agent:
                     raise Broken(f"{node} left and was no member")
             case Admitted():
                 self.admitted = True
+            case Completed():
+                if self.completed:
+                    raise Broken("a group is complete once")
+                self.completed = True
             case Rejected():
                 self.rejected = True
             case Finished():
