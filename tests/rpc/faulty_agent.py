@@ -104,6 +104,10 @@ class FaultyTransport:
             heapq.heappush(self._late, (at, next(self._numbers), endpoint, [*frames]))
             self._changed.notify()
 
+    def alive(self) -> dict[str, float]:
+        """Nothing: packets alone tell who lives."""
+        return {}
+
     def counts(self) -> dict[str, int]:
         """As `Transport.counts`, and how many were `failed` on purpose."""
         return {**self._inner.counts(), "failed": self._lost}

@@ -137,6 +137,9 @@ class Driver:
         self._event_lock = reentered()
         self._event_thread = 0
         self._wake = inf
+        # The time from which on the transport is asked again which processes run.
+        self._reach_at = -inf
+        self._reach_each = self.options.settings.dead / 10
         # Objects whose finalizers may run code of users: dropped outside of the lock.
         self._trash: list[object] = []
         self._watchers: list[SimpleQueue[None]] = []
@@ -213,6 +216,8 @@ class Driver:
             self._lock_owner = me
             try:
                 now = monotonic()
+                if now >= self._reach_at:
+                    self._reach(now)
                 result = act(now)
                 self._flush(now, idle=call not in _BUSY)
             except RpcError:
@@ -243,6 +248,14 @@ class Driver:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
 
+    def _reach(self, now: float) -> None:
+        """Report to the session which processes run, before it judges their silence.
+
+        This process may have been busy itself for a long time.
+        """
+        self._reach_at = now + self._reach_each
+        self.session.reached(self.transport.alive())
+
     def release(self, dropped: Any, now: float) -> None:
         """Report one dropped handle to the session; under the lock."""
 
@@ -254,6 +267,8 @@ class Driver:
             self._lock_owner = me
             try:
                 now = monotonic()
+                if now >= self._reach_at:
+                    self._reach(now)
                 self.session.receive(frames, key, now)
                 self._flush(now, idle=False)
             except BaseException as error:
@@ -280,6 +295,7 @@ class Driver:
             try:
                 self._wake = inf
                 now = monotonic()
+                self._reach(now)
                 self.session.tick(now)
                 self._flush(now)
             finally:

@@ -56,6 +56,8 @@ _AGAIN = 0.1
 _TAKEN = 10.0
 # Seconds to wait for the keeper's answer; busy workers need several.
 _PATIENCE = 5.0
+# A process answers within this share of the time after which a worker is lost.
+_PULSE = 0.6
 
 
 Make = Callable[[Session, Transport, RpcBackendOptions, WorkerSlot], Agent]
@@ -287,7 +289,9 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
             code="ExtraMissing", call="init_rpc", package=package
         ) from error
     keys = _keys(address, options)
-    return SocketTransport(address, keys, advertise=options.host)
+    # Sooner than a worker is given up.
+    pulse = options.settings.dead * _PULSE
+    return SocketTransport(address, keys, advertise=options.host, pulse=pulse)
 
 
 def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":

@@ -124,7 +124,7 @@ class Channel:
         self.taken = 0
         # The time under which the core has put this channel on its list of timers.
         self.armed = inf
-        self._writer = PacketWriter(packets, endpoint, group, me, node.incarnation)
+        self.writer = PacketWriter(packets, endpoint, group, me, node.incarnation)
         self._settings = settings
         # One of the two sides probes more often, and so serves both.
         first = me < node.incarnation
@@ -218,11 +218,14 @@ class Channel:
             return inf
         if state == FENCED:
             return self.lease.expires()
-        return min(self._note_at, self._began + self._settings.connect)
+        return min(self._note_at, self._unanswered())
+
+    def _unanswered(self) -> float:
+        """Return the time at which an unanswered handshake is given up."""
+        return max(self._began, self.lease.reached) + self._settings.connect
 
     def tick(self, now: float) -> None:
         """Do the work that is due."""
-        settings = self._settings
         if self.state == OPEN:
             if self.lease.is_dead(now):
                 self._silence(now)
@@ -235,7 +238,7 @@ class Channel:
             if self.lease.is_expired(now):
                 self._expire(now)
         elif self.state != CLOSED:
-            if now >= self._began + settings.connect:
+            if now >= self._unanswered():
                 self._move("silence")
                 self._end(Reason.LOST, expired=True)
             elif now >= self._note_at:
@@ -320,7 +323,7 @@ class Channel:
 
     def _stale(self, header: Head) -> PacketError:
         """Reset the peer, which relies on a session that is over."""
-        self._writer.note(PacketKind.RESET, NOTHING, self._mine, header.mine, 0, 0)
+        self.writer.reset(header.mine, self._mine)
         return PacketError.SESSION
 
     def _hello(self, header: Head, hello: Hello, now: float) -> PacketError | None:
@@ -359,11 +362,12 @@ class Channel:
         if self.state != OPEN:
             self.lease.echoed(header.acknowledged)
             since = max(self._began, self.lease.proven)
-            if now >= since + self._settings.dead:
-                # The peer answers an old packet: ask again.
-                self._again(now)
-            else:
+            if now < since + self._settings.dead:
                 self._open("welcome", now, since)
+            elif now >= self._note_at - self._waits + self._settings.probe / 2:
+                # The peer answers an old packet: ask again.  If it was busy, it answers
+                # many old ones, and one question for each would never end.
+                self._again(now)
         else:
             self._note(PacketKind.PONG, self._beat(now))
         return None
@@ -402,9 +406,9 @@ class Channel:
 
     def _silence(self, now: float) -> None:
         self._move("silence")
-        heard = self.lease.heard
+        seen = self.lease.seen()
         self._end(Reason.LOST, expired=False)
-        self.lease.heard = heard
+        self.lease.heard = seen
         if self.lease.is_expired(now):
             self._expire(now)
 
@@ -453,7 +457,7 @@ class Channel:
         message.stamp = self.lease.stamp
         self._owed = 0
         self._acknowledge_at = inf
-        self._writer.message(message, self._mine, self._theirs, self._received)
+        self.writer.message(message, self._mine, self._theirs, self._received)
 
     def _acknowledged(self, sequence: int, now: float) -> None:
         time = self._outbox.acknowledge(sequence)
@@ -521,7 +525,7 @@ class Channel:
             self._acknowledge_at = inf
         number = self._received if acknowledged is None else acknowledged
         theirs = 0 if kind == PacketKind.HELLO else self._theirs
-        self._writer.note(kind, note, self._mine, theirs, sequence, number)
+        self.writer.note(kind, note, self._mine, theirs, sequence, number)
 
     # Inspection.
 

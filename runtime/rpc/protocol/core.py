@@ -64,7 +64,7 @@ from everyorder.runtime.rpc.protocol.messages import (
     decode,
     encode,
 )
-from everyorder.runtime.rpc.protocol.packets import Packet, split
+from everyorder.runtime.rpc.protocol.packets import Packet, PacketWriter, split
 from everyorder.runtime.rpc.protocol.reference_machine import ReferenceMachine
 from everyorder.runtime.rpc.protocol.termination import Termination
 from everyorder.runtime.rpc.protocol.wire import (
@@ -141,6 +141,8 @@ class ProtocolCore:
         self._channels: dict[int, Channel] = {}
         # Session numbers with workers that left, in case that they return in this life.
         self._numbers: dict[int, tuple[int, int]] = {}
+        # Workers that were lost, by incarnation: the key, and the packets to them.
+        self._former: dict[int, tuple[str, PacketWriter]] = {}
         # For former members: the time until which they may rely on their holds here.
         self._leases: dict[WorkerNode, float] = {}
         self._timers: list[tuple[float, int]] = []
@@ -303,6 +305,7 @@ class ProtocolCore:
             self._termination.state(),
             tuple(self._channels[each].picture(now) for each in sorted(self._channels)),
             tuple(sorted(self._numbers.items())),
+            tuple(sorted(self._former)),
             tuple((node, round(t - now, 6)) for node, t in self._leases.items()),
             self._stopped,
             tuple((body, tuple(map(bytes, tail))) for body, tail in self._loop),
@@ -479,6 +482,10 @@ class ProtocolCore:
         group = self._members.group
         if group and header.group != group:
             return PacketError.GROUP
+        former = self._former.get(header.source)
+        if former is not None and former[0] == key and header.kind < PacketKind.RESET:
+            # It was frozen or cut off, and believes to be a member.
+            former[1].reset(header.mine)
         return PacketError.STRANGER if channel is None else PacketError.KEY
 
     def _flaw(self, error: PacketError, key: str) -> None:
@@ -544,6 +551,7 @@ class ProtocolCore:
             numbers=self._numbers.pop(incarnation, (0, 0)),
         )
         self._channels[incarnation] = channel
+        self._former.pop(incarnation, None)
         self._references.joined(member.node)
         members = self._members
         if members.status == "KEEPER" or member.node == members.keeper:
@@ -558,6 +566,8 @@ class ProtocolCore:
         if channel is None:
             return
         self._numbers[node.incarnation] = channel.numbers()
+        if reason is Reason.LOST:
+            self._former[node.incarnation] = channel.key, channel.writer
         self._resent += channel.resent
         until = max(channel.counts(), self._leases.pop(node, now))
         if reason is Reason.LOST and until > now:

@@ -200,9 +200,10 @@ class Settings:
 
     # A peer is probed when its last proof of life is this old.
     heartbeat: float = 1.0
-    # A worker gives a peer up this long after it sent the last packet that arrived.
-    # Compilation may block all threads of a process for seconds, which must not count
-    # as death; the link detects an ended process at once (`Session.unreachable`).
+    # A worker gives a peer up this long after it sent the last packet that arrived, or
+    # after the peer's process was running last, if that is later (`Session.reached`): a
+    # process whose interpreter is busy is not dead.  The link detects an ended process
+    # at once (`Session.unreachable`).
     dead: float = 10.0
     # A worker releases a peer's holds this long after the peer's last packet.
     expire: float = 12.0

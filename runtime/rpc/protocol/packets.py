@@ -36,6 +36,7 @@ from everyorder.runtime.rpc.protocol.messages import (
 from everyorder.runtime.rpc.protocol.wire import (
     HEADER,
     MARK,
+    NOTHING,
     VERSION,
     Note,
     PacketKind,
@@ -206,6 +207,10 @@ class PacketWriter:
             acknowledged,
         )
         self._packets.append(Packet(self._endpoint, [header + of_note(note)]))
+
+    def reset(self, theirs: int, mine: int = 0) -> None:
+        """Write that a session of the peer is over."""
+        self.note(PacketKind.RESET, NOTHING, mine, theirs, 0, 0)
 
 
 def message_name(frames: Sequence[Buffer]) -> str:

@@ -13,6 +13,8 @@ Rules:
 - one thread at a time.
 """
 
+from collections.abc import Mapping
+
 from everyorder.runtime.rpc.protocol.call_machine import Carries
 from everyorder.runtime.rpc.protocol.core import ProtocolCore
 from everyorder.runtime.rpc.protocol.events import Payload, Reason
@@ -218,6 +220,16 @@ class Session(ProtocolCore):
             for fork, user in sorted(owned.forks.items())
             if user != self.node
         ]
+
+    def reached(self, times: Mapping[str, float]) -> None:
+        """Record until when the processes at some endpoints were running.
+
+        The next call of the session relies on it; `times` are in this worker's clock.
+        """
+        for channel in self._channels.values():
+            time = times.get(channel.endpoint)
+            if time is not None:
+                channel.lease.reach(time)
 
     def unreachable(self, endpoint: str, now: float) -> None:
         """Handle an endpoint without a listening process: calls to it fail.

@@ -50,7 +50,7 @@ do not share memory.
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
@@ -155,6 +155,14 @@ class Transport(Protocol):
 
     def forget(self, endpoint: str) -> None:
         """Break the link to an endpoint; packets that wait for it are lost."""
+
+    def alive(self) -> Mapping[str, float]:
+        """Return the linked endpoints whose processes run for certain.
+
+        The values are times of the monotonic clock at which, or later, each process was
+        running, although its interpreter may have been busy.  An endpoint that is not
+        in the result may run as well.
+        """
 
     def counts(self) -> dict[str, int]:
         """Return counts of packets sent, received and lost, for debugging."""
@@ -442,6 +450,10 @@ class LocalTransport:
     def forget(self, endpoint: str) -> None:
         """Forget the state of an endpoint; there is no link to break."""
         self._absent.discard(endpoint)
+
+    def alive(self) -> dict[str, float]:
+        """Return the endpoints of this process: their interpreter is this one."""
+        return dict.fromkeys([*_HERE], monotonic())
 
     def counts(self) -> dict[str, int]:
         """Return counts, as `Transport.counts`."""

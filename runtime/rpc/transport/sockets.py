@@ -4,7 +4,8 @@ A worker binds one PULL socket, to which all others send, and connects one PUSH 
 to each worker that it sends to.  A packet is sent on the calling thread, under the lock
 of that one socket.  Threads take turns at the PULL socket
 (`runtime.rpc.transport.receiver`). One more thread, nearly always asleep, watches the
-links and the clock, and answers requests to admit a key.
+links and the clock, and answers requests to admit a key
+(`runtime.rpc.transport.link_watch`).
 
 Rules:
 - a PUSH socket never receives, and sockets do not have names that a stranger could
@@ -21,18 +22,16 @@ import atexit
 import errno
 import os
 import threading
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from queue import Empty
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from weakref import WeakSet
 
 import zmq
 from zmq.utils import garbage
-from zmq.utils.monitor import parse_monitor_message
 
 from everyorder.runtime.base.locks import renewed
 from everyorder.runtime.errors.rpc import AddressUnusable, UnsafeKeys
@@ -46,17 +45,13 @@ from everyorder.runtime.rpc.transport.addresses import (
     parse_address,
     private_folder,
     resolve_host,
-    zap_answer,
 )
 from everyorder.runtime.rpc.transport.interface import (
     BEFORE_CLOSING,
     LARGE,
-    LOG,
     MOST_FRAMES,
-    Alarm,
     Buffer,
     Link,
-    LinkChanges,
     LinkState,
     OnLink,
     OnPacket,
@@ -64,6 +59,11 @@ from everyorder.runtime.rpc.transport.interface import (
     closed_in_child,
     join_frames,
     split_frames,
+)
+from everyorder.runtime.rpc.transport.link_watch import (
+    LinkWatch,
+    Monitored,
+    set_heartbeats,
 )
 from everyorder.runtime.rpc.transport.receiver import Receiver
 
@@ -76,10 +76,13 @@ LARGEST = 2 << 30
 MOST_WAITING = 1 << 17
 # Bytes that encryption adds to a part, and more than a table of few frames has.
 _MARGIN = 64 * 1024
-# Sockets of a transport; each peer needs three.
+# Sockets of a transport; each peer needs three for packets, and three for its pulse.
 _SOCKETS = 8192
 # Milliseconds: the first pause before a broken link is retried, and the longest.
 _RETRY, _RETRY_MOST = 20, 500
+# Seconds, by default: much less than workers allow each other, and more than a thread
+# that does next to nothing has to wait on a busy machine.
+PULSE = 6.0
 # Milliseconds that a connecting peer has for its handshake.
 _HANDSHAKE = 10_000
 # Seconds between two checks, at the end, for a thread that is away.
@@ -131,6 +134,7 @@ class SocketTransport:
             announces one is disconnected.
         unprotected: listen at the loopback address without keys: every user of this
             machine may send.
+        pulse: seconds after which a peer whose process does not answer is not `alive`.
 
     Raises:
         AddressUnusable: the address is in use, or not an address of this machine.
@@ -146,6 +150,7 @@ class SocketTransport:
         advertise: str = "",
         largest: int = LARGEST,
         unprotected: bool = False,
+        pulse: float = PULSE,
     ) -> None:
         self.key = keys.public if keys is not None else ""
         self._keys = keys
@@ -153,27 +158,27 @@ class SocketTransport:
         self._unprotected = unprotected
         self._lock = renewed()
         self._peers: dict[str, _Peer] = {}
-        self._alarm = Alarm()
-        # For the thread that watches.
-        self._links: deque[Link] = deque()
-        self._new: deque[tuple[str, _Socket]] = deque()
-        self._changes = LinkChanges()
+        self._pulse = pulse
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
         # The thread that closes everything, and the time until which it is waited for.
         self._ends: tuple[threading.Thread, float] | None = None
-        self._sent = self._received = self._lost = self._garbage = self._refused = 0
+        self._sent = self._received = self._lost = self._garbage = 0
         self._context: zmq.Context[_Socket] = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, _SOCKETS)
         self._own: list[_Socket] = []
         try:
-            self._zap = self._bound(zmq.REP, _ZAP)
-            self._watched = self._bound(zmq.PULL, _WATCH)
+            zap = self._bound(zmq.REP, _ZAP)
+            woken = self._bound(zmq.PULL, _WATCH)
             self._server = self._socket(zmq.PULL)
             failures = self._monitored(self._server, _FAILURES)
             self._own.append(failures)
-            self._new.append(("", failures))
             self.endpoint = self._listen(parse_address(address), advertise)
+            self._watch = LinkWatch(
+                zap, woken, keys, self._open_pulse, pulse, self._in_short()
+            )
+            self._watch.watch("", failures)
+            self.alive = self._watch.alive
             self._receiving = Receiver(
                 int(self._server.get(zmq.FD)),
                 self._packet,
@@ -285,7 +290,7 @@ class SocketTransport:
         """Start to receive, as `Transport.start`."""
         assert not self._threads, "a transport is started once"
         watches = threading.Thread(
-            target=self._watch,
+            target=self._watch.run,
             args=(on_time, on_link),
             name=f"rpc links {self._in_short()}",
             daemon=True,
@@ -315,7 +320,7 @@ class SocketTransport:
 
     def wake_at(self, seconds_from_now: float | None) -> None:
         """Set the alarm, as `Transport.wake_at`."""
-        if self._alarm.set(seconds_from_now):
+        if self._watch.alarm.set(seconds_from_now):
             self._wake()
 
     def forget(self, endpoint: str) -> None:
@@ -336,7 +341,7 @@ class SocketTransport:
             "received": self._received,
             "lost": self._lost,
             "garbage": self._garbage,
-            "refused": self._refused,
+            "refused": self._watch.refused,
         }
 
     def close(self, linger: float = 1.0) -> None:
@@ -345,6 +350,7 @@ class SocketTransport:
             if self._closed:
                 return
             self._closed = True
+            self._watch.end()
             peers = [*self._peers.values()]
             self._peers.clear()
             ends = threading.Thread(
@@ -365,11 +371,11 @@ class SocketTransport:
         """Close: the sockets belong to the parent."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
+        self._watch.end()
         self._receiving.in_child()
         self._peers = {}
         self._wakers = ()
         self._own = []
-        self._new = deque()
         self._threads = ()
         self._ends = None
 
@@ -388,7 +394,8 @@ class SocketTransport:
         self._receiving.turns.close()
         for wake in self._wakers:
             _end(wake, 0)
-        for socket in (*self._own, *(monitor for _, monitor in self._new)):
+        self._watch.close()
+        for socket in self._own:
             socket.close()
         self._context.term()
 
@@ -409,28 +416,51 @@ class SocketTransport:
         return peer
 
     def _connect(self, endpoint: str) -> _Socket | None:
-        socket: _Socket | None = None
         try:
-            address = parse_address(endpoint)
-            socket = self._context.socket(zmq.PUSH)
-            self._secure(socket, address)
-            socket.set(zmq.SNDHWM, MOST_WAITING)
-            socket.set(zmq.RECONNECT_IVL, _RETRY)
-            socket.set(zmq.RECONNECT_IVL_MAX, _RETRY_MOST)
-            socket.set(zmq.HANDSHAKE_IVL, _HANDSHAKE)
-            monitor = self._monitored(socket, zmq.EVENT_ALL)
-            self._new.append((endpoint, monitor))
-            socket.connect(str(address).partition("#")[0])
+            socket, monitor = self._link(endpoint)
+            self._watch.watch(endpoint, monitor)
         except (AddressUnusable, UnsafeKeys, zmq.ZMQError) as error:
-            if socket is not None:
-                socket.close(linger=0)
             unsafe = isinstance(error, UnsafeKeys)
             state = LinkState.REFUSED if unsafe else LinkState.ABSENT
-            self._queue_link(Link(endpoint, state, detail=str(error)))
+            self._watch.queue_link(Link(endpoint, state, detail=str(error)))
             return None
         finally:
             self._wake()
         return socket
+
+    def _link(self, endpoint: str, *, is_pulse: bool = False) -> Monitored:
+        """Return a socket that is connected to an endpoint, and its monitor.
+
+        Raises:
+            AddressUnusable, UnsafeKeys, ZMQError: there is none, and no files are open.
+        """
+        address = parse_address(endpoint)
+        socket = self._context.socket(zmq.PUSH)
+        try:
+            self._secure(socket, address)
+            socket.set(zmq.LINGER, 0)
+            socket.set(zmq.SNDHWM, MOST_WAITING)
+            socket.set(zmq.RECONNECT_IVL, _RETRY)
+            socket.set(zmq.RECONNECT_IVL_MAX, _RETRY_MOST)
+            socket.set(zmq.HANDSHAKE_IVL, _HANDSHAKE)
+            if is_pulse:
+                set_heartbeats(socket, self._pulse)
+            monitor = self._monitored(socket, zmq.EVENT_ALL)
+            try:
+                socket.connect(str(address).partition("#")[0])
+            except zmq.ZMQError:
+                monitor.close()
+                raise
+        except BaseException:
+            socket.close(linger=0)
+            raise
+        return Monitored(socket, monitor)
+
+    def _open_pulse(self, endpoint: str) -> Monitored | None:
+        try:
+            return self._link(endpoint, is_pulse=True)
+        except (AddressUnusable, UnsafeKeys, zmq.ZMQError):
+            return None
 
     def _secure(self, socket: _Socket, address: Address) -> None:
         """Set a socket's keys, so that it connects to the endpoint's worker only.
@@ -487,68 +517,6 @@ class SocketTransport:
             return None
         self._received += 1
         return frames, key
-
-    # The thread that watches.
-
-    def _queue_link(self, link: Link) -> None:
-        self._links.append(link)
-
-    def _watch(self, on_time: OnTime, on_link: OnLink | None) -> None:
-        watched: dict[Any, str] = {}
-        poller = zmq.Poller()
-        poller.register(self._zap, zmq.POLLIN)
-        poller.register(self._watched, zmq.POLLIN)
-        while not self._closed:
-            try:
-                while self._new:
-                    endpoint, monitor = self._new.popleft()
-                    watched[monitor] = endpoint
-                    poller.register(monitor, zmq.POLLIN)
-                seconds = self._alarm.sleep()
-                limit = None if seconds is None else int(seconds * 1000) + 1
-                ready = poller.poll(limit)
-                self._alarm.awake()
-                for socket, _ in ready:
-                    if socket is self._zap:
-                        self._answer_zap()
-                    elif socket is self._watched:
-                        socket.recv()
-                    elif not self._report_event(socket, watched[socket]):
-                        poller.unregister(socket)
-                        del watched[socket]
-                        socket.close()
-                while self._links and not self._closed:
-                    link = self._links.popleft()
-                    if on_link is not None:
-                        on_link(link)
-                if not self._closed and self._alarm.rings():
-                    on_time()
-            except Exception:
-                LOG.exception("a callback of %s failed", self._in_short())
-        for monitor in watched:
-            monitor.close()
-
-    def _report_event(self, monitor: _Socket, endpoint: str) -> bool:
-        """Report the next event of a link; return False after the last event."""
-        event = zmq.Event(parse_monitor_message(monitor.recv_multipart())["event"])
-        if event == zmq.EVENT_MONITOR_STOPPED:
-            self._changes.forget(endpoint)
-            return False
-        if not endpoint:
-            self._refused += 1
-        elif link := self._changes.link_change(endpoint, event.name or ""):
-            self._queue_link(link)
-        return True
-
-    def _answer_zap(self) -> None:
-        """Answer a ZAP request to admit a key."""
-        assert self._keys is not None, "without keys there are no requests"
-        answer, key, why = zap_answer(self._zap.recv_multipart(), self._keys)
-        self._zap.send_multipart(answer)
-        if why:
-            self._refused += 1
-            if link := self._changes.stranger_change(key, why):
-                self._queue_link(link)
 
 
 def _end(peer: _Peer, linger: float) -> None:

@@ -104,8 +104,8 @@ def copied(side: Side) -> Side:
     made, old = copy(side), side.channel
     new = made.channel = copy(old)
     new.ends = []
-    new._writer = copy(old._writer)
-    new._writer._packets = []
+    new.writer = copy(old.writer)
+    new.writer._packets = []
     new._outbox = copy(old._outbox)
     new._outbox.queue = deque(map(copy, old._outbox.queue))
     new._outbox.flight = deque(map(copy, old._outbox.flight))
@@ -328,7 +328,7 @@ class Wire:
     def _settle(self, me: int, side: Side) -> None:
         """Take what a channel says, and hear of its ends."""
         self._ended(me, side)
-        packets: list[Packet] = side.channel._writer._packets
+        packets: list[Packet] = side.channel.writer._packets
         for packet in packets:
             (frame,) = packet.frames
             target = 1 - me

@@ -1,8 +1,9 @@
 """Clocks that jump: only the monotonic one counts, and a gap of it ends in an error.
 
 the clock of the day jumps      nothing happens
-the monotonic clock has a gap   as after a long silence: calls fail, references are
-                                dead, and the worker is a member again
+the monotonic clock has a gap   nothing, if the other processes answer; else as after a
+                                long silence: calls fail, references are dead, and the
+                                worker is a member again
 it stands still meanwhile       as a machine that sleeps sees it: the others have
                                 given the worker up, and it is told when it wakes
 """
@@ -20,7 +21,7 @@ import pytest
 
 from everyorder.runtime import rpc
 from everyorder.runtime.errors.rpc import RpcError, RpcMisuse, WorkerLost
-from everyorder.runtime.rpc.agent import Agent
+from everyorder.runtime.rpc.agent import Agent, current_agent
 from everyorder.runtime.rpc.protocol.events import Settings
 from tests.rpc.faults import bodies
 from tests.rpc.faults.test_faults import asked, stop_running
@@ -36,6 +37,7 @@ READ = {
     "rpc/api/gatherings.py": {"monotonic"},
     "rpc/api/profiling.py": {"perf_counter_ns"},
     "rpc/transport/interface.py": {"monotonic"},
+    "rpc/transport/link_watch.py": {"monotonic"},
     "rpc/transport/receiver.py": {"monotonic"},
     "rpc/transport/sockets.py": {"monotonic"},
 }
@@ -176,6 +178,8 @@ def held() -> Iterator[None]:
 def test_a_gap_of_the_monotonic_clock_is_a_long_silence(whose: str) -> None:
     """Whoever has it gives all up, and comes back; nobody gets what is not so."""
     with processes("fork", ["w0", "w1"], settings=MORTAL) as (agent, (other,)):
+        without_pulses()
+        other.do(without_pulses)
         other.do(keep_what, "w0")
         rref = rpc.remote("w1", bodies.double, args=(5,))
         assert rref.to_here() == 10
@@ -193,6 +197,39 @@ def test_a_gap_of_the_monotonic_clock_is_a_long_silence(whose: str) -> None:
             assert done == {number: 2 * number for number in range(50)}
         finally:
             go_right()
+
+
+def without_pulses() -> None:
+    """Let only packets tell who lives."""
+    current_agent("test").transport.alive = dict  # type: ignore[method-assign]  # nobody
+
+
+@pytest.mark.usefixtures("held")
+@pytest.mark.parametrize("whose", ["the keeper", "another"])
+def test_a_gap_in_which_all_processes_ran_is_a_pause(whose: str) -> None:
+    with processes("fork", ["w0", "w1"], settings=MORTAL) as (agent, (other,)):
+        other.do(keep_what, "w0")
+        rref = rpc.remote("w1", bodies.double, args=(5,))
+        assert rref.to_here() == 10
+        held = asked("w1", bodies.hold, range(5), timeout=0)
+        assert agent.wait_until(lambda: bool(agent.transport.alive()), SECONDS)
+        assert other.do(knows_who_runs)
+        try:
+            _jump(whose, other)
+            # Each of them has looked at its clock since.
+            assert rpc.rpc_sync("w1", bodies.double, args=(1,), timeout=0) == 2
+            assert rref.to_here(0) == 10
+            other.do(bodies.open_gate)
+            assert held.wait() == {number: number for number in range(5)}
+            bodies.open_gate()
+            assert other.do(became_of_it) == ("8", "1")
+        finally:
+            go_right()
+
+
+def knows_who_runs() -> bool:
+    agent = current_agent("test")
+    return agent.wait_until(lambda: bool(agent.transport.alive()), SECONDS)
 
 
 def _jump(whose: str, other: Process) -> None:

@@ -74,8 +74,21 @@ def test_a_question_without_an_answer_is_asked_ever_later_until_something_came()
 
 def test_a_lease_shows_since_when_it_is_proven_and_whether_at_all() -> None:
     lease = LeaseTimes(TIMES)
-    assert lease.picture(5.0) == (None, None, ())
+    assert lease.picture(5.0) == (None, None, None, ())
     lease.prove(3.0)
     lease.heard = 4.0
-    assert lease.picture(5.0) == (-1.0, -2.0, ())
-    assert lease.picture(6.0) == (-2.0, -3.0, ())
+    assert lease.picture(5.0) == (-1.0, -2.0, None, ())
+    assert lease.picture(6.0) == (-2.0, -3.0, None, ())
+    lease.reach(2.0)
+    assert lease.picture(6.0) == (-2.0, -3.0, -4.0, ())
+
+
+def test_a_process_that_runs_is_not_dead_however_silent() -> None:
+    lease = LeaseTimes(TIMES)
+    lease.prove(3.0)
+    lease.heard = 4.0
+    lease.reach(1.0)
+    assert (lease.ends(), lease.expires()) == (3.0 + TIMES.dead, 4.0 + TIMES.expire)
+    lease.reach(10.0)
+    lease.reach(9.0)
+    assert (lease.ends(), lease.expires()) == (10.0 + TIMES.dead, 10.0 + TIMES.expire)

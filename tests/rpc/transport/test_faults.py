@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zmq
@@ -27,13 +28,13 @@ ECHO = "tests.rpc.transport.echoing"
 class World:
     """A worker here, and programs that send back what they get."""
 
-    def __init__(self, ends: ExitStack, kind: str) -> None:
+    def __init__(self, ends: ExitStack, kind: str, **more: Any) -> None:
         self._ends = ends
         home = ends.enter_context(folder())
         self.keys = Keys.create(f"{home}/keys") if kind == "tcp" else None
         self.folder = self.keys.folder if self.keys else ""
         self.address = "tcp://127.0.0.1:0" if kind == "tcp" else f"ipc://{home}/s/"
-        self.worker = SocketTransport(self.address, self.keys)
+        self.worker = SocketTransport(self.address, self.keys, **more)
         ends.callback(self.worker.close, linger=0)
         self.inbox = Inbox()
         self.inbox.start(self.worker)
