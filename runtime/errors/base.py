@@ -193,6 +193,7 @@ def nearest(name: str, candidates: list[str] | tuple[str, ...]) -> tuple[str, ..
 
 def code_of(error: BaseException) -> str:
     """Return the code of an error of the runtime, or the class name of another."""
-    if isinstance(error, EveryorderError) and not error._foreign:
-        return error.code
+    # The class: a property `__class__` of a user's class may raise.
+    if issubclass(type(error), EveryorderError) and not error._foreign:  # type: ignore[attr-defined]  # checked
+        return error.code  # type: ignore[attr-defined,no-any-return]  # checked
     return type(error).__name__

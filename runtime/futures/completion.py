@@ -39,6 +39,11 @@ from traceback import format_exception_only, walk_tb
 from types import TracebackType
 from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
+from everyorder.runtime.base.exceptions import (
+    is_interrupt,
+    set_traceback,
+    traceback_of,
+)
 from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.errors.base import code_of
 from everyorder.runtime.errors.future import (
@@ -82,7 +87,7 @@ class Error:
         """Raise the exception object itself."""
         error, traceback = self.error, self.traceback
         try:
-            raise error.with_traceback(traceback)
+            raise BaseException.with_traceback(error, traceback)
         finally:
             # An exception refers to its frames: no frame may refer to the exception.
             del error, traceback, self
@@ -344,15 +349,17 @@ def _step_outcome(
         result = next(step.call)
     except Exception as error:
         # The traceback must not keep this frame and its callers, which keep the child.
-        if error.__traceback__ is not None:
-            error.__traceback__ = error.__traceback__.tb_next
+        trace = traceback_of(error)
+        if trace is not None:
+            trace = trace.tb_next
+            set_traceback(error, trace)
         # An exhausted `map` was interrupted; a callback's own StopIteration has frames.
-        nothing = type(error) is StopIteration and error.__traceback__ is None
+        nothing = type(error) is StopIteration and trace is None
         try:
             lost = interrupt if nothing else None
             return _failed(step, error if lost is None else lost)
         finally:
-            del step
+            del step, trace
     if step.transform is not None:
         settled = step.transform(result, step.child)
         return None if settled is None else settled.copy()
@@ -361,24 +368,30 @@ def _step_outcome(
 
 def _failed(step: CallbackStep, error: BaseException) -> Outcome:
     """Return the outcome for an exception of a callback; log it if it has no child."""
-    if isinstance(error, CallbackFailed):
+    if issubclass(type(error), CallbackFailed):
         # The error of an earlier callback: this one waited for its future.
         failed = error
     else:
         try:
             text = "".join(format_exception_only(error)).strip()
-            frames = tuple(_frames(error.__traceback__))
-        except Exception:  # an error that cannot be formatted, or no stack left
+            frames = tuple(_frames(traceback_of(error)))
+        except BaseException as worse:
+            # The error cannot be formatted, or no stack is left.
+            if is_interrupt(worse):
+                raise
             text, frames = code_of(error), ()
         name = callable_name(step.callback)
         failed = CallbackFailed(callback=name, error=text, at=frames)
         failed.__cause__ = error
     if step.child is None:
         # A failing logger must not hide the outcome.
-        with suppress(Exception):
+        try:
             from logging import getLogger
 
             getLogger("everyorder.runtime.futures").error("%s", failed, exc_info=error)
+        except BaseException as worse:
+            if is_interrupt(worse):
+                raise
     return Error(failed, None)
 
 

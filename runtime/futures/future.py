@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from everyorder.runtime.base.exceptions import traceback_of
 from everyorder.runtime.errors.future import (
     FutureCancelled,
     FutureMisuse,
@@ -149,13 +150,13 @@ class Future(Completable, Generic[T]):
                 found=describe_type(result),
                 wanted="an instance of Exception",
             )
-        outcome = Error(result, result.__traceback__)
+        outcome = Error(result, traceback_of(result))
         if not self._offer(outcome):
             raise _already_complete(self, outcome)
 
     def set_error_if_needed(self, error: BaseException) -> bool:
         """Complete it with an error; return False, unchanged, if it is complete."""
-        return self._offer(Error(error, error.__traceback__))
+        return self._offer(Error(error, traceback_of(error)))
 
     def then(self, callback: "Callable[[Future[T]], S]") -> "Future[S]":
         """Return a future of the result of `callback`, which is called with this one.
@@ -212,7 +213,7 @@ class Future(Completable, Generic[T]):
             try:
                 return ValueOutcome(function(future))
             except Exception as error:
-                return Error(error, error.__traceback__)
+                return Error(error, traceback_of(error))
 
         child: Future[S] = Future()
         self._register(CallbackStep(None, child, transform))

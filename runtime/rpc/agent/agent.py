@@ -36,6 +36,7 @@ from functools import partial
 from logging import getLogger
 from typing import Any
 
+from everyorder.runtime.base.exceptions import set_traceback, traceback_of
 from everyorder.runtime.errors.future import describe_type
 from everyorder.runtime.errors.rpc import (
     NotInitialized,
@@ -238,8 +239,9 @@ def _run(job: Job) -> None:
 
 
 def _without_this_frame(error: BaseException) -> BaseException:
-    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-        error.__traceback__ = error.__traceback__.tb_next
+    trace = traceback_of(error)
+    if trace is not None and trace.tb_next is not None:
+        set_traceback(error, trace.tb_next)
     return error
 
 

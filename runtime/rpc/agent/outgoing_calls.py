@@ -34,6 +34,7 @@ from threading import get_ident, main_thread
 from time import monotonic
 from typing import Any
 
+from everyorder.runtime.base.exceptions import traceback_of
 from everyorder.runtime.errors.future import callable_name
 from everyorder.runtime.errors.rpc import (
     NotInitialized,
@@ -538,7 +539,7 @@ class Client(ReferenceHolder):
             try:
                 outcome = ValueOutcome(self._read(pending, event))
             except BaseException as error:
-                outcome = Error(error, error.__traceback__)
+                outcome = Error(error, traceback_of(error))
             if not future._offer_without_callbacks(outcome):
                 # Callbacks may wait for later answers.
                 self.pool.put_own(_complete, (future, outcome))

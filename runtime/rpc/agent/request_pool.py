@@ -200,7 +200,11 @@ class RequestPool:
         try:
             function(argument)
         except BaseException:
-            getLogger("everyorder.runtime.rpc").exception("a request ended by a defect")
+            log = getLogger("everyorder.runtime.rpc")
+            try:
+                log.exception("a request ended by a defect")
+            except BaseException:  # the error cannot be formatted; the thread goes on
+                log.error("a request ended by a defect, which has no text")
 
     def _watch(self) -> None:
         idle = 0.0

@@ -36,6 +36,7 @@ from logging import Logger, RootLogger
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
+from everyorder.runtime.base.exceptions import is_interrupt, traceback_of
 from everyorder.runtime.base.registry import Registry
 from everyorder.runtime.errors.base import code_of
 from everyorder.runtime.errors.registration import AlreadyRegistered
@@ -191,7 +192,10 @@ def unpack(
             return _read(payload, kind, references, carries)
     except (RpcError, DeviceUnavailable):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # Also SystemExit: what a pickle runs must not end this worker.
+        if is_interrupt(error):
+            raise
         text = f"{code_of(error)}: {_text(error)}"
         missing = _missing(error)
         if missing is not None:
@@ -200,15 +204,15 @@ def unpack(
     raise Undecodable(found="A payload", reason=f"unknown encoding {kind}")
 
 
-def _missing(error: Exception) -> str | None:
+def _missing(error: BaseException) -> str | None:
     """Return the name that pickle did not find; None for any other error."""
-    if isinstance(error, ModuleNotFoundError):
-        return error.name or ""
+    if issubclass(type(error), ModuleNotFoundError):
+        return str(vars(ImportError)["name"].__get__(error) or "")
     # An AttributeError of a user's code, such as `__setstate__`, has a frame there.
-    trace = error.__traceback__
+    trace = traceback_of(error)
     inner = trace.tb_next if trace is not None else None
     own = inner is None or inner.tb_frame.f_code is _read.__code__
-    if isinstance(error, AttributeError) and own:
+    if type(error) is AttributeError and own:
         match = re.search("attribute '(.+)' on", str(error))
         return match[1] if match else ""
     return None
@@ -217,7 +221,9 @@ def _missing(error: Exception) -> str | None:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as worse:  # an exception of user code
+    except BaseException as worse:  # an exception of user code
+        if is_interrupt(worse):
+            raise
         return f"whose text raises {type(worse).__name__}"
 
 

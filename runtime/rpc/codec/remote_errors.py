@@ -13,8 +13,9 @@ Rules:
   `StopIteration`) are a plain `RemoteError` at the caller, which holds the name;
 - an exception of another worker is passed on as the same exception: its text names each
   worker once, the nearest first;
-- an exception is not trusted: its `__str__` may raise, its attributes may not be
-  sendable;
+- an exception is not trusted: each of its methods may raise, also what ends a process,
+  and its attributes may not be sendable.  Its fields are read without code of its
+  class; a class that defines fields of exceptions itself is not used at the caller;
 - for an untrusted peer, modules are not imported, and pickles are not read: its
   exceptions have classes of Python and of this package only.
 """
@@ -32,6 +33,12 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
+from everyorder.runtime.base.exceptions import (
+    cause_of,
+    context_of,
+    is_interrupt,
+    traceback_of,
+)
 from everyorder.runtime.errors.base import EveryorderError, builtin_base
 from everyorder.runtime.errors.rpc import RemoteError, Undecodable
 from everyorder.runtime.rpc.codec import pickling, restricted
@@ -58,6 +65,19 @@ _FIELDS: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
 # Flags of generators and coroutines of each kind, and the opcode at which they pause.
 _PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _YIELDS = opmap["YIELD_VALUE"]
+
+# Getters of fields, which do not run code of a user's class.
+_DICT: Any = BaseException.__dict__["__dict__"]
+_SUPPRESS: Any = BaseException.__dict__["__suppress_context__"]
+_MODULE: Any = type.__dict__["__module__"]
+_QUALNAME: Any = type.__dict__["__qualname__"]
+# A class that defines one of these is not used at the caller.
+_OVERRIDDEN = (
+    *("__getattribute__", "__class__", "__traceback__", "__notes__"),
+    *("__cause__", "__context__", "__suppress_context__", "with_traceback"),
+)
+# The flag of classes that are defined in Python.
+_HEAP_TYPE = 1 << 9
 
 # Leading frames of this folder are omitted from tracebacks.
 _FOLDER = str(Path(__file__).parent.parent)
@@ -101,9 +121,10 @@ def pack_error(error: BaseException, worker: WorkerInfo) -> Packed:
     try:
         record = _record(error, repr(worker), set(), 0)
         return restricted.pack(tuple(record))
-    except Exception as worse:  # methods of a user's exception
-        hops = ((repr(worker), _frames(error.__traceback__)),)
-        text = f"{_text(error)} (no further details: {type(worse).__name__})"
+    except BaseException as worse:  # methods of a user's exception
+        _raise_interrupt(worse)
+        hops = ((repr(worker), _frames(traceback_of(error))),)
+        text = f"{_text(error)} (no further details: {_name(type(worse))[1]})"
         return restricted.pack((*_name(type(error)), text, hops))
 
 
@@ -112,20 +133,22 @@ def _record(
 ) -> _Record:
     """Return the record of an exception; `who` is the worker that has it, if any."""
     visited.add(id(error))
-    hops = () if who is None else ((who, _frames(error.__traceback__)),)
-    if isinstance(error, RemoteError):
+    hops = () if who is None else ((who, _frames(traceback_of(error))),)
+    if issubclass(type(error), RemoteError):
+        assert isinstance(error, RemoteError), "checked by its class"
         names = error.remote_module, error.remote_type
         text, hops = error.remote_text, (*hops, *error.remote_hops)
     else:
         names, text = _name(type(error)), _text(error)
     around: list[Any] = []
-    for other in (error.__cause__, error.__context__):
+    for other in (cause_of(error), context_of(error)):
         if other is None or id(other) in visited or depth > _DEEPEST:
             around.append(None)
         else:
             around.append(tuple(_record(other, who, visited, depth + 1)))
     members = None
-    if isinstance(error, BaseExceptionGroup) and depth <= _DEEPEST:
+    if issubclass(type(error), BaseExceptionGroup) and depth <= _DEEPEST:
+        assert isinstance(error, BaseExceptionGroup), "checked by its class"
         exceptions = error.exceptions[:_MOST_MEMBERS]
         members = tuple(
             tuple(_record(each, who, visited, depth + 1)) for each in exceptions
@@ -142,14 +165,14 @@ def _record(
         ),
         cause=around[0],
         context=around[1],
-        suppress=bool(error.__suppress_context__),
+        suppress=bool(_SUPPRESS.__get__(error)),
         members=members,
     )
 
 
 def _notes(error: BaseException) -> tuple[str, ...]:
-    notes = getattr(error, "__notes__", ())
-    if not isinstance(notes, list | tuple):
+    notes = _attributes(error).get("__notes__", ())
+    if type(notes) is not list and type(notes) is not tuple:
         return ()
     return tuple(each for each in notes if type(each) is str)
 
@@ -163,12 +186,20 @@ def _state(error: BaseException) -> dict[str, Any]:
     """Return the attributes, except those of `RemoteError` and the notes."""
     attributes = {
         name: each
-        for name, each in vars(error).items()
+        for name, each in _attributes(error).items()
         if type(name) is str and not name.startswith("remote_") and name != "__notes__"
     }
     for kind, names in _FIELDS:
-        if isinstance(error, kind):
-            attributes.update((name, getattr(error, name, None)) for name in names)
+        if issubclass(type(error), kind):
+            # By the getters of the builtin class: a user's property may raise.
+            getters = vars(kind)
+            attributes.update((name, getters[name].__get__(error)) for name in names)
+    return attributes
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    """Return the `__dict__` of an exception, without code of its class."""
+    attributes: dict[str, Any] = _DICT.__get__(error)
     return attributes
 
 
@@ -178,7 +209,8 @@ def _packed_value(value: Any) -> tuple[str, Any] | None:
         if restricted.fits(value):
             return _AS_IT_IS, value
         return _PICKLED, pickle.dumps(value)
-    except Exception:  # the exception is sent without it
+    except BaseException as error:  # the exception is sent without it
+        _raise_interrupt(error)
         return None
 
 
@@ -188,7 +220,8 @@ def _frames(trace: TracebackType | None) -> str:
         while frames and frames[0].filename.startswith(_FOLDER):
             frames.pop(0)
         lines = traceback.format_list(frames)
-    except Exception as error:  # such as a source file that is not text
+    except BaseException as error:  # such as a source file that is not text
+        _raise_interrupt(error)
         lines = [f"  (no frames: {type(error).__name__})\n"]
     if not lines:
         return ""
@@ -198,13 +231,19 @@ def _frames(trace: TracebackType | None) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str.__str__(str(error))
-    except Exception as worse:
-        return f"(its text raises {type(worse).__name__})"
+    except BaseException as worse:
+        _raise_interrupt(worse)
+        return f"(its text raises {_name(type(worse))[1]})"
 
 
 def _name(kind: type) -> tuple[str, str]:
-    module = kind.__module__
-    return module if type(module) is str else "", str.__str__(kind.__qualname__)
+    module = _MODULE.__get__(kind)
+    return module if type(module) is str else "", str.__str__(_QUALNAME.__get__(kind))
+
+
+def _raise_interrupt(error: BaseException) -> None:
+    if is_interrupt(error):
+        raise error
 
 
 def free_frames(error: BaseException) -> None:
@@ -214,7 +253,7 @@ def free_frames(error: BaseException) -> None:
     would keep both alive until garbage collection.
     """
     for each in _chain(error):
-        trace = each.__traceback__
+        trace = traceback_of(each)
         frame = None if trace is None else trace.tb_frame.f_back
         while trace is not None:
             _free(trace.tb_frame)
@@ -244,7 +283,7 @@ def _chain(error: BaseException) -> list[BaseException]:
         each = left.pop()
         if each is not None and id(each) not in chain:
             chain[id(each)] = each
-            left += (each.__cause__, each.__context__)
+            left += (cause_of(each), context_of(each))
     return [*chain.values()]
 
 
@@ -343,7 +382,8 @@ def _of_class(
             _set_attribute(error, own, str(name), each, trusted)
         own.update(_fields(record))
         return error
-    except Exception:  # a user's class; the caller uses a plain RemoteError
+    except BaseException as worse:  # a user's class; a plain RemoteError is used
+        _raise_interrupt(worse)
         return None
 
 
@@ -355,7 +395,8 @@ def _arguments(
         return record.text.rpartition(" (")[0] or record.text, members
     try:
         return tuple(_unpacked_value(each, trusted) for each in record.args)
-    except Exception:
+    except BaseException as worse:
+        _raise_interrupt(worse)
         return (record.text,)
 
 
@@ -378,7 +419,8 @@ def _set_attribute(
         return
     try:
         value = _unpacked_value(sent, trusted)
-    except Exception:  # the exception matters more than one attribute
+    except BaseException as worse:  # the exception matters more than an attribute
+        _raise_interrupt(worse)
         return
     if any(name in names and isinstance(error, kind) for kind, names in _FIELDS):
         _set(error, name, value)
@@ -408,7 +450,23 @@ def _class_named(module: str, qualname: str, trusted: bool) -> type[Exception] |
         return ExceptionGroup
     if not isinstance(target, type) or not issubclass(target, Exception):
         return None
-    return None if issubclass(target, _CONTROL) else target
+    if issubclass(target, _CONTROL) or not _is_plain(target):
+        return None
+    return target
+
+
+def _is_plain(kind: type) -> bool:
+    """Return True if a class leaves the fields of exceptions as they are.
+
+    Raising and reporting an exception would run the code of any other class.
+    """
+    fields: dict[str, Any] = {**vars(object), **vars(BaseException)}
+    return all(
+        name not in vars(each) or vars(each)[name] is fields.get(name)
+        for each in kind.__mro__
+        if each.__flags__ & _HEAP_TYPE
+        for name in _OVERRIDDEN
+    )
 
 
 # Class -> its class of remote exceptions, which dies with the last of them.
