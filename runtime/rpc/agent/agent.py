@@ -342,8 +342,9 @@ class Agent(Client):
         self.slot = slot
         # In seconds, for calls without a timeout.
         self.rpc_timeout = options.rpc_timeout
-        # Endpoints that refused this worker's key, and reasons of dropped packets.
-        self.refused: set[str] = set()
+        # Endpoints that refused this worker, with the reason, and reasons of dropped
+        # packets.
+        self.refused: dict[str, str] = {}
         self.complaints: list[str] = []
         self.admitted: Admitted | None = None
         self.completed = False
@@ -438,9 +439,10 @@ class Agent(Client):
                 # The peer asked to join and is not a member: do not retry for ever.
                 self.transport.forget(link.endpoint)
         elif link.state is LinkState.REFUSED:
-            self.refused.add(link.endpoint)
+            why = link.detail or link.state.value
+            self.refused[link.endpoint] = link.detail
             self.notify_watchers()
-            LOG.warning("%s and %s: %s", self.name, link.endpoint, link.state.value)
+            LOG.warning("%s and %s: %s", self.name, link.endpoint, why)
         elif link.state is LinkState.STRANGER:
             LOG.warning("%s: %s (key %s)", self.name, link.state.value, link.key)
 

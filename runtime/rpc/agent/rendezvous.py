@@ -369,7 +369,7 @@ def _become_member(
     if whole and not ended:
         return True
     if keeper in agent.refused:
-        why = "the two do not trust each other's keys"
+        why = agent.refused[keeper] or "the two do not trust each other's keys"
         if agent.options.keys is None:
             why += ", and this one has no folder of keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)

@@ -34,8 +34,11 @@ the two sees the other.  An alarm rings once, possibly early, and is never misse
 
 Rules of link changes: a link that cannot be established is retried several times a
 second, so its state is reported when it changes; after a refusal only success is a
-change.  Strangers are reported one by one, each key once, up to `MOST_STRANGERS`,
-because strangers can create any number of keys.
+change.  A connection that the other side closes in the handshake proves nothing: that
+side may be about to end, may be no worker, or may not know this side's key, which ends
+in the same way.  It is a refusal, with these causes, when it has happened `MOST_CLOSED`
+times without any other result.  Strangers are reported one by one, each key once, up to
+`MOST_STRANGERS`, because strangers can create any number of keys.
 
 Rules of parts: each part of a message costs both sides a call and a switch of threads,
 which is more than copying a few thousand bytes; large frames are not copied.  The first
@@ -251,6 +254,13 @@ class Alarm:
 
 
 MOST_STRANGERS = 100
+# Within about a second: a process that ends has closed its listener by then.
+MOST_CLOSED = 5
+
+_CLOSED_EARLY = (
+    "it closes each connection in the handshake: the two do not trust each other's "
+    "keys, or it is about to end, or it is not a worker"
+)
 
 # By ZeroMQ's names of its events.
 _STATES = {
@@ -258,7 +268,6 @@ _STATES = {
     "DISCONNECTED": LinkState.DOWN,
     "CLOSED": LinkState.ABSENT,
     "HANDSHAKE_FAILED_AUTH": LinkState.REFUSED,
-    "HANDSHAKE_FAILED_NO_DETAIL": LinkState.REFUSED,
     "HANDSHAKE_FAILED_PROTOCOL": LinkState.REFUSED,
 }
 
@@ -268,21 +277,35 @@ class LinkChanges:
 
     def __init__(self) -> None:
         self._states: dict[str, LinkState] = {}
+        # By endpoint: how often the other side has closed the connection in the
+        # handshake since the last other result.
+        self._closed: dict[str, int] = {}
         self._strangers: set[str] = set()
 
     def link_change(self, endpoint: str, event: str) -> Link | None:
         """Return the change of a link after an event; None if there is none."""
         state = _STATES.get(event)
+        detail = ""
+        if event == "HANDSHAKE_FAILED_NO_DETAIL":
+            closed = self._closed[endpoint] = self._closed.get(endpoint, 0) + 1
+            if closed >= MOST_CLOSED:
+                state, detail = LinkState.REFUSED, _CLOSED_EARLY
+        elif state is LinkState.DOWN and endpoint in self._closed:
+            # The connection that was not established.
+            return None
+        elif state is not None:
+            self._closed.pop(endpoint, None)
         last = self._states.get(endpoint)
         refused = last is LinkState.REFUSED and state is not LinkState.UP
         if state is None or state is last or refused:
             return None
         self._states[endpoint] = state
-        return Link(endpoint, state)
+        return Link(endpoint, state, detail=detail)
 
     def forget(self, endpoint: str) -> None:
         """Forget the state of a link that is given up."""
         self._states.pop(endpoint, None)
+        self._closed.pop(endpoint, None)
 
     def stranger_change(self, key: str, why: str) -> Link | None:
         """Return the change for a refused stranger; None if it was reported, or too

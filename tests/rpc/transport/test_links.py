@@ -20,7 +20,12 @@ TOLD = {
     "CONNECTED HANDSHAKE_FAILED_AUTH DISCONNECTED CONNECTED CLOSED "
     "HANDSHAKE_FAILED_AUTH DISCONNECTED HANDSHAKE_SUCCEEDED": [REFUSED, UP],
     "HANDSHAKE_FAILED_PROTOCOL DISCONNECTED": [REFUSED],
-    "HANDSHAKE_FAILED_NO_DETAIL CLOSED": [REFUSED],
+    # It ends while a link is made: that is no refusal.
+    "HANDSHAKE_FAILED_NO_DETAIL DISCONNECTED CLOSED": [ABSENT],
+    "HANDSHAKE_FAILED_NO_DETAIL DISCONNECTED CONNECTED HANDSHAKE_SUCCEEDED": [UP],
+    "HANDSHAKE_SUCCEEDED DISCONNECTED HANDSHAKE_FAILED_NO_DETAIL DISCONNECTED CLOSED": [
+        *(UP, DOWN, ABSENT)
+    ],
     # It was let in before.
     "HANDSHAKE_SUCCEEDED DISCONNECTED HANDSHAKE_FAILED_AUTH": [UP, DOWN, REFUSED],
     "LISTENING ACCEPTED BIND_FAILED": [],
@@ -34,6 +39,21 @@ def test_changes_are_told_once(events: str) -> None:
     assert [each for each in found if each] == [
         Link("there", LinkState[name.upper()]) for name in TOLD[events]
     ]
+
+
+def test_who_closes_in_each_handshake_refuses() -> None:
+    news = LinkChanges()
+    early = ["HANDSHAKE_FAILED_NO_DETAIL", "DISCONNECTED", "CONNECTED"]
+    events = early * (interface.MOST_CLOSED - 1)
+    # Any other result begins the count anew.
+    for other in ("CLOSED", "HANDSHAKE_SUCCEEDED"):
+        found = [news.link_change("there", event) for event in [*events, other]]
+        assert [each.state for each in found if each][-1:] != [LinkState.REFUSED]
+    news.link_change("there", "DISCONNECTED")
+    found = [news.link_change("there", event) for event in [*events, *early, *early]]
+    (refused,) = [each for each in found if each]
+    assert (refused.endpoint, refused.state) == ("there", LinkState.REFUSED)
+    assert "is about to end" in refused.detail
 
 
 def test_each_link_has_its_own_news() -> None:
