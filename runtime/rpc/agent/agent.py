@@ -377,13 +377,14 @@ class Agent(Client):
         """Return the members, in the order of their ids."""
         return self._members.nodes()
 
-    def find(self, to: str | int | WorkerInfo) -> WorkerNode:
-        """Return the member with a name, an id, or both.
+    def find(self, to: str | int | WorkerInfo, *, departed: bool = False) -> WorkerNode:
+        """Return the member with a name, an id, or both; with `departed`, also one that
+        has left: calls to it fail.
 
         Raises:
             RpcMisuse: no member matches, or `to` is of another type.
         """
-        return self._members.find(to)
+        return self._members.find(to, departed=departed)
 
     # Events of the session -----------------------------------------------------------
 

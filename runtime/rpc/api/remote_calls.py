@@ -71,7 +71,7 @@ def prepared(
     agent = current_agent(call)
     seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
     request = CallRequest(func, args or (), kwargs or {}, name)  # type: ignore[arg-type]  # checked when it is encoded
-    return agent, agent.find(to), request, seconds
+    return agent, agent.find(to, departed=True), request, seconds
 
 
 @overload

@@ -135,7 +135,9 @@ class Session(ProtocolCore):
         channel = self._channels.get(peer.incarnation)
         gone = None
         if channel is None and (self._stopped or peer != self.node):
-            gone = Reason.STOPPED if self._stopped else Reason.LEFT
+            lost = peer.incarnation in self._former
+            gone = Reason.LOST if lost else Reason.LEFT
+            gone = Reason.STOPPED if self._stopped else gone
         number = self._calls.call(
             peer,
             payload,
