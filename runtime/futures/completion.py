@@ -27,6 +27,7 @@ Rules:
   such a future it is logged, as far as it can be logged;
 - an exception is raised again with its traceback at the completion of the future, and
   the frames of the current `wait`; frames of earlier waits are dropped;
+- a dropped error is reported only by futures of other areas that ask for it (`unread`);
 - futures and awaits are neither copied nor pickled; the error names the class.
 """
 
@@ -75,16 +76,32 @@ class ValueOutcome(Generic[T_co]):
 
 
 class Error:
-    """An exception, and its traceback when the future was completed."""
+    """An exception, and its traceback when the future was completed.
 
-    __slots__ = ("error", "traceback")
+    `unread`, if it is not None, is called with the exception if the last future with
+    this outcome is dropped before its error was read.  It is called by a finalizer, so
+    it may only store the exception.
+    """
 
-    def __init__(self, error: BaseException, traceback: TracebackType | None) -> None:
+    __slots__ = ("error", "traceback", "unread")
+
+    def __init__(
+        self,
+        error: BaseException,
+        traceback: TracebackType | None,
+        unread: Callable[[BaseException], object] | None = None,
+    ) -> None:
         self.error = error
         self.traceback = traceback
+        self.unread = unread
+
+    def __del__(self) -> None:
+        if self.unread is not None:
+            self.unread(self.error)
 
     def throw(self) -> NoReturn:
         """Raise the exception object itself."""
+        self.unread = None
         error, traceback = self.error, self.traceback
         try:
             raise BaseException.with_traceback(error, traceback)
@@ -93,8 +110,9 @@ class Error:
             del error, traceback, self
 
     def copy(self) -> "Error":
-        """Return an equal outcome for another future."""
-        return Error(self.error, self.traceback)
+        """Return an equal outcome for another future, where it is to be read then."""
+        unread, self.unread = self.unread, None
+        return Error(self.error, self.traceback, unread)
 
     def summary(self) -> str:
         """Return the type of the exception, for messages."""

@@ -123,7 +123,10 @@ class Future(Completable, Generic[T]):
     def error(self) -> BaseException | None:
         """Return the error that it was completed with, or None."""
         outcome = self._outcome
-        return outcome.error if isinstance(outcome, Error) else None
+        if not isinstance(outcome, Error):
+            return None
+        outcome.unread = None
+        return outcome.error
 
     def set_result(self, result: T) -> None:
         """Complete it with a value: wake waiting threads, then run callbacks here.
@@ -415,19 +418,25 @@ def _combine(
     place: int,
     at_first_error: bool,
     member: Future[Any],
-    combined: object,
+    combined: Future[Any],
 ) -> Outcome | None:
-    """Return the outcome of the combination after a member, or None before the last."""
+    """Return the outcome of the combination after a member, or None before the last.
+
+    Of several errors only one is the combination's; the others count as read.
+    """
     outcome = member._outcome
     if at_first_error and isinstance(outcome, Error):
+        if combined.done():
+            outcome.unread = None
         return outcome
     complete.add(place)
     if len(complete) < len(members):
         return None
-    errors = (each._outcome for each in members)
-    return next(
-        (each for each in errors if isinstance(each, Error)), ValueOutcome(members)
-    )
+    outcomes = [each._outcome for each in members]
+    errors = [each for each in outcomes if isinstance(each, Error)]
+    for other in errors[1:]:
+        other.unread = None
+    return errors[0] if errors else ValueOutcome(members)
 
 
 def _check_futures(call: str, futures: Iterable[Any]) -> list[Future[Any]]:

@@ -35,8 +35,8 @@ from everyorder.runtime.rpc.agent.agent import (
     worker_slot,
 )
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions, register_backend
-from everyorder.runtime.rpc.agent.outgoing_calls import CallRequest
 from everyorder.runtime.rpc.agent.owned_values import NOT_CREATED, ReferenceHandle
+from everyorder.runtime.rpc.agent.pending_calls import CallRequest
 from everyorder.runtime.rpc.agent.rendezvous import join, parse_init_method
 from everyorder.runtime.rpc.codec.callables import PYTHON, call_of
 from everyorder.runtime.rpc.codec.payload import RESTRICTED

@@ -20,12 +20,12 @@ from everyorder.runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
-from everyorder.runtime.rpc.agent.outgoing_calls import CallRequest
 from everyorder.runtime.rpc.agent.owned_values import (
     REFERENCE_CLASS,
     ReferenceClass,
     ReferenceHandle,
 )
+from everyorder.runtime.rpc.agent.pending_calls import CallRequest
 
 __all__ = [
     "REFERENCE_CLASS",

@@ -448,9 +448,13 @@ class Agent(Client):
             LOG.warning("%s: %s (key %s)", self.name, link.state.value, link.key)
 
     def ticked(self) -> None:
-        """Schedule the return of borrowed memory that has no views any more."""
+        """Schedule the return of borrowed memory that has no views any more, and the
+        log of unread errors.
+        """
         if self.lending.has_returns():
             self.pool.put_own(BufferSharing.give_back, self.lending)
+        if self._unread:
+            self.pool.put_own(Client.log_unread, self)
 
     def final_events(self, why: str) -> list[Event]:
         """Return a `Failed` event for each call without an answer."""
@@ -552,6 +556,7 @@ class Agent(Client):
         self.end("it was shut down")
         # Complete the futures before their threads end.
         self.wait_until(self._is_drained, LOOK_SECONDS * 10)
+        self.log_unread()
         for handle in [*self.handles.values()]:
             handle.death = handle.death or DELETED
         self.transport.close()

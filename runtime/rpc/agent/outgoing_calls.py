@@ -2,13 +2,13 @@
 
     call, call_and_wait   run a function on another worker and return its result
     remote, fetch         leave the result there, as a reference; fetch a copy
-    failure               the error for each reason of a session
 
 Rules:
 - a mistake in a call is raised at the caller, and nothing is sent;
 - each call ends once: by its answer, or by an error that says why there is no answer;
 - answers are read, and futures completed, by the waiting thread, or on request threads,
   with additional threads where these are busy; callbacks run there too, and may wait;
+- the error of a call whose future is dropped before the error was read is logged;
 - with too many calls in flight the caller waits; request threads do not, as other
   threads may wait for the calls of a request thread.
 
@@ -28,25 +28,19 @@ wrong prediction costs one fetch.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import get_ident, main_thread
 from time import monotonic
 from typing import Any
 
 from everyorder.runtime.base.exceptions import traceback_of
-from everyorder.runtime.errors.future import callable_name
 from everyorder.runtime.errors.rpc import (
     NotInitialized,
-    ReferenceDead,
-    RpcError,
-    RpcTimeout,
-    Unsendable,
-    WorkerLost,
 )
 from everyorder.runtime.futures import Future
 from everyorder.runtime.futures.completion import Error, Outcome, ValueOutcome
 from everyorder.runtime.rpc.agent.driver import (
+    LOG,
     Components,
     deferred_interrupt,
     wait_for_wakeup,
@@ -56,8 +50,14 @@ from everyorder.runtime.rpc.agent.owned_values import (
     ReferenceHandle,
     ReferenceHolder,
 )
+from everyorder.runtime.rpc.agent.pending_calls import (
+    CallRequest,
+    PendingCall,
+    failure,
+)
 from everyorder.runtime.rpc.agent.request_pool import WAITS
 from everyorder.runtime.rpc.codec import Packed
+from everyorder.runtime.rpc.codec.remote_errors import free_frames, text_of
 from everyorder.runtime.rpc.protocol.events import (
     Answered,
     Buffer,
@@ -68,52 +68,8 @@ from everyorder.runtime.rpc.protocol.events import (
 from everyorder.runtime.rpc.protocol.identities import Fork, RRefId, WorkerNode
 from everyorder.runtime.rpc.transport.shared_memory import BufferSharing
 
-
-@dataclass(frozen=True, slots=True)
-class CallRequest:
-    """A call to make: `function(*args, **kwargs)`; `name` is for messages."""
-
-    function: Callable[..., Any]
-    args: Sequence[Any] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    name: str = ""
-
-    def text(self) -> str:
-        """Return the name of the function, for messages."""
-        function = self.function
-        if isinstance(function, type):
-            return self.name or function.__qualname__
-        return self.name or callable_name(function)
-
-
 # In seconds: a wait is cut into slices, so that Ctrl-C is handled after each.
 SLICE = 1.0
-
-
-@dataclass(slots=True, eq=False)
-class PendingCall:
-    """A call without an answer yet; `name()` is the function's name, for messages.
-
-    One of three receives the answer: `future`, the `handle` of a created reference, or
-    `waiter`, the queue of a thread that reads the answer.  `target` is the reference to
-    fetch.  `piggyback_waiters` are the queues of threads that wait for the created
-    value; `maker` identifies the function that creates it.  `until` is the deadline, if
-    it differs from `seconds` from now; with `raw` the answer is a payload, not a value.
-    """
-
-    to: WorkerNode
-    name: Callable[[], str]
-    seconds: float | None
-    future: Future[Any] | None = None
-    handle: ReferenceHandle | None = None
-    target: ReferenceHandle | None = None
-    waiter: "SimpleQueue[Answered | Failed] | None" = None
-    piggyback_waiters: "list[SimpleQueue[Answered | Failed]]" = field(
-        default_factory=list
-    )
-    maker: int = 0
-    until: float | None = None
-    raw: bool = False
 
 
 def wait_answer(
@@ -134,28 +90,8 @@ def wait_answer(
 WAITS.register(wait_answer.__code__, "wait_answer")
 
 
-def failure(pending: PendingCall, event: Failed) -> RpcError:
-    """Return the error of a call that has no answer."""
-    name, worker, detail = pending.name(), pending.to.name, event.detail
-    if event.reason is Reason.DEADLINE:
-        milliseconds = round((pending.seconds or 0.0) * 1000)
-        return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
-    if event.reason is Reason.TOO_LARGE:
-        return Unsendable(
-            code="PayloadTooLarge", call=name, worker=worker, detail=detail
-        )
-    if event.reason is Reason.REFERENCE:
-        reference = detail or "(one that was sent)"
-        reason = event.reason.value
-        target = pending.target
-        if target is not None:
-            reference = target.text()
-            reason = target.death or ("it is gone" if target.confirmed else NOT_CREATED)
-        return ReferenceDead(call=name, reference=reference, reason=reason)
-    reason = event.reason.value + (f" ({detail})" if detail else "")
-    return WorkerLost(call=name, worker=worker, reason=reason)
-
-
+# Ends of calls that this worker causes itself.
+_OWN_ENDS = frozenset({Reason.STOPPED, Reason.CANCELLED})
 # Number of functions whose last result is stored to predict piggybacked values.
 _MAKERS = 4096
 
@@ -170,7 +106,7 @@ def _complete(completed: tuple[Future[Any], Outcome]) -> None:
     if isinstance(outcome, ValueOutcome):
         future.set_result(outcome.value)
     else:
-        future.set_error_if_needed(outcome.error)
+        future._offer(outcome)
 
 
 class Client(ReferenceHolder):
@@ -195,6 +131,8 @@ class Client(ReferenceHolder):
         self._piggybacks: dict[int, bool] = {}
         self._answers: deque[tuple[PendingCall, Answered | Failed]] = deque()
         self._reading = False
+        # Call, worker, and error that was not read; appended by finalizers.
+        self._unread: deque[tuple[str, str, BaseException]] = deque()
         self.handlers |= {Answered: self._answered, Failed: self._answered}
 
     def call(
@@ -539,11 +477,40 @@ class Client(ReferenceHolder):
             try:
                 outcome = ValueOutcome(self._read(pending, event))
             except BaseException as error:
-                outcome = Error(error, traceback_of(error))
+                # A frame there holds the future: a cycle, which would live on.
+                free_frames(error)
+                outcome = Error(
+                    error, traceback_of(error), self._unread_of(pending, event)
+                )
             if not future._offer_without_callbacks(outcome):
                 # Callbacks may wait for later answers.
                 self.pool.put_own(_complete, (future, outcome))
             del pending, event, future, outcome
+
+    def _unread_of(
+        self, pending: PendingCall, event: Answered | Failed
+    ) -> Callable[[BaseException], object] | None:
+        """Return what notes the error of a call whose future is dropped unread."""
+        if pending.future is None or pending.raw:
+            return None
+        if isinstance(event, Failed) and event.reason in _OWN_ENDS:
+            return None
+        # The name only: the request holds the arguments.
+        unread, name, worker = self._unread, pending.name(), pending.to.name
+        return lambda error: unread.append((name, worker, error))
+
+    def log_unread(self) -> None:
+        """Log the errors of calls whose futures were dropped unread."""
+        while self._unread:
+            name, worker, error = self._unread.popleft()
+            LOG.error(
+                "%s: the call %s on %s failed, and its future was dropped before its "
+                "error was read: %s",
+                self.name,
+                name,
+                worker,
+                text_of(error),
+            )
 
     def _read(self, pending: PendingCall, event: Answered | Failed) -> Any:
         """Return the value of an answer.

@@ -124,7 +124,7 @@ def pack_error(error: BaseException, worker: WorkerInfo) -> Packed:
     except BaseException as worse:  # methods of a user's exception
         _raise_interrupt(worse)
         hops = ((repr(worker), _frames(traceback_of(error))),)
-        text = f"{_text(error)} (no further details: {_name(type(worse))[1]})"
+        text = f"{text_of(error)} (no further details: {_name(type(worse))[1]})"
         return restricted.pack((*_name(type(error)), text, hops))
 
 
@@ -139,7 +139,7 @@ def _record(
         names = error.remote_module, error.remote_type
         text, hops = error.remote_text, (*hops, *error.remote_hops)
     else:
-        names, text = _name(type(error)), _text(error)
+        names, text = _name(type(error)), text_of(error)
     around: list[Any] = []
     for other in (cause_of(error), context_of(error)):
         if other is None or id(other) in visited or depth > _DEEPEST:
@@ -228,7 +228,8 @@ def _frames(trace: TracebackType | None) -> str:
     return "".join(["Traceback (most recent call last):\n", *lines]).rstrip("\n")
 
 
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """Return the text of an exception, or that it has none."""
     try:
         return str.__str__(str(error))
     except BaseException as worse:

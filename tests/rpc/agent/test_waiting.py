@@ -17,8 +17,8 @@ from everyorder.runtime.errors.rpc import (
     WorkerLost,
 )
 from everyorder.runtime.rpc.agent import Agent, CallRequest, current_agent
-from everyorder.runtime.rpc.agent.outgoing_calls import PendingCall
 from everyorder.runtime.rpc.agent.owned_values import ReferenceHandle
+from everyorder.runtime.rpc.agent.pending_calls import PendingCall
 from everyorder.runtime.rpc.protocol.events import Answered, Failed
 from tests.coded import code
 from tests.rpc.api.bodies import until

@@ -14,7 +14,7 @@ from everyorder.runtime.rpc.protocol.identities import WorkerInfo, WorkerNode
 from tests.coded import code
 from tests.rpc.worlds import HASTY, SECONDS, options, place
 
-END = {
+END: dict[str, Callable[[Agent], None]] = {
     "left": lambda agent: stop(agent, graceful=False),
     "lost": lambda agent: agent.transport.close(0),
 }
