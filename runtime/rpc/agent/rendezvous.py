@@ -40,7 +40,11 @@ from everyorder.runtime.errors.rpc import (
 from everyorder.runtime.rpc.agent.agent import Agent, WorkerSlot
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
 from everyorder.runtime.rpc.protocol.events import Rejected
-from everyorder.runtime.rpc.protocol.identities import LARGEST_ID, WORKER_NAME
+from everyorder.runtime.rpc.protocol.identities import (
+    LARGEST_ID,
+    NAMES_TAKEN,
+    WORKER_NAME,
+)
 from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import LocalTransport, Transport
 from everyorder.runtime.rpc.transport.addresses import Address, parse_address
@@ -164,10 +168,7 @@ def check_name(name: object) -> str:
         raise RpcMisuse(
             call="init_rpc",
             found=f"the name {name!r}",
-            wanted=(
-                "a name: Worker name must match ^[A-Za-z0-9-_:]*$, and must be "
-                "non-empty and shorter than 128 chars"
-            ),
+            wanted=NAMES_TAKEN,
         )
     return name
 

@@ -15,8 +15,8 @@ The table of tensors is written last, when the used part of each storage is know
 Rules of tensors:
 - two views of one storage in one message are views of one storage at the receiver;
 - only the used part of a storage is sent: from the first byte that a view touches to
-  the last one; a single view that skips more than it touches is made dense, its
-  dimensions in the order of their strides;
+  the last one, and strides are kept; only a single view of `SPARSE` bytes that skips
+  more than it touches is made dense, its dimensions in the order of their strides;
 - elements in host memory are sent without a copy, a device copies them to the host;
   small tensors are sent in the table, larger ones in separate frames;
 - sent buffers are read-only, so that a receiver in the same process never writes into
@@ -69,6 +69,10 @@ _VIEW = struct.Struct("<IBBQ")
 # In bytes: smaller buffers are copied into frame 0, as a separate frame costs as much
 # as the copy.
 SMALL = 4096
+
+# In bytes, from the first to the last used one: a smaller view is sent with its gaps.
+# The limit of torch 2.13.
+SPARSE = 8192
 
 # Alignment in bytes of numbers of any dtype, and of memory that the system allocates.
 ALIGNMENT = 16
@@ -175,6 +179,8 @@ class TensorWriter:
             count = prod(shape)
             skips = count and 2 * count < span(shape, strides)
             if not skips or part.whole or part.views > 1:
+                continue
+            if part.end - part.start < SPARSE:
                 continue
             storage = part.storage
             if storage.array is None or storage.dtype is not dtype:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from everyorder.runtime.base.locks import load
 from everyorder.runtime.errors.base import code_of
-from everyorder.runtime.errors.rpc import Undecodable, Unsendable
+from everyorder.runtime.errors.rpc import RpcMisuse, Undecodable, Unsendable
 from everyorder.runtime.rpc.codec.payload import (
     NO_REFERENCES,
     RESTRICTED,
@@ -430,7 +430,10 @@ def _encode_worker(writer: _RestrictedWriter, value: WorkerInfo) -> None:
 
 def _decode_worker(reader: _Reader) -> WorkerInfo:
     name = _decode_str(reader)
-    return WorkerInfo(name, _SMALL_INT.unpack(reader.take(8))[0])
+    try:
+        return WorkerInfo(name, _SMALL_INT.unpack(reader.take(8))[0])
+    except RpcMisuse as error:
+        raise _damaged("it is not a worker") from error
 
 
 def _encode_tensor(writer: _RestrictedWriter, value: Tensor) -> None:

@@ -11,11 +11,17 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from everyorder.runtime.errors.rpc import RpcMisuse
+
 # In characters, which are bytes: `WORKER_NAME` allows ASCII only.
 LONGEST_NAME = 127
 # The limits of names and numbers in `torch.distributed.rpc`.
 WORKER_NAME = re.compile(rf"[A-Za-z0-9_:-]{{1,{LONGEST_NAME}}}")
 LARGEST_ID = 32767
+NAMES_TAKEN = (
+    "a name: Worker name must match ^[A-Za-z0-9-_:]*$, and must be non-empty and "
+    "shorter than 128 chars"
+)
 # The type of a value without a script type.
 OBJECT = "PyObject"
 
@@ -26,6 +32,24 @@ class WorkerInfo:
 
     name: str
     id: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not WORKER_NAME.fullmatch(self.name):
+            raise RpcMisuse(
+                call="WorkerInfo",
+                found=f"the name {self.name!r}",
+                wanted=NAMES_TAKEN,
+            )
+        number = isinstance(self.id, int) and not isinstance(self.id, bool)
+        if not number or not 0 <= self.id <= LARGEST_ID:
+            raise RpcMisuse(
+                call="WorkerInfo",
+                found=f"the id {self.id!r}",
+                wanted=(
+                    f"a whole number; RPC worker id out of bound of int16_t: from 0 to "
+                    f"{LARGEST_ID}"
+                ),
+            )
 
     def __repr__(self) -> str:
         return f"WorkerInfo(id={self.id}, name={self.name})"

@@ -1,6 +1,7 @@
 """Workers, as programs know them."""
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -74,3 +75,16 @@ def test_owners_of_references_are_infos() -> None:
     assert own.owner() == rpc.get_worker_info()
     assert {first.owner(): 1}[second.owner()] == 1
     assert first.owner() != own.owner()
+
+
+@pytest.mark.parametrize("name", ["abc*", "", "a b", "x" * 128, "\u00e9", None, b"a"])
+def test_what_is_no_name_of_a_worker(name: Any) -> None:
+    with pytest.raises(RpcMisuse, match="Worker name must match") as error:
+        rpc.WorkerInfo(name, 0)
+    assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 15, 1.0, True, "0", None])
+def test_what_is_no_id_of_a_worker(number: Any) -> None:
+    with pytest.raises(RpcMisuse, match="out of bound of int16_t"):
+        rpc.WorkerInfo("abc", number)

@@ -14,7 +14,11 @@ from everyorder import runtime
 from everyorder.runtime.errors import Undecodable, Unsendable
 from everyorder.runtime.rpc.codec import restricted, unpack
 from everyorder.runtime.rpc.codec.restricted import DEEPEST, ROWS
-from everyorder.runtime.rpc.protocol.identities import WorkerInfo
+from everyorder.runtime.rpc.protocol.identities import (
+    LARGEST_ID,
+    WORKER_NAME,
+    WorkerInfo,
+)
 from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
 from everyorder.runtime.tensors.construction import wrap_number
 from everyorder.runtime.tensors.storage import WrapperStorage
@@ -46,7 +50,11 @@ PLAIN = st.one_of(
     st.binary().map(bytearray),
     st.sampled_from([DType(code) for code in range(12)]),
     st.sampled_from([Device("cpu"), Device("meta"), Device("cuda", 3)]),
-    st.builds(WorkerInfo, st.text(), st.integers(-(2**63), 2**63 - 1)),
+    st.builds(
+        WorkerInfo,
+        st.from_regex(WORKER_NAME, fullmatch=True),
+        st.integers(0, LARGEST_ID),
+    ),
 )
 KEYS = st.one_of(
     st.none(),
@@ -335,3 +343,12 @@ def test_nothing_is_imported_and_nothing_called(
     assert there(["os.system", b"\x80\x05cos\nsystem\n.", ("a", {"b": 1})])[0] == (
         "os.system"
     )
+
+
+@pytest.mark.parametrize("name", ["a*", "", "a b"])
+def test_what_is_no_worker_is_refused(name: str) -> None:
+    info = WorkerInfo("abc", 1)
+    object.__setattr__(info, "name", name)
+    packed = restricted.pack(info)
+    with pytest.raises(Undecodable, match="it is not a worker"):
+        unpack(packed.payload, trusted=False)

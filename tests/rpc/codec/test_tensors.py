@@ -125,11 +125,30 @@ def test_a_column_is_made_dense(send: Any) -> None:
 
 
 @THERE
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda whole: whole[:, 7],
+        lambda whole: whole[::3, ::4],
+        lambda whole: whole.t(),
+        lambda whole: whole[:, :2].t(),
+        lambda whole: whole[:0].t(),
+        lambda whole: whole[:, 3:4].expand(24, 5),
+    ],
+)
+def test_strides_of_small_views_are_kept(send: Any, view: Any) -> None:
+    """A few kilobytes of gaps travel, too."""
+    sent = view(runtime.arange(24 * 24).reshape(24, 24))
+    found = send(sent)
+    assert (found.strides, found.tolist()) == (sent.strides, sent.tolist())
+
+
+@THERE
 def test_what_is_made_dense_keeps_its_order(send: Any) -> None:
-    sent = runtime.arange(1000).reshape(10, 10, 10)[::3, :, ::5].transpose(0, 2)
+    sent = runtime.arange(8000).reshape(20, 20, 20)[::5, :, ::10].transpose(0, 2)
     found = send(sent)
     assert found.tolist() == sent.tolist()
-    assert found.strides == (1, 2, 20)
+    assert found.strides == (1, 2, 40)
 
 
 @THERE
@@ -140,7 +159,7 @@ def test_what_is_repeated_is_sent_once(send: Any) -> None:
     assert found[2, 9999].item() == 2
     assert bytes_sent(sent) < 200
     # Also of elements that lie far apart.
-    apart = runtime.arange(1000)[::100].reshape(10, 1).expand(10, 3)
+    apart = runtime.arange(10_000)[::1000].reshape(10, 1).expand(10, 3)
     found = send(apart)
     assert found.strides == (1, 0)
     assert found.tolist() == apart.tolist()
