@@ -203,6 +203,8 @@ class NotAdmitted(RpcError):
         the `public.key` of each other in `allowed`
     NotUnique: RPC worker name {name} is not unique, or its id is not: {why}.
       to do: give each worker a unique name and a unique rank
+    OthersNotUnique: The group of worker `{name}` cannot become complete: {why}.
+      to do: give each worker a unique name and a unique rank
     """
 
 

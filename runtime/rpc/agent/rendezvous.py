@@ -366,7 +366,7 @@ def _become_member(
             return False
     whole = agent.wait_until(is_whole, max(until - monotonic(), 0.0))
     if agent.rejected is not None:
-        raise _rejected(agent.name, where, agent.rejected)
+        raise _rejected(agent, where, agent.rejected)
     if whole and not ended:
         return True
     if keeper in agent.refused:
@@ -385,7 +385,11 @@ def _become_member(
     )
 
 
-def _rejected(name: str, where: Rendezvous, event: Rejected) -> RpcError:
+def _rejected(agent: Agent, where: Rendezvous, event: Rejected) -> RpcError:
+    name = agent.name
+    if event.is_taken and agent.admitted is not None:
+        # Two others have one name: this member is told, as it waits for both.
+        return NotAdmitted(code="OthersNotUnique", name=name, why=event.why)
     if event.is_taken:
         return NotAdmitted(code="NotUnique", name=name, why=event.why)
     return NotAdmitted(name=name, address=where.endpoint, why=event.why)

@@ -10,6 +10,8 @@ Rules:
   member takes them over if it listens at the same endpoint with the same key, as its
   next life; otherwise it is rejected if the other member proves to be alive after the
   request, and admitted if the other member is lost;
+- a static group in which two workers want one name or number cannot become complete:
+  while it is not, all members are told, as each of them waits for the others;
 - a group of `world_size` has at most so many members.  It is `complete` from the moment
   at which the list had all of them, also if some leave afterwards: a worker that waits
   for the others need not see them all at one time.  The keeper sends each change on
@@ -197,6 +199,9 @@ class MembershipMachine:
                 self._join(source, note, now)
         elif isinstance(note, Admission):
             self._admitted(source, note)
+        elif isinstance(note, Rejection) and self._is_forming(source):
+            self._move("rejected")
+            self.events.append(Rejected(note.why))
         elif isinstance(note, Rejection) and self._ask_at < inf:
             if self.keeper is None and self.status == MEMBER and self.group != source:
                 # Another group now uses this group's endpoint: do not ask again.
@@ -245,7 +250,10 @@ class MembershipMachine:
                 # The other member may have ended: decide at the next request.
                 return
             del self._disputed[source]
-            self._reject(source, join, _conflict(join, other.node))
+            why = _conflict(join, other.node)
+            self._reject(source, join, why)
+            if self.world_size is not None and not self.complete:
+                self._give_up(why)
             return
         self._disputed.pop(source, None)
         # After the loop, in which a restarted worker made room for itself.
@@ -338,6 +346,20 @@ class MembershipMachine:
         if note.complete:
             self._completed()
 
+    def _give_up(self, why: str) -> None:
+        """Tell all members, this worker included, that the group cannot be complete."""
+        self.events.append(Rejected(why))
+        for each in self._members.values():
+            if each.node != self.node:
+                kind, target = PacketKind.REJECTED, each.node.incarnation
+                note = OutgoingNote(each.endpoint, kind, Rejection(why), target)
+                self.notes.append(note)
+
+    def _is_forming(self, source: int) -> bool:
+        """Return True if `source` keeps this member's group, which is not complete."""
+        forming = self.world_size is not None and not self.complete
+        return self.status == MEMBER and self.group == source and forming
+
     # The list of members.
 
     def _put(self, member: Member) -> None:
@@ -387,6 +409,8 @@ class MembershipMachine:
             self._remove(peer, reason)
         elif peer == self.keeper:
             self._remove(peer, reason)
+            if self.status == REJECTED:
+                return
             self._move("keeper lost")
             self._requested = self.node.id
             self._ask_at = now + _AGAIN_LATER

@@ -272,6 +272,43 @@ def test_names_and_numbers_are_unique(
     assert slot.agent is None
 
 
+@pytest.mark.parametrize(
+    ("member", "second", "why"),
+    [
+        (("b", 1), ("b", 2), "RPC worker name b is not unique"),
+        (("c", 2), ("a", 1), "RPC worker name a is not unique"),
+        (("b", 1), ("c", 1), "RPC worker id 1 is not unique"),
+    ],
+)
+def test_a_name_that_two_want_is_told_to_all(
+    member: tuple[str, int], second: tuple[str, int], why: str
+) -> None:
+    """A static group cannot become complete then: nobody waits for it."""
+    where = place()
+    admitted = threading.Event()
+
+    class Member(Agent):
+        def _admitted(self, event: Admitted) -> None:
+            super()._admitted(event)
+            admitted.set()
+
+    def told(name: str, rank: int, make: type[Agent] = Agent) -> NotAdmitted:
+        here = parse_init_method(where, rank, 3)
+        with pytest.raises(NotAdmitted, match="not unique") as error:
+            join(name, here, options(), WorkerSlot(), make=make)
+        return error.value
+
+    def later() -> NotAdmitted:
+        assert admitted.wait(SECONDS)
+        return told(*second)
+
+    errors = at_once(lambda: told("a", 0), lambda: told(*member, Member), later)
+    assert [each.code for each in errors] == [
+        *("OthersNotUnique", "OthersNotUnique", "NotUnique")
+    ]
+    assert [why in each.why for each in errors] == [True] * 3
+
+
 def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
     where = place()
     both = at_once(lambda: begun(where, "a", 0, 2), lambda: begun(where, "b", 1, 2))
