@@ -11,7 +11,8 @@ independent of profiling: a worker runs the wrapped function like any other func
     to_here#(w0)->(w1)                               a fetched value
 
 Rules:
-- without a profiler, events are neither measured nor sent;
+- without a profiler, events are neither measured nor sent, and calls do not pass
+  through this module;
 - clocks of two workers are not compared: events of the callee are centred in their
   call;
 - a call that is not complete when the block ends is added on its completion;
@@ -108,12 +109,12 @@ class profile:  # noqa: N801  # the name in torch
                 found="a profiler that is at work",
                 wanted="one block at a time",
             )
-        self._token = _ACTIVE.set((*self._around(), self))
+        self._token = PROFILERS.set((*self._around(), self))
         return self
 
     def _around(self) -> "tuple[profile, ...]":
         """Return the outer profilers that continue to collect."""
-        return _ACTIVE.get()
+        return PROFILERS.get()
 
     def __exit__(
         self,
@@ -123,7 +124,7 @@ class profile:  # noqa: N801  # the name in torch
     ) -> None:
         assert self._token is not None, "the block was entered"
         token, self._token = self._token, None
-        _ACTIVE.reset(token)
+        PROFILERS.reset(token)
 
     @property
     def events(self) -> tuple[ProfileEvent, ...]:
@@ -150,12 +151,14 @@ class profile:  # noqa: N801  # the name in torch
         Path(path).write_text(text, encoding="utf-8")
 
 
-_ACTIVE: ContextVar[tuple[profile, ...]] = ContextVar("profilers", default=())
+# The profilers of this thread.  Callers read it before they call this module: a call
+# that is not profiled does not pass through it.
+PROFILERS: ContextVar[tuple[profile, ...]] = ContextVar("profilers", default=())
 
 
 def is_profiling() -> bool:
     """Return True if this thread is profiled."""
-    return bool(_ACTIVE.get())
+    return bool(PROFILERS.get())
 
 
 class record_function:  # noqa: N801  # the name in torch
@@ -172,7 +175,7 @@ class record_function:  # noqa: N801  # the name in torch
         self._future = False
 
     def __enter__(self) -> Self:
-        profilers = _ACTIVE.get()
+        profilers = PROFILERS.get()
         if profilers:
             self._thread = get_ident()
             self._open = tuple((each, each.clock()) for each in profilers)
@@ -451,14 +454,12 @@ def call(
     *,
     mode: str,
 ) -> Future[Any]:
-    """Make a call as `Agent.call` does; `mode` is one of `MODES`, or "" for no events.
+    """Make a measured call, as `Agent.call`; `mode` is one of `MODES`.
 
     Raises:
         NotInitialized: the worker has stopped.
         RpcError, Exception: the request cannot be encoded.
     """
-    if not mode or not is_profiling():
-        return agent.call(node, request, timeout=timeout)
     invocation, scope = _measured(agent, node, request, mode)
     with scope:
         if invocation.kind == REGISTERED:
@@ -475,14 +476,12 @@ def call(
 def call_and_wait(
     agent: Agent, node: WorkerNode, request: CallRequest, timeout: float | None
 ) -> Any:
-    """Make a call and wait, as `Agent.call_and_wait` does.
+    """Make a measured call and wait, as `Agent.call_and_wait`.
 
     Raises:
         NotInitialized, RpcError, Exception: as `call`, and exceptions of the function.
     """
-    if _ACTIVE.get():
-        return call(agent, node, request, timeout, mode="sync").wait()
-    return agent.call_and_wait(node, request, timeout=timeout)
+    return call(agent, node, request, timeout, mode="sync").wait()
 
 
 def create(
@@ -493,8 +492,6 @@ def create(
     Raises:
         NotInitialized, RpcError, Exception: as `call`.
     """
-    if not is_profiling():
-        return agent.remote(node, request, timeout=timeout)
     _, scope = _measured(agent, node, request, "remote")
     with scope:
         handle = agent.remote(node, request, timeout=timeout)

@@ -31,6 +31,7 @@ from everyorder.runtime.rpc.agent import (
 )
 from everyorder.runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from everyorder.runtime.rpc.api.profiling import (
+    PROFILERS,
     call,
     call_and_wait,
     create,
@@ -113,7 +114,12 @@ def rpc_sync(
         Exception: the exception of the function, also a RuntimeError, with the message
             and the frames of the other worker.
     """
-    return call_and_wait(*prepared("rpc_sync", to, func, args, kwargs, timeout))
+    agent, node, request, seconds = prepared(
+        "rpc_sync", to, func, args, kwargs, timeout
+    )
+    if PROFILERS.get():
+        return call_and_wait(agent, node, request, seconds)
+    return agent.call_and_wait(node, request, timeout=seconds)
 
 
 @overload
@@ -149,7 +155,13 @@ def rpc_async(
         NotInitialized, RpcMisuse: the call cannot be made; any other exception of
             `rpc_sync` is the future's error.
     """
-    future = call(*prepared("rpc_async", to, func, args, kwargs, timeout), mode="async")
+    agent, node, request, seconds = prepared(
+        "rpc_async", to, func, args, kwargs, timeout
+    )
+    if PROFILERS.get():
+        future = call(agent, node, request, seconds, mode="async")
+    else:
+        future = agent.call(node, request, timeout=seconds)
     calls = getattr(_thread_local_var, "future_list", None)
     if calls is not None:
         calls.append(future)
@@ -191,8 +203,12 @@ def remote(
     Raises:
         NotInitialized, RpcMisuse: the call cannot be made.
     """
-    call = prepared("remote", to, func, args, kwargs, timeout)
-    return reference_of(call[0], create(*call), result_type(func))
+    agent, node, request, seconds = prepared("remote", to, func, args, kwargs, timeout)
+    if PROFILERS.get():
+        handle = create(agent, node, request, seconds)
+    else:
+        handle = agent.remote(node, request, timeout=seconds)
+    return reference_of(agent, handle, result_type(func))
 
 
 @contextmanager

@@ -42,9 +42,9 @@ from everyorder.runtime.rpc.agent import (
 )
 from everyorder.runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from everyorder.runtime.rpc.api.profiling import (
+    PROFILERS,
     call,
     create,
-    is_profiling,
     record_function,
     to_here_key,
 )
@@ -121,7 +121,7 @@ class RRef(Unmovable, Generic[T]):
         agent, seconds = self._agent, _seconds(self, timeout, "to_here")
         if handle.is_owner:
             return _value_here(self, "to_here", seconds)  # type: ignore[no-any-return]  # the type of the stored value
-        if is_profiling():
+        if PROFILERS.get():
             key = to_here_key(agent.name, self.owner_name())
             with record_function(key) as scope:
                 fetched = agent.fetch(handle, timeout=seconds)
@@ -423,7 +423,7 @@ def _async(
         except Exception as error:
             result.set_error_if_needed(error)
 
-    if is_profiling():
+    if PROFILERS.get():
         # The profilers of this thread measure the call, even if another thread makes
         # it.
         context = copy_context()
@@ -438,7 +438,12 @@ def _remote(
 ) -> RRef[Any]:
     request = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
     agent, seconds = rref._agent, _seconds(rref, timeout, "remote")
-    return reference_of(agent, create(agent, rref._handle.owner, request, seconds))
+    owner = rref._handle.owner
+    if PROFILERS.get():
+        handle = create(agent, owner, request, seconds)
+    else:
+        handle = agent.remote(owner, request, timeout=seconds)
+    return reference_of(agent, handle)
 
 
 def _invocation(
@@ -465,7 +470,10 @@ def _ask_owner(
     """Return a future of the owner's answer; profiled if `mode` is not ""."""
     rref._handle.check(request.name)
     seconds = _seconds(rref, timeout, request.name)
-    return call(rref._agent, rref._handle.owner, request, seconds, mode=mode)
+    agent, owner = rref._agent, rref._handle.owner
+    if mode and PROFILERS.get():
+        return call(agent, owner, request, seconds, mode=mode)
+    return agent.call(owner, request, timeout=seconds)
 
 
 # Functions that run on the owner.  They do not block a thread for an incomplete value.

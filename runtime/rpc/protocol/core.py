@@ -247,16 +247,20 @@ class ProtocolCore:
             return None
         due = self._due
         if due is None:
-            due = min(self._calls.due(), self._members.due())
-            if self._timers:
-                due = min(due, self._timers[0][0])
-            if self._leases:
-                due = min(due, *self._leases.values())
-            unheard = self._references.next_time()
-            if unheard is not None:
-                due = min(due, unheard)
-            self._due = due
+            due = self._next_due()
         return None if due == inf else due
+
+    def _next_due(self) -> float:
+        due = min(self._calls.due(), self._members.due())
+        if self._timers:
+            due = min(due, self._timers[0][0])
+        if self._leases:
+            due = min(due, *self._leases.values())
+        unheard = self._references.next_time()
+        if unheard is not None:
+            due = min(due, unheard)
+        self._due = due
+        return due
 
     def take_packets(self) -> list[Packet]:
         """Return the packets to send, in order; each packet once."""
@@ -283,18 +287,6 @@ class ProtocolCore:
             "garbage": self._garbage.total(),
         }
 
-    def garbage(self) -> dict[str, int]:
-        """Return the number of dropped packets by reason."""
-        return {
-            error.name: self._garbage[error]
-            for error in PacketError
-            if self._garbage[error]
-        }
-
-    def positions(self) -> dict[WorkerNode, tuple[int, ...]]:
-        """Return, for each channel, the absolute numbers that `state` omits."""
-        return {each.node: each.positions() for each in self._channels.values()}
-
     def state(self) -> Hashable:
         """Return the complete state of this worker; times and numbers are relative."""
         now = self._now
@@ -317,8 +309,13 @@ class ProtocolCore:
         """Advance the clock; work that is due by now precedes the caller's."""
         if now > self._now:
             self._now = now
-        due = self.next_time()
-        if due is not None and due <= self._now:
+        if self._stopped:
+            return
+        # The last answer of `next_time`, unless something has changed since.
+        due = self._due
+        if due is None:
+            due = self._next_due()
+        if due <= self._now:
             self.tick(now)
 
     def _drain(self, now: float) -> None:

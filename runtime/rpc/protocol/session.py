@@ -26,6 +26,7 @@ from everyorder.runtime.rpc.protocol.identities import (
     WorkerNode,
 )
 from everyorder.runtime.rpc.protocol.messages import KINDS, MemberJoined
+from everyorder.runtime.rpc.protocol.wire import PacketError
 
 _ADMISSIONS = frozenset(
     number for number, kind in KINDS.items() if kind is MemberJoined
@@ -249,3 +250,17 @@ class Session(ProtocolCore):
         """Return the endpoint of a member; "" if it is not a member."""
         member = self._members.member(node.incarnation)
         return member.endpoint if member is not None else ""
+
+    # Inspection.
+
+    def garbage(self) -> dict[str, int]:
+        """Return the number of dropped packets by reason."""
+        return {
+            error.name: self._garbage[error]
+            for error in PacketError
+            if self._garbage[error]
+        }
+
+    def positions(self) -> dict[WorkerNode, tuple[int, ...]]:
+        """Return, for each channel, the absolute numbers that `state` omits."""
+        return {each.node: each.positions() for each in self._channels.values()}

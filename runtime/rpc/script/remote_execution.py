@@ -34,6 +34,7 @@ from everyorder.runtime.errors.rpc import RpcMisuse
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent import UNSET_RPC_TIMEOUT
 from everyorder.runtime.rpc.api.profiling import (
+    PROFILERS,
     call,
     call_and_wait,
     create,
@@ -271,11 +272,21 @@ def call_program(
     """
     python = "remote" if mode == "remote" else f"rpc_{mode}"
     request = prepared(python, to, NamedFunction(name), args, kwargs, timeout, name)
+    agent, node, asked, seconds = request
+    profiled = bool(PROFILERS.get())
     if mode == "remote":
-        return reference_of(request[0], create(*request), type)
+        if profiled:
+            handle = create(agent, node, asked, seconds)
+        else:
+            handle = agent.remote(node, asked, timeout=seconds)
+        return reference_of(agent, handle, type)
     if mode == "sync":
-        return call_and_wait(*request)
-    return call(*request, mode="async_jit")
+        if profiled:
+            return call_and_wait(agent, node, asked, seconds)
+        return agent.call_and_wait(node, asked, timeout=seconds)
+    if profiled:
+        return call(agent, node, asked, seconds, mode="async_jit")
+    return agent.call(node, asked, timeout=seconds)
 
 
 def _type_of(rref: Any) -> str:

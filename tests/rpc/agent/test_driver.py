@@ -3,6 +3,7 @@
 import operator
 import signal
 import threading
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -260,3 +261,26 @@ def test_who_waits_for_a_change_is_told_of_it() -> None:
         timer.start()
         assert a.wait_until(lambda: state[0], SECONDS)
         timer.join()
+
+
+def test_the_next_time_of_a_session_is_asked_once_a_call() -> None:
+    asked: list[int] = []
+    with threads("a", "b") as (a, b):
+        assert a.call_and_wait(b.node, CallRequest(abs, (-1,)), timeout=SECONDS) == 1
+        next_time, due = a.session.next_time, a.session._next_due
+
+        def note() -> float | None:
+            asked.append(get_ident())
+            return next_time()
+
+        def compute() -> float:
+            asked.append(-get_ident())
+            return due()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(a.session, "next_time", note)
+            patch.setattr(a.session, "_next_due", compute)
+            future = a.call(b.node, CallRequest(abs, (-2,)), timeout=SECONDS)
+            here = [each for each in asked if abs(each) == get_ident()]
+        assert here == [get_ident(), -get_ident()]
+        assert future.wait(SECONDS) == 2

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everyorder.runtime import rpc
 from everyorder.runtime.errors import FutureMisuse, RpcMisuse
 from everyorder.runtime.futures import Future
+from everyorder.runtime.rpc.agent import in_worker_slot
 from everyorder.runtime.rpc.api.profiling import (
     CalleeProfiler,
     ProfileEvent,
@@ -24,6 +27,7 @@ from everyorder.runtime.rpc.api.profiling import (
     to_here_key,
 )
 from tests.coded import code
+from tests.rpc.worlds import threads
 
 MILLISECOND = 1_000_000
 
@@ -376,3 +380,29 @@ def test_a_planted_fault_is_seen() -> None:
             each["tid"] = 1
     with pytest.raises(AssertionError):
         check_trace(trace)
+
+
+def test_a_call_that_nobody_profiles_does_not_pass_through_profilers() -> None:
+    ran: set[str] = set()
+    before = sys.getprofile()
+
+    def watch(frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            ran.add(frame.f_code.co_filename)
+
+    with threads("a", "b") as (a, _), in_worker_slot(a.slot):
+        sys.setprofile(watch)
+        try:
+            assert rpc.rpc_sync("b", max, (1, 2)) == 2
+            assert rpc.rpc_async("b", max, (1, 2)).wait() == 2
+            rref = rpc.remote("b", abs, (-3,))
+            assert rref.to_here() == 3
+            assert rref.rpc_sync().bit_length() == 2
+            assert rref.remote().bit_length().to_here() == 2
+        finally:
+            sys.setprofile(before)
+        assert any(file.endswith("remote_calls.py") for file in ran)
+        assert not [file for file in ran if file.endswith("profiling.py")]
+        with rpc.profile() as profiled:
+            assert rpc.rpc_sync("b", max, (1, 2)) == 2
+    assert profiled.events
