@@ -9,6 +9,9 @@ Workers meet at an address, and one of them, the keeper, keeps the list of membe
     file:///folder       the same
     local://NAME         in one process
 
+The keeper listens at that address; the others at a port of the address from which this
+machine reaches the keeper, or of all interfaces if the option `host` is set.
+
 With a world size the group is static: it is complete once so many members have joined,
 also if some have left again, and calls are not possible before that.  Without a world
 size it is open: workers join and leave at any time.  A worker with another size than
@@ -22,6 +25,7 @@ join.
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from secrets import randbits
 from threading import Event
@@ -38,6 +42,7 @@ from everyorder.runtime.errors.rpc import (
     UnsafeKeys,
 )
 from everyorder.runtime.rpc.agent.agent import Agent, WorkerSlot
+from everyorder.runtime.rpc.agent.driver import LOG
 from everyorder.runtime.rpc.agent.options import RpcBackendOptions
 from everyorder.runtime.rpc.protocol.events import Rejected
 from everyorder.runtime.rpc.protocol.identities import (
@@ -47,7 +52,12 @@ from everyorder.runtime.rpc.protocol.identities import (
 )
 from everyorder.runtime.rpc.protocol.session import Session
 from everyorder.runtime.rpc.transport import LocalTransport, Transport
-from everyorder.runtime.rpc.transport.addresses import Address, parse_address
+from everyorder.runtime.rpc.transport.addresses import (
+    Address,
+    address_towards,
+    parse_address,
+    resolve_host,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +70,7 @@ _AGAIN = 0.1
 _TAKEN = 10.0
 # Seconds to wait for the keeper's answer; busy workers need several.
 _PATIENCE = 5.0
+_EVERYWHERE = str(Address("tcp", "*"))
 # A process answers within this share of the time after which a worker is lost.
 _PULSE = 0.6
 
@@ -113,8 +124,8 @@ def parse_init_method(
             raise _no_address(init_method, "it lacks a host or a port")
         host = "127.0.0.1" if url.hostname == "localhost" else url.hostname
         there = Address("tcp", host, port)
-        others = Address("tcp", host if there.is_loopback() else "*")
-        return Rendezvous(str(there), str(others), rank, size)
+        others = str(Address("tcp", host)) if there.is_loopback() else _EVERYWHERE
+        return Rendezvous(str(there), others, rank, size)
     if scheme in ("ipc", "file") and not url.netloc and len(url.path) > 1:
         folder = url.path.rstrip("/")
         return Rendezvous(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
@@ -265,12 +276,31 @@ def _listening(
                 raise
             Event().wait(_AGAIN)
     try:
-        return False, _transport(where.listen, options)
+        return False, _transport(_listen_address(where, options), options)
     except UnsafeKeys as error:
         if error.code != "KeysNeeded":
             raise
         # Report the address of the user, not the derived one.
         raise UnsafeKeys(code="KeysNeeded", address=where.endpoint) from None
+
+
+def _listen_address(where: Rendezvous, options: RpcBackendOptions) -> str:
+    """Return the address at which a worker listens that is not the keeper.
+
+    Not all interfaces: only the one by which this machine reaches the keeper, unless
+    that is unknown, or `host` names another one.
+    """
+    if where.listen != _EVERYWHERE or options.keys is None:
+        return where.listen
+    own = ""
+    if not options.host:
+        # A name may be unknown as long as the keeper is not there.
+        with suppress(AddressUnusable):
+            own = address_towards(resolve_host(parse_address(where.endpoint)))
+    if not own or "%" in own:
+        LOG.info("a worker for %s listens on all interfaces", where.endpoint)
+        return where.listen
+    return str(Address("tcp", own))
 
 
 def _transport(address: str, options: RpcBackendOptions) -> Transport:

@@ -128,15 +128,22 @@ def resolve_host(address: Address) -> str:
 
 def own_address(version6: bool) -> str:
     """Return the address by which this machine reaches others; no packet is sent."""
-    family = socket.AF_INET6 if version6 else socket.AF_INET
     # Addresses that are reserved for documentation (RFC 5737, RFC 3849).
     beyond = "2001:db8::1" if version6 else "192.0.2.1"
+    return address_towards(beyond) or socket.gethostname()
+
+
+def address_towards(host: str) -> str:
+    """Return the address of this machine from which it reaches a numeric address; "" if
+    there is no route.  No packet is sent.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((beyond, 9))
+            probe.connect((host, 9))
             return str(probe.getsockname()[0])
         except OSError:
-            return socket.gethostname()
+            return ""
 
 
 def is_listening(path: str) -> bool:

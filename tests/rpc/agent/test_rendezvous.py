@@ -1,5 +1,6 @@
 """Joining: addresses, names, ranks; static and open groups, and who does not get in."""
 
+import operator
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from everyorder.runtime.errors.rpc import (
 )
 from everyorder.runtime.rpc.agent import (
     Agent,
+    CallRequest,
     WorkerSlot,
     current_agent,
     in_worker_slot,
@@ -26,6 +28,7 @@ from everyorder.runtime.rpc.agent import (
 )
 from everyorder.runtime.rpc.agent.rendezvous import (
     Rendezvous,
+    _listen_address,
     check_name,
     check_rank,
     join,
@@ -41,10 +44,13 @@ from everyorder.runtime.rpc.protocol.events import Admitted, Lost
 from everyorder.runtime.rpc.protocol.identities import WorkerInfo
 from everyorder.runtime.rpc.protocol.wire import Head, parse
 from everyorder.runtime.rpc.transport import Transport
+from everyorder.runtime.rpc.transport.addresses import Keys, own_address
+from everyorder.runtime.rpc.transport.sockets import SocketTransport
 from tests.coded import code
 from tests.rpc.faulty_agent import FaultyTransport
 from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
 
+ADD = CallRequest(operator.add, (1, 2))
 ENVIRONMENT = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5555"}
 
 
@@ -491,7 +497,6 @@ def test_over_sockets(how: str, ending: Ending) -> None:
 def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) -> None:
     """Who has the name keeps it, and who wanted it too is not tried for ever."""
     from everyorder.runtime.rpc.agent import CallRequest
-    from everyorder.runtime.rpc.transport.sockets import SocketTransport
 
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         if how == "ipc":
@@ -622,8 +627,6 @@ def test_a_forked_child_waits_for_nobody_s_value() -> None:
 
 
 def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
-    from everyorder.runtime.rpc.transport.addresses import Keys
-
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         folders = [f"{folder}/{name}" for name in ("one", "two", "three")]
         for each in folders[:2]:
@@ -640,8 +643,6 @@ def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
 
 def test_others_are_told_the_host_that_was_given(ending: Ending) -> None:
     """As by a machine of several networks, or behind a name."""
-    from everyorder.runtime.rpc.transport.addresses import Keys
-
     with tempfile.TemporaryDirectory(prefix="rpc") as folder:
         keys = f"{folder}/keys"
         Keys.create(keys)
@@ -661,7 +662,6 @@ def test_a_wrong_key_is_not_heard(
 
     from everyorder.runtime.rpc.transport import Link, LinkState
     from everyorder.runtime.rpc.transport.addresses import Keys
-    from everyorder.runtime.rpc.transport.sockets import SocketTransport
 
     heard: list[str] = []
     refused = threading.Event()
@@ -746,3 +746,44 @@ def test_links_to_who_is_gone_are_forgotten(ending: Ending) -> None:
     stop(b, timeout=SECONDS)
     assert comes_to(a, 1)
     assert set(forgotten) == {b.transport.endpoint}
+
+
+def test_workers_listen_where_they_reach_the_keeper() -> None:
+    """Not at all interfaces of their machine."""
+    own = own_address(False)
+    if own.startswith("127.") or not own[0].isdigit():
+        pytest.skip("this machine has no address but that of itself")
+    with tempfile.TemporaryDirectory(prefix="rpc") as folder:
+        keys = Keys.create(f"{folder}/keys").folder
+        first = begun(f"tcp://{own}:0", "a", 0, keys=keys)
+        try:
+            where = first.transport.endpoint.partition("#")[0]
+            second = begun(where, "b", 1, keys=keys)
+            transport = second.transport
+            assert isinstance(transport, SocketTransport)
+            assert transport._last_endpoint().startswith(f"tcp://{own}:")
+            assert transport.endpoint.startswith(f"tcp://{own}:")
+            assert first.call_and_wait(second.node, ADD, timeout=SECONDS) == 3
+            stop(second, graceful=False)
+        finally:
+            stop(first, graceful=False)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "host", "keys", "address"),
+    [
+        ("tcp://127.0.0.1:5", "", "keys", "tcp://127.0.0.1:0"),
+        # It is reached by another address than its own.
+        ("tcp://127.0.0.1:5", "me.example", "keys", "tcp://*:0"),
+        ("tcp://no-such-host.invalid:5", "", "keys", "tcp://*:0"),
+        # The error names what was asked for.
+        ("tcp://127.0.0.1:5", "", None, "tcp://*:0"),
+    ],
+)
+def test_where_a_worker_listens(
+    endpoint: str, host: str, keys: str | None, address: str
+) -> None:
+    where = Rendezvous(endpoint, "tcp://*:0")
+    assert _listen_address(where, options(host=host, keys=keys)) == address
+    folder = Rendezvous("ipc:///folder/keeper", "ipc:///folder/")
+    assert _listen_address(folder, options(keys=keys)) == "ipc:///folder/"
