@@ -254,7 +254,8 @@ class Driver:
         This process may have been busy itself for a long time.
         """
         self._reach_at = now + self._reach_each
-        self.session.reached(self.transport.alive())
+        alive = self.transport.alive()
+        self.session.reached({each: now - ago for each, ago in alive.items()})
 
     def release(self, dropped: Any, now: float) -> None:
         """Report one dropped handle to the session; under the lock."""

@@ -141,7 +141,8 @@ class ProtocolCore:
         self._channels: dict[int, Channel] = {}
         # Session numbers with workers that left, in case that they return in this life.
         self._numbers: dict[int, tuple[int, int]] = {}
-        # Workers that were lost, by incarnation: the key, and the packets to them.
+        # Workers that were lost at some time, by incarnation: the key, and the packets
+        # to them.  A member is not looked up here.
         self._former: dict[int, tuple[str, PacketWriter]] = {}
         # For former members: the time until which they may rely on their holds here.
         self._leases: dict[WorkerNode, float] = {}
@@ -548,7 +549,6 @@ class ProtocolCore:
             numbers=self._numbers.pop(incarnation, (0, 0)),
         )
         self._channels[incarnation] = channel
-        self._former.pop(incarnation, None)
         self._references.joined(member.node)
         members = self._members
         if members.status == "KEEPER" or member.node == members.keeper:

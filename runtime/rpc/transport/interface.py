@@ -162,9 +162,8 @@ class Transport(Protocol):
     def alive(self) -> Mapping[str, float]:
         """Return the linked endpoints whose processes run for certain.
 
-        The values are times of the monotonic clock at which, or later, each process was
-        running, although its interpreter may have been busy.  An endpoint that is not
-        in the result may run as well.
+        Each was running so many seconds ago, or later, although its interpreter may
+        have been busy.  An endpoint that is not in the result may run as well.
         """
 
     def counts(self) -> dict[str, int]:
@@ -476,7 +475,7 @@ class LocalTransport:
 
     def alive(self) -> dict[str, float]:
         """Return the endpoints of this process: their interpreter is this one."""
-        return dict.fromkeys([*_HERE], monotonic())
+        return dict.fromkeys([*_HERE], 0.0)
 
     def counts(self) -> dict[str, int]:
         """Return counts, as `Transport.counts`."""

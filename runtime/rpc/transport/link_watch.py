@@ -17,7 +17,6 @@ lock of the peer is busy, as compilation and calls of C code may keep it for lon
 
 from collections import deque
 from collections.abc import Callable
-from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
 import zmq
@@ -112,8 +111,7 @@ class LinkWatch:
 
     def alive(self) -> dict[str, float]:
         """Return the endpoints whose processes run, as `Transport.alive`."""
-        since = monotonic() - self._pulse
-        return dict.fromkeys(self._up, since)
+        return dict.fromkeys(self._up, self._pulse)
 
     def end(self) -> None:
         """Make the thread end; the caller wakes it."""

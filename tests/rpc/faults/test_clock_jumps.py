@@ -37,7 +37,6 @@ READ = {
     "rpc/api/gatherings.py": {"monotonic"},
     "rpc/api/profiling.py": {"perf_counter_ns"},
     "rpc/transport/interface.py": {"monotonic"},
-    "rpc/transport/link_watch.py": {"monotonic"},
     "rpc/transport/receiver.py": {"monotonic"},
     "rpc/transport/sockets.py": {"monotonic"},
 }

@@ -129,6 +129,45 @@ def test_a_name_whose_worker_is_gone_is_given_again() -> None:
     assert network.told("a", Lost) == [Lost(gone, Reason.LOST)]
 
 
+def test_a_name_that_two_want_is_told_to_all_who_wait_for_a_whole_group() -> None:
+    network = Network()
+    network.add("a").keep(world_size=3)
+    joining(network, "b")
+    same_name(network, "elsewhere")
+    network.run(4.0)
+    why = "RPC worker name b is not unique: worker 1 has it"
+    assert [rejected(network, name) for name in ("a", "b", "elsewhere")] == [[why]] * 3
+    # The keeper ends; who was told does not ask it again.
+    network.sessions["a"].leave(network.now)
+    network.kill("a")
+    network.run(4.0)
+    assert rejected(network, "b") == [why]
+
+
+def test_a_name_that_is_wanted_later_does_not_concern_a_whole_group() -> None:
+    network = Network()
+    network.group("a", "b", world_size=2)
+    same_name(network, "elsewhere")
+    network.run(4.0)
+    assert [len(rejected(network, each)) for each in ("a", "b", "elsewhere")] == [
+        *(0, 0, 1)
+    ]
+
+
+def test_a_member_that_is_named_again_goes_on() -> None:
+    network = Network()
+    network.serve = lambda name, called: None
+    network.group("a", "b", "c")
+    session = network.sessions["c"]
+    network.call("c", "b", b"asked", timeout=None)
+    network.run(1.0)
+    again = Member(network.node("b"), "another endpoint")
+    session._members.receive(network.node("a"), MemberJoined(again), network.now)
+    session._drain(network.now)
+    network.run(0.1)
+    assert network.told("c", Failed, Lost) == []
+
+
 def test_a_full_group_takes_nobody() -> None:
     network = Network()
     network.group("a", "b", world_size=2)
