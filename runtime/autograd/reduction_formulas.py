@@ -163,14 +163,23 @@ def _cumsum(grad: Any, dim: int) -> Any:
     return core.flip(core.cumsum(core.flip(grad, [dim]), dim), [dim])
 
 
-def _logsumexp(
-    grad: Any, self: Any, result: Any, dim: Sequence[int] | None, keepdim: bool
-) -> Any:
-    shape = self.shape
+def _logsumexp(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any:
+    """Return the gradient, shared by the exponentials.
+
+    They are computed again from differences: those of the result have lost digits.
+    """
+    dims = wrap_dims(dim, len(self.shape))
+    powers = self
+    if self.numel():
+        real = core.real(self) if self.dtype.is_complex else self
+        most = core.amax(core.detach(real), dims, True)
+        infinite = core.eq(core.abs(most), inf)
+        powers = core.sub(self, core.masked_fill(most, infinite, 0))
+    powers = core.exp(powers)
+    total = core.sum(powers, dims, True)
     # Without any element above -inf no element has a slope.
-    result = core.masked_fill(result, core.eq(result, -inf), 0)
-    shares = core.exp(core.sub(self, restored(result, shape, dim, keepdim)))
-    return core.mul(restored(grad, shape, dim, keepdim), conj(shares))
+    shares = core.div(powers, core.masked_fill(total, core.eq(total, 0), 1))
+    return core.mul(restored(grad, self.shape, dim, keepdim), conj(shares))
 
 
 REDUCTIONS: dict[str, Formulas] = {

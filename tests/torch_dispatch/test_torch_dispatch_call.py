@@ -276,6 +276,15 @@ def test_none_is_an_undefined_tensor(world: Ours) -> None:
         relu.default(op(x))
 
 
+@pytest.mark.parametrize("call", [lambda x: x.unbind(), lambda x: x.split(1)])
+def test_none_is_refused_in_a_list_of_views(world: Ours, call: Any) -> None:
+    """As in torch: a list has tensors."""
+    kind = world.subclass("A", answer=lambda *given: (None, None))
+    x = tensors._make_wrapper_subclass(kind, (2,))
+    with pytest.raises(HandlerError, check=code("WrongHandlerResult")):
+        call(x)
+
+
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize(
     ("call", "expected"),
@@ -285,7 +294,6 @@ def test_none_is_an_undefined_tensor(world: Ours) -> None:
         (lambda x: runtime.cat([x, x]), None),
         (lambda x: x.t(), None),
         (lambda x: x[0], None),
-        (lambda x: x.unbind(), (None, None)),
         (lambda x: runtime.ops.core.topk(x, 1), (None, None)),
     ],
 )
@@ -293,7 +301,7 @@ def test_none_where_a_gradient_is_recorded(
     world: Ours, requires_grad: bool, call: Any, expected: Any
 ) -> None:
     """8.4 test_none_wrapping: an undefined tensor has no history; views are none."""
-    pairs = ("core.topk.default", "core.unbind.default")
+    pairs = ("core.topk.default",)
     kind = world.subclass(
         "A", answer=lambda *given: (None, None) if str(given[2]) in pairs else None
     )

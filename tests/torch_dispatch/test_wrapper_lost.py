@@ -12,7 +12,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor
-from everyorder.runtime.errors.autograd import WriteRefused
+from everyorder.runtime.errors.autograd import NotImplementedFormula, WriteRefused
 from everyorder.runtime.errors.tensor import TargetRefused
 from everyorder.runtime.errors.torch_dispatch import SubclassError
 from everyorder.runtime.tensors.storage import WrapperStorage
@@ -28,7 +28,8 @@ OutRequiresGrad = coded(WriteRefused, "OutRequiresGrad")
 TargetDType = coded(TargetRefused, "TargetDType")
 
 # What is refused before anybody looks at elements; it is without wrappers, too.
-REFUSED = (LeafModified, OutRequiresGrad, TargetDType)
+ConstantArgument = coded(NotImplementedFormula, "ConstantArgument")
+REFUSED = (LeafModified, OutRequiresGrad, TargetDType, ConstantArgument)
 FORMS = ("functional", "in-place", "out")
 
 
@@ -120,7 +121,7 @@ def test_an_operator_below_the_handler(
             # Not `pytest.raises`: who needs no elements raises nothing.
             told = error.code, error.cls
             assert told == ("NoElements", "Empty")
-        except (WriteRefused, TargetRefused) as error:
+        except (WriteRefused, TargetRefused, NotImplementedFormula) as error:
             kind = next(each for each in REFUSED if isinstance(error, each))
             same = call_of(row, form, sample, plain, requires_grad)
             assert same is not None
