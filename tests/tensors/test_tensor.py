@@ -211,6 +211,8 @@ def test_python_s_numbers() -> None:
 
 
 def test_it_has_a_length_and_members() -> None:
+    import everyorder.runtime.bootstrap  # noqa: F401  # tensors are compared by operators
+
     made = tensor([[1.0, 2.0], [3.0, 4.0]])
     assert len(made) == 2
     assert 3.0 in made
