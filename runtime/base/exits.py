@@ -61,11 +61,13 @@ class Exit:
             caller = sys._getframe(1)
             if caller.f_code.co_code[caller.f_lasti] not in _WITH:
                 return MethodType(self._function, manager)
-        leaving = self._leaving(manager)
-        next(leaving)
         closed = _Caller()
-        closed.close = partial(next, leaving, None)  # type: ignore[method-assign]  # of this one alone
-        return closed.__exit__
+        closed.close = partial(next, self._leaving(manager), None)  # type: ignore[method-assign]  # of this one alone
+        leave = closed.__exit__
+        # It begins in the way in which it will end, so that no recursion that begins
+        # is too deep to end.
+        leave(None, None, None)
+        return leave
 
     def _called(self, manager: object, *exception: object) -> None:
         """Leave, as the function of the class."""

@@ -96,8 +96,10 @@ class Error:
         self.unread = unread
 
     def __del__(self) -> None:
-        if self.unread is not None:
-            self.unread(self.error)
+        # An interrupt may have come before it was made.
+        unread = getattr(self, "unread", None)
+        if unread is not None:
+            unread(self.error)
 
     def throw(self) -> NoReturn:
         """Raise the exception object itself."""

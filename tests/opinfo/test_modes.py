@@ -1,6 +1,7 @@
 """Every operator under autocast and in inference mode, and from several threads."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from everyorder.runtime import DispatchKey, Tensor, autocast, inference_mode
 from tests.opinfo.info import Array, OpInfo, handle, listed, on_cpu
 from tests.opinfo.table import ROWS
+from tests.opinfo.test_gradients import FIXED as CONSTANT
 from tests.opinfo.test_schemas import dtype_for
 
 ADINPLACE = DispatchKey.ADInplaceOrView
@@ -125,10 +127,13 @@ def test_four_threads_differentiate_the_same() -> None:
 
     def gradients(row: OpInfo) -> list[Any]:
         leaves: list[Tensor] = []
+        constant, arrays = CONSTANT.get(row.name, lambda at: False), count()
 
         def turned(value: Any) -> Any:
-            if not isinstance(value, Array) or value.values.dtype.kind != "f":
+            if not isinstance(value, Array):
                 return on_cpu(value)
+            if constant(next(arrays)) or value.values.dtype.kind != "f":
+                return value.tensor()
             leaves.append(value.tensor().requires_grad_())
             return leaves[-1]
 

@@ -481,8 +481,15 @@ class ProtocolCore:
         if group and header.group != group:
             return PacketError.GROUP
         former = self._former.get(header.source)
-        if former is not None and former[0] == key and header.kind < PacketKind.RESET:
-            # It was frozen or cut off, and believes to be a member.
+        session = header.theirs, header.mine
+        if (
+            former is not None
+            and former[0] == key
+            and header.kind < PacketKind.RESET
+            and session == self._numbers.get(header.source)
+        ):
+            # It was frozen or cut off, and relies on the session that has ended here.
+            # A session that it begins now may be open before the reset arrives.
             former[1].reset(header.mine)
         return PacketError.STRANGER if channel is None else PacketError.KEY
 
