@@ -20,6 +20,7 @@ behind the `yield`, inside of `try`.
 
 Rules:
 - `with` reads `__exit__` before it calls `__enter__`: a signal until then does no harm;
+- an exit that was read leaves once; called again it raises StopIteration;
 - the generator may raise; a call in it is a place where signals are handled again;
 - other callers, such as `ExitStack`, are written in Python, and may be interrupted
   before they call the exit; for them it may be another function, with the exception.
@@ -29,6 +30,7 @@ import sys
 from collections.abc import Callable, Generator
 from functools import partial
 from io import IOBase
+from itertools import chain
 from opcode import opmap
 from types import MethodType
 from typing import Any, overload
@@ -62,7 +64,9 @@ class Exit:
             if caller.f_code.co_code[caller.f_lasti] not in _WITH:
                 return MethodType(self._function, manager)
         closed = _Caller()
-        closed.close = partial(next, self._leaving(manager), None)  # type: ignore[method-assign]  # of this one alone
+        # Leaving ends the generator; another exit by the same object is refused.
+        steps = chain(self._leaving(manager), (None,))
+        closed.close = partial(next, steps)  # type: ignore[method-assign]  # of this one alone
         leave = closed.__exit__
         # It begins in the way in which it will end, so that no recursion that begins
         # is too deep to end.

@@ -364,6 +364,7 @@ def wait_all(futures: Iterable[Future[T]]) -> list[T]:
     try:
         return [each.value() for each in complete.wait()]
     finally:
+        _read(steps)
         # Futures that are not waited for any more may live long.
         _withdraw(steps)
         # As in `Future.wait`.
@@ -405,6 +406,13 @@ def _combination(
         steps.append((each, CallbackStep(None, combined, combine)))
         each._register(steps[-1][1])
     return combined, steps
+
+
+def _read(steps: _Steps) -> None:
+    """Count the errors of complete futures as read: one of them is raised."""
+    for future, _ in steps:
+        if future.done():
+            future.error()
 
 
 def _withdraw(steps: _Steps) -> None:

@@ -11,7 +11,8 @@ have the same kernels; the formulas are in `runtime.autograd.network_formulas`.
 
 Rules:
 - a function of the table has the arguments of its operator, and the same result;
-- an operator with a rule (`Library.rule`) is not decomposed: the rule is for its calls.
+- an operator with a rule (`Library.rule`), or with a kernel that overrides one of its
+  own, is not decomposed: these are for its calls.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from math import inf, sqrt
 from typing import Any
 
 from everyorder.runtime.keys import DispatchKey, KeySet
+from everyorder.runtime.operators.convolution import plan_conv
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     BOOL,
@@ -26,12 +28,15 @@ from everyorder.runtime.operators.declare.plan import (
     FLOATS,
     HALVES,
     bad_option,
+    require_ndim,
 )
 from everyorder.runtime.operators.declare.structured import (
     IMPLICIT,
     Unstructured,
     composite,
+    naming,
 )
+from everyorder.runtime.operators.matmul import plan_linear
 from everyorder.runtime.operators.nn_layers import scaled_dot_product_attention
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.tensor import Tensor
@@ -42,14 +47,22 @@ def decomposing(
 ) -> Callable[[Any, Any], Callable[..., Any]]:
     """Return `factory` of a linked kernel, with `parts` for calls that Python handles.
 
-    An operator with rules is left whole: they are for its calls.
+    An operator with rules, or with a kernel that overrides one, is left whole: these
+    are for its calls.
     """
 
     def choose(below: Any, keyset: KeySet) -> Callable[..., Any]:
-        handled = keyset.has(DispatchKey.Python) and not below.rules
-        return parts if handled else factory(below, keyset)
+        if not keyset.has(DispatchKey.Python) or below.rules or _overridden(below):
+            return factory(below, keyset)
+        return parts
 
     return choose
+
+
+def _overridden(below: Any) -> bool:
+    """Return True if a key of the operator has a second kernel."""
+    implementations = below.operator().entry.implementations.values()
+    return any(len(kernels) > 1 for kernels in implementations)
 
 
 def _half(self: Tensor, half_to_float: bool) -> DType | None:
@@ -186,6 +199,8 @@ def convolution_backward(
 )
 def threshold_backward(grad_output: Tensor, self: Tensor, threshold: Any) -> Any:
     """Return the gradient where `self` is above the threshold, and zero elsewhere."""
+    if not threshold:
+        return core.relu_backward(grad_output, self)
     return core.masked_fill(grad_output, core.le(self, threshold), 0)
 
 
@@ -348,11 +363,18 @@ def _attention(
     tensors = (query, key, value)
     whole = (
         not dropout_p
+        and all(each.dtype is query.dtype for each in (key, value))
         and not enable_gqa
         and all(len(each.shape) == 4 and each.numel() for each in tensors)
         and query.shape[:2] == key.shape[:2]
         and query.shape[-1] == key.shape[-1] == value.shape[-1]
-        and (attn_mask is None or not (is_causal or attn_mask.requires_grad))
+        and (
+            attn_mask is None
+            or (
+                not (is_causal or attn_mask.requires_grad)
+                and attn_mask.dtype in (BOOL, query.dtype)
+            )
+        )
     )
     if not whole:
         how = (attn_mask, dropout_p, is_causal, scale, enable_gqa)
@@ -362,21 +384,34 @@ def _attention(
 
 
 def _linear(input_: Any, weight: Any, bias: Any) -> Any:
+    plan_linear(input_, weight, bias)
     shape = input_.shape
     rows = input_
     if bias is not None and len(shape) == 3 and input_.is_contiguous():
-        rows = core.view(input_, [-1, shape[-1]])
+        rows = core.view(input_, [shape[0] * shape[1], shape[2]])
     turned = core.t(weight)
     if bias is None or len(rows.shape) != 2:
         product = core.matmul(input_, turned)
         return product if bias is None else core.add(product, bias)
     result = core.addmm(bias, rows, turned)
-    return result if rows is input_ else core.view(result, [*shape[:-1], -1])
+    if rows is input_:
+        return result
+    return core.view(result, [*shape[:-1], weight.shape[0]])
 
 
-def _convolved(input_: Any, weight: Any, bias: Any, *how: Any) -> Any:
+def _conv1d(input_: Any, weight: Any, bias: Any, *how: Any) -> Any:
+    require_ndim(("input", input_), 2, 3)
+    require_ndim(("weight", weight), 3)
+    return _convolved(3, input_, weight, bias, *how)
+
+
+def _conv2d(input_: Any, weight: Any, bias: Any, *how: Any) -> Any:
+    plan_conv(input_, weight, bias, *how)
+    return _convolved(4, input_, weight, bias, *how)
+
+
+def _convolved(ndim: int, input_: Any, weight: Any, bias: Any, *how: Any) -> Any:
     *steps, groups = how
-    ndim = len(weight.shape)
     sizes = [[*each] * (ndim - 2) if len(each) == 1 else [*each] for each in steps]
     rest = [*sizes, False, [0] * (ndim - 2), groups]
     if len(input_.shape) == ndim:
@@ -407,10 +442,10 @@ def _with_dtype(name: str) -> Callable[..., Any]:
 
 # An operator -> the function that runs in its place for calls that Python handles.
 DECOMPOSITIONS: Mapping[str, Callable[..., Any]] = {
-    "linear": _linear,
+    "linear": naming("core::linear", _linear),
     "scaled_dot_product_attention": _attention,
-    "conv1d": _convolved,
-    "conv2d": _convolved,
+    "conv1d": naming("core::conv1d", _conv1d),
+    "conv2d": naming("core::conv2d", _conv2d),
     "conv2d_backward": _conv2d_backward,
     "softmax": _with_dtype("_softmax"),
     "log_softmax": _with_dtype("_log_softmax"),

@@ -301,9 +301,9 @@ def tensordot(
     for (one, two), (mine, its) in zip(pairs, sizes, strict=True):
         # The product with the one place of a dimension is that with its sum.
         if mine != its and mine == 1:
-            other = core.sum(other, [two], True)
+            other = core.sum(other, [two], True, dtype=other.dtype)
         elif mine != its:
-            self = core.sum(self, [one], True)
+            self = core.sum(self, [one], True, dtype=self.dtype)
     free = [dim for dim in range(len(self.shape)) if dim not in ours]
     rest = [dim for dim in range(len(other.shape)) if dim not in theirs]
     count = prod(self.shape[dim] for dim in ours)

@@ -475,13 +475,16 @@ def scaled_dot_product_attention(
         shape = scores.shape[-2:]
         ones = core.ones(shape, dtype=BOOL, device=scores.device)
         mask = core.tril(ones)
-    if mask is not None and mask.dtype is BOOL:
-        scores = core.masked_fill(scores, core.logical_not(mask), -inf)
+    shown = mask
+    if mask is not None and mask.dtype is not BOOL:
+        scores, shown = core.add(scores, mask), core.gt(mask, -inf)
+    if mask is not None:
         # A query with all keys masked has the result 0, not NaN.
-        blind = core.logical_not(core.any(mask, [-1], True))
+        blind = core.logical_not(core.any(shown, [-1], True))
+        scores = core.masked_fill(scores, core.logical_not(shown), -inf)
         weights = core.masked_fill(core.softmax(scores, -1), blind, 0)
     else:
-        weights = core.softmax(scores if mask is None else core.add(scores, mask), -1)
+        weights = core.softmax(scores, -1)
     if dropout_p:
         weights = core.dropout(weights, dropout_p, True)
     return core.matmul(weights, values)

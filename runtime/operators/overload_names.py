@@ -4,8 +4,9 @@ torch has an overload for a tensor and one for a number, one with `dim` and one 
 One operator of `core` often takes the calls of several.  So `ops.aten.sum.dim_IntList`
 is the operator `core::sum`, and `ops.aten.add.Scalar_out` is `core::add.out`.
 
-Every call that fits an overload of torch fits the one that it stands for here, by the
-same positions and names of arguments.
+The tensors of a call have the same places.  Names and places of other arguments are
+those of the operator here: `alpha` of `add.Scalar` is given by name, `exponent` of
+`pow` is `other`, and `layout` does not exist.
 """
 
 from collections.abc import Mapping
@@ -40,7 +41,7 @@ _ROWS: Mapping[str, Mapping[str, str]] = {
         "generator": "rand randn randperm",
         "indexing": "meshgrid",
         "m": "eye",
-        "memory_format": "empty is_contiguous",
+        "memory_format": "empty",
         "p": "bernoulli",
         "src": "scatter scatter_",
         "stable": "argsort sort",

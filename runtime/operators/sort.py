@@ -6,7 +6,7 @@ Rule: real numbers and bool are ordered; NaN counts as greater than every number
 """
 
 from collections.abc import Callable
-from math import inf
+from math import inf, nan
 from typing import Any
 
 from everyorder.runtime.operators.declare.handles import core
@@ -199,6 +199,8 @@ def searchsorted(
 @composite("median(Tensor self) -> Tensor", takes=REALS)
 def median(self: Tensor) -> Any:
     """Return the median of all elements: the lower of two; NaN if one is."""
+    if not self.numel() and self.dtype in FLOATS:
+        return core.full([], nan, dtype=self.dtype, device=self.device)
     value = core.median_dim(core.reshape(core.detach(self), [-1]), 0, False)[0]
     if self.dtype not in FLOATS:
         return value

@@ -15,7 +15,7 @@ Rules:
   go element by element, count nothing, as next to products they cost next to nothing;
 - counts add up over all `with` blocks of a counter; `reset` starts anew;
 - what `matmul`, `linear` or a layer of one's own is made of is counted, not what it is
-  called;
+  called, unless nothing above took it apart;
 - an operator of one's own is counted by `formulas={"mine::layer": formula}`;
 - shapes are all that is needed: under a mode for fake tensors a model is counted that
   no machine at hand could hold.
@@ -63,6 +63,7 @@ FORMULAS: dict[str, Formula] = {
     "core::mm": product,
     "core::bmm": product,
     "core::dot": product,
+    "core::matmul": product,
     "core::mv": product,
     "core::addmm": addmm,
     "core::convolution": convolution,

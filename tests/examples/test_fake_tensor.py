@@ -102,7 +102,7 @@ def test_the_text_of_both_errors() -> None:
     number = caught.value.line.split(":")[1]
     assert str(caught.value) == (
         "`core._local_scalar_dense.default` depends on the values of a fake tensor, "
-        "which has\nnone.\n"
+        "which\nhas none.\n"
         f"  called: test_fake_tensor.py:{number}: assert x.sum() > 3\n"
         "  to do:  choose by `where`, or compute what is needed from constants"
     )
@@ -125,7 +125,7 @@ def test_the_line_is_the_programs_also_through_a_wrapper() -> None:
 
 
 # As many elements come out as those that go in say.
-SIZED = ("_unique", "bincount", "one_hot", "repeat_interleave.self_Tensor")
+SIZED = ("_unique", "bincount", "one_hot", "quantile", "repeat_interleave.self_Tensor")
 
 
 # A wrapper keeps the shape that it was made with, whatever becomes of what it wraps.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose
 
 from everyorder.runtime import Tensor, ops, tensor
 from everyorder.runtime.errors.torch_dispatch import HandlerError
@@ -118,7 +118,10 @@ def test_every_operator_through_a_layer(row: OpInfo, layer: str) -> None:
         ):
             if isinstance(other, Tensor):
                 assert (one.shape, one.dtype) == (other.shape, other.dtype), sample
-                assert_array_equal(plain(one).numpy(), other.numpy(), repr(sample))
+                # What handlers see of attention adds in another order.
+                near = 1e-6 if row.name == "scaled_dot_product_attention" else 0
+                values = plain(one).numpy(), other.numpy()
+                assert_allclose(*values, rtol=near, err_msg=repr(sample))
             else:
                 assert one == other or other != other, sample
 

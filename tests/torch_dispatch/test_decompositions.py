@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Tensor, TorchDispatchMode
-from everyorder.runtime.errors.tensor import WrongOption
+from everyorder.runtime.errors.tensor import ShapesDoNotFit, WrongOption
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.decompositions import DECOMPOSITIONS
 from tests.coded import code
@@ -202,6 +203,47 @@ def test_a_rule_for_the_operator_gets_its_calls() -> None:
     library.close()
     core.linear(x, weight)
     assert seen == ["core.mm.default"]
+
+
+def test_a_kernel_that_overrides_the_operator_gets_its_calls() -> None:
+    x, weight = runtime.ones(2, 3), runtime.ones(4, 3)
+    library = runtime.Library("core", "IMPL")
+    with pytest.warns(runtime.KernelOverridden):
+        library.impl("linear", lambda *given: runtime.zeros(7), "CPU")
+    try:
+        with Through():
+            assert core.linear(x, weight).shape == (7,)
+    finally:
+        library.close()
+    with Through():
+        assert core.linear(x, weight).shape == (2, 4)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 5), (0, 3, 5), (0, 5)])
+def test_a_linear_layer_of_nothing(shape: tuple[int, ...]) -> None:
+    with Through():
+        found = core.linear(runtime.ones(shape), runtime.ones(4, 5), runtime.ones(4))
+    assert found.shape == (*shape[:-1], 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "operator"),
+    [
+        (lambda one: core.conv1d(one(1, 1, 4, 4), one(1, 1, 2, 2)), "conv1d"),
+        (lambda one: core.linear(one(2, 3), one(4, 3), one(2, 4)), "linear"),
+        (lambda one: core.linear(one(2, 3), one(4, 3), one(1)), "linear"),
+        (lambda one: core.linear(one(2, 3), one(3)), "linear"),
+        (lambda one: core.linear(one(2, 3), one(4, 5)), "linear"),
+        (lambda one: core.conv2d(one(1, 1, 4, 4), one(1, 1, 2)), "conv2d"),
+    ],
+)
+def test_what_is_refused_is_refused_below_a_mode_by_the_same_name(
+    call: Any, operator: str
+) -> None:
+    for mode in (nullcontext(), Through()):
+        with mode, pytest.raises(ShapesDoNotFit) as caught:
+            call(runtime.ones)
+        assert caught.value.operator == f"core::{operator}"
 
 
 @pytest.mark.parametrize(

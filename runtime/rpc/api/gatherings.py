@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 from everyorder.runtime.base.locks import reentered
 from everyorder.runtime.errors.future import FutureTimeout
-from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout
+from everyorder.runtime.errors.rpc import RpcMisuse, RpcTimeout, Unsendable
 from everyorder.runtime.futures import Future
 from everyorder.runtime.rpc.agent import Agent, current_agent, timeout_seconds
 from everyorder.runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
@@ -222,6 +222,10 @@ def _all_gather(
             names[0], _arrive, args, timeout=seconds or 0
         )
         return gathered
+    except (Unsendable, RpcMisuse):
+        # The others did not hear of it.
+        ended = False
+        raise
     except TimeoutError as error:
         ended = False
         if getattr(error, "code", "") == "GatherTimeout" or seconds is None:

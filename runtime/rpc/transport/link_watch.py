@@ -11,10 +11,14 @@ lock of the peer is busy, as compilation and calls of C code may keep it for lon
   process that is stopped, killed or cut off does not answer, and its pulse breaks;
 - packets never wait for a pulse, nor a pulse for packets: heartbeats on the link itself
   would be late behind a large payload, and break it;
+- a pulse costs about five files at each side, so that none is opened by a process that
+  may open few more: ZeroMQ ends a process that cannot accept a connection;
 - a peer without a pulse (too few files, a key that is no longer allowed) is judged by
   its packets alone.
 """
 
+import os
+import resource
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -44,6 +48,20 @@ _BROKEN = (
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 )
+
+
+# Files that stay free for packets: a library that finds none ends the process.
+_FREE_FILES = 64
+
+
+def _has_room() -> bool:
+    """Return True if the process may open many more files, as far as can be seen."""
+    try:
+        used = len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return True
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft == resource.RLIM_INFINITY or used + _FREE_FILES < soft
 
 
 def set_heartbeats(socket: _Socket, pulse: float) -> None:
@@ -183,7 +201,7 @@ class LinkWatch:
     # Pulses.
 
     def _begin_pulse(self, endpoint: str) -> None:
-        if endpoint in self._pulses or self._closed:
+        if endpoint in self._pulses or self._closed or not _has_room():
             return
         pulse = self._open_pulse(endpoint)
         if pulse is not None:
