@@ -128,6 +128,16 @@ def test_an_exit_that_is_read_and_not_called_does_nothing() -> None:
     assert guard.left == 0
 
 
+def test_an_exit_that_was_read_leaves_once() -> None:
+    """A second call says so; it left nothing, and said nothing."""
+    guard = Guard()
+    leave = guard.__enter__().__exit__
+    leave(None, None, None)
+    with pytest.raises(StopIteration):
+        leave(None, None, None)
+    assert guard.left == 1
+
+
 def test_an_error_of_an_exit_is_raised_by_it() -> None:
     mode = no_grad()
     with pytest.raises(RuntimeError, match="more often than it was entered"):

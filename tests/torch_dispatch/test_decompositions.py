@@ -219,6 +219,21 @@ def test_a_kernel_that_overrides_the_operator_gets_its_calls() -> None:
         assert core.linear(x, weight).shape == (2, 4)
 
 
+@pytest.mark.parametrize("mask", [MASK, [[0.0, -math.inf, 0.0], [-math.inf] * 3]])
+def test_attention_to_no_key_is_zero(mask: Any) -> None:
+    for mode in (nullcontext(), Through()):
+        query = runtime.ones(1, 1, len(mask), 4).requires_grad_()
+        keys = runtime.ones(1, 1, 3, 4)
+        with mode:
+            found = core.scaled_dot_product_attention(
+                query, keys, keys, attn_mask=runtime.tensor(mask)
+            )
+            found.sum().backward()
+        assert found[0, 0, 1].tolist() == [0.0] * 4
+        assert query.grad is not None
+        assert not runtime.isnan(query.grad).any()
+
+
 @pytest.mark.parametrize("shape", [(2, 0, 5), (0, 3, 5), (0, 5)])
 def test_a_linear_layer_of_nothing(shape: tuple[int, ...]) -> None:
     with Through():

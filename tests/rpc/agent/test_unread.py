@@ -105,3 +105,15 @@ def test_calls_that_this_worker_ends_itself_are_not_logged(world: World) -> None
         assert lines.lines == []
     finally:
         GATE.set()
+
+
+def test_errors_of_futures_that_were_waited_for_together_are_read(world: World) -> None:
+    futures = [failing(world, f"number {number}") for number in range(3)]
+    assert world[0].wait_until(lambda: all(each.done() for each in futures), SECONDS)
+    with FAILS:
+        wait_all(futures)
+    futures.clear()
+    gc.collect()
+    failing(world, "the last one")
+    assert logged(world, "the last one")
+    assert len(world[2].lines) == 1

@@ -1,12 +1,13 @@
 """What all workers do together: gathering, barriers, and the end."""
 
 import logging
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from everyorder.runtime import rpc
-from everyorder.runtime.errors.rpc import RpcTimeout
+from everyorder.runtime.errors.rpc import RpcError, RpcTimeout
 from everyorder.runtime.rpc.agent import current_agent, in_worker_slot, worker_slot
 from everyorder.runtime.rpc.api import gatherings
 from tests.coded import coded
@@ -52,6 +53,21 @@ def test_who_is_missing_is_named() -> None:
     # Anybody else waits for the first one.
     with pytest.raises((GatherTimeout, RpcTimeout)):
         rpc.rpc_sync(OTHER, late_gather, ({OTHER, THIRD},))
+
+
+@in_world
+def test_what_cannot_be_sent_does_not_end_a_gathering() -> None:
+    assert rpc.rpc_sync(OTHER, gather_what_cannot_be_sent) == "Unsendable"
+    expected = {name: f"of {name}" for name in NAMES}
+    assert on_all(NAMES, gathered) == [expected] * 3
+
+
+def gather_what_cannot_be_sent() -> str:
+    try:
+        rpc.api._all_gather(threading.Lock(), timeout=0.1)
+    except RpcError as error:
+        return type(error).__name__
+    return ""
 
 
 @in_world
