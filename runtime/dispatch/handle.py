@@ -485,9 +485,10 @@ class OperatorPacket(partial[Any]):
             return OperatorHandle(
                 self._dispatcher, OperatorName(self._name.name, named)
             )
+        if overload not in OF_NUMBERS or DEFAULT not in names:
+            return None
         unnamed = OperatorHandle(self._dispatcher, self._name)
-        numbers = overload in OF_NUMBERS and NUMBERS_AS_TENSORS in unnamed.tags
-        return unnamed if numbers else None
+        return unnamed if NUMBERS_AS_TENSORS in unnamed.tags else None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.overloads()]

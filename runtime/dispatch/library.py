@@ -547,11 +547,11 @@ def warn_of_overrides(
                 f"{token.operator} gets another kernel for {token.key.name}:\n"
                 f"  until now: {kernels[0].debug}\n  from now:  {token.debug}",
                 KernelOverridden,
-                stacklevel=_outside(),
+                stacklevel=levels_to_caller(),
             )
 
 
-def _outside() -> int:
+def levels_to_caller() -> int:
     """Return how many frames above the caller the first one outside the runtime is."""
     runtime = __name__.partition(".")[0]
     level = 1

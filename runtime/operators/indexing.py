@@ -34,7 +34,7 @@ from operator import index as as_int
 from typing import Any
 from warnings import warn
 
-from everyorder.runtime.dispatch.library import _outside
+from everyorder.runtime.dispatch.library import levels_to_caller
 from everyorder.runtime.errors.tensor import IndexOutOfRange, NoData
 from everyorder.runtime.operators.declare.allocate_outputs import (
     as_dtype,
@@ -116,7 +116,7 @@ def resolve_indices(self: Tensor, indices: Sequence[Tensor | None]) -> Indices:
             resolved.append(None)
         elif index.dtype in _MASKS:
             if index.dtype is UINT8:
-                warn(_BYTE_MASK, ByteMask, stacklevel=_outside())
+                warn(_BYTE_MASK, ByteMask, stacklevel=levels_to_caller())
             _check_mask(self, f"indices[{at}]", index, len(resolved))
             resolved.extend(numbers_of(index))
         elif index.dtype in INDICES:
@@ -460,7 +460,7 @@ def _part(self: Tensor, position: int, part: Any) -> Any:
     if part.device is not self.device:
         part = core.to(part, device=self.device)
     if part.dtype is UINT8:
-        warn(_BYTE_MASK, ByteMask, stacklevel=_outside())
+        warn(_BYTE_MASK, ByteMask, stacklevel=levels_to_caller())
         part = core.ne(part, 0)
     return part
 

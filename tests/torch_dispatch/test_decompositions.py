@@ -295,6 +295,9 @@ def test_names_of_overloads() -> None:
     assert "dim_IntList" not in aten.sum.overloads()
     with pytest.raises(AttributeError, match="no overload `dim_Int`"):
         _ = aten.sum.dim_Int
+    # It has no unnamed overload.
+    with pytest.raises(AttributeError, match="no overload `Tensor`"):
+        _ = aten.bernoulli_.Tensor
 
 
 def test_names_that_published_classes_use() -> None:
