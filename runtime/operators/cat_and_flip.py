@@ -293,10 +293,10 @@ def rot90(self: Tensor, k: int, dims: Sequence[int]) -> Any:
     first, second = dims
     if k % 4 == 2:
         return core.flip(self, list(dims))
-    if k % 4 == 1:
-        return core.flip(core.transpose(self, first, second), [first])
-    if k % 4 == 3:
-        return core.flip(core.transpose(self, first, second), [second])
+    if k % 2:
+        # In this order the result has the strides that torch gives it.
+        flipped = core.flip(self, [second if k % 4 == 1 else first])
+        return core.transpose_(flipped, first, second)
     rows = MemoryFormat.named("contiguous_format")
     return core.clone(self, memory_format=rows)
 

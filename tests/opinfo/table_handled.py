@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.opinfo.info import D, OpInfo, Sample
-from tests.opinfo.samples import ALL, COMPLEXES, REALS, array
+from tests.opinfo.samples import ALL, COMPLEXES, REALS, array, given
 from tests.opinfo.table_composed import batch_norm
 from tests.opinfo.table_images import (
     conv2d,
@@ -52,7 +52,7 @@ def typed(samples: Samples) -> Samples:
 
 def first(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     """Return the function of the first arguments only."""
-    return lambda *given: function(*given[:count])
+    return lambda *args: function(*args[:count])
 
 
 def _of_torch(name: str) -> Callable[[Any], Callable[..., Any]]:
@@ -143,7 +143,7 @@ def by_difference(grad: Any, x: Any, y: Any, reduction: str) -> Any:
 def _coded(name: str) -> Callable[[Any], Callable[..., Any]]:
     def find(torch: Any) -> Callable[..., Any]:
         function = getattr(torch.ops.aten, name)
-        return lambda *given: function(*given[:-1], CODES[given[-1]])
+        return lambda *args: function(*args[:-1], CODES[args[-1]])
 
     return find
 
@@ -211,8 +211,12 @@ def attended_gradients(dtype: str) -> list[Sample]:
     """Return samples whose saved results are those of the attention."""
     q, k, v, grad = (array(dtype, (2, 1, 3, 4), seed) for seed in (1, 2, 3, 4))
     wide = [each.values.astype("float64") for each in (q, k, v)]
-    out, logarithm = (type(q)(each.astype(q.values.dtype)) for each in attended(*wide))
-    return [Sample(grad, q, k, v, out, logarithm, 0.0, False)]
+    out, logarithm = attended(*wide)
+    # The logarithms of 16-bit floats are kept in float32.
+    kept = dtype if dtype in ("float32", "float64") else "float32"
+    return [
+        Sample(grad, q, k, v, given(out, dtype), given(logarithm, kept), 0.0, False)
+    ]
 
 
 def by_shares(grad: Any, q: Any, k: Any, v: Any, *rest: Any) -> list[Any]:
@@ -276,6 +280,7 @@ ROWS = (
            reference=first(log_softmax_backward, 3), dtypes=REALS, loose=4.0),
     OpInfo(name="convolution", samples=convolved(conv_samples), dtypes=FLOATING,
            reference=by_conv2d, torch=_of_torch("convolution"), loose=30.0,
+           torch_lacks=("complex128",),
            smooth=lambda: convolved(lambda _: conv_points())("float64")),
     OpInfo(name="convolution_backward", samples=back(conv_backward_samples),
            reference=by_conv_backward, dtypes=FLOATING, loose=50.0,
@@ -301,7 +306,7 @@ ROWS = (
            torch=_of_torch("native_batch_norm_backward")),
     OpInfo(name=ATTENTION, samples=asked, reference=attended,
            smooth=lambda: asked("float64")[:2],
-           dtypes=REALS, kind="free", loose=10.0,
+           dtypes=REALS, kind="free", loose=10.0, torch_lacks=("float64",),
            torch=_of_torch(ATTENTION)),
     OpInfo(name=f"{ATTENTION}_backward", samples=attended_gradients,
            reference=by_shares, dtypes=REALS, gradient=False,
