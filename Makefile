@@ -100,7 +100,8 @@ LOCKED := $(shell sed -n 's/^\# python //p' constraints.txt)
 VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 CONSTRAINTS = $(if $(filter $(LOCKED),$(VERSION)),-c constraints.txt)
 # Files that are made from declarations, and committed.
-GENERATED := runtime/declared.pyi docs/deviations.md docs/language.md
+GENERATED := runtime/declared.pyi docs/deviations.md docs/language.md \
+	runtime/kernels/common_kernels.txt
 
 .PHONY: run test test-legs test-long gate \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
@@ -219,6 +220,7 @@ types: $(STAMP)
 generate: $(STAMP)
 	$(BIN)/python -m tests.tools.stub --write
 	$(BIN)/python -m tests.tools.deviations
+	$(BIN)/python -m tests.tools.common_kernels --write
 	$(BIN)/python -m tests.tools.language everyorder.runtime.rpc.api > docs/language.md
 
 generated-check: generate

@@ -13,7 +13,17 @@ from everyorder.harness.base.errors import HarnessError
 from everyorder.harness.cli.command import INTERRUPTED, CommandError, raise_interrupts
 
 # In the order in which a new user needs them.
-COMMANDS = ("run", "gate", "review", "replay", "show", "imports", "write", "worker")
+COMMANDS = (
+    "run",
+    "gate",
+    "review",
+    "replay",
+    "show",
+    "imports",
+    "write",
+    "worker",
+    "runtime",
+)
 
 
 def _import_command(name: str) -> click.Command:
@@ -27,8 +37,10 @@ def _import_command(name: str) -> click.Command:
         from everyorder.harness.cli import modules as module
     elif name == "review":
         from everyorder.harness.cli import review as module
-    else:
+    elif name == "worker":
         from everyorder.harness.cli import worker as module
+    else:
+        from everyorder.harness.cli import runtime as module
     command: click.Command = getattr(module, name)
     return command
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.bench.archive import ARCHIVE_ROWS
 from tests.bench.calls import CALL_ROWS
+from tests.bench.cold_start import COLD_ROWS
 from tests.bench.compiling import COMPILING_ROWS
 from tests.bench.fusion import FUSION_ROWS
 from tests.bench.futures import FUTURE_ROWS
@@ -37,6 +38,7 @@ ROWS = (
     *FUSION_ROWS,
     *RUNNING_ROWS,
     *COMPILING_ROWS,
+    *COLD_ROWS,
     *ARCHIVE_ROWS,
     *TRAINING_ROWS,
     *SESSION_ROWS,

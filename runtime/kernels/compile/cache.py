@@ -34,7 +34,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -189,12 +189,22 @@ def folder() -> Path | None:
 class KernelFile:
     """The machine code of one kernel on disk, with the interface of Numba's caches."""
 
-    def __init__(self, folder: Path | None, name: str) -> None:
+    def __init__(
+        self, folder: Path | None, name: str, on_miss: Callable[[], object] = object
+    ) -> None:
         self.cache_path = str(folder)
         self._file = None if folder is None else folder / f"{name}.bin"
+        # Called before the kernel is compiled, as no valid file of it was found.
+        self._on_miss = on_miss
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function in the file; None without a valid one."""
+        loaded = self._load(target_context)
+        if loaded is None:
+            self._on_miss()
+        return loaded
+
+    def _load(self, target_context: Any) -> Any:
         from numba.core import compiler
 
         content = self._read()

@@ -14,7 +14,9 @@ Rules:
 - kernels release the interpreter lock, and division by zero has NumPy's result;
 - bodies slice first and index from zero: `for i in range(lo, hi)` with `a[i]` must
   handle negative indices and is not vectorised;
-- under `NUMBA_DISABLE_JIT=1` the entry is the body itself, with NumPy's warnings off.
+- under `NUMBA_DISABLE_JIT=1` the entry is the body itself, with NumPy's warnings off;
+- a kernel is called from Python only, so it has no wrapper for C, which would take a
+  tenth of the time of compiling.
 
 `lowered` maps every plain function that a body names to its counterpart: an LLVM
 intrinsic for a primitive, an overload for a choice by width (see
@@ -24,11 +26,14 @@ intrinsic for a primitive, an overload for a choice by width (see
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from everyorder.runtime.base.locks import waited_for
 from everyorder.runtime.kernels.compile.cache import KernelFile, folder
+from everyorder.runtime.kernels.compile.notice import NOTICE
 from everyorder.runtime.kernels.math.primitive import CHOICES, PRIMITIVES
 
 Entry = Callable[..., Any]
@@ -53,6 +58,9 @@ INLINED: dict[str, Any] = {
 # dtype name -> Numba's name, if they differ.
 NUMBA_NAMES = {"bool": "boolean"}
 
+# The families that exist, by name; the last one of a name.
+FAMILIES: "WeakValueDictionary[str, Family]" = WeakValueDictionary()
+
 _LOCK = waited_for()
 _LOWERED: dict[Any, Any] = {}
 
@@ -62,19 +70,31 @@ class Family(dict[Any, Entry]):
 
     `signature` is Numba's text with `T` (and `U`) for the dtypes, such as
     `"void(T[::1], T[::1], int64)"`.  `fastmath` permits reassociation of sums; set it
-    only for blocks whose error is bounded otherwise.
+    only for blocks whose error is bounded otherwise.  `generated_by` are functions that
+    generate code which the body calls; they count as its content.
     """
 
-    __slots__ = ("body", "fastmath", "name", "signature")
+    __slots__ = (
+        "__weakref__",
+        *("body", "fastmath", "generated_by", "name", "signature"),
+    )
 
     def __init__(
-        self, name: str, body: Entry, signature: str, *, fastmath: bool = False
+        self,
+        name: str,
+        body: Entry,
+        signature: str,
+        *,
+        fastmath: bool = False,
+        generated_by: tuple[Entry, ...] = (),
     ) -> None:
         super().__init__()
         self.name = name
         self.body = body
         self.signature = signature
         self.fastmath = fastmath
+        self.generated_by = generated_by
+        FAMILIES[name] = self
 
     def __missing__(self, key: str | tuple[str, str]) -> Entry:
         with _LOCK:
@@ -93,14 +113,23 @@ class Family(dict[Any, Entry]):
             return _quiet(self.body)
         named = dict(zip("TU", (NUMBA_NAMES.get(d, d) for d in dtypes), strict=False))
         signature = re.sub(r"\b[TU]\b", lambda m: named[m[0]], self.signature)
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+        options: dict[str, Any] = {
+            "nogil": True,
+            "error_model": "numpy",
+            "no_cfunc_wrapper": True,
+        }
         if self.fastmath:
             options["fastmath"] = set(REASSOCIATE)
-        content = digest((self.body, signature, self.fastmath))
+        content = digest((self.body, signature, self.fastmath, *self.generated_by))
         name = "_".join((re.sub(r"\W", "_", self.name), *dtypes, content))
         compiled: Any = numba.njit(**options)(_rebuilt(self.body, name))
-        compiled._cache = KernelFile(folder(), name)
-        return compiled.compile(signature)  # type: ignore[no-any-return]  # the entry point
+        title = f"{self.name} of {', '.join(dtypes)}"
+        compiled._cache = KernelFile(folder(), name, partial(NOTICE.begin, title))
+        try:
+            entry: Entry = compiled.compile(signature)
+        finally:
+            NOTICE.end()
+        return entry
 
 
 def _quiet(body: Entry) -> Entry:

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from everyorder.runtime.kernels.compile.jit import Entry, Family, digest
+from everyorder.runtime.kernels.compile.jit import Entry, Family
 from everyorder.runtime.kernels.cpu.axis import grain_of, result
 from everyorder.runtime.kernels.shared.operands import Geometry, Run, viewer
 from everyorder.runtime.kernels.shared.reduction_passes import Array
@@ -215,12 +215,21 @@ def entry(name: str) -> tuple[Entry, int] | None:
     settings: Any = numba.config
     if address is None or settings.DISABLE_JIT:
         return None
-    return _family()[name], address
+    return _GEMM[name], address
 
 
-@cache
-def _family() -> Family:
-    call = _by_address()
+class _Gemm(Family):
+    """The compiled calls of gemm; the body is made when one is compiled first."""
+
+    __slots__ = ()
+
+    def _make(self, dtypes: tuple[str, ...]) -> Entry:
+        self.body = _product_by(_by_address())
+        return super()._make(dtypes)
+
+
+def _product_by(call: Any) -> Entry:
+    """Return the body: the bias in each row, or nothing, and the product added."""
 
     def product(
         out: Any,
@@ -241,8 +250,7 @@ def _family() -> Family:
                     to[j] = bias[j]
         call(out, a, b, rows, columns, inner, turned, added, address)
 
-    # The generated call is part of the name of the code on disk.
-    return Family(f"blas_gemm_{digest(_by_address)}", product, SIGNATURE)
+    return product
 
 
 def _by_address() -> Any:
@@ -287,6 +295,9 @@ def _by_address() -> Any:
     blas_gemm_call.__annotations__.clear()
     untyped: Any = extending
     return untyped.intrinsic(blas_gemm_call)
+
+
+_GEMM = _Gemm("blas_gemm", _by_address, SIGNATURE, generated_by=(_by_address,))
 
 
 # Rows of the right operand that stay in the cache during a pass over rows of the

@@ -1,0 +1,178 @@
+"""Kernels that are compiled ahead, and what is said while one is compiled."""
+
+import logging
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from everyorder.harness.cli import main
+from everyorder.harness.cli.command import REFUSED
+from everyorder.runtime.kernels import warm
+from everyorder.runtime.kernels.compile import cache, notice
+from everyorder.runtime.kernels.compile.notice import CompileNotice
+from everyorder.runtime.kernels.warm import (
+    KernelName,
+    common_kernels,
+    compile_kernels,
+    families,
+)
+from everyorder.runtime.schema.enums import DType
+from tests.kernels.test_cache import compiled_only
+
+
+def test_each_common_kernel_has_a_family_and_dtypes() -> None:
+    kernels, known = common_kernels(), families()
+    assert len(set(kernels)) == len(kernels) > 200
+    for kernel in kernels:
+        letters = {
+            letter for letter in "TU" if f"{letter}[" in known[kernel.family].signature
+        }
+        assert len(kernel.dtypes) >= len(letters), kernel
+        assert all(DType.named(name) for name in kernel.dtypes), kernel
+
+
+@compiled_only
+@pytest.mark.slow
+def test_what_is_stored_is_not_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVERYORDER_CACHE_DIR", str(tmp_path))
+    some = [KernelName("add", ("float32",)), KernelName("add", ("int64",))]
+    first = list(compile_kernels(some, 2))
+    assert sorted(each.kernel for each in first) == some
+    assert all(each.seconds > 0 for each in first)
+    stored = {file.name for file in tmp_path.glob("kernels-*/*.bin")}
+    assert len(stored) == len(some)
+    again = list(compile_kernels(some, 1))
+    assert [each.seconds for each in again] == [0, 0]
+    assert {file.name for file in tmp_path.glob("kernels-*/*.bin")} == stored
+
+
+def test_an_unknown_family_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVERYORDER_CACHE_DIR", str(tmp_path))
+    with pytest.raises(KeyError, match="no_such_family"):
+        list(compile_kernels([KernelName("no_such_family", ("float32",))], 1))
+
+
+def test_the_command_says_how_many_and_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def compile_kernels(kernels: Any, processes: int) -> Any:
+        asked.append(processes)
+        return iter([warm.Compiled(kernels[0], 0.5), warm.Compiled(kernels[1], 0)])
+
+    some = [KernelName("add", ("float32",)), KernelName("mul", ("float32",))]
+    monkeypatch.setattr(warm, "common_kernels", lambda: some)
+    monkeypatch.setattr(warm, "compile_kernels", compile_kernels)
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 0)
+    found = CliRunner().invoke(main, ["runtime", "warm", "--jobs", "7"])
+    assert (asked, found.exit_code) == ([2], 0)
+    first, second = found.output.splitlines()
+    assert first.startswith("2 kernels are stored: 1 compiled by 2 processes in ")
+    assert first.endswith(", 1 were there")
+    assert second == f"folder: {tmp_path}"
+
+
+def test_the_command_says_why_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 0)
+    monkeypatch.setattr(cache, "folder", lambda: None)
+    found = CliRunner().invoke(main, ["runtime", "warm"])
+    assert found.exit_code == REFUSED
+    assert "set EVERYORDER_CACHE_DIR" in found.output
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    found = CliRunner().invoke(main, ["runtime", "warm"])
+    assert found.exit_code == REFUSED
+    assert "NUMBA_DISABLE_JIT" in found.output
+
+
+class Terminal(StringIO):
+    """A text stream that says it is a terminal, or not."""
+
+    def __init__(self, is_one: bool = True) -> None:
+        super().__init__()
+        self.is_one = is_one
+
+    def isatty(self) -> bool:
+        return self.is_one
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock: the last number is the time."""
+    times = [0.0]
+    monkeypatch.setattr(notice, "perf_counter", lambda: times[-1])
+    return times
+
+
+def compiled(subject: CompileNotice, times: list[float], took: float) -> None:
+    subject.begin("softmax_rows of float32")
+    times.append(times[-1] + took)
+    subject.end()
+
+
+def test_a_line_appears_after_two_seconds_and_is_erased(
+    seconds: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    caplog.set_level(logging.DEBUG, "everyorder.runtime.kernels")
+    subject = CompileNotice()
+    compiled(subject, seconds, 1.5)
+    compiled(subject, seconds, 1.5)
+    assert stream.getvalue() == ""
+    subject.begin("x" * 200)
+    line = stream.getvalue()
+    assert line.startswith("\r\x1b[Kcompiling kernels, once for this machine: 2 in 3 s")
+    assert len(line) == len("\r\x1b[K") + 79
+    subject.end()
+    assert stream.getvalue() == line + "\r\x1b[K"
+    assert caplog.messages[0] == "compiled softmax_rows of float32 in 1.50 s"
+    # Loaded from disk: nothing was begun.
+    subject.end()
+    assert (subject.count, len(caplog.messages)) == (3, 3)
+
+
+@pytest.mark.parametrize("stream", ["closed", "none", "file"])
+def test_nothing_is_written_where_nobody_looks(
+    stream: str, seconds: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = None if stream == "none" else Terminal(stream != "file")
+    if place is not None and stream == "closed":
+        place.close()
+    monkeypatch.setattr(sys, "stderr", place)
+    subject = CompileNotice()
+    for _ in range(3):
+        compiled(subject, seconds, 3.0)
+    assert subject.count == 3
+    if place is not None and stream == "file":
+        assert place.getvalue() == ""
+
+
+@compiled_only
+def test_a_kernel_that_is_stored_is_no_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from everyorder.runtime.kernels.compile import jit
+
+    monkeypatch.setattr(jit, "folder", lambda: tmp_path)
+    subject = CompileNotice()
+    monkeypatch.setattr(jit, "NOTICE", subject)
+
+    def body(x: Any, out: Any) -> None:
+        for i in range(x.size):
+            out[i] = x[i] * 7
+
+    for expected in (1, 1):
+        _ = jit.Family("sevenfold", body, "void(T[::1], T[::1])")["float64"]
+        assert subject.count == expected
