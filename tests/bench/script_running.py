@@ -136,7 +136,7 @@ def step() -> Iterator[Row]:
 
 # Generated text with checks of 64 bits; source: measured before it was written.
 PYTHON = 1.5
-CHECKED = "what is registered is asked in each trip, 64 bits at each result"
+CHECKED = "odd results are tested for 64 bits, and a run looks up what is registered"
 
 
 def told(

@@ -23,7 +23,13 @@ Rules:
 - the generated function behaves as the register executor with the same plan;
 - a primitive whose function is a Python operator is generated as that operator, valid
   as long as the registered kernel is that function: `_fast` tests this, and is computed
-  again in each trip of a loop and after everything that may run other code;
+  again in each trip of a loop and after everything that may run other code; a loop that
+  computes with numbers and texts only, which no other thread can change, computes it
+  again after `ROUND` trips;
+- a result beyond 64 bits is an error of its primitive.  What follows by adding a
+  constant is tested first: if its result is small, the one before was, too.  A count
+  that starts small and changes by at most `COUNTED` in each trip is not tested, as
+  no loop ends within years that would take it out of 64 bits;
 - an operator on tensors looks up its bound kernel as its bound call does, but its entry
   only once in a run (in `bound_kernels` of the namespace); if the dispatcher's state
   has changed since the run began, it is called as by the register executor;
@@ -33,55 +39,67 @@ Rules:
 The line number in a traceback identifies the node.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from operator import is_, is_not
+from itertools import chain, islice, repeat
+from operator import eq, ge, gt, is_, is_not, le, lt, ne
 from typing import Any
 
 from everyorder.runtime.base.codegen import generated
 from everyorder.runtime.dispatch.call_stub import bits_of
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
-from everyorder.runtime.dispatch.state import OperatorMap
 from everyorder.runtime.dispatch.watch import WATCH
 from everyorder.runtime.keys import LOCAL
 from everyorder.runtime.schema.binding import presenters_of
-from everyorder.runtime.schema.types import (
-    DictType,
-    ListType,
-    OptionalType,
-    TensorType,
-    TupleType,
-    Type,
-)
+from everyorder.runtime.schema.types import TensorType
 from everyorder.runtime.script.executor.graph_plan import (
-    LIGHT,
     BlockPlan,
     Control,
     Planner,
     PlanStep,
 )
+from everyorder.runtime.script.executor.line_writer import (
+    DeferredLines,
+    Function,
+    LineWriter,
+)
 from everyorder.runtime.script.executor.node_kernels import plan_of_function
-from everyorder.runtime.script.ir import Node
+from everyorder.runtime.script.executor.step_facts import (
+    counting,
+    fixed,
+    has_name,
+    has_primitives,
+    is_calm,
+    is_pure,
+    is_quiet,
+    is_tensorial,
+    overwriting,
+    producer,
+    reads,
+    trusted,
+    used_once,
+    with_next,
+)
 from everyorder.runtime.script.passes.inline import callee
 from everyorder.runtime.script.primitives import NAMESPACE
 from everyorder.runtime.script.primitives.operator_calls import (
     BoundCall,
     KernelLookup,
     PrimitiveCheck,
-    is_known,
 )
-from everyorder.runtime.script.primitives.primitive_table import INLINE, overflow_tests
+from everyorder.runtime.script.primitives.primitive_table import (
+    INLINE,
+    keeps_near,
+    overflow_tests,
+)
 
-# CPython allows 20 nested blocks; the `try` around the body is one of them.
-DEEPEST = 18
-# One level of indentation per block, including branches; CPython allows 100.
-INDENTED = 80
-
-Function = Callable[..., Any]
-
-
-class TooNested(Exception):
-    """The blocks of a plan are nested too deeply for generated code."""
+# Trips of a loop of numbers after which it is asked again what is registered: some tens
+# of microseconds.
+ROUND = 1024
+# They raise nothing, of numbers and of texts.
+_COMPARISONS = frozenset((eq, ge, gt, le, lt, ne))
+# The number of trips of a loop without a limit.
+_ENDLESS = 2**63 - 1
 
 
 def text_of(planner: Planner, name: str, failed: Function) -> Function:
@@ -99,6 +117,9 @@ def text_of(planner: Planner, name: str, failed: Function) -> Function:
 
     values = writer.values
     values |= {
+        "_chain": chain,
+        "_islice": islice,
+        "_repeat": repeat,
         "_AttributeError": AttributeError,
         "_Exception": Exception,
         "_KeyError": KeyError,
@@ -111,20 +132,11 @@ def text_of(planner: Planner, name: str, failed: Function) -> Function:
     return function
 
 
-class _PlanWriter:
-    """The writer of the lines of a plan; `nodes` has the node of each line."""
+class _PlanWriter(LineWriter):
+    """The writer of a plan."""
 
     def __init__(self, planner: Planner) -> None:
-        self.planner = planner
-        self.lines: list[str] = []
-        self.nodes: list[Node | None] = []
-        self.node: Node | None = None
-        self.margin = 0
-        self.depth = 0
-        # The objects that the text refers to, by name.
-        self.values: dict[str, Any] = {}
-        self.names: dict[int, str] = {}
-        self.functions = 0
+        super().__init__(planner)
         # Namespace -> operators whose entries are looked up once in a run.
         self.linked: dict[str, list[tuple[str, BoundCall]]] = {}
         self.inlined: list[BoundCall] = []
@@ -132,43 +144,20 @@ class _PlanWriter:
         self.fast_check = (True, False)
         # Within a group of primitives: the variant that is being written.
         self.way = ""
-
-    # Lines
-
-    def put(self, line: str) -> None:
-        self.lines.append("    " * self.margin + line)
-        self.nodes.append(self.node)
-
-    def value(self, place: int) -> str:
-        """Return the text of a register: a variable, or a constant."""
-        if place not in self.planner.constants:
-            return f"v{place}"
-        if place not in self.names:
-            constant = self.planner.template[place]
-            if constant is None or constant is True or constant is False:
-                self.names[place] = repr(constant)
-            elif constant.__class__ is int or constant.__class__ is str:
-                self.names[place] = f"({constant!r})"
-            else:
-                self.names[place] = f"c{place}"
-                self.values[f"c{place}"] = constant
-        return self.names[place]
-
-    def several(self, places: Sequence[int]) -> str:
-        return ", ".join(map(self.value, places))
-
-    def function(self, function: Any, letter: str = "f") -> str:
-        """Return a new name for a function."""
-        self.functions += 1
-        name = f"{letter}{self.functions}"
-        self.values[name] = function
-        return name
+        # The step after the one that is being written, in its block.
+        self.following: PlanStep | None = None
+        # Steps whose results are tested together with the next one.
+        self.untested: list[PlanStep] = []
+        # The condition of a loop, and what is moved before it is asked.
+        self.asked_late: tuple[int, Sequence[int]] = (-1, ())
+        # The results of these need no test.
+        self.counts: set[int] = set()
 
     # The whole
 
     def whole(self) -> list[str]:
         layout = self.planner.layout
-        body = _DeferredLines(self)
+        body = DeferredLines(self)
         self.margin = 2
         with body:
             self.block(layout)
@@ -178,14 +167,14 @@ class _PlanWriter:
             else:
                 self.put(f"return ({', '.join(results)})" if results else "return None")
         self.margin, self.node = 0, None
-        with _DeferredLines(self) as head:
+        with DeferredLines(self) as head:
             names = ", ".join(f"v{each}" for each in layout.parameters)
             self.put(f"def execute({names}):")
             self.margin = 1
             self.prelude()
             self.put("try:")
         self.margin = 1
-        with _DeferredLines(self) as end:
+        with DeferredLines(self) as end:
             self.put("except _Exception as _error:")
             self.put("    _failed(_error, _error.__traceback__.tb_lineno)")
             self.put("    raise")
@@ -222,8 +211,8 @@ class _PlanWriter:
 
     def block(self, layout: BlockPlan) -> None:
         group: list[PlanStep] = []
-        for step in layout.steps:
-            if not self.way and _is_quiet(step):
+        for step, self.following in with_next(layout.steps):
+            if not self.way and is_quiet(step):
                 group.append(step)
                 continue
             self.group(group)
@@ -233,10 +222,23 @@ class _PlanWriter:
 
     def group(self, steps: Sequence[PlanStep]) -> None:
         """Write steps that run no other code: both variants, selected by one test."""
-        if not any(map(_has_primitives, steps)):
+        if not any(map(has_primitives, steps)):
             for step in steps:
                 self.step(step)
             return
+        self.check()
+        for word, way in (("if _fast:", "fast"), ("else:", "slow")):
+            self.node = steps[0].node
+            self.put(word)
+            self.way = way
+            self.deeper(False)
+            for step, self.following in with_next(steps):
+                self.step(step)
+            self.back(False)
+        self.way = ""
+
+    def check(self) -> None:
+        """Compute `_fast` if it may have changed."""
         is_stale, is_foreign = self.fast_check
         if is_stale:
             test = "_fast = _first and _dispatcher.state is _state"
@@ -245,15 +247,6 @@ class _PlanWriter:
                 test += " and _thread['view'] is _view"
             self.put(test)
         self.fast_check = (False, False)
-        for word, way in (("if _fast:", "fast"), ("else:", "slow")):
-            self.node = steps[0].node
-            self.put(word)
-            self.way = way
-            self.deeper(False)
-            for step in steps:
-                self.step(step)
-            self.back(False)
-        self.way = ""
 
     def step(self, step: PlanStep) -> None:
         self.node = step.node
@@ -268,30 +261,6 @@ class _PlanWriter:
                 self.with_block(step)
         self.free(step.freed)
 
-    def free(self, places: Sequence[int]) -> None:
-        if places:
-            self.put(" = ".join((*(f"v{each}" for each in places), "None")))
-
-    def move(self, sources: Sequence[int], targets: Sequence[int]) -> None:
-        pairs = [
-            (f"v{target}", self.value(source))
-            for source, target in zip(sources, targets, strict=True)
-            if source != target
-        ]
-        if pairs:
-            left, right = zip(*pairs, strict=True)
-            self.put(f"{', '.join(left)} = {', '.join(right)}")
-
-    def deeper(self, takes_block: bool) -> None:
-        self.depth += takes_block
-        self.margin += 1
-        if self.depth > DEEPEST or self.margin > INDENTED:
-            raise TooNested
-
-    def back(self, took_block: bool) -> None:
-        self.depth -= took_block
-        self.margin -= 1
-
     def branch(self, step: PlanStep) -> None:
         (condition,) = step.inputs
         before, after = self.fast_check, (False, False)
@@ -302,6 +271,9 @@ class _PlanWriter:
             self.put(word)
             self.deeper(False)
             at = len(self.lines)
+            for result, output in zip(block.results, step.outputs, strict=True):
+                if producer(block, result) is not None:
+                    self.moved[result] = output
             self.block(block)
             self.node = step.node
             self.move(block.results, step.outputs)
@@ -316,16 +288,74 @@ class _PlanWriter:
         (body,) = step.blocks
         trips, going, *carried = step.inputs
         index, *parameters = body.parameters
-        condition, *results = body.results
         self.move(carried, parameters)
+        self.counts.update(map(id, counting(self.planner, step)))
         self.put(f"if {self.value(going)}:")
         self.deeper(False)
-        self.put(f"for v{index} in range({self.value(trips)}):")
-        self.deeper(True)
         # Another trip may have run other code, and another thread may run at any time.
-        is_foreign = self.fast_check[1] or not all(map(_is_calm, body.steps))
+        is_foreign = self.fast_check[1] or not all(map(is_calm, body.steps))
         self.fast_check = (True, is_foreign)
+        all_trips = f"range({self.value(trips)})"
+        if not self.way and all(map(is_pure, body.steps)) and body.steps:
+            unread = index not in body.results and not reads(body.steps, index)
+            endless = unread and self.value(trips) == f"({_ENDLESS})"
+            self.rounds(step, f"v{index}", "_repeat(None)" if endless else all_trips)
+        else:
+            self.put(f"for v{index} in {all_trips}:")
+            self.deeper(True)
+            self.trip(step)
+            self.back(True)
+        self.back(False)
+        self.fast_check = (True, is_foreign)
+        self.move(parameters, step.outputs)
+        self.free(body.freed_parameters)
+
+    def rounds(self, step: PlanStep, index: str, all_trips: str) -> None:
+        """Write a loop whose body runs no other code, in rounds of many trips."""
+        trips = f"_trips_{index}"
+        a_round = f"_chain(({index},), _islice({trips}, {ROUND - 1}))"
+        if all_trips == "_repeat(None)":
+            trips, a_round = all_trips, f"_repeat(None, {ROUND})"
+        else:
+            self.put(f"{trips} = iter({all_trips})")
+        self.put(f"for {index} in {trips}:")
+        self.deeper(True)
+        self.check()
+        self.put("if _fast:")
+        self.way = "fast"
+        self.deeper(False)
+        self.put(f"for {index} in {a_round}:")
+        self.deeper(True)
+        ends = self.trip(step)
+        self.back(True)
+        if ends:
+            self.put("else:")
+            self.put("    continue")
+            self.put("break")
+        self.back(False)
+        self.put("else:")
+        self.way = "slow"
+        self.deeper(False)
+        self.trip(step)
+        self.back(False)
+        self.back(True)
+        self.way = ""
+
+    def trip(self, step: PlanStep) -> bool:
+        """Write one trip of a loop; return whether it may end the loop."""
+        (body,) = step.blocks
+        _, *parameters = body.parameters
+        condition, *results = body.results
+        for parameter, result in zip(parameters, results, strict=True):
+            call = overwriting(body, parameter, result)
+            # A test of the value would call again, with the parameter's.
+            if call is not None and not self.tests(call):
+                self.moved[result] = parameter
+        # Of a loop in both variants at once, the condition is asked behind them.
+        if self.way == "fast":
+            self.asked_late = condition, parameters
         self.block(body)
+        self.asked_late = (-1, ())
         self.node = step.node
         again = self.value(condition)
         if condition in body.parameters:
@@ -338,11 +368,7 @@ class _PlanWriter:
             self.put(f"if not {again}:")
             self.put("    break")
         self.put("pass")
-        self.back(True)
-        self.back(False)
-        self.fast_check = (True, is_foreign)
-        self.move(parameters, step.outputs)
-        self.free(body.freed_parameters)
+        return again != "True"
 
     def with_block(self, step: PlanStep) -> None:
         (body,) = step.blocks
@@ -369,7 +395,7 @@ class _PlanWriter:
         if words is not None:
             self.put(words)
             return
-        if step.bound is not None and _is_tensorial(step):
+        if step.bound is not None and is_tensorial(step):
             self.tensorial(step, step.bound)
         elif (function := callee(step.node)) is not None:
             self.call_function(step, function)
@@ -389,7 +415,7 @@ class _PlanWriter:
 
     def target(self, step: PlanStep) -> str:
         """Return the assignment to the results; several are unpacked."""
-        names = [f"v{each}" for each in step.outputs]
+        names = list(map(self.name, step.outputs))
         return f"{', '.join(names)} = " if names else ""
 
     def plain(self, step: PlanStep) -> str | None:
@@ -399,7 +425,7 @@ class _PlanWriter:
         match node.kind:
             case "prim::unchecked_cast":
                 return f"{target}{operands[0]}"
-            case "prim::TupleConstruct" if not _has_name(node):
+            case "prim::TupleConstruct" if not has_name(node):
                 return f"{target}({''.join(f'{each}, ' for each in operands)})"
             case "prim::TupleIndex":
                 return f"{target}{operands[0]}[{node.attributes['index']}]"
@@ -411,30 +437,70 @@ class _PlanWriter:
 
     def primitive(self, step: PlanStep, bound: BoundCall) -> None:
         operands = [self.value(each) for each in step.inputs]
-        target, trusted = self.target(step), bound.trusted
+        target, function = self.target(step), bound.trusted
         if self.way != "fast":
             self.put(f"{target}{self.function(step.call)}({', '.join(operands)})")
             self.fast_check = self.fast_check if self.way else (True, True)
             return
         self.inlined.append(bound)
-        words = INLINE.get(trusted)
-        if trusted in (is_, is_not) and not all(map(str.isidentifier, operands)):
+        words = INLINE.get(function)
+        if function in (is_, is_not) and not all(map(str.isidentifier, operands)):
             # Python warns about `is` with a literal number or text.
             words = None
         if words is None:
-            words = f"{self.function(trusted, 'r')}({', '.join(operands)})"
+            words = f"{self.function(function, 'r')}({', '.join(operands)})"
         else:
             words = words.format(*operands)
+            if function in _COMPARISONS and self.is_asked_next(step):
+                self.texts[step.outputs[0]] = words
+                return
         self.put(f"{target}{words}")
-        template, constants = self.planner.template, self.planner.constants
-        values = [template[each] if each in constants else None for each in step.inputs]
+        self.untested.append(step)
+        following = self.following
+        if (
+            following is not None
+            and {*step.outputs} & {*following.inputs}
+            and keeps_near(trusted(following), fixed(self.planner, following))
+            and self.tests(following)
+        ):
+            # Tested with its result.
+            return
         margin = self.margin
-        for test in overflow_tests(trusted, values):
-            self.put(f"if {test.format(f'v{step.outputs[0]}')}:")
+        tested, self.untested = self.untested, []
+        first, *others = self.tests(step) or ("",)
+        if first:
+            self.put(f"if {first.format(self.name(step.outputs[0]))}:")
             self.margin += 1
-        if self.margin > margin:
+            for each in tested[:-1]:
+                self.test(each, self.tests(each))
+            self.test(step, others)
+        self.margin, self.node = margin, step.node
+
+    def is_asked_next(self, step: PlanStep) -> bool:
+        """Return True if a value is only the condition of what follows."""
+        if not used_once(step):
+            return False
+        following, (condition, moved) = self.following, self.asked_late
+        if following is None:
+            return step.outputs == (condition,) and not {*moved} & {*step.inputs}
+        return following.control is Control.IF and following.inputs == step.outputs
+
+    def tests(self, step: PlanStep) -> Sequence[str]:
+        """Return the nested tests that the result of a step is beyond 64 bits."""
+        if id(step) in self.counts:
+            return ()
+        return overflow_tests(trusted(step), fixed(self.planner, step))
+
+    def test(self, step: PlanStep, tests: Sequence[str]) -> None:
+        """Write nested tests of a result, and below them the call that raises."""
+        margin, self.node = self.margin, step.node
+        for test in tests:
+            self.put(f"if {test.format(self.name(step.outputs[0]))}:")
+            self.margin += 1
+        if tests:
             # The primitive itself raises, with its message.
-            self.put(f"{target}{self.function(step.call)}({', '.join(operands)})")
+            operands = self.several(step.inputs)
+            self.put(f"{self.target(step)}{self.function(step.call)}({operands})")
         self.margin = margin
 
     def tensorial(self, step: PlanStep, bound: BoundCall) -> None:
@@ -468,98 +534,3 @@ class _PlanWriter:
         self.put(f"            v{output}.key_bits")
         self.put("        except _AttributeError:")
         self.put(f"            {target}{returns}(v{output})")
-
-
-class _DeferredLines:
-    """Lines that are collected apart from the lines of the writer."""
-
-    def __init__(self, writer: _PlanWriter) -> None:
-        self.writer = writer
-        self.lines: list[str] = []
-        self.nodes: list[Node | None] = []
-
-    def __enter__(self) -> "_DeferredLines":
-        writer = self.writer
-        writer.lines, self.lines = self.lines, writer.lines
-        writer.nodes, self.nodes = self.nodes, writer.nodes
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        writer = self.writer
-        writer.lines, self.lines = self.lines, writer.lines
-        writer.nodes, self.nodes = self.nodes, writer.nodes
-
-
-# Kinds whose steps run no user code.
-_QUIET = frozenset(
-    {
-        *("prim::unchecked_cast", "prim::TupleConstruct", "prim::TupleIndex"),
-        *("prim::TupleUnpack", "prim::ListConstruct"),
-    }
-)
-
-
-def _is_calm(step: PlanStep) -> bool:
-    """Return True if a step, loops included, runs no user code."""
-    if step.control is Control.CALL:
-        return _is_quiet(step)
-    inner = [each for block in step.blocks for each in block.steps]
-    return step.control is not Control.WITH and all(map(_is_calm, inner))
-
-
-def _is_quiet(step: PlanStep) -> bool:
-    """Return True if a step runs no user code, and contains no loop."""
-    if step.control is Control.IF:
-        return all(_is_quiet(each) for block in step.blocks for each in block.steps)
-    if step.control is not Control.CALL:
-        return False
-    if step.bound is None or step.bound.trusted is None:
-        return step.node.kind in _QUIET
-    if not all(_is_plain(each.type) for each in step.node.inputs):
-        return False
-    # A step whose kernel is overridden would slow down its group.
-    return is_known(default_dispatcher().state, step.bound)
-
-
-def _is_plain(type_: Type) -> bool:
-    """Return True if operators on values of a type run only Python's code."""
-    if isinstance(type_, ListType | OptionalType):
-        return _is_plain(type_.element)
-    if isinstance(type_, DictType):
-        return _is_plain(type_.key) and _is_plain(type_.value)
-    if isinstance(type_, TupleType):
-        return all(map(_is_plain, type_.elements))
-    return type_ in LIGHT
-
-
-def _has_primitives(step: PlanStep) -> bool:
-    inner = [each for block in step.blocks for each in block.steps]
-    return step.bound is not None or any(map(_has_primitives, inner))
-
-
-def _has_name(node: Node) -> bool:
-    return bool(getattr(node.output.type, "qualname", ""))
-
-
-def _is_tensorial(step: PlanStep) -> bool:
-    """Return True if an operator takes tensors and returns one, and is ordinary."""
-    assert step.bound is not None, "the step of an operator is bound"
-    schema, node = step.bound.reading.schema, step.node
-    if step.bound.reading.maker is None or schema.is_varret:
-        return False
-    # Namespaces with few operators do not cache bound kernels.
-    state, namespace = default_dispatcher().state, step.bound.reading.namespace
-    if not isinstance(state.namespaces.get(namespace), OperatorMap):
-        return False
-    if [each.type for each in schema.returns] != [TensorType]:
-        return False
-    tensors = 0
-    for value, argument in zip(node.inputs, schema.arguments, strict=True):
-        kind = argument.fake_type
-        if isinstance(kind, ListType) and kind.element is not TensorType:
-            continue
-        if value.type is TensorType:
-            tensors += 1
-        elif "Tensor" in str(kind) and "None" not in str(value.type):
-            return False
-    return tensors > 0

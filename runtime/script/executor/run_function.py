@@ -24,8 +24,9 @@ from everyorder.runtime.base.locks import load
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.schema.types import CODED, TensorType
 from everyorder.runtime.schema.values import presenter
-from everyorder.runtime.script.executor.codegen import TooNested, text_of
+from everyorder.runtime.script.executor.codegen import text_of
 from everyorder.runtime.script.executor.graph_plan import Inner, Planner, run_steps
+from everyorder.runtime.script.executor.line_writer import TooNested
 from everyorder.runtime.script.executor.node_kernels import step_of
 from everyorder.runtime.script.executor.python_interop import (
     RUN,

@@ -1,7 +1,7 @@
 """The table of primitives: all rows, their look-up, selection and installation.
 
     by_name, by_operator, ...    look up rows
-    INLINE, overflow_tests       primitives as expressions of generated text
+    INLINE, overflow_tests, keeps_near   primitives as expressions of generated text
     widened     the conversion of a number to a wider one
     install     the rows as operators of the namespace `script`
 
@@ -130,6 +130,7 @@ FORMS = _grouped("form")
 
 # Functions that refuse a result beyond 64 bits and are Python operators otherwise.
 _BOUNDED = (numbers.add, numbers.sub, numbers.mul, numbers.floordiv)
+_SHIFTS = (numbers.add, numbers.sub)
 # Functions of primitives -> the Python expression that computes the same.
 INLINE: dict[Any, str] = {
     row.function: row.way.pattern
@@ -155,6 +156,16 @@ def overflow_tests(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
         # Only the least number by -1 is too large.
         return ()
     return (_NOT_SMALL, _BEYOND) if function in _BOUNDED else ()
+
+
+def keeps_near(function: Any, constants: Sequence[Any]) -> bool:
+    """Return True if an operand is near a result: they differ by a small constant.
+
+    A result of one digit then says that the operand is within 64 bits.  `constants` as
+    for `overflow_tests`.
+    """
+    shifts = (each for each in constants if each.__class__ is int)
+    return function in _SHIFTS and any(-_SMALL <= each <= _SMALL for each in shifts)
 
 
 def by_name(name: str) -> PrimitiveRow | None:

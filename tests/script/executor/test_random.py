@@ -112,7 +112,7 @@ class Growth:
             self.put(row.name, inputs, [each.type for each in row.schema.returns])
 
     def within(self, block: Block, depth: int, types: list[Type]) -> list[Value]:
-        inner = Growth(self.random, block, self.visible)
+        inner = type(self)(self.random, block, self.visible)
         for _ in range(self.random.randrange(1, 5)):
             inner.line(depth)
         return [inner.value(each) for each in types]
