@@ -1,7 +1,7 @@
 """Compile the common kernels ahead, in several processes.
 
     common_kernels()            the kernels of usual programs: name and dtypes
-    compile_kernels(kernels)    compiles those that are not stored, into the shared folder
+    compile_kernels(kernels)    compiles those that are not stored, and stores them
 
 A program that meets its kernels one by one compiles them one by one, in one thread.
 After this, its first run loads machine code only.  The list is data,
