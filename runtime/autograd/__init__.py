@@ -4,6 +4,7 @@ Importing this package installs its kernels on the default dispatcher, and its m
 on tensors.
 """
 
+from everyorder.runtime.autograd import graph
 from everyorder.runtime.autograd.autocast import (
     autocast,
     clear_autocast_cache,
@@ -55,6 +56,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
     "install",
     "install_fallbacks",

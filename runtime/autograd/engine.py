@@ -36,7 +36,7 @@ from everyorder.runtime.autograd.accumulate import (
     add_gradients,
 )
 from everyorder.runtime.autograd.grad_edges import edge_of
-from everyorder.runtime.autograd.grad_mode import GRAD, no_grad
+from everyorder.runtime.autograd.grad_mode import GRAD, BackwardRun, followed, no_grad
 from everyorder.runtime.autograd.node import (
     Edge,
     Meta,
@@ -104,20 +104,27 @@ def run(
 
     Exceptions of nodes propagate; gradients accumulated until then stay.
     """
-    before = GRAD.enabled, GRAD.follows
+    before = GRAD.enabled, GRAD.follows, GRAD.run
+    needed = None if request is None else request.needed | request.nodes
+    current = BackwardRun([edge[0] for edge, _ in roots], needed)
     GRAD.enabled = GRAD.follows = create_graph
+    GRAD.run = current
     try:
-        _run(roots, retain_graph, request)
+        _run(roots, retain_graph, request, needed)
+        for end in current.ends:
+            followed(end)
     finally:
-        GRAD.enabled, GRAD.follows = before
+        GRAD.enabled, GRAD.follows, GRAD.run = before
 
 
 def _run(
-    roots: list[tuple[Edge, Any]], retain_graph: bool, request: GradientRequest | None
+    roots: list[tuple[Edge, Any]],
+    retain_graph: bool,
+    request: GradientRequest | None,
+    needed: Collection[Node] | None,
 ) -> None:
     waiting: list[tuple[int, Node]] = []
     buffers: dict[Node, list[Any]] = {}
-    needed = None if request is None else request.needed | request.nodes
     for (node, number), gradient in roots:
         if needed is None or node in needed:
             _arrive(waiting, buffers, node, number, gradient)

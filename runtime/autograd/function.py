@@ -73,6 +73,11 @@ from everyorder.runtime.autograd.node import (
     Node,
     mismatch,
 )
+from everyorder.runtime.autograd.saved_hooks import (
+    PACKING,
+    PackedTensor,
+    packed_form,
+)
 from everyorder.runtime.errors.autograd import (
     AutogradMisuse,
     BackwardRefused,
@@ -191,13 +196,16 @@ class FunctionNode(Node):
 
     def _saved_form(
         self, tensor: Tensor | None, number: int | None
-    ) -> SavedInput | SavedOutput | None:
+    ) -> SavedInput | SavedOutput | PackedTensor | None:
         """Return the saved form of a tensor; `number` is that of an output."""
         if tensor is None:
             return None
+        saved: SavedInput | SavedOutput
         if number is None:
-            return save(tensor, self.operator)
-        return save_output(tensor, number if tensor._requires_grad else None)
+            saved = save(tensor, self.operator)
+        else:
+            saved = save_output(tensor, number if tensor._requires_grad else None)
+        return packed_form(saved, self.operator) if PACKING else saved
 
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """Return the saved tensors.
@@ -212,6 +220,8 @@ class FunctionNode(Node):
             name = f"saved_tensors[{place}]"
             if saved is None:
                 tensors.append(None)
+            elif isinstance(saved, PackedTensor):
+                tensors.append(saved.unpacked(self))
             elif len(saved) == 2:
                 tensors.append(restore(saved, self.operator, name))
             else:

@@ -24,7 +24,7 @@ Rules:
 """
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from functools import partial, wraps
 from types import CodeType, GeneratorType
 from typing import Any, Self, TypeVar
@@ -40,6 +40,8 @@ from everyorder.runtime.tensors.keys import INFERRING, Presence, inference
 class _Grad(threading.local):
     """The flags of a thread: `enabled` (it records) and `follows` (it registers views).
 
+    `run` is the innermost backward pass of the thread, or None.
+
     `follows` is off while the engine computes gradients that are not differentiated:
     their views are many and short-lived. It is on in the functions of users that the
     engine calls (`followed`): their views may outlive the pass.
@@ -47,6 +49,22 @@ class _Grad(threading.local):
 
     enabled: bool = True
     follows: bool = True
+    run: "BackwardRun | None" = None
+
+
+class BackwardRun:
+    """One backward pass: `nodes` are its roots, `needed` the nodes that it may run.
+
+    `needed` is None if no inputs were requested. The functions of `ends` are called
+    after the last node has run.
+    """
+
+    __slots__ = ("__weakref__", "ends", "needed", "nodes")
+
+    def __init__(self, nodes: list[Any], needed: Collection[Any] | None) -> None:
+        self.nodes = nodes
+        self.needed = needed
+        self.ends: list[Callable[[], object]] = []
 
 
 GRAD = _Grad()

@@ -77,6 +77,7 @@ from everyorder.runtime.autograd.recording import (
     run_below,
     start,
 )
+from everyorder.runtime.autograd.saved_hooks import PackedTensor
 from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.dispatch.kernel import linked
 from everyorder.runtime.dispatch.library import Library
@@ -482,6 +483,25 @@ class _Shown:
         node = self._node()
         if not GRAD.enabled or node is None:
             return alias
+        return self._at(alias, node)
+
+    def edge_of_packed(self, packed: PackedTensor) -> Edge | None:
+        """Return the edge of a result that a hook stored, as a view of the new base."""
+        node = self._node()
+        if node is None:
+            return None
+        assert packed.layout is not None, "an alias shares a storage"
+        shape, strides, offset = self._layout
+        # The history of a view needs a base of its size, whatever its elements are.
+        size = [offset + span(shape, strides)]
+        room = core.zeros(size, dtype=self._dtype, device=packed.device)
+        shape, strides, offset = packed.layout
+        view = Tensor(None, shape, packed.dtype, room.device, room.key_bits)
+        view._place = ensure_place(room)[0], offset, strides
+        return edge_of(self._at(view, node))
+
+    def _at(self, alias: Tensor, node: Node) -> Tensor:
+        """Return a tensor on the elements of a result, as a view of the new base."""
         assert alias._place is not None, "an alias shares a storage"
         shape, strides, offset = self._layout
         base = Tensor(None, shape, self._dtype, alias.device, alias.key_bits)

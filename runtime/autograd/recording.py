@@ -30,7 +30,7 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from everyorder.runtime.autograd.grad_edges import (
     HISTORY_NAMES,
@@ -43,6 +43,7 @@ from everyorder.runtime.autograd.grad_edges import (
 from everyorder.runtime.autograd.grad_mode import GRAD, Excluding
 from everyorder.runtime.autograd.gradient_plan import (
     PLAIN,
+    TENSOR,
     TENSORS,
     Derivatives,
     GradientPlan,
@@ -51,6 +52,12 @@ from everyorder.runtime.autograd.gradient_plan import (
     wrong_result,
 )
 from everyorder.runtime.autograd.node import SEQUENCE, Edge, Gradients, Node
+from everyorder.runtime.autograd.saved_hooks import (
+    HOOKS,
+    PACKING,
+    PackedTensor,
+    packed_form,
+)
 from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.errors.autograd import NotImplementedFormula, WriteRefused
 from everyorder.runtime.keys import AFTER_AUTOGRAD, AUTOGRAD_KEYS, LOCAL, KeySet
@@ -92,6 +99,16 @@ def any_requires_grad(tensors: Sequence[Any]) -> bool:
     return False
 
 
+class Host(Protocol):
+    """Restores the saved results of a call that modified a view."""
+
+    def __call__(self, saved: Any, operator: str, argument: str) -> Tensor:
+        """Return a saved result as a view of the modified base."""
+
+    def edge_of_packed(self, packed: PackedTensor) -> Edge | None:
+        """Return the edge of a packed result, as a view of the modified base."""
+
+
 class OperatorNode(Node):
     """The node of one call of an operator that has formulas.
 
@@ -116,7 +133,7 @@ class OperatorNode(Node):
         self.derivatives = derivatives
         self.plan = plan
         self.values: list[Any] | None = None
-        self.host: Callable[[Any, str, str], Tensor] | None = None
+        self.host: Host | None = None
 
     @property
     def operator(self) -> str:
@@ -146,6 +163,71 @@ class OperatorNode(Node):
                     result, spec.place if result._requires_grad else None
                 )
             self.values.append(saved)  # type: ignore[union-attr]  # just made
+        if PACKING:
+            pack_results(self)
+
+
+class PackedNode(OperatorNode):
+    """The node of a call that was recorded with hooks of saved tensors.
+
+    Its values are packed; a node becomes one by a change of its class, so that other
+    calls do not pay.
+    """
+
+    __slots__ = ()
+
+    def apply(self, gradients: list[Any]) -> Gradients:
+        """Unpack the saved values and run the formulas.
+
+        Raises:
+            AutogradMisuse: a hook did not return a tensor.
+            BackwardRefused: the graph was freed.
+        """
+        node = OperatorNode(self.next_edges, self.derivatives, self.plan)
+        if self.values is not None:
+            node.values = [self._unpacked(each) for each in self.values]
+        results: Gradients = self.plan.run(node, gradients)
+        return results
+
+    def _unpacked(self, value: Any) -> Any:
+        """Return a value in the form in which nodes without hooks save it."""
+        if isinstance(value, list):
+            return [self._unpacked(each) for each in value]
+        if not isinstance(value, PackedTensor):
+            return value
+        host = self.host
+        if host is not None and value.number is not None and GRAD.enabled:
+            tensor = value.placed_at(host.edge_of_packed(value))
+        else:
+            tensor = value.unpacked(self)
+        return tensor, tensor._version, None
+
+
+def pack_arguments(node: OperatorNode) -> None:
+    """Replace the saved arguments of a node by what the hooks of the thread return."""
+    if HOOKS.active is None:
+        return
+    operator, values = node.operator, node.values
+    assert values is not None, "the values were just saved"
+    for place, spec in enumerate(node.plan.arguments):
+        value = values[place]
+        if spec.kind == TENSOR:
+            values[place] = value and packed_form(value, operator)
+        elif spec.kind == TENSORS:
+            values[place] = [t and packed_form(t, operator) for t in value]
+    node.__class__ = PackedNode
+
+
+def pack_results(node: OperatorNode) -> None:
+    """Replace the saved results of a node by what the hooks of the thread return."""
+    if HOOKS.active is None:
+        return
+    operator, values = node.operator, node.values
+    assert values is not None, "the values were just saved"
+    for place in range(len(node.plan.arguments), len(values)):
+        value = values[place]
+        values[place] = value and packed_form(value, operator)
+    node.__class__ = PackedNode
 
 
 def start(
@@ -175,6 +257,8 @@ def start(
             copy = saved(written)
             args = tuple([copy if each is written else each for each in args])
     node.values = plan.keep(*args)
+    if PACKING:
+        pack_arguments(node)
     return node
 
 
@@ -262,6 +346,9 @@ def _finished(node: OperatorNode, results: Any) -> Any:
     "autograd kernel",
     "run, derivatives, plans, refuse",
     OperatorNode=OperatorNode,
+    PACKING=PACKING,
+    pack_arguments=pack_arguments,
+    pack_results=pack_results,
     save_output=save_output,
     wrong_result=wrong_result,
     finished=_finished,
@@ -285,6 +372,7 @@ def _recorded(
             "plan = plans.get(mask) or derivatives.plan(mask)",
             "node.derivatives, node.plan, node.host = derivatives, plan, None",
             f"node.values = plan.keep({parameters})",
+            "if PACKING: pack_arguments(node)",
         ],
         [],
     )
@@ -293,7 +381,9 @@ def _recorded(
         "if result is None: return None",
         "dtype = result._dtype",
         *result_text(),
-        "    if plan.results: node.values.append(save_output(result, 0))",
+        "    if plan.results:",
+        "        node.values.append(save_output(result, 0))",
+        "        if PACKING: pack_results(node)",
         "return result",
     ]
     return block(

@@ -60,6 +60,7 @@ from everyorder.runtime.autograd.recording import (
     run_below,
     tolerant_grad_switch,
 )
+from everyorder.runtime.autograd.saved_hooks import PACKING
 from everyorder.runtime.base.codegen import block, numbered, template
 from everyorder.runtime.dispatch.kernel import Kernel, linked
 from everyorder.runtime.errors.call import KernelError
@@ -335,6 +336,7 @@ class CallNode(FunctionNode):
                 tensor is None
                 or tensor is result
                 or tensor.key_bits & TRACKED != TRACKED
+                or PACKING
             ):
                 saved.append(self._saved_form(tensor, 0 if tensor is result else None))
             else:

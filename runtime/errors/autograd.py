@@ -117,6 +117,39 @@ class BackwardRefused(AutogradError):
     """
 
 
+class NotOffered(AutogradError, NotImplementedError):
+    """A name of torch that the runtime does not offer; `remedy` says what to use."""
+
+    asked: str
+    reason: str
+    remedy: str
+
+    words = """
+    NotOffered: `{asked}` is not offered: {reason}.
+      to do: {remedy}
+    """
+
+
+class CheckpointError(AutogradError):
+    """A checkpointed function did not save the same tensors when it was run again."""
+
+    function: str = ""
+    place: int = 0
+    first: str = ""
+    again: str = ""
+
+    words = """
+    CountChanged: `{function}` is checkpointed, and saved {again} tensors when it was
+        run again, after {first} at first: its gradient is not known.
+      to do: make it do the same each time, with the same inputs
+    MetadataChanged: `{function}` is checkpointed, and tensor {place} that it saves
+        differs when it is run again: its gradient is not known.
+      at first: {first}
+      again: {again}
+      to do: make it do the same each time, with the same inputs
+    """
+
+
 class NotImplementedFormula(AutogradError, NotImplementedError):
     """An operator or a function has no formula for the requested gradient."""
 
@@ -165,6 +198,9 @@ class AutogradMisuse(AutogradError, TypeError, ValueError):
     FunctionMisuse: `{function}` {fault}.
       to do: {remedy}
     HookMisuse: `{asked}`: {fault}.
+    HooksDisabled: {fault}
+      refused: saved_tensors_hooks together with disable_saved_tensors_hooks
+      to do: leave the block of one before the block of the other
     ModeMisuse: `{mode}` cannot decorate `{function}`, a coroutine function: a mode
         belongs to a thread, and other coroutines would run in it while it awaits.
       to do: enter the mode around the computation, between two awaits

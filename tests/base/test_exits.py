@@ -10,6 +10,10 @@ import pytest
 
 from everyorder.runtime import inference_mode, no_grad
 from everyorder.runtime.autograd import autocast, enable_grad, set_grad_enabled
+from everyorder.runtime.autograd.graph import (
+    disable_saved_tensors_hooks,
+    saved_tensors_hooks,
+)
 from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.keys import (
     DispatchKey,
@@ -50,6 +54,8 @@ MANAGERS: dict[str, Callable[[], Any]] = {
     "set_grad_enabled": lambda: set_grad_enabled(False),
     "inference_mode": inference_mode,
     "autocast": lambda: autocast("cpu"),
+    "saved_tensors_hooks": lambda: saved_tensors_hooks(abs, abs),
+    "disable_saved_tensors_hooks": lambda: disable_saved_tensors_hooks("none"),
     "a mode": Passing,
     "disable_current_modes": disable_current_modes,
     "no_dispatch": no_dispatch,

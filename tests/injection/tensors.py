@@ -18,6 +18,11 @@ from everyorder.runtime import Tensor, autograd, default_dispatcher, ops, tensor
 from everyorder.runtime.autograd import Function, autocast, inference_mode, no_grad
 from everyorder.runtime.autograd.autocast import STATE as CASTING
 from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.autograd.graph import (
+    disable_saved_tensors_hooks,
+    saved_tensors_hooks,
+)
+from everyorder.runtime.autograd.saved_hooks import HOOKS
 from everyorder.runtime.base import locks
 from everyorder.runtime.custom import custom_op
 from everyorder.runtime.dispatch import fingerprint
@@ -38,6 +43,7 @@ from everyorder.runtime.torch_dispatch import (
     pop_mode_temporarily,
     return_and_correct_aliasing,
 )
+from everyorder.runtime.utils.checkpoint import checkpoint
 from tests.torch_dispatch.thread_state import Look
 
 Operation = Callable[["Graph"], object]
@@ -53,8 +59,9 @@ class Thread:
     @staticmethod
     def _now() -> tuple[Any, ...]:
         keys = LOCAL.switched_in, LOCAL.switched_out
+        saving = HOOKS.active, HOOKS.refusal, GRAD.run
         casting = CASTING.depth, CASTING.dtypes, CASTING.caches, CASTING.kept
-        return keys, GRAD.enabled, GRAD.follows, inference.active, casting
+        return keys, GRAD.enabled, GRAD.follows, inference.active, casting, saving
 
     def unchanged(self) -> bool:
         """Whether it is so now; stacks of the same modes are the same."""
@@ -317,6 +324,11 @@ PLAIN = "(Tensor x) -> Tensor"
 ONE = "(Tensor(a!) x) -> ()"
 ALL = "(Tensor(a!)[] xs) -> ()"
 
+
+def _hooks() -> saved_tensors_hooks:
+    return saved_tensors_hooks(lambda saved: saved, lambda saved: saved)
+
+
 MODES: dict[str, tuple[Callable[[], Any], ...]] = {
     "no_grad": (no_grad,),
     "enable_grad in no_grad": (no_grad, autograd.enable_grad),
@@ -324,6 +336,8 @@ MODES: dict[str, tuple[Callable[[], Any], ...]] = {
     "inference_mode(False) in it": (inference_mode, lambda: inference_mode(False)),
     "set_grad_enabled": (no_grad, lambda: autograd.set_grad_enabled(True)),
     "autocast": (lambda: autocast("cpu"),),
+    "saved_tensors_hooks": (_hooks, _hooks),
+    "disable_saved_tensors_hooks": (lambda: disable_saved_tensors_hooks("none"),),
     "autocast, and none in it": (
         lambda: autocast("cpu"),
         lambda: autocast("cpu", enabled=False),
@@ -367,6 +381,7 @@ OPERATIONS: dict[str, Operation] = {
     "unsqueeze_": lambda g: g.grown.unsqueeze_(0),
     "out=": lambda g: runtime.add(_weights(g), _weights(g), out=g.buffer),
     "data": _data,
+    "a checkpoint": lambda g: checkpoint(lambda x: x.exp().sin(), g.grown),
     "a Function": lambda g: Doubled.apply(g.grown),
     "a Function that writes": lambda g: DoubledInPlace.apply(g.grown),
     "a Function that writes to a view": lambda g: DoubledInPlace.apply(g.view),

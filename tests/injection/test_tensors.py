@@ -228,7 +228,7 @@ def _what_was() -> bool:
 
 def _runs(roots: Any, *, create_graph: bool, retain_graph: bool, **_: Any) -> None:
     grad_mode.GRAD.enabled = grad_mode.GRAD.follows = create_graph
-    engine._run(roots, retain_graph, None)
+    engine._run(roots, retain_graph, None, None)
     grad_mode.GRAD.enabled = grad_mode.GRAD.follows = True
 
 
