@@ -79,6 +79,19 @@ if TYPE_CHECKING:
         Parameter,
         Sequential,
     )
+    from everyorder.runtime.operators.bindings.typed import (  # noqa: F401  # public names
+        BFloat16Tensor,
+        BoolTensor,
+        ByteTensor,
+        CharTensor,
+        DoubleTensor,
+        FloatTensor,
+        HalfTensor,
+        IntTensor,
+        LongTensor,
+        ShortTensor,
+        set_default_tensor_type,
+    )
     from everyorder.runtime.tensors import (
         Generator,
         Size,
@@ -96,7 +109,12 @@ if TYPE_CHECKING:
         tensor,
     )
     from everyorder.runtime.tensors import generator as random  # noqa: F401  # the same
-    from everyorder.runtime.tensors.dtype_info import finfo, iinfo
+    from everyorder.runtime.tensors.dtype_info import (
+        finfo,
+        get_default_dtype,
+        iinfo,
+        set_default_dtype,
+    )
     from everyorder.runtime.torch_dispatch import Context, TorchDispatchMode
 
 __all__ = [
@@ -141,6 +159,7 @@ __all__ = [
     "from_dlpack",
     "from_numpy",
     "full_after",
+    "get_default_dtype",
     "get_num_threads",
     "iinfo",
     "impl",
@@ -162,6 +181,7 @@ __all__ = [
     "promote_types",
     "register_memory",
     "result_type",
+    "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
     "tensor",
@@ -236,6 +256,7 @@ _LAZY = {
     "finfo": "everyorder.runtime.tensors.dtype_info",
     "from_dlpack": "everyorder.runtime.tensors",
     "from_numpy": "everyorder.runtime.tensors",
+    "get_default_dtype": "everyorder.runtime.tensors.dtype_info",
     "get_num_threads": "everyorder.runtime.kernels.shared.thread_pool",
     "iinfo": "everyorder.runtime.tensors.dtype_info",
     "impl": "everyorder.runtime.custom",
@@ -250,9 +271,18 @@ _LAZY = {
     "promote_types": "everyorder.runtime.tensors",
     "register_memory": "everyorder.runtime.tensors",
     "result_type": "everyorder.runtime.tensors",
+    "set_default_dtype": "everyorder.runtime.tensors.dtype_info",
     "set_grad_enabled": "everyorder.runtime.autograd",
     "set_num_threads": "everyorder.runtime.kernels.shared.thread_pool",
     "tensor": "everyorder.runtime.bootstrap",
+    **dict.fromkeys(
+        (
+            *("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor"),
+            *("DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor"),
+            *("ShortTensor", "set_default_tensor_type"),
+        ),
+        "everyorder.runtime.operators.bindings.typed",
+    ),
 }
 
 

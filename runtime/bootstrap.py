@@ -15,7 +15,7 @@ from everyorder.runtime.autograd.inplace import install_version_fallback
 from everyorder.runtime.autograd.install import install_fallbacks
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher, release
 from everyorder.runtime.dispatch.library import Library
-from everyorder.runtime.operators.bindings import functions, methods
+from everyorder.runtime.operators.bindings import functions, methods, typed
 from everyorder.runtime.tensors import Tensor, tensor
 from everyorder.runtime.torch_dispatch import fallback, subclasses
 
@@ -27,6 +27,7 @@ __all__ = [
     "methods",
     "subclasses",
     "tensor",
+    "typed",
 ]
 
 release(default_dispatcher(), "Autograd")

@@ -23,7 +23,8 @@ from everyorder.runtime.autograd.saved_hooks import (
     saved_tensors_hooks,
 )
 from everyorder.runtime.base.locks import reentered
-from everyorder.runtime.errors.autograd import AutogradMisuse, NotOffered
+from everyorder.runtime.errors.autograd import AutogradMisuse
+from everyorder.runtime.errors.call import NotOffered
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.tensors.tensor import Tensor
 

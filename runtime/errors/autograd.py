@@ -117,19 +117,6 @@ class BackwardRefused(AutogradError):
     """
 
 
-class NotOffered(AutogradError, NotImplementedError):
-    """A name of torch that the runtime does not offer; `remedy` says what to use."""
-
-    asked: str
-    reason: str
-    remedy: str
-
-    words = """
-    NotOffered: `{asked}` is not offered: {reason}.
-      to do: {remedy}
-    """
-
-
 class CheckpointError(AutogradError):
     """A checkpointed function did not save the same tensors when it was run again."""
 

@@ -271,3 +271,16 @@ class OperatorGone(EveryorderError, RuntimeError):
     OverloadGone (AttributeError): `{operator}` has been deregistered.
       to do: keep its Library open, or look the operator up again
     """
+
+
+class NotOffered(EveryorderError, NotImplementedError):
+    """A name of torch that the runtime does not offer; `remedy` says what to use."""
+
+    asked: str
+    reason: str
+    remedy: str
+
+    words = """
+    NotOffered: `{asked}` is not offered: {reason}.
+      to do: {remedy}
+    """

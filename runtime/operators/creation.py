@@ -10,8 +10,8 @@ under its own name.
 
 Rules:
 - the options are last in every schema: dtype, device, pin_memory;
-- without `dtype` the elements are float32; `full` and `arange` derive it from their
-  numbers;
+- without `dtype` the elements have the default dtype; `full` and `arange` derive it
+  from their numbers;
 - `pin_memory` allocates host memory that a CUDA device reads directly: it needs one;
 - a tensor like one in host memory, created there, needs no dispatch: constants have
   kernels of the CPU;
@@ -39,10 +39,8 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
 from everyorder.runtime.operators.declare.fast_paths import fast_fill
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
-    COMPLEX64,
     COMPLEXES,
     CPU,
-    FLOAT32,
     FLOAT64,
     INT64,
     INTEGERS,
@@ -71,7 +69,7 @@ from everyorder.runtime.tensors.construction import (
     no_memory,
     view_of,
 )
-from everyorder.runtime.tensors.dtype_info import compute_dtype, numpy_dtype
+from everyorder.runtime.tensors.dtype_info import DEFAULTS, compute_dtype, numpy_dtype
 from everyorder.runtime.tensors.keys import backend_select
 from everyorder.runtime.tensors.storage import memory_of, resolve_device
 from everyorder.runtime.tensors.tensor import Tensor
@@ -166,12 +164,12 @@ def check_size(size: list[int], call: str = "") -> Shape:
 
 
 def _empty(size: list[int], dtype: DType | None, device: Device) -> Tensor:
-    return empty_tensor(check_size(size), dtype or FLOAT32, device)
+    return empty_tensor(check_size(size), dtype or DEFAULTS.real, device)
 
 
 def _constants(value: int) -> Maker:
     def make(size: list[int], dtype: DType | None, device: Device) -> Tensor:
-        return filled(check_size(size), dtype or FLOAT32, device, value)
+        return filled(check_size(size), dtype or DEFAULTS.real, device, value)
 
     return make
 
@@ -212,7 +210,7 @@ def _range(
             f"a number that leads there in at most {MOST} steps",
         )
     count = ceil(steps)
-    kind = dtype or (INT64 if whole else FLOAT32)
+    kind = dtype or (INT64 if whole else DEFAULTS.real)
     if device.type == "meta":
         return empty_tensor((count,), kind, device)
     plan = CallPlan((((count,), kind),), device, (start, step), compute_dtype(kind))
@@ -222,7 +220,7 @@ def _range(
 
 def _eye(n: int, m: int | None, dtype: DType | None, device: Device) -> Tensor:
     shape = check_size([n, n if m is None else m])
-    result = filled(shape, dtype or FLOAT32, device, 0)
+    result = filled(shape, dtype or DEFAULTS.real, device, 0)
     ones = min(shape)
     if ones and device.type != "meta":
         diagonal = view_of(result, (ones,), (shape[1] + 1,), 0)
@@ -240,7 +238,7 @@ def _linspace(
     """Compute a range in float64, with `end` as the exact last element."""
     bounds = (("start", start), ("end", end))
     turned = any(isinstance(number, complex) for _, number in bounds)
-    kind = dtype or (COMPLEX64 if turned else FLOAT32)
+    kind = dtype or (DEFAULTS.complex if turned else DEFAULTS.real)
     if steps < 0:
         raise bad_option("steps", repr(steps), "0 or more")
     require_dtype("dtype", kind, NUMBERS, "every dtype but bool")
@@ -278,7 +276,7 @@ def _logspace(
     device: Device,
 ) -> Tensor:
     """Compute the powers of a number in float64, from its exponents."""
-    kind = dtype or FLOAT32
+    kind = dtype or DEFAULTS.real
     require_dtype("dtype", kind, REALS, "every real dtype but bool")
     whole = kind in INTEGERS and not isinstance(start + end, complex)
     if whole:  # integer dtypes truncate both ends, as in `linspace`

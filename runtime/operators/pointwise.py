@@ -14,7 +14,6 @@ from everyorder.runtime.operators.declare.plan import (
     ALL,
     BOOL,
     COMPLEXES,
-    FLOAT32,
     FLOATS,
     INTEGERS,
     NUMBERS,
@@ -33,7 +32,7 @@ from everyorder.runtime.operators.declare.structured import (
 )
 from everyorder.runtime.operators.unary import refuse, same
 from everyorder.runtime.schema.enums import DType
-from everyorder.runtime.tensors.dtype_info import info, itemsize
+from everyorder.runtime.tensors.dtype_info import DEFAULTS, info, itemsize
 from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.shape import contiguous_strides
 from everyorder.runtime.tensors.tensor import Tensor
@@ -180,7 +179,7 @@ def angle(self: Tensor) -> Any:
         parts = core.view_as_real(self)
         return core.atan2(core.select(parts, -1, 1), core.select(parts, -1, 0))
     if self.dtype not in FLOATS:
-        self = core.to(self, dtype=FLOAT32)
+        return core.angle(core.to(self, dtype=DEFAULTS.real))
     side = core.sign(self)
     half_turns = core.mul(core.sub(core.abs(side), side), pi / 2)
     return core.where(core.isnan(self), self, half_turns)

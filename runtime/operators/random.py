@@ -48,7 +48,12 @@ from everyorder.runtime.operators.declare.structured import (
 )
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.dtype_info import compute_dtype, info, real_dtype
+from everyorder.runtime.tensors.dtype_info import (
+    DEFAULTS,
+    compute_dtype,
+    info,
+    real_dtype,
+)
 from everyorder.runtime.tensors.generator import Generator, default_generator
 from everyorder.runtime.tensors.keys import is_handled
 from everyorder.runtime.tensors.shape import contiguous_strides
@@ -112,7 +117,7 @@ def _drawn(
         dtype: DType | None,
         device: Device,
     ) -> Tensor:
-        kind = dtype or FLOAT32
+        kind = dtype or DEFAULTS.real
         accepted = FLOATS | COMPLEXES
         require_dtype("dtype", kind, accepted, "floating-point, complex dtypes")
         source = generator_of(generator)

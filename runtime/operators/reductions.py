@@ -48,7 +48,11 @@ from everyorder.runtime.operators.declare.structured import (
 )
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.construction import empty_tensor, view_of
-from everyorder.runtime.tensors.dtype_info import compute_dtype, real_dtype
+from everyorder.runtime.tensors.dtype_info import (
+    DEFAULTS,
+    compute_dtype,
+    real_dtype,
+)
 from everyorder.runtime.tensors.shape import contiguous_strides, reduced_shape
 from everyorder.runtime.tensors.tensor import Tensor
 
@@ -347,7 +351,7 @@ def _rooted(total: Any, order: float = 2.0) -> Any:
 def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
     """Return the logarithm of the sum of exponentials, without overflow."""
     if self.dtype in INTEGERS | {BOOL}:
-        self = core.to(self, dtype=FLOAT32)
+        return core.logsumexp(core.to(self, dtype=DEFAULTS.real), dim, keepdim)
     dims = list(dim) or list(range(len(self.shape)))
     if not self.numel():
         return core.log(core.sum(core.exp(self), dims, keepdim))

@@ -8,7 +8,7 @@ name, its function and method.
 rows         result
 ============ =========================================================================
 `same`       the dtype of the input (`abs` of complex numbers is real)
-`floating`   that of the input; integers and bool become float32
+`floating`   that of the input; integers and bool become the default
 `truth`      bool
 ============ =========================================================================
 
@@ -38,7 +38,7 @@ from everyorder.runtime.operators.declare.plan import (
 )
 from everyorder.runtime.operators.declare.structured import Planner, Structured
 from everyorder.runtime.schema.enums import DType
-from everyorder.runtime.tensors.dtype_info import compute_dtype, real_dtype
+from everyorder.runtime.tensors.dtype_info import DEFAULTS, compute_dtype, real_dtype
 from everyorder.runtime.tensors.tensor import Tensor
 
 Row = tuple[DType, DType, str | Work | None]
@@ -68,9 +68,27 @@ def same(accepted: frozenset[DType]) -> dict[DType, Row]:
     return {dtype: (dtype, compute_dtype(dtype), None) for dtype in accepted}
 
 
+class FloatingRows(dict[DType, Row]):
+    """Rows of operators whose results of integers have the default dtype.
+
+    `get` returns these rows for the current default dtype.
+    """
+
+    def get(self, dtype: DType, default: Any = None) -> Any:
+        """Return the row of a dtype, or `default`."""
+        row = super().get(dtype)
+        if row is None:
+            return default
+        real = DEFAULTS.real
+        converts = row[0] is FLOAT32 and dtype is not FLOAT32
+        if converts and real is not FLOAT32:
+            return real, compute_dtype(real), row[2]
+        return row
+
+
 def floating(accepted: frozenset[DType]) -> dict[DType, Row]:
     """Return the rows of operators that convert integers to floating-point numbers."""
-    rows = same(accepted & (FLOATS | COMPLEXES))
+    rows = FloatingRows(same(accepted & (FLOATS | COMPLEXES)))
     for dtype in accepted - (FLOATS | COMPLEXES):
         rows[dtype] = (FLOAT32, FLOAT32, None)
     return rows

@@ -16,6 +16,7 @@ Rules:
   of devices exist, and how one is written, is defined by `runtime.keys`.
 """
 
+import re
 from typing import Any, ClassVar, Self
 
 from everyorder.runtime.keys import key_of_device
@@ -118,6 +119,13 @@ class DType(EnumConstant):
         "cdouble": "complex128",
     }
 
+    # Complex dtype -> the dtype of its parts.
+    PARTS: ClassVar[dict[str, str]] = {
+        "complex32": "float16",
+        "complex64": "float32",
+        "complex128": "float64",
+    }
+
     @property
     def is_floating(self) -> bool:
         """Return True if the elements are real floating-point numbers."""
@@ -137,6 +145,36 @@ class DType(EnumConstant):
     def is_signed(self) -> bool:
         """Return True if the elements can be negative."""
         return not self.NAMES[self.code].startswith(("bool", "uint", "quint", "bits"))
+
+    @property
+    def itemsize(self) -> int:
+        """Return the size of an element in bytes; 1 if several share a byte."""
+        bits = re.search(r"\d+", self.NAMES[self.code])
+        return max(1, int(bits[0]) // 8) if bits else 1
+
+    def to_real(self) -> "DType":
+        """Return the dtype of the parts of a complex dtype, or a real dtype itself."""
+        return DType.named(self.PARTS[self.name]) if self.is_complex else self
+
+    def to_complex(self) -> "DType":
+        """Return the dtype of complex numbers whose parts have this dtype.
+
+        bfloat16 has complex64.
+
+        Raises:
+            TypeError: the dtype is not of floating-point numbers.
+        """
+        if self.is_complex:
+            return self
+        for name, part in self.PARTS.items():
+            if self.name == part:
+                return DType.named(name)
+        if self.name == "bfloat16":
+            return DType.named("complex64")
+        raise TypeError(
+            f"{self} has no complex form: expected a floating-point dtype of 16 bits "
+            "or more; convert to one first"
+        )
 
 
 class Layout(EnumConstant):

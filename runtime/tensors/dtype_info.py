@@ -78,6 +78,46 @@ _COMPUTE = {DType.named(row[0]): DType.named(row[5]) for row in _ROWS}
 _REAL = {DType.named(row[0]): DType.named(row[6]) for row in _ROWS}
 _COMPLEX = {DType.named(row[0]): DType.named(row[7]) for row in _ROWS}
 
+
+class _Defaults:
+    """The dtypes of Python's floats and complex numbers, for the whole process."""
+
+    __slots__ = ("complex", "real")
+
+    def __init__(self) -> None:
+        self.real = DType.named("float32")
+        self.complex = DType.named("complex64")
+
+
+# Read by every operator that makes floating-point numbers from others.
+DEFAULTS = _Defaults()
+
+
+def get_default_dtype() -> DType:
+    """Return the dtype of tensors made of Python's floats."""
+    return DEFAULTS.real
+
+
+def set_default_dtype(d: DType | str) -> None:
+    """Make `d` the dtype of Python's floats, in all threads of the process.
+
+    Factories without a dtype, `tensor` of floats, integers that become floating-point
+    numbers, and integers that meet a float follow it. Complex numbers become complex128
+    with float64, and complex64 with any other dtype.
+
+    Raises:
+        UnfitValue: `d` is not a floating-point dtype.
+    """
+    dtype = parse_dtype(d)
+    if not dtype.is_floating:
+        raise UnfitValue(
+            asked="set_default_dtype",
+            found=str(dtype),
+            fits="a floating-point dtype",
+        )
+    DEFAULTS.real, DEFAULTS.complex = dtype, complex_dtype(dtype)
+
+
 # The dtypes of tensors that can have gradients.
 DIFFERENTIABLE = frozenset(
     dtype for dtype in _INFO if dtype.is_floating or dtype.is_complex
@@ -206,12 +246,15 @@ def _facts(caller: str, value: object, kinds: str) -> tuple[DType, DTypeInfo]:
 class finfo:  # noqa: N801  # the name that programs look for
     """The limits of a floating-point dtype, or of the parts of a complex one.
 
+    Without `dtype` they are those of the default dtype.
+
     Raises:
         UnfitValue: the dtype is neither floating-point nor complex.
     """
 
-    def __init__(self, dtype: object = "float32") -> None:
-        kind, facts = _facts("finfo", dtype, "fc")
+    def __init__(self, dtype: object = None) -> None:
+        value = DEFAULTS.real if dtype is None else dtype
+        kind, facts = _facts("finfo", value, "fc")
         self.dtype = real_dtype(kind).name
         parts = 2 if kind.is_complex else 1
         self.bits = 8 * facts.itemsize // parts

@@ -3,7 +3,8 @@
 This module alone converts Python numbers, nested lists, arrays and tensors to elements.
 
 Rules:
-- Python numbers become bool, int64, float32 or complex64, the widest kind among them;
+- Python numbers become bool, int64, the default dtype or its complex form, the widest
+  kind among them;
 - arrays, tensors and NumPy's scalars keep their dtype, and are promoted in lists;
 - a NumPy integer of an unsupported dtype counts as a Python int; an array of such
   integers raises;
@@ -15,6 +16,7 @@ Rules:
 - an array that is only read as an operand (`as_operand`) may be read-only.
 """
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,9 @@ from everyorder.runtime.tensors.construction import (
     unshareable,
 )
 from everyorder.runtime.tensors.dtype_info import (
+    DEFAULTS,
     DTypeInfo,
+    Number,
     dtype_of,
     info,
     numpy_dtype,
@@ -43,8 +47,9 @@ from everyorder.runtime.tensors.promotion import (
     number_dtype,
     promote_types,
 )
+from everyorder.runtime.tensors.shape import Size
 from everyorder.runtime.tensors.storage import resolve_device
-from everyorder.runtime.tensors.tensor import FLOAT32, Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import host_copy
 
 if TYPE_CHECKING:
@@ -52,19 +57,8 @@ if TYPE_CHECKING:
 
     Elements = np.ndarray[Any, Any]
 
-# The dtype of Python numbers, by NumPy's letter of the widest kind among them.
-_DEFAULTS = {
-    "b": DType.named("bool"),
-    "i": DType.named("int64"),
-    "f": DType.named("float32"),
-    "c": DType.named("complex64"),
-}
-# NumPy reads Python's floats twice as wide as the default dtypes of tensors; by NumPy's
-# character.
-_NARROWED = {
-    "d": DType.named("float32"),
-    "D": DType.named("complex64"),
-}
+# A number of each kind, by NumPy's letter of the widest kind among Python numbers.
+_EXAMPLES: dict[str, Number] = {"b": False, "i": 0, "f": 0.0, "c": 0j}
 
 _NUMBERS = (bool, int, float, complex)
 _PLAIN = frozenset(_NUMBERS)
@@ -222,7 +216,9 @@ def _of_numbers(data: Any, target: DType | None) -> "Elements":
     if target is None:
         target = None if plain else _promoted(kinds)
         if target is None:
-            return _cast(elements, _NARROWED.get(elements.dtype.char))
+            # NumPy reads Python's floats as float64 and complex128.
+            example = _EXAMPLES.get(elements.dtype.kind)
+            return _cast(elements, None if example is None else number_dtype(example))
     _check_real(elements.dtype.kind == "c", target)
     facts = info(target)
     if facts.kind in "iu" and elements.dtype.kind in "iuf" and elements.size:
@@ -319,11 +315,11 @@ def _without_tensors(data: Any, dtypes: list[DType]) -> Any:
         widened = leaf.dtype.name == "bfloat16"
         return leaf.astype(np.float32) if widened else leaf
     letter = np.array(leaf).dtype.kind
-    if letter not in _DEFAULTS:
+    if letter not in _EXAMPLES:
         raise UnfitValue(
             code="UnsupportedData", dtype=np.array(leaf).dtype.name, near=()
         )
-    dtypes.append(_DEFAULTS[letter])
+    dtypes.append(number_dtype(_EXAMPLES[letter]))
     return leaf
 
 
@@ -398,9 +394,21 @@ _PARTS = (
 def fill(target: Tensor, *arguments: Any, device: Device | str = "cpu") -> None:
     """Initialize a tensor as `Tensor(...)` does: from sizes, from data, or empty.
 
-    `Tensor(2, 3)` has shape (2, 3) and uninitialized elements, `Tensor([2, 3])` has
-    these elements, and `Tensor()` has none; the dtype is float32.  `Tensor(other)` has
-    the elements of a tensor.  A device may follow the sizes.
+    The dtype is the default dtype. Raises as `from_sizes_or_data` does.
+    """
+    source = from_sizes_or_data("Tensor", arguments, DEFAULTS.real, device)
+    for name in _PARTS:
+        setattr(target, name, getattr(source, name))
+
+
+def from_sizes_or_data(
+    asked: str, arguments: Sequence[Any], dtype: DType, device: Device | str = "cpu"
+) -> Tensor:
+    """Return a new tensor of sizes, of data, or without elements.
+
+    The arguments 2, 3 give uninitialized elements of shape (2, 3), and so does a
+    `Size`; [2, 3] gives these elements, and no argument none. A device may follow the
+    sizes. `asked` is the called constructor.
 
     Raises:
         UnfitValue: the argument is a single number that is not an int, or several
@@ -408,19 +416,19 @@ def fill(target: Tensor, *arguments: Any, device: Device | str = "cpu") -> None:
     """
     if len(arguments) > 1 and isinstance(arguments[-1], (str, Device)):
         *arguments, device = arguments  # type: ignore[assignment]  # only read
-    if all(type(size) is int for size in arguments):
-        source = empty_tensor(tuple(arguments) or (0,), FLOAT32, resolve_device(device))
-    elif len(arguments) > 1 or isinstance(arguments[0], (bool, int, float, complex)):
+    if len(arguments) == 1 and isinstance(arguments[0], Size):
+        (arguments,) = arguments
+    if all(type(size) is int for size in arguments) or isinstance(arguments, Size):
+        size = tuple(arguments) if arguments or isinstance(arguments, Size) else (0,)
+        return empty_tensor(size, dtype, resolve_device(device))
+    if len(arguments) > 1 or isinstance(arguments[0], (bool, int, float, complex)):
         raise UnfitValue(
-            asked="Tensor",
+            asked=asked,
             found=", ".join(repr(each) for each in arguments)[:60],
             fits="sizes, or data in lists or an array",
             remedy="call `tensor`, which takes a number, a dtype and a device",
         )
-    else:
-        source = tensor(arguments[0], dtype=FLOAT32, device=device)
-    for name in _PARTS:
-        setattr(target, name, getattr(source, name))
+    return tensor(arguments[0], dtype=dtype, device=device)
 
 
 FILL.set(fill)

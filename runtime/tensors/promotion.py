@@ -10,11 +10,18 @@ Rules:
   (Python's, and wrapped ones); each category is promoted by itself first;
 - a lower category changes the result only if its kind is higher (bool, integer,
   floating, complex); otherwise the higher category decides alone;
-- a Python float that decides is float32, a Python complex is complex64.
+- a Python float that decides has the default dtype, a Python complex the complex
+  default (`runtime.tensors.dtype_info.set_default_dtype`).
 """
 
 from everyorder.runtime.schema.enums import DType
-from everyorder.runtime.tensors.dtype_info import SUPPORTED, Number, complex_dtype, info
+from everyorder.runtime.tensors.dtype_info import (
+    DEFAULTS,
+    SUPPORTED,
+    Number,
+    complex_dtype,
+    info,
+)
 from everyorder.runtime.tensors.tensor import Tensor
 
 # Row and column in the order of SUPPORTED; the table is symmetric, so the half left of
@@ -56,12 +63,12 @@ PROMOTED = _table()
 _KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 KIND_OF = {dtype: _KINDS[info(dtype).kind] for dtype in DTYPES}
 
-# The dtype of a Python number that decides the result, by class.
+# The dtype of a Python number that decides the result, by class; None for the default.
 _OF_NUMBERS = {
     bool: DType.named("bool"),
     int: DType.named("int64"),
-    float: DType.named("float32"),
-    complex: DType.named("complex64"),
+    float: None,
+    complex: None,
 }
 
 
@@ -101,9 +108,12 @@ def promote_types(one: DType, other: DType) -> DType:
 
 def number_dtype(number: Number) -> DType:
     """Return the dtype of a Python number that decides the result."""
-    dtype = _OF_NUMBERS.get(type(number))
+    kind: type = type(number)
+    if kind not in _OF_NUMBERS:
+        kind = next(base for base in _OF_NUMBERS if isinstance(number, base))
+    dtype = _OF_NUMBERS[kind]
     if dtype is None:
-        dtype = next(of for base, of in _OF_NUMBERS.items() if isinstance(number, base))
+        return DEFAULTS.real if kind is float else DEFAULTS.complex
     return dtype
 
 

@@ -41,6 +41,7 @@ from everyorder.runtime.schema.call_errors import describe_value, shortened
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import DeviceType, ScalarTypeType, TensorType
 from everyorder.runtime.tensors.dtype_info import (
+    DEFAULTS,
     check_differentiable,
     itemsize,
     parse_dtype,
@@ -353,8 +354,9 @@ def _is_in_its_module(function: FunctionType) -> bool:
 # The threshold of NumPy and torch.
 SUMMARIZED = 1000
 
-# The dtypes of Python numbers in `tensor`, which the text does not name.
-_PLAIN = frozenset({"int64", "bool", "float32", "complex64"})
+# The dtypes of bools and integers, which the text does not name; it does not name the
+# default dtypes either.
+_PLAIN = frozenset({"int64", "bool"})
 
 
 def text_of(tensor: Tensor) -> str:
@@ -372,7 +374,8 @@ def text_of(tensor: Tensor) -> str:
     has_elements = 0 not in shape and not hidden
     if hidden or not (has_elements or shape == (0,)):
         parts.append(f"shape={shape}")
-    if dtype.name not in _PLAIN or not has_elements:
+    usual = dtype in (DEFAULTS.real, DEFAULTS.complex) or dtype.name in _PLAIN
+    if not usual or not has_elements:
         parts.append(f"dtype={dtype}")
     if device.type != "cpu":
         parts.append(f"device='{device}'")

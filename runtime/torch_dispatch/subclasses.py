@@ -68,7 +68,11 @@ from everyorder.runtime.operators.install import ORIGIN
 from everyorder.runtime.schema import parse_schema
 from everyorder.runtime.schema.call_errors import checked, describe_value
 from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
-from everyorder.runtime.tensors.dtype_info import check_differentiable, parse_dtype
+from everyorder.runtime.tensors.dtype_info import (
+    DEFAULTS,
+    check_differentiable,
+    parse_dtype,
+)
 from everyorder.runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits
 from everyorder.runtime.tensors.shape import (
     check_bounds,
@@ -78,7 +82,7 @@ from everyorder.runtime.tensors.shape import (
     span,
 )
 from everyorder.runtime.tensors.storage import WrapperStorage
-from everyorder.runtime.tensors.tensor import CPU, FLOAT32, Tensor, install
+from everyorder.runtime.tensors.tensor import CPU, Tensor, install
 from everyorder.runtime.tensors.tensor_impl import ensure_place, instance_of
 from everyorder.runtime.torch_dispatch.context import check_wrapped_here
 from everyorder.runtime.torch_dispatch.modes import disable_current_modes
@@ -165,7 +169,7 @@ def make_wrapper_subclass(
     """Return a tensor of class `cls` that has a shape, but not elements.
 
     Strides and offset count elements; without strides it is contiguous. `dtype`
-    defaults to float32 and `device` to the CPU.
+    defaults to the default dtype and `device` to the CPU.
 
     Raises:
         SubclassError: `cls` is not a subclass of Tensor.
@@ -197,7 +201,7 @@ def make_wrapper_subclass(
     # The storage does not exist, so its size is not checked.
     check_bounds(shape, steps, offset, maxsize)
     where = _device("_make_wrapper_subclass", device)
-    kind = FLOAT32 if dtype is None else parse_dtype(dtype)
+    kind = DEFAULTS.real if dtype is None else parse_dtype(dtype)
     count = offset + span(shape, steps) if prod(shape) else offset
     storage = WrapperStorage(cls.__name__, where, kind, count)
     bits = fresh_key_bits(where.type)

@@ -43,11 +43,8 @@ from everyorder.runtime.autograd.saved_hooks import (
     packed_form,
     saved_tensors_hooks,
 )
-from everyorder.runtime.errors.autograd import (
-    AutogradMisuse,
-    CheckpointError,
-    NotOffered,
-)
+from everyorder.runtime.errors.autograd import AutogradMisuse, CheckpointError
+from everyorder.runtime.errors.call import NotOffered
 from everyorder.runtime.tensors.generator import default_generator
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.utils._pytree import tree_flatten, tree_unflatten

@@ -16,11 +16,8 @@ from everyorder.runtime.autograd.graph import (
     saved_tensors_hooks,
 )
 from everyorder.runtime.custom import custom_op
-from everyorder.runtime.errors.autograd import (
-    AutogradMisuse,
-    BackwardRefused,
-    NotOffered,
-)
+from everyorder.runtime.errors.autograd import AutogradMisuse, BackwardRefused
+from everyorder.runtime.errors.call import NotOffered
 from everyorder.runtime.tensors.tensor import Tensor
 from tests.autograd.made import grad_of
 

@@ -15,8 +15,8 @@ from everyorder.runtime.errors.autograd import (
     AutogradMisuse,
     BackwardRefused,
     CheckpointError,
-    NotOffered,
 )
+from everyorder.runtime.errors.call import NotOffered
 from everyorder.runtime.utils.checkpoint import (
     checkpoint,
     checkpoint_sequential,

@@ -27,10 +27,9 @@ from everyorder.runtime.operators.declare.handles import core, handle_of
 from everyorder.runtime.operators.declare.plan import INDICES, bad_dtype, bad_option
 from everyorder.runtime.schema.binding import Binder, binder, converters_of
 from everyorder.runtime.schema.call_errors import checked
-from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.schema.parser import parse_schema
 from everyorder.runtime.tensors.construction import wrap_number
-from everyorder.runtime.tensors.tensor import FLOAT32, Tensor
+from everyorder.runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 
@@ -311,12 +310,6 @@ def is_nonzero(self: Tensor) -> bool:
 
 
 @checked
-def get_default_dtype() -> DType:
-    """Return the dtype of tensors made of Python's floats."""
-    return FLOAT32
-
-
-@checked
 def is_floating_point(self: Tensor) -> bool:
     """Return True if the elements are real floating-point numbers."""
     return self.dtype.is_floating
@@ -430,7 +423,6 @@ HANDWRITTEN: dict[str, Function] = {
                 dropout,
                 einsum,
                 embedding,
-                get_default_dtype,
                 is_complex,
             ),
             *(is_floating_point, is_inference, is_nonzero, is_tensor, max_pool2d),

@@ -35,7 +35,12 @@ from everyorder.runtime.errors.tensor import (
 )
 from everyorder.runtime.schema.enums import Device, DType, MemoryFormat
 from everyorder.runtime.tensors.construction import view_of
-from everyorder.runtime.tensors.dtype_info import SUPPORTED, compute_dtype, info
+from everyorder.runtime.tensors.dtype_info import (
+    DEFAULTS,
+    SUPPORTED,
+    compute_dtype,
+    info,
+)
 from everyorder.runtime.tensors.shape import (
     CONTIGUOUS,
     LAST,
@@ -376,10 +381,7 @@ def default_dtype(value: bool | int | float | complex) -> DType:
         return BOOL
     if isinstance(value, int):
         return INT64
-    return COMPLEX64 if isinstance(value, complex) else FLOAT32
-
-
-COMPLEX64 = DType.named("complex64")
+    return DEFAULTS.complex if isinstance(value, complex) else DEFAULTS.real
 
 
 def strides_of(

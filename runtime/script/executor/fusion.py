@@ -58,6 +58,7 @@ from everyorder.runtime.script.ir import (
 from everyorder.runtime.script.ir.graph import copy_node
 from everyorder.runtime.script.passes import TensorMeta
 from everyorder.runtime.script.primitives.operator_calls import is_own, is_plain
+from everyorder.runtime.tensors.dtype_info import DEFAULTS
 from everyorder.runtime.tensors.tensor import Tensor
 from everyorder.runtime.tensors.tensor_impl import flat_of
 
@@ -248,7 +249,7 @@ class FusedGroup:
     def __call__(self, *inputs: Any) -> Any:
         """Return the one result of the group, or a tuple of several."""
         bits = 0
-        key: list[Any] = []
+        key: list[Any] = [DEFAULTS.real]
         arguments: list[Any] = []
         for each in inputs:
             if each.__class__ is Tensor:
