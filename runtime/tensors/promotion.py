@@ -21,6 +21,7 @@ from everyorder.runtime.tensors.dtype_info import (
     Number,
     complex_dtype,
     info,
+    parse_dtype,
 )
 from everyorder.runtime.tensors.tensor import Tensor
 
@@ -102,8 +103,15 @@ def result_type(*values: Tensor | Number | DType) -> DType:
 
 
 def promote_types(one: DType, other: DType) -> DType:
-    """Return the narrowest dtype that both dtypes promote to."""
-    return PROMOTED[one, other]
+    """Return the narrowest dtype that both dtypes promote to.
+
+    Raises:
+        UnfitValue: tensors do not support one of the dtypes.
+    """
+    try:
+        return PROMOTED[one, other]
+    except KeyError:
+        return PROMOTED[parse_dtype(one), parse_dtype(other)]
 
 
 def number_dtype(number: Number) -> DType:
@@ -135,8 +143,11 @@ def can_cast(source: DType, target: DType) -> bool:
 
     The kind may not fall: from complex to real, from floating to integer, or from a
     number to bool.
+
+    Raises:
+        UnfitValue: tensors do not support one of the dtypes.
     """
-    return KIND_OF[source] <= KIND_OF[target]
+    return KIND_OF[parse_dtype(source)] <= KIND_OF[parse_dtype(target)]
 
 
 def promote_skip_none(one: DType | None, other: DType) -> DType:

@@ -400,6 +400,34 @@ def _unique(inverse: bool, counts: bool, function: Callable[..., Any]) -> Progra
     return ProgramForm(f"{_UNIQUE}{returned}", function, constants)
 
 
+def quantile(
+    self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str
+) -> Tensor:
+    """Return the elements at a fraction of sorted lines."""
+    at = core.full([], q, dtype=self.dtype, device=self.device)
+    return core.quantile(self, at, dim, keepdim, interpolation=interpolation)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: int) -> Tensor:
+    """Return the sums of products over the last dims of `a` and the first of `b`."""
+    if dims < 0 or dims > a.dim() or dims > b.dim():
+        raise ValueError(
+            "`tensordot` takes a number of dimensions that both tensors have, not "
+            + str(dims)
+        )
+    first = [each for each in range(dims)]  # noqa: C416  # programs have no `range` here
+    return core.tensordot(a, b, [each - dims for each in range(dims)], first)
+
+
+def tensordot_along(a: Tensor, b: Tensor, dims: list[list[int]]) -> Tensor:
+    """Return the sums of products over two lists of dimensions."""
+    if len(dims) != 2:
+        raise ValueError(
+            "`tensordot` takes two lists of dimensions, not " + str(len(dims))
+        )
+    return core.tensordot(a, b, dims[0], dims[1])
+
+
 # Name -> the forms of calls that the operator of the name does not take.
 FORMS: dict[str, tuple[ProgramForm, ...]] = {
     "var": (
@@ -482,6 +510,19 @@ FORMS: dict[str, tuple[ProgramForm, ...]] = {
             "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, "
             "ScalarType? dtype=None) -> Tensor",
             norm,
+        ),
+    ),
+    "quantile": (
+        ProgramForm(
+            "quantile(Tensor self, float q, int? dim=None, bool keepdim=False, *, "
+            "str interpolation='linear') -> Tensor",
+            quantile,
+        ),
+    ),
+    "tensordot": (
+        ProgramForm("tensordot(Tensor a, Tensor b, int dims=2) -> Tensor", tensordot),
+        ProgramForm(
+            "tensordot(Tensor a, Tensor b, int[][] dims) -> Tensor", tensordot_along
         ),
     ),
     "searchsorted": (

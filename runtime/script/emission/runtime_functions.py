@@ -60,6 +60,8 @@ from everyorder.runtime.script.emission.sugar import (
 )
 from everyorder.runtime.script.emission.tensor_programs import PROGRAMS, SAME
 from everyorder.runtime.script.ir import Value
+from everyorder.runtime.script.primitives.dtypes import LIMITS
+from everyorder.runtime.tensors.dtype_info import set_default_dtype
 from everyorder.runtime.tensors.generator import manual_seed
 from everyorder.runtime.tensors.tensor import Tensor
 
@@ -289,6 +291,9 @@ class SugaredEnumConstant(Sugared):
     def value(self, e: Emitter) -> Value:
         return e.constant(self.code.code, self.kind)
 
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        return SimpleValue(self.value(e)).attribute(e, name)
+
 
 def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
     """Return the method of tensors of the name, or None."""
@@ -376,6 +381,69 @@ class _MethodFunction(RuntimeFunction):
             e.fail(f"{self.describe()} is given no tensor")
         method = operands[0].attribute(e, self.name)
         return method.call(e, Arguments(operands[1:], named))
+
+
+class _Outside(RuntimeFunction):
+    """A function that changes the whole process, and is not for programs."""
+
+    __slots__ = ()
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        e.fail(
+            f"{self.describe()} changes the whole process, and a program does not",
+            "Call it before the program, which follows.",
+        )
+
+
+class _Limits(Sugared):
+    """`finfo` or `iinfo`, which is called with a dtype."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: type) -> None:
+        self.python = python
+
+    def describe(self) -> str:
+        return f"`{self.python.__name__}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Return the limits of the dtype, by default those of the default dtype."""
+        name = self.python.__name__
+        dtypes = [*arguments.positional, *arguments.named.values()]
+        if {*arguments.named} - {"dtype"} or len(dtypes) > 1:
+            e.fail(f"{self.describe()} takes one dtype")
+        if not dtypes and name == "iinfo":
+            e.fail(f"{self.describe()} is given no dtype")
+        if not dtypes:
+            return _LimitsOf(self, e.operator("script::get_default_dtype.mode"))
+        words = f"{self.describe()} takes a dtype, and a value of type {{}} is given"
+        return _LimitsOf(self, e.fit(dtypes[0].value(e), ScalarTypeType, words))
+
+
+class _LimitsOf(Sugared):
+    """The limits of one dtype: each attribute is a primitive."""
+
+    __slots__ = ("dtype", "limits")
+
+    def __init__(self, limits: _Limits, dtype: Value) -> None:
+        self.limits = limits
+        self.dtype = dtype
+
+    def describe(self) -> str:
+        return f"a result of {self.limits.describe()}"
+
+    def value(self, e: Emitter) -> Value:
+        e.fail(
+            f"{self.describe()} is used as a value",
+            "Read one of its attributes where it is made, such as `.max`.",
+        )
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        python = self.limits.python
+        if name not in LIMITS[python]:
+            return no_attribute(e, self.describe(), name, [*LIMITS[python]])
+        primitive = f"script::{python.__name__}_{name}.ScalarType"
+        return SimpleValue(e.operator(primitive, self.dtype))
 
 
 class _IsTensor(RuntimeFunction):
@@ -470,11 +538,13 @@ def install_runtime() -> None:
         (getattr(functions, name), form) for name, form in _forms_of_functions()
     )
     register_special_form(manual_seed, _Seed("manual_seed"))
+    register_special_forms((of, _Limits(of)) for of in LIMITS)
+    register_special_form(set_default_dtype, _Outside("set_default_dtype"))
 
 
 def _forms_of_functions() -> Iterator[tuple[str, Sugared]]:
     """Yield the names of functions of the runtime, and their forms."""
-    for name in ("numel", "is_floating_point", "is_complex"):
+    for name in ("numel", "is_floating_point", "is_complex", "is_nonzero"):
         yield name, _MethodFunction(name)
     yield "is_tensor", _IsTensor("is_tensor")
     for name in PROGRAMS:

@@ -53,12 +53,14 @@ from everyorder.runtime.schema.types import (
     FloatType,
     IntType,
     NumberType,
+    ScalarTypeType,
     Type,
     TypeVariable,
 )
 from everyorder.runtime.schema.values import INT_END, INT_FIRST
 from everyorder.runtime.script.primitives import (
     containers,
+    dtypes,
     mathematics,
     numbers,
     strings,
@@ -89,6 +91,7 @@ _CHAPTERS = (
     numbers.ROWS,
     strings.ROWS,
     tensor_values.ROWS,
+    dtypes.ROWS,
     containers.ROWS,
     mathematics.ROWS,
     tensor_values.OBJECT_ROWS,
@@ -215,6 +218,9 @@ def _of(rows: Iterable[PrimitiveRow], self: Type) -> Rows:
 
 
 def _first_takes(row: PrimitiveRow, self: Type) -> bool:
+    if row.schema.arguments[0].type is ScalarTypeType:
+        # An int may be passed for a dtype, but has none of its attributes.
+        return self is ScalarTypeType
     return not isinstance(match((row.schema.arguments[0].type,), (self,)), Mismatch)
 
 

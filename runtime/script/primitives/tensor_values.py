@@ -139,6 +139,15 @@ def _dtype(self: Any) -> int:
     return code
 
 
+def _layout(self: Any) -> int:
+    code: int = self.layout.code
+    return code
+
+
+def _type(self: Any, dtype: Any) -> Any:
+    return self.type(DType(dtype) if dtype.__class__ is int else dtype)
+
+
 def _requires_grad_(self: Any, requires_grad: bool) -> Any:
     return self.requires_grad_(requires_grad)
 
@@ -229,8 +238,14 @@ requires_grad_.Tensor(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)  r
     tensor(2); tensor(2.5); tensor(2.5), False
 detach_.Tensor(Tensor(a!) self) -> Tensor(a!)
     tensor(2.5, requires_grad=True); tensor([1])
+is_nonzero.Tensor(Tensor self) -> bool  raises
+    {_ONE}; tensor(0j)
+type.ScalarType(Tensor(a) self, ScalarType dtype) -> Tensor(a)
+    tensor([1, 2]), float32; T0, float32
 """,
         {
+            "is_nonzero": methodcaller("is_nonzero"),
+            "type": _type,
             "requires_grad_": _requires_grad_,
             "detach_": methodcaller("detach_"),
             "item": methodcaller("item"),
@@ -252,8 +267,10 @@ mT.Tensor(Tensor(a) self) -> Tensor(a)  raises
     {_TURNED}
 dtype.Tensor(Tensor self) -> ScalarType
     {_SOME}
+layout.Tensor(Tensor self) -> Layout
+    {_SOME}
 """,
-        {"shape": _shape, "dtype": _dtype},
+        {"shape": _shape, "dtype": _dtype, "layout": _layout},
     ),
     *attributes(
         "\n".join(

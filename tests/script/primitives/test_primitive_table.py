@@ -114,8 +114,8 @@ def test_methods_of_a_type() -> None:
     assert methods_of(typed("bool")) == methods_of(typed("int"))
     assert methods_of(typed("Tensor")) == (
         *("backward", "detach_", "dim", "element_size", "is_complex"),
-        *("is_contiguous", "is_floating_point", "item", "numel", "requires_grad_"),
-        *("size", "storage_offset", "stride", "tolist"),
+        *("is_contiguous", "is_floating_point", "is_nonzero", "item", "numel"),
+        *("requires_grad_", "size", "storage_offset", "stride", "tolist", "type"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from everyorder import runtime
 from everyorder.runtime.errors.script import RunningError
 from everyorder.runtime.errors.tensor import ArithmeticRefused, WrongOption
-from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.schema.enums import DType, Layout
 from everyorder.runtime.schema.subtyping import Mismatch, match
 from everyorder.runtime.schema.types import (
     BoolType,
@@ -40,6 +40,7 @@ NAMES: dict[str, Any] = {
     "nan": math.nan,
     "tensor": runtime.tensor,
     **TENSORS,
+    **{name: DType.named(name) for name in DType.NAMES},
 }
 VIEWS: tuple[type[Any], ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
@@ -61,7 +62,7 @@ def sample_arguments(sample: str) -> tuple[list[Any], dict[str, Any]]:
 
 def canonical(value: Any) -> Any:
     """A value as something that is equal exactly when values and types are."""
-    if isinstance(value, DType):
+    if isinstance(value, DType | Layout):
         value = value.code
     if isinstance(value, VIEWS):
         value = list(value)
