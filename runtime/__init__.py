@@ -79,18 +79,38 @@ if TYPE_CHECKING:
         Parameter,
         Sequential,
     )
-    from everyorder.runtime.operators.bindings.typed import (  # noqa: F401  # public names
-        BFloat16Tensor,
-        BoolTensor,
-        ByteTensor,
-        CharTensor,
-        DoubleTensor,
-        FloatTensor,
-        HalfTensor,
-        IntTensor,
-        LongTensor,
-        ShortTensor,
-        set_default_tensor_type,
+    from everyorder.runtime.operators.bindings.typed import (
+        BFloat16Tensor as BFloat16Tensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        BoolTensor as BoolTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        ByteTensor as ByteTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        CharTensor as CharTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        DoubleTensor as DoubleTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        FloatTensor as FloatTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        HalfTensor as HalfTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        IntTensor as IntTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        LongTensor as LongTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        ShortTensor as ShortTensor,
+    )
+    from everyorder.runtime.operators.bindings.typed import (
+        set_default_tensor_type as set_default_tensor_type,
     )
     from everyorder.runtime.tensors import (
         Generator,
@@ -109,12 +129,18 @@ if TYPE_CHECKING:
         tensor,
     )
     from everyorder.runtime.tensors import generator as random  # noqa: F401  # the same
+    from everyorder.runtime.tensors.display import (
+        get_printoptions,
+        printoptions,
+        set_printoptions,
+    )
     from everyorder.runtime.tensors.dtype_info import (
         finfo,
         get_default_dtype,
         iinfo,
         set_default_dtype,
     )
+    from everyorder.runtime.tensors.from_memory import asarray, frombuffer
     from everyorder.runtime.torch_dispatch import Context, TorchDispatchMode
 
 __all__ = [
@@ -142,6 +168,7 @@ __all__ = [
     "Tensor",
     "TorchDispatchMode",
     "as_tensor",
+    "asarray",
     "autocast",
     "boxed",
     "can_cast",
@@ -158,9 +185,11 @@ __all__ = [
     "finfo",
     "from_dlpack",
     "from_numpy",
+    "frombuffer",
     "full_after",
     "get_default_dtype",
     "get_num_threads",
+    "get_printoptions",
     "iinfo",
     "impl",
     "include_keys",
@@ -178,12 +207,14 @@ __all__ = [
     "opcheck",
     "ops",
     "parse_schema",
+    "printoptions",
     "promote_types",
     "register_memory",
     "result_type",
     "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
+    "set_printoptions",
     "tensor",
 ]
 
@@ -247,6 +278,7 @@ _LAZY = {
     "Tensor": "everyorder.runtime.bootstrap",
     "TorchDispatchMode": "everyorder.runtime.torch_dispatch",
     "as_tensor": "everyorder.runtime.tensors",
+    "asarray": "everyorder.runtime.tensors.from_memory",
     "can_cast": "everyorder.runtime.tensors",
     "autocast": "everyorder.runtime.autograd",
     "custom_op": "everyorder.runtime.custom",
@@ -256,6 +288,10 @@ _LAZY = {
     "finfo": "everyorder.runtime.tensors.dtype_info",
     "from_dlpack": "everyorder.runtime.tensors",
     "from_numpy": "everyorder.runtime.tensors",
+    "frombuffer": "everyorder.runtime.tensors.from_memory",
+    "get_printoptions": "everyorder.runtime.tensors.display",
+    "printoptions": "everyorder.runtime.tensors.display",
+    "set_printoptions": "everyorder.runtime.tensors.display",
     "get_default_dtype": "everyorder.runtime.tensors.dtype_info",
     "get_num_threads": "everyorder.runtime.kernels.shared.thread_pool",
     "iinfo": "everyorder.runtime.tensors.dtype_info",

@@ -366,6 +366,8 @@ class NotShareable(EveryorderError):
     NotShareable (ValueError): An array of shape {shape} and dtype {dtype} cannot be
         shared with a tensor: {_why}.
       to do: copy it: `runtime.tensor(array)`
+    CopyNeeded (ValueError): `{asked}` cannot share memory with the data: {reason}.
+      to do: leave `copy` out, or pass copy=True
     MaskedArray (ValueError): A CUDA array of shape {shape} has a mask, which tensors
         do not support.
       to do: fill the masked elements, then pass the array without the mask

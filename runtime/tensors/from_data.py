@@ -116,7 +116,7 @@ def as_tensor(
     array in CUDA memory is shared if no element has to change; a read-only array with a
     warning, `ReadOnlyMemory`.  Raises as `tensor` does.
     """
-    made, read_only = _shared(data, dtype, device, share_read_only=True)
+    made, read_only = shared_or_copied(data, dtype, device, share_read_only=True)
     if read_only:
         warn_read_only("as_tensor", stacklevel=3)
     return made
@@ -124,10 +124,10 @@ def as_tensor(
 
 def as_operand(data: Any, *, device: Device | str | None = None) -> Tensor:
     """Return `as_tensor(data)`; a read-only array is copied, without a warning."""
-    return _shared(data, None, device, share_read_only=False)[0]
+    return shared_or_copied(data, None, device, share_read_only=False)[0]
 
 
-def _shared(
+def shared_or_copied(
     data: Any,
     dtype: DType | str | None,
     device: Device | str | None,
@@ -415,7 +415,7 @@ def from_sizes_or_data(
             arguments are not all sizes; also as in `tensor`.
     """
     if len(arguments) > 1 and isinstance(arguments[-1], (str, Device)):
-        *arguments, device = arguments  # type: ignore[assignment]  # only read
+        *arguments, device = arguments
     if len(arguments) == 1 and isinstance(arguments[0], Size):
         (arguments,) = arguments
     if all(type(size) is int for size in arguments) or isinstance(arguments, Size):

@@ -5,8 +5,7 @@ numbers, arrays and text, copies and pickles.  Operators, autograd and dispatch 
 Python install their methods with `install` when they are imported, such as `x + y`,
 `x.sum()` and `x.backward()`.
 
-Elements print as in NumPy, with the middle left out above `SUMMARIZED` elements.  The
-text names the dtype unless the elements show it, and the device unless it is the CPU.
+`runtime.tensors.display` prints tensors.
 
 Pickles and copies keep elements, shape, strides, dtype, device, keys and
 `requires_grad`; history and version are lost.  Tensors that share a storage share one
@@ -33,15 +32,14 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from everyorder.runtime.base.hooks import APPLY_POLICY
-from everyorder.runtime.errors.base import EveryorderError
 from everyorder.runtime.errors.tensor import NotShareable, UnfitValue
 from everyorder.runtime.keys import KeySet
 from everyorder.runtime.schema.annotation import register_annotation
 from everyorder.runtime.schema.call_errors import describe_value, shortened
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import DeviceType, ScalarTypeType, TensorType
+from everyorder.runtime.tensors.display import formatted, text_of
 from everyorder.runtime.tensors.dtype_info import (
-    DEFAULTS,
     check_differentiable,
     itemsize,
     parse_dtype,
@@ -68,13 +66,11 @@ from everyorder.runtime.tensors.keys import (
 from everyorder.runtime.tensors.shape import check_bounds
 from everyorder.runtime.tensors.storage import Storage, WrapperStorage
 from everyorder.runtime.tensors.tensor_impl import (
-    MOST_DIMENSIONS,
     TensorBase,
     contains,
     element,
     ensure_place,
     instance_of,
-    standard_copy,
     whole_number,
 )
 
@@ -304,7 +300,7 @@ class Tensor(TensorBase):
         return formatted(self, spec)
 
     def __repr__(self) -> str:
-        return text_of(self)
+        return text_of(self, _plain)
 
     # By identity, although operators install an elementwise `==`.
     __hash__ = object.__hash__
@@ -319,6 +315,11 @@ class Tensor(TensorBase):
 register_annotation(Tensor, TensorType)
 register_annotation(Device, DeviceType)
 register_annotation(DType, ScalarTypeType)
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """Return a tensor on the same elements without its handler, to be printed."""
+    return alias_of(tensor, tensor.key_bits & UNHANDLED)
 
 
 def alias_of(tensor: Tensor, key_bits: int) -> Tensor:
@@ -349,97 +350,6 @@ def install(name: str, function: Callable[..., Any] | property) -> None:
 def _is_in_its_module(function: FunctionType) -> bool:
     module = modules.get(function.__module__)  # generated functions have none
     return getattr(module, function.__qualname__, None) is function
-
-
-# The threshold of NumPy and torch.
-SUMMARIZED = 1000
-
-# The dtypes of bools and integers, which the text does not name; it does not name the
-# default dtypes either.
-_PLAIN = frozenset({"int64", "bool"})
-
-
-def text_of(tensor: Tensor) -> str:
-    """Return the text of the tensor; `...` replaces elements that cannot be shown.
-
-    Tensors on `meta` and wrappers lack elements (the class of a wrapper may define a
-    `__repr__` that shows more), and NumPy prints at most `MOST_DIMENSIONS`.  The
-    elements are read below the handler, so that the text does not call it.
-    """
-    shape, dtype, device = tensor._shape, tensor._dtype, tensor._device
-    kind = type(tensor).__name__
-    prefix = "tensor(" if kind == "Tensor" else f"{kind}("
-    hidden = _hidden(tensor)
-    parts = ["..." if hidden else _elements(tensor, prefix)]
-    has_elements = 0 not in shape and not hidden
-    if hidden or not (has_elements or shape == (0,)):
-        parts.append(f"shape={shape}")
-    usual = dtype in (DEFAULTS.real, DEFAULTS.complex) or dtype.name in _PLAIN
-    if not usual or not has_elements:
-        parts.append(f"dtype={dtype}")
-    if device.type != "cpu":
-        parts.append(f"device='{device}'")
-    parts += _gradient(tensor)
-    return f"{prefix}{', '.join(parts)})"
-
-
-def formatted(tensor: Tensor, spec: str) -> str:
-    """Format the number of a one-element tensor, or else the text of the tensor.
-
-    Raises:
-        UnfitValue: `spec` formats numbers, and the tensor does not have exactly one.
-    """
-    if not spec:
-        return str(tensor)
-    if tensor.numel() == 1 and not tensor.is_meta:
-        return format(tensor.item(), spec)
-    try:
-        return format(str(tensor), spec)
-    except ValueError:
-        raise UnfitValue(
-            asked=f"format(tensor, {spec!r})",
-            found=f"one of shape {tensor.shape}",
-            fits="a tensor of one element",
-            remedy="format its elements, from `.tolist()`",
-        ) from None
-
-
-def _hidden(tensor: Tensor) -> bool:
-    if tensor._device.type == "meta":
-        return True
-    place = tensor._place
-    bare = place is not None and isinstance(place[0], WrapperStorage)
-    return bare or len(tensor._shape) > MOST_DIMENSIONS
-
-
-def _elements(tensor: Tensor, prefix: str) -> str:
-    if tensor.key_bits & PYTHON:
-        tensor = alias_of(tensor, tensor.key_bits & UNHANDLED)
-    if tensor.number is not None:
-        return repr(tensor.number)
-    if not tensor.numel():
-        return "[]"
-    import numpy as np
-
-    return np.array2string(
-        standard_copy(tensor, "repr()"),
-        separator=", ",
-        prefix=prefix,
-        threshold=SUMMARIZED,
-    )
-
-
-def _gradient(tensor: Tensor) -> list[str]:
-    """Return the text of the tensor's graph node or of `requires_grad`, if any."""
-    try:
-        node = tensor.grad_fn
-    except EveryorderError:
-        # The view is invalid since its base changed.  Using it raises the reason;
-        # printing it must not raise.
-        return ["grad_fn=<invalid>"]
-    if node is not None:
-        return [f"grad_fn=<{node.name()}>"]
-    return ["requires_grad=True"] if tensor.requires_grad else []
 
 
 T = TypeVar("T", bound=Tensor)
