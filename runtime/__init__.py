@@ -39,6 +39,7 @@ from everyorder.runtime.keys import (
     full_after,
     include_keys,
 )
+from everyorder.runtime.outside import OUTSIDE
 from everyorder.runtime.schema import Schema, parse_schema
 from everyorder.runtime.schema.enums import Device, DType, Layout, MemoryFormat
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from everyorder.runtime import futures as futures
     from everyorder.runtime import jit as jit
     from everyorder.runtime import library as library
+    from everyorder.runtime import nn as nn
     from everyorder.runtime import overrides as _C  # noqa: F401, N812  # a public name
     from everyorder.runtime import overrides as overrides
     from everyorder.runtime import rpc as rpc
@@ -332,6 +334,7 @@ _MODULES = {
     "autograd": "autograd",
     "cuda": "cuda",
     "library": "library",
+    "nn": "nn",
     "overrides": "overrides",
     "python_dispatch": "torch_dispatch",
     "random": "tensors.generator",
@@ -393,7 +396,9 @@ def _loaded(name: str) -> Any:
 
 
 def _unknown(name: str) -> AttributeError:
-    return AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    text = f"module {__name__!r} has no attribute {name!r}"
+    reason = OUTSIDE.get(name)
+    return AttributeError(f"{text}: {reason}" if reason else text, name=name)
 
 
 def __dir__() -> list[str]:

@@ -83,6 +83,7 @@ from everyorder.runtime.errors.autograd import (
     BackwardRefused,
     NotImplementedFormula,
 )
+from everyorder.runtime.errors.call import NotOffered
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.tensors.keys import trace_observer
 from everyorder.runtime.tensors.tensor import Tensor
@@ -308,6 +309,35 @@ class Function:
             cls.__name__,
             "does not define backward",
             "define backward as a static method",
+        )
+
+    # Read by torch's vmap only; programs may set it.
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Refuse the rule for batched tensors, which a class may define for torch.
+
+        Raises:
+            NotOffered: always.
+        """
+        raise NotOffered(
+            asked="Function.vmap",
+            reason="the runtime does not create batched tensors",
+            remedy="give the inputs a leading dimension, or stack the results of calls",
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Refuse the rule of forward mode, which a class may define for torch.
+
+        Raises:
+            NotOffered: always.
+        """
+        raise NotOffered(
+            asked="Function.jvp",
+            reason="the runtime does not compute gradients forwards",
+            remedy="differentiate the result of autograd.grad(..., create_graph=True)",
         )
 
     @classmethod
