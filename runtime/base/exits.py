@@ -20,26 +20,45 @@ behind the `yield`, inside of `try`.
 
 Rules:
 - `with` reads `__exit__` before it calls `__enter__`: a signal until then does no harm;
-- an exit that was read leaves once; called again it raises StopIteration;
+- an exit that was read leaves once; called again it raises `ExitCalledAgain`;
 - the generator may raise; a call in it is a place where signals are handled again;
 - other callers, such as `ExitStack`, are written in Python, and may be interrupted
   before they call the exit; for them it may be another function, with the exception.
 """
 
 import sys
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Callable, Generator, Iterator
 from io import IOBase
 from itertools import chain
 from opcode import opmap
 from types import MethodType
 from typing import Any, overload
 
+from everyorder.runtime.errors.call import ExitCalledAgain
+
 # The instructions of `with`, of Python until 3.13 and later.
 _WITH = {opmap[name] for name in ("BEFORE_WITH", "LOAD_SPECIAL") if name in opmap}
 
 # Yields once, and then leaves.
 Leaving = Callable[[Any], Generator[None, None, None]]
+
+
+class _Left:
+    """The steps of an exit behind its last one: a second call reaches them."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[None]:
+        return self
+
+    def __next__(self) -> None:
+        """Raise `ExitCalledAgain`, as often as it is called."""
+        raise ExitCalledAgain
+
+
+# What follows the generator: a step that ends the first call, and the error.
+_ENDED = (None,)
+_LEFT = _Left()
 
 
 class Exit:
@@ -65,8 +84,7 @@ class Exit:
                 return MethodType(self._function, manager)
         closed = _Caller()
         # Leaving ends the generator; another exit by the same object is refused.
-        steps = chain(self._leaving(manager), (None,))
-        closed.close = partial(next, steps)  # type: ignore[method-assign]  # of this one alone
+        closed.close = chain(self._leaving(manager), _ENDED, _LEFT).__next__  # type: ignore[method-assign]  # of this one alone
         leave = closed.__exit__
         # It begins in the way in which it will end, so that no recursion that begins
         # is too deep to end.
@@ -81,8 +99,11 @@ class Exit:
 class _Caller(IOBase):
     """An object whose `__exit__`, which is not Python, calls `close` without arguments.
 
-    The class is that of files, but it has no file.
+    The class is that of files, but it has no file.  A slot is a fifth of the cost of a
+    dictionary, which every entered block would create.
     """
+
+    __slots__ = ("close",)
 
     # The finalizer calls `close` for an open one.
     closed = True

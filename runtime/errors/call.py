@@ -273,6 +273,16 @@ class OperatorGone(EveryorderError, RuntimeError):
     """
 
 
+class ExitCalledAgain(EveryorderError, RuntimeError):
+    """The `__exit__` of a context manager was stored, and called a second time."""
+
+    words = """
+    ExitCalledAgain: An exit that was read from a context manager leaves one block, and
+        has left it.
+      to do: use `with`; or read `__exit__` again for each block that was entered
+    """
+
+
 class NotOffered(EveryorderError, NotImplementedError):
     """A name of torch that the runtime does not offer; `remedy` says what to use."""
 
