@@ -123,6 +123,9 @@ class SubclassError(PythonDispatchError, TypeError, ValueError):
     AlreadyWrapped: The tensor is a `{found}` already, and its handler returned a
         `{found}` when it was detached; it cannot become a `{cls}`.
       to do: let `{cls}` wrap it: `_make_wrapper_subclass` and an attribute
+    StaysHandled: A `{found}` has a handler, and a plain `{cls}` on its elements would
+        hide them from it.
+      to do: return the tensor that it wraps, from a method or an attribute of `{found}`
     NotMade: `{cls}(...)` does not create a tensor.
       to do: {_remedy}
     NoElements: The elements of a `{cls}` were requested, which is a wrapper and has no

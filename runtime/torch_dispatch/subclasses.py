@@ -82,7 +82,7 @@ from everyorder.runtime.tensors.shape import (
     span,
 )
 from everyorder.runtime.tensors.storage import WrapperStorage
-from everyorder.runtime.tensors.tensor import CPU, Tensor, install
+from everyorder.runtime.tensors.tensor import CPU, Tensor, alias_of, install
 from everyorder.runtime.tensors.tensor_impl import ensure_place, instance_of
 from everyorder.runtime.torch_dispatch.context import check_wrapped_here
 from everyorder.runtime.torch_dispatch.modes import disable_current_modes
@@ -115,17 +115,29 @@ def make_subclass(
         UnfitValue: its dtype cannot have gradients.
         SubclassError: the policy is unknown.
     """
-    check_class(cls, "_make_subclass")
-    check_slots(cls, "_make_subclass")
+    result = _on_elements("_make_subclass", cls, data, device_for_backend_keys)
+    set_policy(result, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(result, require_grad)
+
+
+def _on_elements(
+    call: str, cls: type[T], data: Tensor, device: Device | str | None = None
+) -> T:
+    """Return a tensor of class `cls` on the elements of `data`, without history.
+
+    `call` names the called function in errors.
+    """
+    check_class(cls, call)
+    check_slots(cls, call)
     if not isinstance(data, Tensor):
         raise SubclassError(
             code="NotATensorClass",
-            call="_make_subclass",
+            call=call,
             argument="data",
             expected="a tensor",
             found=describe_value(data),
         )
-    check_wrapped_here(data, "_make_subclass")
+    check_wrapped_here(data, call)
     with disable_current_modes():
         detached = detached_alias(data)
     if type(detached) is not Tensor and detached.key_bits & PYTHON:
@@ -133,22 +145,19 @@ def make_subclass(
             raise SubclassError(
                 code="AlreadyWrapped", cls=cls.__name__, found=type(detached).__name__
             )
-        result: T = detached
-    else:
-        bits = detached.key_bits
-        if device_for_backend_keys is not None:
-            where = _device("_make_subclass", device_for_backend_keys)
-            bits = fresh_key_bits(where.type)
-        result = instance_of(
-            cls,
-            detached._shape,
-            detached._dtype,
-            detached._device,
-            bits,
-            ensure_place(detached),
-        )
-    set_policy(result, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
-    return _requiring(result, require_grad)
+        return detached
+    bits = detached.key_bits
+    if device is not None:
+        bits = fresh_key_bits(_device(call, device).type)
+    result: T = instance_of(
+        cls,
+        detached._shape,
+        detached._dtype,
+        detached._device,
+        bits,
+        ensure_place(detached),
+    )
+    return result
 
 
 def make_wrapper_subclass(
@@ -213,13 +222,23 @@ def make_wrapper_subclass(
 def as_subclass(tensor: Tensor, cls: type[T]) -> T:
     """Return a tensor of class `cls` on the elements of the tensor, a view of it.
 
-    Gradients pass through it, as through `alias`.
+    `cls` may be `Tensor` itself, for a tensor without a handler. Gradients pass through
+    the view, as through `alias`.
 
     Raises:
         SubclassError, ContextError, HandlerError: as `_make_subclass`.
         WriteRefused: the tensor is a view that cannot follow its base.
     """
-    made = make_subclass(cls, tensor)
+    made: T
+    if cls is Tensor:
+        if tensor.key_bits & PYTHON:
+            raise SubclassError(
+                code="StaysHandled", cls="Tensor", found=type(tensor).__name__
+            )
+        made = alias_of(tensor, tensor.key_bits)  # type: ignore[assignment]  # T is Tensor
+    else:
+        made = _on_elements("as_subclass", cls, tensor)
+        set_policy(made, None, False, False)
     if made is not tensor:
         record_alias(tensor, made)
     return made

@@ -86,6 +86,24 @@ def test_a_class_whose_handler_cannot_be_called(make: Any) -> None:
     )
 
 
+def test_as_subclass_names_itself() -> None:
+    """Bad input: what is no class of tensors."""
+    for value, found in ((int, "the class int"), (3, "an int")):
+        with pytest.raises(SubclassError, check=code("NotATensorClass")) as caught:
+            PLAIN.as_subclass(value)
+        words = "`as_subclass` takes a subclass of Tensor as `cls`, and was given"
+        assert " ".join(str(caught.value).split()) == f"{words} {found}."
+
+
+def test_a_handled_tensor_does_not_become_a_plain_one() -> None:
+    """Bad input: its elements would be hidden from the handler."""
+    handled: Any = type(
+        "A", (runtime.Tensor,), {"__torch_dispatch__": classmethod(handler)}
+    )
+    with pytest.raises(SubclassError, check=code("StaysHandled")):
+        PLAIN.as_subclass(handled).as_subclass(runtime.Tensor)
+
+
 def test_the_base_of_modes_is_no_mode() -> None:
     """Bad input: and `with` leaves nothing behind."""
     before = Look()

@@ -90,6 +90,17 @@ def test_another_class_does_not_change_the_keys() -> None:
     assert (type(made), made._python_dispatch) == (Plain, True)
 
 
+def test_a_tensor_of_a_subclass_becomes_a_plain_one() -> None:
+    leaf = runtime.tensor([1.0, 2.0], requires_grad=True)
+    for made in (leaf.as_subclass(Plain), leaf):
+        bare: Any = made.as_subclass(runtime.Tensor)
+        assert type(bare) is runtime.Tensor
+        assert bare.data_ptr() == leaf.data_ptr()
+        (bare * 3).sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [6, 6]
+
+
 @pytest.mark.spec("dispatch 7.1", "a plain method")
 def test_a_plain_method_is_refused() -> None:
     """7.1: "please define it as a classmethod"; an error here."""
