@@ -26,10 +26,11 @@ Rules of tasks:
 Rules of the carried state:
 - a task runs in the state of the thread that forked it, as of that moment: the keys
   that are included and excluded, grad mode, inference mode, autocast, the modes that
-  dispatch to Python, the run that collects warnings, the context variables;
+  dispatch to Python, hooks of saved tensors, the run that collects warnings, the
+  context variables;
 - the thread that runs it restores its own state afterwards, in every case;
-- inference mode lasts as long as the carried state: the thread that forked may leave
-  it.
+- inference mode and hooks last as long as the carried state: the thread that forked
+  may leave them.
 
 Each part of that state is a `threading.local`, whose `__dict__` is one object for each
 thread; a thread holds those of all parts, so that a copy of its state is a copy of a
@@ -49,6 +50,7 @@ from typing import Any
 
 from everyorder.runtime.autograd.autocast import STATE as AUTOCAST
 from everyorder.runtime.autograd.grad_mode import GRAD
+from everyorder.runtime.autograd.saved_hooks import HOOKS, PACKING
 from everyorder.runtime.errors.tensor import WrongOption
 from everyorder.runtime.futures import Future
 from everyorder.runtime.keys import LOCAL
@@ -159,26 +161,28 @@ class _ThreadParts(threading.local):
     """The dictionaries of one thread; other threads must not share `own`."""
 
     def __init__(self) -> None:
-        parts = (LOCAL, GRAD, AUTOCAST, HANDLING, inference, RUN)
+        parts = (LOCAL, GRAD, AUTOCAST, HANDLING, inference, HOOKS, RUN)
         self.dicts: Dicts = [each.__dict__ for each in parts]
         self.own = HANDLING.thread
 
 
 _PARTS = _ThreadParts()
-# The indexes of the modes, and of inference mode, among the parts.
-_MODES, _INFERENCE = 3, 4
+# The indexes of the modes, of inference mode, and of hooks, among the parts.
+_MODES, _INFERENCE, _HOOKS = 3, 4, 5
 
 
 class ThreadState:
     """The state of the thread that creates it."""
 
-    __slots__ = ("_dicts", "_presence", "context", "copies")
+    __slots__ = ("_dicts", "_packing", "_presence", "context", "copies")
 
     def __init__(self) -> None:
         self._dicts = dicts = _PARTS.dicts
         self.copies: Dicts = [each.copy() for each in dicts]
         active = dicts[_INFERENCE].get("active")
         self._presence = Presence(INFERRING) if active else None
+        hooks = dicts[_HOOKS].get("active")
+        self._packing = None if hooks is None else Presence(PACKING)
         # Context variables hold the thread state of higher layers.
         self.context = copy_context()
 

@@ -13,6 +13,8 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime.autograd import is_grad_enabled, no_grad
+from everyorder.runtime.autograd.graph import saved_tensors_hooks
+from everyorder.runtime.autograd.saved_hooks import HOOKS
 from everyorder.runtime.keys import LOCAL, DispatchKey, exclude_keys
 from everyorder.runtime.script.executor import (
     ForkFuture,
@@ -147,6 +149,26 @@ def test_a_task_has_the_state_of_the_thread_that_forked_it() -> None:
     with runtime.autocast("cpu"):
         assert elsewhere(lambda: runtime.is_autocast_enabled("cpu")) is True
     assert elsewhere(lambda: runtime.is_autocast_enabled("cpu")) is False
+
+
+def test_hooks_of_saved_tensors_see_what_a_task_saves() -> None:
+    packed: list[Any] = []
+
+    def pack(saved: Any) -> Any:
+        packed.append(saved.tolist())
+        return saved
+
+    x = runtime.ones(1, requires_grad=True)
+    with saved_tensors_hooks(pack, lambda saved: saved):
+        task = TaskPool().fork(lambda: x * x)
+        task.wait(60)
+        late = ForkFuture(lambda: x * x, ())
+    assert packed == [[1], [1]]
+    late.wait().backward()
+    assert packed == [[1]] * 4
+    elsewhere(lambda: x * x)
+    assert packed == [[1]] * 4
+    assert HOOKS.active is None
 
 
 def test_modes_see_what_a_task_calls() -> None:
