@@ -14,6 +14,9 @@ Rules:
   default (`runtime.tensors.dtype_info.set_default_dtype`).
 """
 
+from typing import Any
+
+from everyorder.runtime.errors.tensor import UnfitValue
 from everyorder.runtime.schema.enums import DType
 from everyorder.runtime.tensors.dtype_info import (
     DEFAULTS,
@@ -80,6 +83,7 @@ def result_type(*values: Tensor | Number | DType) -> DType:
 
     Raises:
         ValueError: there are no values.
+        UnfitValue: a value is neither a tensor, nor a number, nor a dtype.
     """
     if not values:
         raise ValueError("a result type needs a value")
@@ -96,29 +100,39 @@ def result_type(*values: Tensor | Number | DType) -> DType:
         elif isinstance(value, DType):
             dimensioned = promote_skip_none(dimensioned, value)
         else:
-            plain = value.number if isinstance(value, Tensor) else value
-            assert plain is not None, "other tensors were handled above"
+            plain: Any = value.number if isinstance(value, Tensor) else value
             number = promote_skip_none(number, number_dtype(plain))
     return combine_categories(dimensioned, scalar, number)
 
 
-def promote_types(one: DType, other: DType) -> DType:
+def promote_types(type1: DType, type2: DType) -> DType:
     """Return the narrowest dtype that both dtypes promote to.
 
     Raises:
         UnfitValue: tensors do not support one of the dtypes.
     """
     try:
-        return PROMOTED[one, other]
+        return PROMOTED[type1, type2]
     except KeyError:
-        return PROMOTED[parse_dtype(one), parse_dtype(other)]
+        return PROMOTED[parse_dtype(type1), parse_dtype(type2)]
 
 
 def number_dtype(number: Number) -> DType:
-    """Return the dtype of a Python number that decides the result."""
+    """Return the dtype of a Python number that decides the result.
+
+    Raises:
+        UnfitValue: the value is not a number.
+    """
     kind: type = type(number)
     if kind not in _OF_NUMBERS:
-        kind = next(base for base in _OF_NUMBERS if isinstance(number, base))
+        bases = [base for base in _OF_NUMBERS if isinstance(number, base)]
+        if not bases:
+            raise UnfitValue(
+                asked="result_type",
+                found=f"a {type(number).__name__}",
+                fits="tensors, numbers and dtypes",
+            )
+        kind = bases[0]
     dtype = _OF_NUMBERS[kind]
     if dtype is None:
         return DEFAULTS.real if kind is float else DEFAULTS.complex
@@ -138,8 +152,8 @@ def combine_categories(
     return dtype
 
 
-def can_cast(source: DType, target: DType) -> bool:
-    """Return True if a result of dtype `source` may be written to a tensor of `target`.
+def can_cast(from_: DType, to: DType) -> bool:
+    """Return True if a result of dtype `from_` may be written to a tensor of `to`.
 
     The kind may not fall: from complex to real, from floating to integer, or from a
     number to bool.
@@ -147,7 +161,7 @@ def can_cast(source: DType, target: DType) -> bool:
     Raises:
         UnfitValue: tensors do not support one of the dtypes.
     """
-    return KIND_OF[parse_dtype(source)] <= KIND_OF[parse_dtype(target)]
+    return KIND_OF[parse_dtype(from_)] <= KIND_OF[parse_dtype(to)]
 
 
 def promote_skip_none(one: DType | None, other: DType) -> DType:

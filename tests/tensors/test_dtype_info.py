@@ -203,3 +203,16 @@ def test_it_is_torch_s() -> None:
             assert found is result_type(number, mine)
             judge = torch.ones(mine.shape).to(theirs(name))
             assert str(found) == ours(torch.result_type(judge, number))
+
+
+@pytest.mark.parametrize("value", ["a", None, [1], object()])
+def test_what_is_not_a_number_has_no_result_type(value: Any) -> None:
+    for values in ((value, 1), (tensor([1.5]), value)):
+        with pytest.raises(UnfitValue, match="takes tensors, numbers and dtypes"):
+            result_type(*values)
+
+
+def test_promotion_by_the_names_of_torch() -> None:
+    assert can_cast(from_=DType.named("int64"), to=DType.named("float32"))
+    pair = promote_types(type1=DType.named("int64"), type2=DType.named("float32"))
+    assert pair is DType.named("float32")

@@ -21,6 +21,7 @@ from everyorder.runtime.errors.tensor import UnfitValue
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.schema.enums import Device, DType
+from everyorder.runtime.tensors.dtype_info import DEFAULTS
 from everyorder.runtime.tensors.from_data import from_sizes_or_data
 from everyorder.runtime.tensors.tensor import Tensor, install
 
@@ -117,6 +118,8 @@ def _parsed(dtype: Any) -> tuple[DType, str | None]:
     """Return the dtype and the device that a type names; None for any device."""
     if isinstance(dtype, DType):
         return dtype, None
+    if dtype is Tensor:
+        return DEFAULTS.real, "cpu"
     if isinstance(dtype, TensorType):
         return dtype.dtype, "cpu"
     match = _TEXT.fullmatch(dtype) if isinstance(dtype, str) else None
@@ -142,5 +145,19 @@ def set_default_tensor_type(t: Any) -> None:
     )
 
 
+@checked
+def is_signed(self: Tensor) -> bool:
+    """Return True if the elements can be negative."""
+    return self.dtype.is_signed
+
+
+@checked
+def nelement(self: Tensor) -> int:
+    """Return the number of elements, as `numel` does."""
+    return self.numel()
+
+
 type_.__name__ = type_.__qualname__ = "type"
 install("type", type_)
+install("is_signed", is_signed)
+install("nelement", nelement)

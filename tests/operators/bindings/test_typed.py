@@ -68,6 +68,15 @@ def test_type_converts(dtype: Any) -> None:
     assert whole.type(dtype) is whole
 
 
+def test_type_of_the_base_is_the_default() -> None:
+    assert tensor([1]).type(runtime.Tensor).dtype is runtime.float32
+
+
+def test_facts_of_tensors() -> None:
+    assert tensor([[1, 2]]).nelement() == 2
+    assert [tensor([1]).is_signed(), tensor([True]).is_signed()] == [True, False]
+
+
 def test_type_names_every_device() -> None:
     assert tensor([1j]).type() == "torch.ComplexFloatTensor"
     assert runtime.ones(1, device="meta").type() == "torch.meta.FloatTensor"
