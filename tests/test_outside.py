@@ -10,6 +10,7 @@ import pytest
 
 from everyorder import runtime
 from everyorder.runtime import Function, tensor
+from everyorder.runtime.autograd.outside import OUTSIDE as AUTOGRAD
 from everyorder.runtime.errors.call import NotOffered
 from everyorder.runtime.outside import OUTSIDE
 
@@ -25,9 +26,26 @@ def test_a_name_is_refused_with_its_replacement(name: str) -> None:
     assert name not in dir(runtime)
 
 
+@pytest.mark.parametrize("name", AUTOGRAD)
+def test_a_name_of_autograd_is_refused_with_its_replacement(name: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(AUTOGRAD[name])):
+        getattr(runtime.autograd, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'unknown'$"):
+        _ = runtime.autograd.unknown  # type: ignore[attr-defined]  # the mistake
+
+
+def test_a_layer_is_refused_with_its_replacement() -> None:
+    assert runtime.nn.Module is runtime.Module
+    with pytest.raises(AttributeError, match=r"'Linear': there are no layers"):
+        _ = runtime.nn.Linear  # type: ignore[attr-defined]  # the mistake
+    assert not hasattr(runtime.nn, "_private")
+
+
 def test_the_page_lists_every_name() -> None:
     table = "\n".join(line for line in PAGE.splitlines() if line.startswith("| `"))
     assert [name for name in OUTSIDE if f"`{name}`" not in table] == []
+    of_autograd = [f"`autograd.{name}`" for name in AUTOGRAD]
+    assert [name for name in of_autograd if name not in table] == []
 
 
 def test_the_replacements_are_there() -> None:

@@ -4,6 +4,8 @@ Importing this package installs its kernels on the default dispatcher, and its m
 on tensors.
 """
 
+from typing import TYPE_CHECKING
+
 from everyorder.runtime.autograd import graph
 from everyorder.runtime.autograd.autocast import (
     autocast,
@@ -38,6 +40,10 @@ from everyorder.runtime.autograd.install import (
 )
 from everyorder.runtime.autograd.methods import METHODS, PROPERTIES
 from everyorder.runtime.autograd.node import Node, RemovableHandle
+
+if not TYPE_CHECKING:
+    # A type checker reports unknown names.
+    from everyorder.runtime.autograd.outside import __getattr__  # noqa: F401  # called by Python
 
 __all__ = [
     "METHODS",

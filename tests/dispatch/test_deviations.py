@@ -46,6 +46,7 @@ ARCHIVE = "../script/archive/"
 PROGRAMS = "../script/emission/test_programs.py::test_does_what_python_does"
 RPC = "../rpc/api/"
 IN_MODES = "../autograd/test_views_in_modes.py::"
+SAVED = "../autograd/test_saved_hooks.py::"
 COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
@@ -375,6 +376,25 @@ TESTS: dict[str, str] = {
     "`acos` of complex128": (f"{CORE}::test_acos_near_one"),
     "functions of complex numbers that upstream lacks, `xlogy`": (
         f"{CORE}::test_xlogy_of_complex_numbers"
+    ),
+    "an output that `saved_tensors_hooks` packs": (
+        f"{SAVED}test_pack_receives_inputs_themselves_and_outputs_without_history"
+    ),
+    "`utils.checkpoint.checkpoint`": (
+        "../utils/test_checkpoint.py::test_what_is_not_offered_is_refused_by_name"
+    ),
+    "`allow_mutation_on_saved_tensors`": (
+        f"{SAVED}test_mutation_of_saved_tensors_is_refused_by_name"
+    ),
+    "complex numbers with the default dtype float16 or bfloat16": (
+        "../tensors/test_default_dtype.py::test_complex_numbers_follow_in_width"
+    ),
+    "`FloatTensor(...)` of a tensor of another dtype": (
+        "../operators/bindings/test_typed.py::test_constructors_take_sizes_and_data"
+    ),
+    "`set_printoptions`": "../tensors/test_print_options.py::test_the_text_follows",
+    "`asarray` of an `array.array`": (
+        "../tensors/test_from_memory.py::test_elements_are_converted_if_they_have_to_be"
     ),
     "gradients that upstream does not have, or loses": (
         f"{CORE}::test_gradients_that_upstream_lacks"

@@ -51,6 +51,8 @@ def test_every_public_name_is_there_and_is_listed() -> None:
         *("Tensor", "as_tensor", "autocast", "boxed", "default_dispatcher"),
         *("default_generator", "direct", "enable_grad", "exclude_keys", "fallthrough"),
         *("from_dlpack", "from_numpy", "full_after", "get_num_threads"),
+        *("asarray", "frombuffer", "get_default_dtype", "set_default_dtype"),
+        *("get_printoptions", "printoptions", "set_printoptions"),
         *(
             "include_keys",
             "inference_mode",

@@ -46,7 +46,7 @@ def test_constructors_take_sizes_and_data() -> None:
     assert runtime.FloatTensor().shape == (0,)
     assert runtime.LongTensor([[1.5, 2]]).tolist() == [[1, 2]]
     assert runtime.LongTensor((1, 2)).tolist() == [1, 2]
-    assert runtime.LongTensor(tensor([1, 2])).tolist() == [1, 2]
+    assert runtime.LongTensor(tensor([1.5, 2])).tolist() == [1, 2]
     assert runtime.FloatTensor(2, device="meta").device.type == "meta"
 
 
