@@ -17,6 +17,7 @@ Rules:
 """
 
 import re
+from operator import index as as_int
 from typing import Any, ClassVar, Self
 
 from everyorder.runtime.keys import key_of_device
@@ -36,7 +37,8 @@ class _Constant:
 class EnumConstant(_Constant):
     """A named integer of one of the tables; one object each, prints its name.
 
-    Raises IndexError for a number that the table does not have.
+    Raises IndexError for a number that the table does not have, and TypeError for what
+    is not an integer.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = ()
@@ -51,6 +53,9 @@ class EnumConstant(_Constant):
 
     def __new__(cls, code: int) -> Self:
         """Return the entry with this number."""
+        if code.__class__ is not int:
+            # A float finds the entry of an equal number, if there is one already.
+            code = as_int(code)
         entry: Self | None = cls.ENTRIES.get(code)
         if entry is None:
             if not cls.is_code(code):
@@ -219,7 +224,9 @@ class Device(_Constant):
         """
         if isinstance(type, Device):
             return type  # type: ignore[return-value]  # nothing derives from it
-        device = cls.KNOWN.get((type, index))
+        # 1.0 and True are equal to 1, and are not indexes.
+        whole = index is None or index.__class__ is int
+        device = cls.KNOWN.get((type, index)) if whole else None
         if device is None:
             key_of_device(f"{type}" if index is None else f"{type}:{index!r}")
         if device is None and index is None and ":" in type:

@@ -111,14 +111,23 @@ def test_other_text_is_no_device(text: str) -> None:
     assert caught.value.device == text
 
 
+def test_only_integers_are_numbers_of_an_entry() -> None:
+    assert DType(1) is DType(True) is DType.named("int8")
+    wrong: Any = 1.0
+    with pytest.raises(TypeError):
+        DType(wrong)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         *[("other",), ("CPU",), ("",), (0,), (None,), (3.0,), ("cpu:0", 0)],
-        *[("cuda", -1), ("cuda", "1"), ("cuda", 1.0), ("other", 1)],
+        *[("cuda", -1), ("cuda", "1"), ("cuda", 1.0), ("cuda", True)],
+        ("other", 1),
     ],
 )
 def test_a_device_is_of_a_known_type(arguments: Any) -> None:
+    assert Device("cuda", 1).index == 1, "a known index has no equal but itself"
     with pytest.raises(UnknownDevice):
         Device(*arguments)
 
