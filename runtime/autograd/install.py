@@ -65,6 +65,7 @@ from everyorder.runtime.autograd.gradient_plan import (
     derivatives_of,
     kind_of,
 )
+from everyorder.runtime.autograd.index_formulas import WRITES
 from everyorder.runtime.autograd.inplace import (
     base_edge,
     bumping,
@@ -115,6 +116,7 @@ FORMULAS: dict[str, Formulas] = {
     **PRODUCTS,
     **NETWORKS,
     **MOVEMENT,
+    **WRITES,
     **VIEWS,
 }
 

@@ -13,6 +13,7 @@ from everyorder.runtime.autograd.gradient_plan import Formulas
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.tensors.shape import (
     broadcast_shapes,
+    contiguous_strides,
     may_overlap_itself,
     span,
     wrap_dim,
@@ -63,11 +64,15 @@ def _gather(grad: Any, self_shape: Shape, dim: int, index: Any) -> Any:
 
 def _scatter_src(grad: Any, dim: int, index: Any, src_shape: Shape) -> Any:
     """Return the gradient of `src`; elements of `src` beyond `index` were not used."""
-    picked = core.gather(grad, dim, index)
+    return padded(core.gather(grad, dim, index), src_shape)
+
+
+def padded(picked: Any, src_shape: Shape) -> Any:
+    """Return gradients of a part of a source with zeros for the rest."""
     if len(picked.shape) != len(src_shape):
         # Zero dimensions count as one of size 1, and an empty index fits any shape.
         if not picked.numel():
-            return _zeros(grad, src_shape)
+            return _zeros(picked, src_shape)
         picked = core.reshape(picked, (1,) * len(src_shape))
     for at, size in enumerate(src_shape):
         if picked.shape[at] != size:
@@ -243,6 +248,15 @@ def _as_strided_back(
     return core.as_strided(whole, size, stride, offset - first)
 
 
+def _unfold(grad: Any, self_shape: Shape, dimension: int, size: int, step: int) -> Any:
+    """Return the sum over the windows that show an element."""
+    if not self_shape:
+        return core.sum(grad)
+    dim, strides = wrap_dim(dimension, len(self_shape)), contiguous_strides(self_shape)
+    steps = (*strides[:dim], step * strides[dim], *strides[dim + 1 :], strides[dim])
+    return core.as_strided_backward(grad, self_shape, strides, 0, grad.shape, steps, 0)
+
+
 def _to_copy(grad: Any, self_dtype: Any, self_device: Any) -> Any:
     if grad.dtype is self_dtype and grad.device == self_device:
         return grad
@@ -269,6 +283,7 @@ VIEWS: dict[str, Formulas] = {
             grad, self_shape, offset, dim1, dim2
         )
     },
+    "unfold": {"self": _unfold},
     "alias": {"self": lambda grad: grad},
     "view_as_real": {"self": lambda grad: core.view_as_complex(core.contiguous(grad))},
     "view_as_complex": {"self": lambda grad: core.view_as_real(grad)},
@@ -294,6 +309,9 @@ VIEWS: dict[str, Formulas] = {
     },
     **{
         name: {"self": lambda grad: core.zeros_like(grad)}
-        for name in ("fill_", "zero_", "uniform_", "normal_", "bernoulli_.float")
+        for name in (
+            *("fill_", "zero_", "uniform_", "normal_", "bernoulli_.float"),
+            *("random_", "random_.to", "random_.from"),
+        )
     },
 }

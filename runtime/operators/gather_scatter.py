@@ -242,8 +242,23 @@ def plan_index_add(
     require_dtype("index", index.dtype, INDICES, "integers")
     require_ndim(("index", index), 0, 1)
     place = one_dim(dim, self.shape)
+    require_slices(self, place, index, source)
+    number = number_in("alpha", alpha, self.dtype)
+    arguments = (place, index, source, number)
+    outputs = ((self.shape, self.dtype),)
+    return CallPlan(outputs, device, arguments, start=self, kernel=_index_add)
+
+
+def require_slices(self: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
+    """Make sure that `source` has one slice of `self` for each number in `index`.
+
+    A tensor without dimensions counts as one element in one dimension.
+
+    Raises:
+        ShapesDoNotFit: it does not.
+    """
     inside, actual = self.shape or (1,), source.shape or (1,)
-    expected = (*inside[:place], index.numel(), *inside[place + 1 :])
+    expected = (*inside[:dim], index.numel(), *inside[dim + 1 :])
     if actual != expected:
         raise bad_shapes(
             "source does not have one slice for each number in index",
@@ -252,10 +267,6 @@ def plan_index_add(
             ("index", index),
             ("source", source),
         )
-    number = number_in("alpha", alpha, self.dtype)
-    arguments = (place, index, source, number)
-    outputs = ((self.shape, self.dtype),)
-    return CallPlan(outputs, device, arguments, start=self, kernel=_index_add)
 
 
 def _index_add(

@@ -24,6 +24,7 @@ from everyorder.runtime.operators import (
     creation,
     decompositions,
     gather_scatter,
+    index_writes,
     indexing,
     losses,
     matmul,
@@ -54,7 +55,7 @@ FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(reductions.OPERATORS, sort.OPERATORS),
     *(creation.OPERATORS, random.OPERATORS, copying.OPERATORS),
     *(views.OPERATORS, reshaping.OPERATORS, cat_and_flip.OPERATORS, padding.OPERATORS),
-    *(gather_scatter.OPERATORS, indexing.OPERATORS),
+    *(gather_scatter.OPERATORS, indexing.OPERATORS, index_writes.OPERATORS),
     *(matmul.OPERATORS, convolution.OPERATORS, nn_layers.OPERATORS),
     *(losses.OPERATORS, decompositions.OPERATORS),
 )

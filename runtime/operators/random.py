@@ -19,6 +19,7 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
     MODULES,
     adopt,
     as_dtype,
+    check_no_overlap,
     produce,
     table_for,
     write_to,
@@ -32,6 +33,7 @@ from everyorder.runtime.operators.declare.plan import (
     FLOATS,
     INT64,
     INTEGERS,
+    REALS,
     CallPlan,
     KernelTable,
     bad_option,
@@ -166,6 +168,68 @@ def _randint(
     result = empty_tensor(shape, INT64, device)
     table["randint"](result, source, low, high)
     return as_dtype(table, result, kind)
+
+
+def _refill(name: str, bounds: Callable[..., tuple[int, int]]) -> Callable[..., Tensor]:
+    """Return the operator that fills a tensor with integers, the last one included.
+
+    `bounds(dtype, *arguments)` returns the first and the last integer.
+    """
+
+    def draw(self: Tensor, *arguments: Any) -> Tensor:
+        *limits, generator = arguments
+        require_dtype("self", self.dtype, REALS | {BOOL}, "real dtypes")
+        low, last = bounds(self.dtype, *limits)
+        source = generator_of(generator)
+        check_no_overlap(self, "self")
+        if self.device.type != "meta":
+            table = table_for(self.device)
+            drawn = empty_tensor(self.shape, INT64, self.device)
+            table["randint"](drawn, source, low, last + 1)
+            table["copy"](self, drawn)
+        return self
+
+    return naming(f"core::{name}", draw)
+
+
+def _last_integer(dtype: DType) -> int:
+    """Return the greatest number of a dtype before which it has every integer."""
+    if dtype is BOOL:
+        return 1
+    if dtype in INTEGERS:
+        return int(info(dtype).largest)
+    return int(2 / info(dtype).eps)
+
+
+def _all_integers(dtype: DType) -> tuple[int, int]:
+    return 0, _last_integer(dtype)
+
+
+def _between(dtype: DType, low: int, to: int | None) -> tuple[int, int]:
+    last = _last_integer(dtype) if to is None else to - 1
+    if low > last:
+        if to is None:
+            raise bad_option("from", repr(low), f"at most {last}")
+        raise bad_option("to", repr(to), f"more than {low}")
+    least, largest = (0, 1) if dtype is BOOL else _range_of(dtype)
+    if low < least:
+        fits = f"{least} or more, as the elements are {dtype}"
+        raise bad_option("from", repr(low), fits)
+    if last > largest:
+        fits = f"at most {largest + 1}, as the elements are {dtype}"
+        raise bad_option("to", repr(to), fits)
+    return low, last
+
+
+def _range_of(dtype: DType) -> tuple[int, int]:
+    """Return the least and the greatest integer of a dtype, and of int64."""
+    facts, whole = info(dtype), info(INT64)
+    if dtype in INTEGERS:
+        return int(facts.smallest), int(facts.largest)
+    return (
+        max(int(facts.smallest), int(whole.smallest)),
+        min(int(facts.largest), int(whole.largest)),
+    )
 
 
 def _randperm(n: int, generator: object, dtype: DType | None, device: Device) -> Tensor:
@@ -344,6 +408,20 @@ OPERATORS: tuple[Structured | Unstructured, ...] = (
         dict.fromkeys(MODULES, drawing("normal", _check_normal)),
         _SEEDED,
         says="Fill with normal random numbers.",
+    ),
+    *(
+        Unstructured(
+            f"{name}(Tensor(a!) self, {limits}*, Generator? generator=None)"
+            " -> Tensor(a!)",
+            dict.fromkeys(MODULES, _refill(name, bounds)),
+            _SEEDED,
+            says="Fill with random integers." if name == "random_" else "",
+        )
+        for name, limits, bounds in (
+            ("random_", "", _all_integers),
+            ("random_.to", "int to, ", lambda dtype, to: _between(dtype, 0, to)),
+            ("random_.from", "int from, int? to, ", _between),
+        )
     ),
     factory(
         f"rand(int[] size, {SEEDED}) -> Tensor",

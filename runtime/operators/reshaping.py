@@ -180,6 +180,34 @@ def broadcast_to(self: Tensor, size: Sequence[int]) -> Any:
     return core.expand(self, size)
 
 
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return a view of all windows of a dimension, whose places are a last dimension.
+
+    A window of `size` places begins at every `step`-th place where it fits.
+
+    Raises:
+        WrongOption: `size` is negative, or greater than the dimension, or `step` is
+            less than 1.
+    """
+    call, shape = "core::unfold", self.shape
+    dim = one_dim(dimension, shape, call=call)
+    length = shape[dim] if shape else 1
+    if not 0 <= size <= length:
+        fits = f"0 to {length}, the size of dimension {dim}"
+        raise bad_option("size", str(size), fits, call=call)
+    if step < 1:
+        raise bad_option("step", str(step), "1 and more", call=call)
+    _, offset, strides = self._place or ensure_place(self)
+    if not shape:
+        return view_of(self, (size,), (1,), offset)
+    return view_of(
+        self,
+        (*shape[:dim], (length - size) // step + 1, *shape[dim + 1 :], size),
+        (*strides[:dim], step * strides[dim], *strides[dim + 1 :], strides[dim]),
+        offset,
+    )
+
+
 META = Device("meta")
 
 
@@ -345,6 +373,12 @@ OPERATORS = (
         only="method",
     ),
     *(movedim, unflatten, broadcast_to),
+    Unstructured(
+        "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+        {EXPLICIT: unfold},
+        says=summary(unfold),
+        only="method",
+    ),
     Unstructured(
         "resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None)"
         " -> Tensor(a!)",

@@ -399,6 +399,10 @@ TESTS: dict[str, str] = {
     "gradients that upstream does not have, or loses": (
         f"{CORE}::test_gradients_that_upstream_lacks"
     ),
+    "the gradient of `scatter_reduce` with amax or amin": (
+        "../operators/test_index_writes.py::"
+        "test_the_gradient_of_an_extreme_is_shared_by_those_that_took_part"
+    ),
     "`einsum` of one operand, and `dropout` that does not train": (
         f"{CORE}::test_results_of_their_own"
     ),

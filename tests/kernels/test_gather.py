@@ -14,6 +14,7 @@ from everyorder.runtime.kernels.cpu.gather import (
     index_select,
     scatter,
     scatter_add,
+    scatter_reduce,
 )
 from everyorder.runtime.kernels.shared.thread_pool import (
     get_num_threads,
@@ -255,6 +256,29 @@ def test_scatter_add_of_booleans_is_any() -> None:
     index = np.array([0, 0, 2])
     scatter_add(from_numpy(out), 0, from_numpy(index), from_numpy(src))
     assert out.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("form", DTYPES, ids=str)
+@pytest.mark.parametrize("how", ["prod", "amax", "amin"])
+def test_scatter_reduce_combines_in_order(how: str, form: Any) -> None:
+    if np.dtype(form).kind == "c" and how != "prod":
+        return
+    combine = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[how]
+    base, src = np.array([2, 5, 1]).astype(form), np.array([3, 1, 0, 4]).astype(form)
+    index, wanted = np.array([0, 0, 2, 1]), base.copy()
+    for at, each in zip(index, src, strict=True):
+        wanted[at] = combine(wanted[at], each)
+    scatter_reduce(from_numpy(base), 0, from_numpy(index), from_numpy(src), how)
+    assert np.array_equal(base, wanted)
+
+
+@pytest.mark.parametrize("how", ["amax", "amin"])
+def test_nan_is_the_extreme_of_its_place(how: str) -> None:
+    out, src = np.array([np.nan, 1.0, 2.0]), np.array([5.0, np.nan, 7.0, 9.0])
+    index = from_numpy(np.array([0, 1, 1, 2]))
+    scatter_reduce(from_numpy(out), 0, index, from_numpy(src), how)
+    assert np.isnan(out[:2]).all()
+    assert out[2] == {"amax": 9, "amin": 2}[how]
 
 
 @pytest.mark.parametrize("form", [np.float16, bfloat16], ids=str)

@@ -77,6 +77,7 @@ TAGGED = {
     "nondeterministic_seeded": {
         *("dropout", "native_dropout", "normal_", "uniform_"),
         *("bernoulli", "bernoulli_.float", "bernoulli.out"),
+        *("random_", "random_.to", "random_.from"),
         *("multinomial", "multinomial.out"),
         *("rand", "rand_like", "randint", "randn", "randn_like", "randperm"),
     },

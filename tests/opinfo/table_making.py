@@ -183,6 +183,9 @@ WRITERS = (
     random_row("uniform_", seeded(-1.0, 2.0)),
     random_row("normal_", seeded(1.0, 0.5)),
     random_row("bernoulli_.float", seeded(0.25)),
+    random_row("random_", seeded(), dtypes=("bool", *INTEGERS, *REALS)),
+    random_row("random_.to", seeded(5), dtypes=(*INTEGERS, *REALS)),
+    random_row("random_.from", seeded(2, 9), dtypes=(*INTEGERS, *REALS)),
 )  # fmt: skip
 
 DRAWN: tuple[tuple[Any, ...], ...] = (([200],), ([2, 3],), ([],), ([0, 4],))

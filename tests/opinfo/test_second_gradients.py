@@ -69,6 +69,10 @@ OTHERWISE = {
     ("topk", "ties"): "of equal elements torch takes any",
     ("median.dim", "ties"): "of equal elements torch takes any",
     ("quantile", "ties"): "of equal elements torch takes any",
+    **{
+        ("scatter_reduce", place): "torch shares with elements that were left out"
+        for place in ("as it is", "zeros", "ties")
+    },
 }
 
 
@@ -155,7 +159,7 @@ def compared(row: OpInfo, dtype: str) -> int:
                 warnings.simplefilter("ignore", UserWarning)
                 function = call_of(point, known, on_torch)
                 expected = gradients(point, function, torch, torch_leaf)
-        except (RuntimeError, TypeError):
+        except (IndexError, RuntimeError, TypeError):
             # It has no such view, no gradient, or a fault.
             continue
         found = gradients(point, call_of(point, row.call, on_cpu), runtime, leaf)

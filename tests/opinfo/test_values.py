@@ -147,6 +147,8 @@ RANGES = {
     "uniform_": (-1.0, 2.0),
     "randint": (-3.0, 5.0),
     "randperm": (0.0, 9.0),
+    "random_.to": (0.0, 5.0),
+    "random_.from": (2.0, 9.0),
 }
 
 

@@ -20,7 +20,7 @@ for those of `padding_idx`; threads share columns and not rows.
 Rules:
 - a written output `out` starts as a copy of self;
 - of several values for one place, scatter and index_put keep the last in the order of
-  the index; sums add them in that order, on any number of threads;
+  the index; sums and products combine them in that order, on any number of threads;
 - 16-bit floats are summed in a float32 copy of the whole target, rounded once when it
   is written back; integers wrap around; the sum of booleans is "any" (`factor`,
   `summed`).
@@ -38,6 +38,7 @@ from everyorder.runtime.kernels.compile.jit import Family
 from everyorder.runtime.kernels.cpu.index_loops import (
     ADD,
     COLUMNS,
+    COMBINE,
     GRAIN,
     READ,
     REMEMBERED,
@@ -197,6 +198,37 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
     call = _SCATTERED(out.dtype, out.shape, strides, dim, own, steps, other, by)
     if call(target, places, source, a, i, o, 0):
         raise refused((places, i, steps), own, out.shape, "core::scatter", dim)
+
+
+_COMBINED = {
+    how: _calls(family, False, lambda dtype: compute_dtype(dtype).name)
+    for how, family in COMBINE.items()
+}
+
+
+def scatter_reduce(
+    out: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str
+) -> None:
+    """Combine the elements of `src` with those of `out` at `index`.
+
+    `reduce` is prod, amax or amin.
+
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
+    """
+    places, i, steps = integers(index)
+    target, a, strides = strided(out)
+    source, o, by = strided(src)
+    dtype, own = out.dtype, index.shape
+    call = _COMBINED[reduce](dtype, out.shape, strides, dim, own, steps, src.shape, by)
+
+    def run(total: Any, a: int, other: Any, o: int, alpha: Any) -> bool:
+        failed: bool = call(total, places, other, a, i, o, alpha)
+        return failed
+
+    combine = summed(dtype, out.numel(), run)
+    if combine(target, a, source, o, factor(1, dtype)):
+        raise refused((places, i, steps), own, out.shape, "core::scatter_reduce", dim)
 
 
 Indices = Sequence[Tensor | None]
@@ -438,6 +470,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "index_select": index_select,
     "scatter": scatter,
     "scatter_add": scatter_add,
+    "scatter_reduce": scatter_reduce,
     "index_add": index_add,
     "index": index,
     "index_put": index_put,

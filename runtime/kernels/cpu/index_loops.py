@@ -286,11 +286,28 @@ _SIGNATURE = (
     "int64, T)"
 )
 
-# The three directions of the data; the first two by words, the last by dtype: the
-# linear operand from the addressed one, the reverse, and added with a factor.
+# The directions of the data; the first two by words, the others by dtype: the linear
+# operand from the addressed one, the reverse, and added with a factor.
 READ = Family("lines_read", _loop("{linear} = {addressed}")(), _SIGNATURE)
 WRITE = Family("lines_write", _loop("{addressed} = {linear}")(), _SIGNATURE)
 ADD = Family("lines_add", _loop("{addressed} += alpha * {linear}")(), _SIGNATURE)
+
+
+def _combined(name: str, way: str) -> Family:
+    """Return the loop that combines both operands in the addressed one."""
+    return Family(f"lines_{name}", _loop(way)(), _SIGNATURE)
+
+
+# Only NaN differs from itself: it is the greatest and the least, wherever it is.
+_EXTREME = (
+    "{addressed} = {linear} if {linear} SIGN {addressed} or {linear} != {linear} "
+    "else {addressed}"
+)
+COMBINE = {
+    "prod": _combined("prod", "{addressed} *= {linear}"),
+    "amax": _combined("amax", _EXTREME.replace("SIGN", ">")),
+    "amin": _combined("amin", _EXTREME.replace("SIGN", "<")),
+}
 
 
 # addressed, index, linear: flat arrays; their starts; a factor of sums.

@@ -237,13 +237,39 @@ def _plus(kind: Any) -> Scalar:
     return lambda total, factor, x: total + factor * x
 
 
+def _times(kind: Any) -> Scalar:
+    if kind is np.bool_:
+        return lambda total, factor, x: total and x
+    if np.issubdtype(kind, np.integer):
+        return lambda total, factor, x: kind(total * x)
+    return lambda total, factor, x: total * x
+
+
+def _greatest(kind: Any) -> Scalar:
+    if kind is np.bool_:
+        return lambda total, factor, x: total or x
+    # Only NaN differs from itself.
+    return lambda total, factor, x: x if x > total or x != x else total
+
+
+def _least(kind: Any) -> Scalar:
+    if kind is np.bool_:
+        return lambda total, factor, x: total and x
+    return lambda total, factor, x: x if x < total or x != x else total
+
+
 def _same(x: Any) -> Any:
     return x
 
 
-def _adding(wide: Any, read: Scalar, write: Scalar) -> Scalar:
-    """Return the sum of a target's column; `read` and `write` convert to `wide`."""
-    plus, load, store = device(_plus(wide)), device(read), device(write)
+def _joining(
+    join: Callable[[Any], Scalar], wide: Any, read: Scalar, write: Scalar
+) -> Scalar:
+    """Return the sum of a target's column; `read` and `write` convert to `wide`.
+
+    `join` makes it a product, or an extreme.
+    """
+    plus, load, store = device(join(wide)), device(read), device(write)
 
     def element(  # type: ignore[no-untyped-def]  # compiled for the device
         task, out, source, targets, places, count, inner, size, alpha
@@ -269,22 +295,47 @@ def _adding(wide: Any, read: Scalar, write: Scalar) -> Scalar:
     return element
 
 
-def _half(read: Scalar, write: Scalar) -> Maker:
-    return lambda kind: _adding(np.float32, read, write)
+class Joining(NamedTuple):
+    """The kernels that combine elements with their targets: plain, and of halves."""
+
+    plain: Elements
+    halves: dict[str, Elements]
 
 
 _ARRAYS = "T[::1], T[::1], int64[::1], int64[::1], int64, int64, int64, "
-_PLAIN = Elements(
-    "add_targets", lambda kind: _adding(kind, _same, _same), _ARRAYS + "W", ALL
-)
-_HALVES = {
-    name: Elements(
-        f"add_targets_{name}", _half(read, write), _ARRAYS + "float64", ("uint16",)
+
+
+def _kernels(name: str, join: Callable[[Any], Scalar], dtypes: Any) -> Joining:
+    def half(read: Scalar, write: Scalar) -> Maker:
+        return lambda kind: _joining(join, np.float32, read, write)
+
+    plain = Elements(
+        f"{name}_targets",
+        lambda kind: _joining(join, kind, _same, _same),
+        _ARRAYS + "W",
+        dtypes,
     )
-    for name, read, write in (
-        ("float16", from_float16, to_float16),
-        ("bfloat16", from_bfloat16, to_bfloat16),
-    )
+    halves = {
+        dtype: Elements(
+            f"{name}_targets_{dtype}",
+            half(read, write),
+            _ARRAYS + "float64",
+            ("uint16",),
+        )
+        for dtype, read, write in (
+            ("float16", from_float16, to_float16),
+            ("bfloat16", from_bfloat16, to_bfloat16),
+        )
+    }
+    return Joining(plain, halves)
+
+
+_ORDERED = tuple(name for name in ALL if not name.startswith("complex"))
+_SUM = _kernels("add", _plus, ALL)
+_REDUCE = {
+    "prod": _kernels("prod", _times, ALL),
+    "amax": _kernels("amax", _greatest, _ORDERED),
+    "amin": _kernels("amin", _least, _ORDERED),
 }
 
 
@@ -297,10 +348,12 @@ def add_targets(
     outer: int = 1,
     inner: int = 1,
     alpha: Number = 1,
+    kernels: Joining = _SUM,
 ) -> None:
     """Add `alpha` times row j of `source` to row `targets[j]` of `out`, `count` rows.
 
-    Rows have `inner` elements; both tensors are `outer` lists of rows.
+    Rows have `inner` elements; both tensors are `outer` lists of rows.  Other `kernels`
+    combine the rows in another way, without a factor.
     """
     tasks = outer * count * inner
     if not tasks or not out.numel():
@@ -308,9 +361,10 @@ def add_targets(
     where, name = index_of(out), out.dtype.name
     size = out.numel() // (outer * inner)
     ordered, places = ordered_places(targets, count, where)
-    factor = number_of(alpha, "float32" if name in _HALVES else name)
+    halves = kernels.halves
+    factor = number_of(alpha, "float32" if name in halves else name)
     arguments = flat(out), flat(source), ordered, places, count, inner, size, factor
-    _HALVES.get(name, _PLAIN).run(form(out), tasks, where, *arguments)
+    halves.get(name, kernels.plain).run(form(out), tasks, where, *arguments)
 
 
 def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
@@ -372,14 +426,33 @@ def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
     Raises:
         IndexOutOfRange: an index is out of range; nothing is written.
     """
-    chosen = check_index(index, out.shape, dim, "core::scatter_add")
+    _scatter(out, dim, index, src, "core::scatter_add", _SUM)
+
+
+def scatter_reduce(
+    out: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str
+) -> None:
+    """Combine the elements of `src` with those of `out` at `index`.
+
+    `reduce` is prod, amax or amin.
+
+    Raises:
+        IndexOutOfRange: an index is out of range; nothing is written.
+    """
+    _scatter(out, dim, index, src, "core::scatter_reduce", _REDUCE[reduce])
+
+
+def _scatter(
+    out: Tensor, dim: int, index: Tensor, src: Tensor, operator: str, kernels: Joining
+) -> None:
+    chosen = check_index(index, out.shape, dim, operator)
     count = index.numel()
     if not count:
         return
     walk = along(_target(out, word_of(out)), chosen, dim)
     # The index may be smaller than the source.
     part = view_of(src, index.shape, src.strides, src.offset)
-    add_targets(out, targets(walk), part, count)
+    add_targets(out, targets(walk), part, count, kernels=kernels)
 
 
 def index_add(
@@ -457,6 +530,13 @@ def index_put(
     Raises:
         IndexOutOfRange: an index is out of range; nothing is written.
     """
+    if not out.is_contiguous():
+        # The positions below are those of contiguous elements.
+        whole = empty_tensor(out.shape, out.dtype, out.device)
+        copy(whole, out)
+        index_put(whole, indices, values, accumulate)
+        copy(out, whole)
+        return
     words = word_of(out)
     walk = _indexed(out, _target(out, words), indices, "core::index_put")
     count = prod(walk.shape)
@@ -511,6 +591,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "index_select": index_select,
     "scatter": scatter,
     "scatter_add": scatter_add,
+    "scatter_reduce": scatter_reduce,
     "index_add": index_add,
     "embedding_backward": embedding_backward,
     "index": index,

@@ -390,6 +390,34 @@ def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Any = None) 
 
 
 @checked
+def random_(self: Tensor, *limits: Any, generator: Any = None, **named: Any) -> Any:
+    """Fill with random integers: any, `random_(to)`, or `random_(from, to)`.
+
+    Without limits, they are those from 0 on that the dtype has without a gap.
+    """
+    limits = (*limits, *(named.pop(name) for name in ("from", "to") if name in named))
+    forms = core.random_, core.random__to, core.random__from
+    run = forms[min(len(limits), len(forms) - 1)]
+    return run(self, *limits, generator=generator, **named)
+
+
+@checked
+def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Any:
+    """Write a number, or a 0-dim tensor, to slices of a dimension."""
+    by_tensor = isinstance(value, Tensor)
+    run = core.index_fill_int_Tensor if by_tensor else core.index_fill
+    return run(self, dim, index, value)
+
+
+@checked
+def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Any:
+    """Write a number to slices of a dimension, in place; see `index_fill`."""
+    by_tensor = isinstance(value, Tensor)
+    run = core.index_fill__int_Tensor if by_tensor else core.index_fill_
+    return run(self, dim, index, value)
+
+
+@checked
 def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None) -> Any:
     """Repeat every element, or slice, by one number, or by one number each."""
     if isinstance(repeats, Tensor):
@@ -498,6 +526,7 @@ HANDWRITTEN: dict[str, Function] = {
     "clip": clip,
     "cummax": cummax,
     "cummin": cummin,
+    "index_fill": index_fill,
     "lerp": lerp,
     "masked_fill": masked_fill,
     "median": median,

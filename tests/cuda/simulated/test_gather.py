@@ -7,6 +7,7 @@ import pytest
 
 from everyorder.runtime.errors.tensor import IndexOutOfRange
 from everyorder.runtime.kernels.cuda import KERNELS as CUDA
+from everyorder.runtime.operators import core
 from tests.cuda.simulated.agreement import agree, empty, numbers, same
 from tests.cuda.simulated.arrays import STORED, form, get, put, samples
 
@@ -126,6 +127,16 @@ def test_an_index_outside_is_refused_first_of_lists(bad: int) -> None:
     np.testing.assert_array_equal(get(out), np.full((2, 3), 7.0))
 
 
+@pytest.mark.parametrize("adds", [False, True])
+def test_index_put_keeps_the_order_of_memory(adds: bool) -> None:
+    x = core.transpose(put(np.arange(6.0).reshape(2, 3)), 0, 1)
+    found = core.index_put(x, [put(np.array([0, -1]))], put(np.array(7.0)), adds)
+    wanted = np.arange(6.0).reshape(2, 3).T.copy()
+    wanted[[0, -1]] = wanted[[0, -1]] + 7 if adds else 7
+    np.testing.assert_array_equal(get(found), wanted)
+    assert found.strides == (1, 3)
+
+
 @pytest.mark.parametrize("dtype", STORED)
 @pytest.mark.parametrize("name", ["scatter", "scatter_add"])
 def test_of_every_dtype_of_scattering(name: str, dtype: str) -> None:
@@ -137,6 +148,27 @@ def test_of_every_dtype_of_scattering(name: str, dtype: str) -> None:
         given = src if dim == 0 else src.reshape(2, 3, 4)
         given = given[:3, :3, :2] if dim == 0 else given[:2, :3, :3]
         agree(name, [start], dim, index, given.copy(), compare=same)
+
+
+def equal(found: Any, expected: Any) -> None:
+    """Equal numbers; a NaN may have another sign."""
+    assert found.dtype == expected.dtype
+    wide = complex if np.iscomplexobj(found) else float
+    np.testing.assert_array_equal(found.astype(wide), expected.astype(wide))
+
+
+@pytest.mark.parametrize("dtype", STORED)
+@pytest.mark.parametrize("how", ["prod", "amax", "amin"])
+def test_of_every_dtype_of_combining(how: str, dtype: str) -> None:
+    start = samples(dtype).reshape(2, 3, 4)
+    if np.iscomplexobj(start) and how != "prod":
+        return
+    src = samples(dtype)[::-1].reshape(2, 3, 4)[:, :3, :3].copy()
+    for dim in range(3):
+        index = indices((2, 3, 3), start.shape[dim]) % start.shape[dim]
+        fits = tuple(min(n, m) for n, m in zip(index.shape, start.shape, strict=True))
+        at = tuple(slice(3 if d == dim else n) for d, n in enumerate(fits))
+        agree("scatter_reduce", [start], dim, index[at], src, how, compare=equal)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float16", "bool", "complex128"])
