@@ -30,7 +30,9 @@ from everyorder.runtime.dispatch.kernel import linked
 from everyorder.runtime.errors.tensor import OperandError
 from everyorder.runtime.operators.declare.allocate_outputs import (
     MODULES,
+    adopt,
     as_dtype,
+    check_target,
     new_tensor,
     parts,
     produce,
@@ -61,6 +63,8 @@ from everyorder.runtime.operators.declare.structured import (
     EXPLICIT,
     Unstructured,
     naming,
+    other_form,
+    out_schema,
 )
 from everyorder.runtime.schema.enums import Device, DType, MemoryFormat
 from everyorder.runtime.tensors.construction import (
@@ -89,9 +93,10 @@ Maker = Callable[..., Tensor]
 def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructured:
     """Return a factory for every backend, from a function that receives the device.
 
-    `make(*arguments, dtype, device)` receives all arguments before the options.
+    `make(*arguments, dtype, device)` receives all arguments before the options.  The
+    form that writes to `out` has no options: it has the dtype and the device of `out`.
     """
-    name = schema.partition("(")[0]
+    name, _, arguments = schema.partition("(")
     call = f"core::{name}"
 
     def kernel(*arguments: Any) -> Tensor:
@@ -106,7 +111,24 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Unstructure
 
     select = linked(backend_select(DEVICE_AT), f"{name.replace('.', '_')}_select")
     kernels: dict[str, Any] = dict.fromkeys(MODULES, kernel)
-    return Unstructured(schema, {**kernels, "BackendSelect": select}, tags)
+    plain = arguments.partition(f"{OPTIONS.removeprefix('*, ')}) -> Tensor")[0]
+    written, text = out_schema(name, plain.removesuffix(", ").removesuffix(", *"))
+    into = other_form(text, EXPLICIT, tags, naming(f"core::{written}", _filling(make)))
+    return Unstructured(
+        schema, {**kernels, "BackendSelect": select}, tags, forms=(into,)
+    )
+
+
+def _filling(make: Maker) -> Maker:
+    """Return the function that writes what a factory makes to its last argument."""
+
+    def fill(*arguments: Any) -> Tensor:
+        *values, out = arguments
+        result = make(*values, out.dtype, out.device)
+        check_target(out, "out", result.shape, result.dtype, result.device)
+        return adopt(out, result)
+
+    return fill
 
 
 def pinned(tensor: Tensor, call: str = "") -> Tensor:

@@ -406,7 +406,6 @@ OPERATORS = (
         "embedding",
         "Tensor weight, Tensor indices, int padding_idx=-1",
         plan_embedding,
-        out=False,
         says="Return the rows of a table at the indices.",
     ),
     Structured(

@@ -282,6 +282,7 @@ def _smoothed(
     wide=True,
     explicit=True,
     autocast="float32",
+    out=True,
 )
 def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     """Return the squares of the differences, or their mean or sum."""

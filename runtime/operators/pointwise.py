@@ -327,6 +327,7 @@ def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
     takes=FLOATS,
     wide=True,
     autocast="float32",
+    out=True,
 )
 def softplus(self: Tensor, beta: Any, threshold: Any) -> Any:
     """Return log(1 + exp(beta x)) / beta, a smooth relu; large elements unchanged."""
@@ -342,6 +343,7 @@ def softplus(self: Tensor, beta: Any, threshold: Any) -> Any:
     takes=FLOATS,
     wide=True,
     explicit=True,
+    out=True,
 )
 def leaky_relu(self: Tensor, negative_slope: Any) -> Any:
     """Multiply negative elements by a small slope."""
@@ -371,6 +373,7 @@ def leaky_relu_backward(
     only="function",
     takes=FLOATS,
     wide=True,
+    out=True,
 )
 def elu(self: Tensor, alpha: Any, scale: Any, input_scale: Any) -> Any:
     """Return every element, or alpha (exp(x) - 1) if it is negative."""

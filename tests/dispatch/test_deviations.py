@@ -336,9 +336,6 @@ TESTS: dict[str, str] = {
     ),
     "`out=` of another shape": (f"{CORE}::test_out_with_elements_is_not_resized"),
     "`out=` of another dtype": (f"{CORE}::test_out_of_a_wider_dtype"),
-    "`out=` of what makes as many elements as it finds, or is made of nothing": (
-        f"{CORE}::test_no_out_of_what_is_made_of_nothing"
-    ),
     "`conj()`, and `conj_physical`, `resolve_conj`, `is_conj`, `is_neg`": (
         f"{CORE}::test_conj_is_computed"
     ),

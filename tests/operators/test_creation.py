@@ -1,13 +1,15 @@
 """Tensors made of none, or like another one: shapes, dtypes, devices, pinned memory."""
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from everyorder.runtime import cuda, ops
+from everyorder import runtime
+from everyorder.runtime import Generator, cuda, ops
 from everyorder.runtime.autograd import inference_mode
 from everyorder.runtime.dispatch.dispatcher import default_dispatcher
 from everyorder.runtime.errors.call import CallError, MissingKernel
@@ -15,6 +17,7 @@ from everyorder.runtime.errors.tensor import (
     DeviceUnavailable,
     DTypeRefused,
     OutOfMemory,
+    TargetRefused,
     WrongOption,
 )
 from everyorder.runtime.operators import core, creation
@@ -449,3 +452,68 @@ def test_help_says_what_they_do() -> None:
     assert (METHODS["t_"].__doc__ or "").startswith(
         "Return a view of a matrix with its dimensions exchanged, in place."
     )
+
+
+FILLING: dict[str, tuple[Callable[[Tensor], Tensor], list[float]]] = {
+    "arange": (lambda out: runtime.arange(3, out=out), [0, 1, 2]),
+    "arange.start": (lambda out: runtime.arange(1, 7, 2, out=out), [1, 3, 5]),
+    "zeros": (lambda out: runtime.zeros(2, out=out), [0, 0]),
+    "ones": (lambda out: runtime.ones((2,), out=out), [1, 1]),
+    "full": (lambda out: runtime.full((2,), 3, out=out), [3, 3]),
+    "linspace": (lambda out: runtime.linspace(0, 4, 3, out=out), [0, 2, 4]),
+    "logspace": (lambda out: runtime.logspace(0, 2, 3, out=out), [1, 10, 100]),
+    "eye": (lambda out: runtime.eye(1, 2, out=out), [1, 0]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16"])
+@pytest.mark.parametrize("name", FILLING)
+def test_a_factory_writes_to_out_in_its_dtype(name: str, dtype: str) -> None:
+    make, wanted = FILLING[name]
+    out = runtime.empty(0, dtype=dtype)
+    assert make(out) is out
+    assert out.reshape(-1).tolist() == wanted
+    assert out.dtype.name == dtype
+    with pytest.raises(TargetRefused):
+        make(runtime.empty(7, dtype=dtype))
+    meta = runtime.empty(0, dtype=dtype, device="meta")
+    assert make(meta).shape == out.shape
+
+
+def test_random_factories_write_to_out() -> None:
+    for make in (runtime.rand, runtime.randn):
+        drawn = [
+            make(4, generator=Generator().manual_seed(3), **out)
+            for out in ({}, {"out": runtime.empty(8)[::2]})
+        ]
+        assert drawn[0].tolist() == drawn[1].tolist()
+    out = runtime.empty(3, dtype="int32")
+    assert sorted(runtime.randperm(3, out=out).tolist()) == [0, 1, 2]
+    assert {*runtime.randint(2, 3, (4,), out=runtime.empty(4)).tolist()} == {2}
+
+
+def test_options_of_a_factory_are_those_of_out() -> None:
+    out = runtime.empty(3)
+    assert runtime.arange(3, dtype="float32", device="cpu", out=out) is out
+    leaf = runtime.arange(3, out=runtime.empty(3), requires_grad=True)
+    assert leaf.requires_grad
+    with pytest.raises(WrongOption, match="float32, as `out` has"):
+        runtime.arange(3, dtype="int64", out=out)
+    with pytest.raises(WrongOption, match="cpu, as `out` has"):
+        runtime.zeros(3, device="meta", out=out)
+    with pytest.raises(DTypeRefused, match=r"core::arange\.out"):
+        runtime.arange(3, out=runtime.empty(0, dtype="bool"))
+    with pytest.raises(CallError):
+        runtime.arange(3, out=3)
+
+
+def test_what_is_found_is_written_to_out() -> None:
+    x = tensor([[0, 1], [2, 0]], "int64")
+    out = runtime.empty(0, dtype="int64")
+    assert runtime.nonzero(x, out=out) is out
+    assert out.tolist() == [[0, 1], [1, 0]]
+    line = runtime.empty(4, dtype="int64")[::2]
+    assert runtime.masked_select(x, x > 0, out=line) is line
+    assert line.tolist() == [1, 2]
+    with pytest.raises(TargetRefused):
+        runtime.nonzero(x, out=runtime.empty(7, 2, dtype="int64"))

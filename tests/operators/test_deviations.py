@@ -39,13 +39,6 @@ def test_out_of_a_wider_dtype() -> None:
     assert m.gather(m.ones(2), 0, m.tensor([1]), out=out).dtype is m.float64
 
 
-def test_no_out_of_what_is_made_of_nothing() -> None:
-    with pytest.raises(UnknownArgument):
-        m.arange(3, out=m.empty(3))
-    with pytest.raises(UnknownArgument):
-        m.masked_select(m.ones(2), m.ones(2) > 0, out=m.empty(2))
-
-
 def test_conj_is_computed() -> None:
     x = m.tensor([1 + 2j])
     y = x.conj()

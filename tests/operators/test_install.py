@@ -72,6 +72,7 @@ TAGGED = {
     "data_dependent_output": {"_local_scalar_dense", "equal"},
     "dynamic_output_shape": {
         *("index", "masked_select", "nonzero", "_unique", "bincount", "one_hot"),
+        *("index.out", "masked_select.out", "nonzero.out"),
         "repeat_interleave.self_Tensor",
     },
     "nondeterministic_seeded": {
@@ -80,8 +81,9 @@ TAGGED = {
         *("random_", "random_.to", "random_.from"),
         *("multinomial", "multinomial.out"),
         *("rand", "rand_like", "randint", "randn", "randn_like", "randperm"),
+        *("rand.out", "randint.out", "randn.out", "randperm.out"),
     },
-    "nondeterministic_bitwise": {"empty", "empty_like", "new_empty"},
+    "nondeterministic_bitwise": {"empty", "empty.out", "empty_like", "new_empty"},
 }
 # The operator here -> that of torch, where the name is another one.
 OTHERWISE = {
@@ -89,11 +91,13 @@ OTHERWISE = {
     "empty": "empty.memory_format",
     "_unique": "_unique2",
     "index": "index.Tensor",
+    "index.out": "index.Tensor_out",
+    "randint.out": "randint.low_out",
 }
 
 
 # Of these torch says nothing; they read elements, or make as many as these say.
-UNTAGGED = ("one_hot", "repeat_interleave.self_Tensor")
+UNTAGGED = ("one_hot", "repeat_interleave.self_Tensor", "index.out")
 
 
 @pytest.mark.parametrize("tag", TAGGED)

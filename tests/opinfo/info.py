@@ -213,8 +213,14 @@ class OpInfo:
         return handle(self.name)
 
     def form(self, which: str) -> Any:
-        """The handle of the form `in-place` or `out`; None if there is none."""
+        """The handle of the form `in-place` or `out`; None if there is none.
+
+        Nor of a factory: its out= form has no options, and its dtype is that of `out`
+        (`tests/operators/test_creation.py`).
+        """
         name = forms(self.name)[which]
+        if not any(True for _ in self.samples(self.dtypes[0])[0].arrays()):
+            return None
         known = default_dispatcher().op_names()
         full = f"core::{name}"
         return handle(name) if full in known else None

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from everyorder.runtime.dispatch.handle import OperatorHandle
 from everyorder.runtime.operators.bindings import methods as _methods  # noqa: F401  # installs the methods
 from everyorder.runtime.operators.bindings import python_api
 from everyorder.runtime.operators.bindings.python_bindings import (
@@ -39,8 +40,13 @@ def _create(
 ) -> Tensor:
     """Return a new tensor from an operator, a leaf with gradient if `requires_grad`.
 
-    Options that are None are left to the operator.
+    Options that are None are left to the operator; with `out`, it writes to that.
+
+    Raises:
+        WrongOption: an option differs from what `out` has.
     """
+    if options.get("out") is not None:
+        run, options = _writing(run, **options)
     arguments = {
         name: value
         for name, value in options.items()
@@ -48,6 +54,22 @@ def _create(
     }
     tensor: Tensor = run(*args, **parse_options(arguments))
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _writing(
+    run: OperatorHandle, out: Tensor, **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Return the form of a factory that writes to `out`, and its options."""
+    name = run.schema.name
+    into = handle_of("_".join(filter(None, (name.base, name.overload, "out"))))
+    asked = parse_options({key: options.pop(key, None) for key in ("dtype", "device")})
+    for key, value in asked.items() if isinstance(out, Tensor) else ():
+        own = getattr(out, key)
+        if value is not None and value != own:
+            fits = f"{own}, as `out` has, or nothing"
+            raise bad_option(key, str(value), fits, call=name.base)
+    options.pop("pin_memory", None)
+    return into, {**options, "out": out}
 
 
 def _has(run: Any, name: str) -> bool:

@@ -139,11 +139,13 @@ def composite(
         forms = []
         if in_place:
             written, text = in_place_schema(name, arguments)
-            forms.append(_form(text, key, tags, _onto_self(written, run, explicit)))
+            forms.append(
+                other_form(text, key, tags, _onto_self(written, run, explicit))
+            )
         if out:
             written, text = out_schema(name, arguments)
             # Without gradients: autograd refuses it, as every out= form.
-            forms.append(_form(text, EXPLICIT, tags, _onto_out(written, run)))
+            forms.append(other_form(text, EXPLICIT, tags, _onto_out(written, run)))
         kernels = {key: naming(f"core::{name}", run)}
         return Unstructured(schema, kernels, tags, says, only, autocast, tuple(forms))
 
@@ -167,9 +169,10 @@ def out_schema(name: str, arguments: str) -> tuple[str, str]:
     return name, f"{name}({before}{star}Tensor(a!) out) -> Tensor(a!)"
 
 
-def _form(
+def other_form(
     schema: str, key: str, tags: tuple[str, ...], function: Callable[..., Any]
 ) -> "OperatorDefinition":
+    """Return another form of an operator, of one kernel."""
     name = f"{shown_name(schema.partition('(')[0])}_{SHOWN_KEYS[key]}"
     return OperatorDefinition(schema, tags, ((key, direct(function, name)),))
 
