@@ -76,6 +76,7 @@ from everyorder.runtime.autograd.inplace import (
     rebase,
     refuse_gradients,
 )
+from everyorder.runtime.autograd.linalg_formulas import LINEAR_ALGEBRA
 from everyorder.runtime.autograd.movement_formulas import MOVEMENT, VIEWS
 from everyorder.runtime.autograd.network_formulas import (
     CONSTANT_RESULTS,
@@ -117,6 +118,7 @@ FORMULAS: dict[str, Formulas] = {
     **NETWORKS,
     **MOVEMENT,
     **WRITES,
+    **LINEAR_ALGEBRA,
     **VIEWS,
 }
 

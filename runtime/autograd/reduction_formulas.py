@@ -56,7 +56,7 @@ def _prod(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any
     """
     shape = self.shape
     if GRAD.enabled:
-        slope = _others(self, wrap_dims(dim, len(shape)))
+        slope = products_of_others(self, wrap_dims(dim, len(shape)))
         return core.mul(restored(grad, shape, dim, keepdim), conj(slope))
     zero = core.eq(self, 0)
     others = core.masked_fill(self, zero, 1)
@@ -69,7 +69,7 @@ def _prod(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any
     return core.mul(restored(grad, shape, dim, keepdim), conj(slope))
 
 
-def _others(self: Any, dims: tuple[int, ...]) -> Any:
+def products_of_others(self: Any, dims: tuple[int, ...]) -> Any:
     """Return, for each element, the product of those before and after it over
     `dims`.
     """

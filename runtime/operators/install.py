@@ -26,6 +26,7 @@ from everyorder.runtime.operators import (
     gather_scatter,
     index_writes,
     indexing,
+    linalg,
     losses,
     matmul,
     nn_layers,
@@ -56,7 +57,7 @@ FAMILIES: tuple[tuple[Structured | Unstructured, ...], ...] = (
     *(creation.OPERATORS, random.OPERATORS, copying.OPERATORS),
     *(views.OPERATORS, reshaping.OPERATORS, cat_and_flip.OPERATORS, padding.OPERATORS),
     *(gather_scatter.OPERATORS, indexing.OPERATORS, index_writes.OPERATORS),
-    *(matmul.OPERATORS, convolution.OPERATORS, nn_layers.OPERATORS),
+    *(matmul.OPERATORS, linalg.OPERATORS, convolution.OPERATORS, nn_layers.OPERATORS),
     *(losses.OPERATORS, decompositions.OPERATORS),
 )
 

@@ -47,7 +47,8 @@ def test_family(name: str) -> None:
 
 
 def test_every_kernel_of_the_cpu_has_one_for_cuda() -> None:
-    assert sorted(KERNELS) == sorted(CPU)
+    # NumPy computes linear algebra, and on the CPU only.
+    assert sorted(KERNELS) == [n for n in sorted(CPU) if not n.startswith("linalg_")]
 
 
 def test_single_precision_stays_single() -> None:

@@ -93,8 +93,10 @@ def test_a_product_with_two_zeros_has_a_second_gradient() -> None:
     x, index = tensor([2.0]), runtime.zeros(3, dtype="int64")
     result = x.scatter_reduce(0, index, src, "prod")
     (first,) = runtime.autograd.grad([result], [src], create_graph=True)
+    assert first is not None
     assert first.tolist() == [0, 0, 0]
     (second,) = runtime.autograd.grad([first[0]], [src])
+    assert second is not None
     assert second.tolist() == [0, 6, 0]
 
 

@@ -332,6 +332,8 @@ def _options(name: str, rest: str, named: bool) -> Iterator[str]:
         yield f"{each.name}: {taken(each.type)} = ..."
     if name != "to" and any(each.name == "dtype" for each in options):
         yield f"requires_grad: {_BOOL}"
+        if _has_out(name):
+            yield "out: Tensor | None = ..."
 
 
 def _computes(function: Callable[..., Any]) -> bool:

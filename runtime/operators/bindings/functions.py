@@ -45,8 +45,9 @@ def _create(
     Raises:
         WrongOption: an option differs from what `out` has.
     """
-    if options.get("out") is not None:
-        run, options = _writing(run, **options)
+    out = options.pop("out", None)
+    if out is not None:
+        run, options = _writing(run, out, **options)
     arguments = {
         name: value
         for name, value in options.items()

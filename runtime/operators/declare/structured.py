@@ -332,6 +332,7 @@ class Structured:
         anywhere: the functional form for backends without kernels, and for calls
             without a tensor (CompositeExplicitAutograd).
         functional: False declares the other forms only.
+        backends: the keys that have kernels; at any other the call is refused by name.
         says, only, autocast: as in `Unstructured`.
     """
 
@@ -349,6 +350,7 @@ class Structured:
     fast_out: Fast | None = None
     anywhere: Callable[..., Any] | None = None
     functional: bool = True
+    backends: tuple[str, ...] = tuple(MODULES)
     says: str = ""
     only: str = ""
     autocast: str = ""
@@ -358,7 +360,8 @@ class Structured:
         for schema, form in self._forms():
             name = shown_name(schema.partition("(")[0])
             kernels = tuple(
-                (key, direct(form(key), f"{name}_{key.lower()}")) for key in MODULES
+                (key, direct(form(key), f"{name}_{key.lower()}"))
+                for key in self.backends
             )
             if form == self._functional and self.anywhere is not None:
                 anywhere = naming(f"core::{self.name}", self.anywhere)

@@ -1,0 +1,186 @@
+"""Linear algebra, by the names of torch.linalg: `runtime.linalg.solve(A, B)`.
+
+Matrices are the last two dimensions of a tensor, and the others a batch of them.
+
+Rule: each function calls the operator `core::linalg_...` of its name.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from everyorder.runtime.operators.bindings.python_bindings import parse_options
+from everyorder.runtime.operators.declare.handles import core
+from everyorder.runtime.schema.call_errors import checked
+from everyorder.runtime.tensors.tensor import Tensor
+
+Order = float | str | None
+
+
+class Slogdet(NamedTuple):
+    """The results of `slogdet`."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class QR(NamedTuple):
+    """The results of `qr`."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVD(NamedTuple):
+    """The results of `svd`."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class Eigh(NamedTuple):
+    """The results of `eigh`."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+def _run(name: str, *args: Any, out: Tensor | None = None, **options: Any) -> Any:
+    """Call an operator, or its form that writes to `out`."""
+    options = parse_options(options)
+    if out is None:
+        return getattr(core, name)(*args, **options)
+    return getattr(core, f"{name}_out")(*args, **options, out=out)
+
+
+@checked
+def inv(A: Tensor, *, out: Tensor | None = None) -> Any:  # noqa: N803  # torch's name
+    """Return the inverses of square matrices.
+
+    Raises:
+        WrongOption: a matrix is singular.
+    """
+    return _run("linalg_inv", A, out=out)
+
+
+@checked
+def det(A: Tensor, *, out: Tensor | None = None) -> Any:  # noqa: N803  # as above
+    """Return the determinants of square matrices."""
+    return _run("linalg_det", A, out=out)
+
+
+@checked
+def slogdet(A: Tensor) -> Slogdet:  # noqa: N803  # as above
+    """Return the signs of determinants, and the logarithms of their magnitudes."""
+    return Slogdet(*core.linalg_slogdet(A))
+
+
+@checked
+def solve(
+    A: Tensor,  # noqa: N803  # as above
+    B: Tensor,  # noqa: N803  # as above
+    *,
+    left: bool = True,
+    out: Tensor | None = None,
+) -> Any:
+    """Return X, where A X = B; where X A = B, if not `left`.
+
+    B holds matrices, or vectors if it has one dimension, or one less than A.
+
+    Raises:
+        WrongOption: a matrix of A is singular.
+    """
+    return _run("linalg_solve", A, B, left=left, out=out)
+
+
+@checked
+def cholesky(
+    A: Tensor,  # noqa: N803  # as above
+    *,
+    upper: bool = False,
+    out: Tensor | None = None,
+) -> Any:
+    """Return the triangular factors L of positive definite matrices L L'.
+
+    Raises:
+        WrongOption: a matrix is not positive definite.
+    """
+    return _run("linalg_cholesky", A, upper=upper, out=out)
+
+
+@checked
+def qr(A: Tensor, mode: str = "reduced") -> QR:  # noqa: N803  # as above
+    """Return an orthogonal and an upper triangular factor.
+
+    `mode` is "reduced", "complete", or "r" for the triangular factor only.
+    """
+    return QR(*core.linalg_qr(A, mode))
+
+
+@checked
+def svd(
+    A: Tensor,  # noqa: N803  # as above
+    full_matrices: bool = True,
+    *,
+    driver: str | None = None,
+) -> SVD:
+    """Return the singular vectors and values; the values are in descending order."""
+    return SVD(*core.linalg_svd(A, full_matrices, driver=driver))
+
+
+@checked
+def eigh(A: Tensor, UPLO: str = "L") -> Eigh:  # noqa: N803  # as above
+    """Return the eigenvalues and vectors of symmetric or Hermitian matrices.
+
+    The values are in ascending order; `UPLO` is the triangle that is read.
+    """
+    return Eigh(*core.linalg_eigh(A, UPLO))
+
+
+def _dims(dim: Any) -> Any:
+    return [dim] if hasattr(dim, "__index__") else dim
+
+
+@checked
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,  # noqa: A002  # as above
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Any:
+    """Return the norm of vectors: of all elements, or over dimensions."""
+    options = {"dtype": dtype, "out": out}
+    return _run("linalg_vector_norm", x, ord, _dims(dim), keepdim, **options)
+
+
+@checked
+def matrix_norm(
+    A: Tensor,  # noqa: N803  # as above
+    ord: float | str = "fro",  # noqa: A002  # as above
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Any:
+    """Return the norm of matrices: 1, 2, inf, their negatives, "fro" or "nuc"."""
+    name = "linalg_matrix_norm" + ("_str_ord" if isinstance(ord, str) else "")
+    return _run(name, A, ord, list(dim), keepdim, dtype=dtype, out=out)
+
+
+@checked
+def norm(
+    A: Tensor,  # noqa: N803  # as above
+    ord: Order = None,  # noqa: A002  # as above
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Any:
+    """Return the norm of vectors, or with two dimensions and an `ord` of matrices."""
+    name = "linalg_norm" + ("_ord_str" if isinstance(ord, str) else "")
+    return _run(name, A, ord, _dims(dim), keepdim, dtype=dtype, out=out)

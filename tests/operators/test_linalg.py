@@ -1,0 +1,179 @@
+"""Linear algebra by its public names: refusals, batches, factors and targets."""
+
+import numpy as np
+import pytest
+
+from everyorder import runtime
+from everyorder.runtime import DispatchKey, default_dispatcher, linalg
+from everyorder.runtime.errors.tensor import DTypeRefused, ShapesDoNotFit, WrongOption
+from tests.operators.refusals import Refusal, assert_refused
+from tests.operators.tensors import tensor
+
+A = tensor([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
+NONE = runtime.zeros(2, 2)
+# The second matrix of the second row of a batch is singular.
+BATCH = runtime.eye(2).repeat(2, 2, 1, 1)
+BATCH[1, 1] = 0.0
+
+WRONG: dict[str, Refusal] = {
+    "inv": (
+        lambda: linalg.inv(NONE),
+        WrongOption,
+        "`core::linalg_inv` does not take a singular matrix for `A`. "
+        "fits: invertible matrices",
+    ),
+    "inv of a batch": (
+        lambda: BATCH.inverse(),
+        WrongOption,
+        "`core::inverse` does not take a singular matrix, number 3 for `A`. "
+        "fits: invertible matrices",
+    ),
+    "solve": (
+        lambda: linalg.solve(NONE, runtime.ones(2)),
+        WrongOption,
+        "`core::linalg_solve` does not take a singular matrix for `A`. "
+        "fits: invertible matrices",
+    ),
+    "cholesky": (
+        lambda: linalg.cholesky(runtime.stack([A, -A])),
+        WrongOption,
+        "`core::linalg_cholesky` does not take a matrix that is not positive definite, "
+        "number 1 for `self`. fits: symmetric or Hermitian matrices with positive "
+        "eigenvalues",
+    ),
+    "not square": (
+        lambda: linalg.det(runtime.ones(2, 3)),
+        ShapesDoNotFit,
+        "`core::linalg_det` cannot work on these shapes: A does not hold square "
+        "matrices. given: A (2, 3) fits: square matrices in the last two dimensions",
+    ),
+    "16 bits": (
+        lambda: linalg.inv(A.half()),
+        DTypeRefused,
+        "`core::linalg_inv` does not take `A` of dtype float16. fits: float32, "
+        "float64, complex64, complex128",
+    ),
+    "sides": (
+        lambda: linalg.solve(A, runtime.ones(2)),
+        ShapesDoNotFit,
+        "`core::linalg_solve` cannot work on these shapes: B is not the other side of "
+        "equations with A. given: A (3, 3), B (2,) fits: 3 rows for B, and batches "
+        "that broadcast",
+    ),
+    "mode": (
+        lambda: linalg.qr(A, "full"),
+        WrongOption,
+        "`core::linalg_qr` does not take 'full' for `mode`. fits: 'reduced', "
+        "'complete', 'r'",
+    ),
+    "triangle": (
+        lambda: linalg.eigh(A, "R"),
+        WrongOption,
+        "`core::linalg_eigh` does not take 'R' for `UPLO`. fits: 'L' or 'U', the "
+        "triangle to read",
+    ),
+    "driver": (
+        lambda: linalg.svd(A, driver="gesvd"),
+        WrongOption,
+        "`core::linalg_svd` does not take 'gesvd' for `driver`. fits: None: NumPy "
+        "chooses it",
+    ),
+    "order": (
+        lambda: linalg.norm(A, 3),
+        WrongOption,
+        "`core::linalg_norm` does not take 3 for `ord`. fits: 1, 2, inf, their "
+        "negatives, 'fro', 'nuc'",
+    ),
+    "name": (
+        lambda: linalg.matrix_norm(A, "foo"),
+        WrongOption,
+        "`core::linalg_matrix_norm.str_ord` does not take 'foo' for `ord`. fits: 1, 2, "
+        "inf, their negatives, 'fro', 'nuc'",
+    ),
+    "three dimensions": (
+        lambda: linalg.norm(BATCH[0], 1),
+        WrongOption,
+        "`core::linalg_norm` does not take 3 dimensions, with an ord, for `dim`. fits: "
+        "one dimension for vectors, or two for matrices",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_has_no_result_is_refused(name: str) -> None:
+    assert_refused(*WRONG[name])
+
+
+def test_other_devices_have_no_kernel() -> None:
+    for name in ("inv", "det", "solve", "cholesky", "slogdet", "qr", "svd", "eigh"):
+        handle = default_dispatcher().find_op(f"core::linalg_{name}")
+        assert handle is not None
+        assert handle.has_kernel(DispatchKey.CPU)
+        assert not handle.has_kernel(DispatchKey.CUDA)
+
+
+def test_factors_make_the_matrix_again() -> None:
+    batch = runtime.stack([A, A + 1])
+    lower = linalg.cholesky(batch)
+    assert runtime.allclose(lower @ lower.mT, batch, atol=1e-5)
+    assert runtime.allclose(linalg.cholesky(batch, upper=True), lower.mT, atol=1e-6)
+    values, vectors = linalg.eigh(batch)
+    assert runtime.allclose(vectors @ (values.unsqueeze(-1) * vectors.mT), batch,
+                            atol=1e-4)  # fmt: skip
+    high = batch[:, :, :2]
+    q, r = linalg.qr(high)
+    assert (q.shape, r.shape) == ((2, 3, 2), (2, 2, 2))
+    assert runtime.allclose(q @ r, high, atol=1e-5)
+    q, r = linalg.qr(high, "complete")
+    assert runtime.allclose(q @ r, high, atol=1e-5)
+    assert linalg.qr(high, "r").Q.shape == (0,)
+    u, s, vh = linalg.svd(high, full_matrices=False)
+    assert runtime.allclose((u * s.unsqueeze(-2)) @ vh, high, atol=1e-5)
+    assert linalg.svd(high).U.shape == (2, 3, 3)
+
+
+def test_only_one_triangle_is_read() -> None:
+    junk = A + runtime.triu(runtime.full((3, 3), 9.0), 1)
+    assert runtime.equal(linalg.cholesky(junk), linalg.cholesky(A))
+    assert runtime.allclose(linalg.eigh(junk)[0], linalg.eigh(A)[0])
+    assert runtime.allclose(linalg.eigh(junk.t(), "u")[0], linalg.eigh(A)[0])
+    assert runtime.equal(linalg.cholesky(junk.t(), upper=True), linalg.cholesky(A).t())
+
+
+def test_solutions_on_both_sides() -> None:
+    b = tensor(np.arange(6.0).reshape(3, 2))
+    assert runtime.allclose(A @ linalg.solve(A, b), b, atol=1e-5)
+    assert runtime.allclose(linalg.solve(A, b.t(), left=False) @ A, b.t(), atol=1e-5)
+    assert linalg.solve(A.expand(2, 3, 3), b[:, 0]).shape == (2, 3)
+    assert linalg.solve(A, b.expand(4, 3, 2)).shape == (4, 3, 2)
+
+
+def test_results_are_written_to_out() -> None:
+    out = runtime.empty(0)
+    assert linalg.inv(A, out=out) is out
+    assert runtime.allclose(out @ A, runtime.eye(3), atol=1e-6)
+    same = A.clone()
+    assert linalg.inv(same, out=same) is same
+    assert runtime.equal(same, out)
+    number = runtime.empty([])
+    linalg.det(A, out=number)
+    assert number.item() == pytest.approx(18)
+    assert linalg.norm(A, "nuc", out=number).item() == pytest.approx(9)
+    assert linalg.matrix_norm(A, 1, out=number).item() == pytest.approx(5)
+    with pytest.raises(WrongOption):
+        linalg.inv(runtime.zeros(3, 3), out=out)
+    assert runtime.equal(same, out)
+
+
+def test_norms_of_vectors_and_matrices() -> None:
+    x = tensor([[3.0, 4.0], [0.0, 0.0]])
+    assert linalg.norm(x).item() == 5
+    assert linalg.norm(x, 1).item() == 4
+    assert linalg.norm(x, 1, dim=1).tolist() == [7, 0]
+    assert linalg.vector_norm(x, 0).item() == 2
+    assert linalg.vector_norm(x, dim=-1, keepdim=True).tolist() == [[5], [0]]
+    assert linalg.matrix_norm(x).item() == 5
+    assert linalg.vector_norm(x, dtype="float64").dtype is runtime.float64
+    assert linalg.slogdet(A).logabsdet.item() == pytest.approx(np.log(18))
+    assert A.det().item() == pytest.approx(18)
+    assert runtime.ones(4, 3, 3, device="meta").inverse().shape == (4, 3, 3)
