@@ -140,6 +140,11 @@ def is_generated(code: CodeType, kind: str) -> bool:
     return code.co_filename.startswith(f"<{kind} ")
 
 
+def is_text(names: Mapping[str, Any]) -> bool:
+    """Return True if these are the global names of a generated function."""
+    return _TEXT in names
+
+
 def _assigned(code: CodeType) -> Iterable[str]:
     """Yield the names that functions in a text assign: parameters, variables, cells."""
     for inner in code.co_consts:

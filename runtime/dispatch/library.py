@@ -27,6 +27,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+from everyorder.runtime.base.codegen import is_text
 from everyorder.runtime.base.registry import Closeable
 from everyorder.runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from everyorder.runtime.dispatch.handle import OperatorHandle
@@ -552,12 +553,17 @@ def warn_of_overrides(
 
 
 def levels_to_caller() -> int:
-    """Return how many frames above the caller the first one outside the runtime is."""
+    """Return how many frames above the caller the first one outside the runtime is.
+
+    Frames of generated functions are inside.
+    """
     runtime = __name__.partition(".")[0]
     level = 1
     frame: FrameType | None = sys._getframe(1)
     # In a thread, or at exit, all frames may be those of the runtime.
-    while frame is not None and _package(frame) == runtime:
+    while frame is not None and (
+        _package(frame) == runtime or is_text(frame.f_globals)
+    ):
         level, frame = level + 1, frame.f_back
     return level
 

@@ -431,9 +431,59 @@ def test_bytes_are_a_mask_in_reading_and_writing() -> None:
         rows[:, BYTES] = 7.0
     assert [each.filename for each in warned] == [__file__]
     assert rows.tolist() == [[7, 1, 7], [7, 4, 7]]
-    with pytest.warns(ByteMask):
-        core.index_put_(x, [BYTES], tensor(5.0), True)
+    for call in (
+        lambda: core.index_put_(x, [BYTES], tensor(5.0), True),
+        lambda: x.index_put((BYTES,), tensor(5.0)),
+        lambda: core.index(x, [BYTES]),
+    ):
+        with pytest.warns(ByteMask) as warned:
+            call()
+        # The line of the caller, and none of the generated functions between.
+        assert [each.filename for each in warned] == [__file__]
     assert x.tolist() == [15, 20, 35]
+
+
+LOSSY: dict[str, Any] = {
+    "list": [1.5, 2.5],
+    "tuple": (1.5, 2.5),
+    "array": np.array([1.5, 2.5]),
+    "one element": [1.5],
+    "array without dimensions": np.array(1.5),
+    "number of NumPy": np.float32(1.5),
+    "complex": [1j, 2j],
+}
+
+
+@pytest.mark.parametrize("name", LOSSY)
+@pytest.mark.parametrize(
+    "index",
+    [[0, 1], slice(0, 2), np.array([True, True, False]), 0],
+    ids=["list", "slice", "mask", "int"],
+)
+def test_lists_and_arrays_are_assigned_without_a_loss(index: Any, name: str) -> None:
+    value = LOSSY[name]
+    x = tensor([7, 8, 9])
+    with pytest.raises(DTypeRefused, match=r"Tensor\.__setitem__"):
+        x[index] = value
+    assert x.tolist() == [7, 8, 9]
+    fits = tensor([7.0, 8.0, 9.0], dtype="complex64")
+    fits[[0, 1]] = value
+    assert fits[0].item() == np.ravel(value)[0]
+
+
+def test_lists_and_arrays_that_fit_are_assigned() -> None:
+    x = tensor([7, 8, 9])
+    x[[0, 2]] = [1, True]
+    assert x.tolist() == [1, 8, 1]
+    x[1:] = np.array([3, 4], np.int8)
+    assert x.tolist() == [1, 3, 4]
+    x[:0] = []
+    wide = tensor([0.0, 0.0], dtype="float64")
+    wide[:] = [0.1, 0.2]
+    assert wide.tolist() == [0.1, 0.2]
+    # A tensor of fractions is converted for a view, and refused at index tensors.
+    x[:1] = tensor([2.5])
+    assert x.tolist() == [2, 3, 4]
 
 
 def test_a_byte_without_dimensions_is_a_truth() -> None:

@@ -41,8 +41,8 @@ from everyorder.runtime.operators.bindings.python_bindings import (
 )
 from everyorder.runtime.operators.declare.handles import NAMESPACE, core, handle_of
 from everyorder.runtime.operators.declare.plan import bad_shapes
-from everyorder.runtime.operators.indexing import get_item, set_item
 from everyorder.runtime.operators.install import install as install_operators
+from everyorder.runtime.operators.subscripts import get_item, set_item
 from everyorder.runtime.schema.binding import returner, stored_default
 from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.schema.enums import Device, DType
