@@ -16,9 +16,9 @@ from everyorder.runtime.operators.declare.allocate_outputs import as_rows
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     ALL,
+    BOOL,
     FLOAT32,
     FLOAT64,
-    INTEGERS,
     NUMBERS,
     CallPlan,
     KernelTable,
@@ -37,6 +37,7 @@ from everyorder.runtime.operators.declare.structured import (
     Unstructured,
     composite,
 )
+from everyorder.runtime.operators.gather_scatter import number_in
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.tensors.shape import broadcast_shapes
 from everyorder.runtime.tensors.tensor import Tensor
@@ -226,11 +227,15 @@ _ADDED = "*, Scalar beta=1, Scalar alpha=1"
 def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
     """Return `beta * self + alpha * product`; a beta of 0 ignores `self`.
 
-    For integers, the factors are truncated to integers.
+    The factors are numbers of the elements: truncated for integers, and not complex for
+    real ones.
     """
     one_dtype(ALL, "every dtype", ("self", self), ("the product", product))
-    if self.dtype in INTEGERS:
-        beta, alpha = int(beta), int(alpha)
+    if self.dtype is not BOOL:
+        beta, alpha = (
+            number_in(name, number, product.dtype)
+            for name, number in (("beta", beta), ("alpha", alpha))
+        )
     if alpha != 1:
         product = core.mul(product, alpha)
     if not beta:
@@ -331,8 +336,20 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Any:
             )
     if x1.shape[-1] != x2.shape[-1]:
         raise bad_shapes("rows differ in size", "equal sizes", ("x1", x1), ("x2", x2))
-    apart = core.sub(core.unsqueeze(x1, -2), core.unsqueeze(x2, -3))
-    return core.norm(apart, p, [-1])
+    rows, others = x1.shape[-2], x2.shape[-2]
+    count = max(x1.numel() * others, x2.numel() * rows, 1)
+    # The differences of some rows at once: those of all are many times the result.
+    step = rows if x1.is_meta else max(1, _MOST_AT_ONCE * rows // count)
+    parts = []
+    for first in range(0, max(rows, 1), max(step, 1)):
+        some = core.slice(x1, -2, first, first + step) if step < rows else x1
+        apart = core.sub(core.unsqueeze(some, -2), core.unsqueeze(x2, -3))
+        parts.append(core.norm(apart, p, [-1]))
+    return parts[0] if len(parts) == 1 else core.cat(parts, -2)
+
+
+# Elements of the differences that are computed together: 32 MiB of float64.
+_MOST_AT_ONCE = 1 << 22
 
 
 @composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")

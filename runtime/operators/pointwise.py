@@ -8,6 +8,7 @@ through the operators that they call.
 from math import inf, pi
 from typing import Any
 
+from everyorder.runtime.errors.tensor import WrongOption
 from everyorder.runtime.operators.binary import TAGS, broadcast
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
@@ -246,8 +247,7 @@ _SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
 )
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """Return `self + value * tensor1 * tensor2`."""
-    total = core.add(self, core.mul(tensor1, tensor2), alpha=value)
-    return _of_all(total, self, tensor1, tensor2)
+    return _plus(self, core.mul(tensor1, tensor2), value, tensor1, tensor2)
 
 
 @composite(
@@ -260,16 +260,21 @@ def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
 )
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """Return `self + value * tensor1 / tensor2`."""
-    total = core.add(self, core.div(tensor1, tensor2), alpha=value)
-    return _of_all(total, self, tensor1, tensor2)
+    return _plus(self, core.div(tensor1, tensor2), value, tensor1, tensor2)
 
 
-def _of_all(total: Tensor, *operands: Tensor) -> Tensor:
-    """Return the total in the dtype of all operands together.
+def _plus(self: Tensor, product: Any, value: Any, *operands: Tensor) -> Tensor:
+    """Return `self + value * product` in the dtype of all operands together.
 
     Two at a time, one without dimensions would count for more than it does.
     """
-    dtype = result_type(*operands)
+    try:
+        total = core.add(self, product, alpha=value)
+    except WrongOption as error:
+        if error.argument == "alpha":
+            error.argument = "value"
+        raise
+    dtype = result_type(self, *operands)
     converted: Tensor = core.to(total, dtype=dtype) if dtype in ALL else total
     return converted
 

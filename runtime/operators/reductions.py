@@ -367,6 +367,7 @@ def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
     autocast="float32",
     in_place=True,
     out=True,
+    dtype_of_out=True,
 )
 def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
     """Return the products up to each place of a dimension."""

@@ -36,6 +36,7 @@ from everyorder.runtime.operators.declare.structured import (
 )
 from everyorder.runtime.operators.gather_scatter import one_or_more
 from everyorder.runtime.schema.enums import DType
+from everyorder.runtime.tensors.promotion import result_type
 from everyorder.runtime.tensors.tensor import Tensor
 
 INT32 = DType.named("int32")
@@ -204,9 +205,14 @@ def median(self: Tensor) -> Any:
     value = core.median_dim(core.reshape(core.detach(self), [-1]), 0, False)[0]
     if self.dtype not in FLOATS:
         return value
-    # Equal elements share the gradient, as those of `max`.
-    equal = core.logical_or(core.eq(self, value), core.isnan(self))
-    return core.max(core.masked_fill(self, core.logical_not(equal), -inf))
+    # Equal elements share the gradient, as those of `max`: the others are below them,
+    # or above them if they are -inf.
+    others = core.logical_not(core.logical_or(core.eq(self, value), core.isnan(self)))
+    return core.where(
+        core.eq(value, -inf),
+        core.min(core.masked_fill(self, others, inf)),
+        core.max(core.masked_fill(self, others, -inf)),
+    )
 
 
 @composite(
@@ -306,9 +312,18 @@ def isin(
     elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool
 ) -> Any:
     """Return True for each element that is among the test elements."""
-    line = core.reshape(test_elements, [-1])
-    equal = core.eq(core.unsqueeze(elements, -1), line)
-    found = core.any(equal, [-1])
+    dtype = result_type(elements, test_elements)
+    line = core.reshape(core.detach(test_elements), [-1])
+    count = line.numel()
+    if count:
+        # Memory for one place per element, and not for every pair.
+        line = core.sort(core.to(line, dtype=dtype), 0)[0]
+        values = core.to(core.detach(elements), dtype=dtype)
+        places = core.clamp(core.searchsorted(line, values), 0, count - 1)
+        nearest = core.gather(line, 0, core.reshape(places, [-1]))
+        found = core.eq(core.reshape(nearest, values.shape), values)
+    else:
+        found = core.zeros(elements.shape, dtype=BOOL, device=elements.device)
     return core.logical_not(found) if invert else found
 
 

@@ -9,6 +9,7 @@ from everyorder.runtime.errors.tensor import (
     DevicesDiffer,
     DTypeRefused,
     ShapesDoNotFit,
+    WrongOption,
 )
 
 
@@ -72,6 +73,28 @@ def test_wider_elements_are_converted_at_an_index() -> None:
     whole[runtime.tensor([True, False, False])] = runtime.tensor(2.5)
     whole[1] = 3.5
     assert whole.tolist() == [2, 3, 1]
+
+
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
+def test_a_factor_is_refused_by_its_name(name: str) -> None:
+    x = made(2)
+    with pytest.raises(WrongOption) as caught:
+        getattr(runtime, name)(x, x, x, value=1j)
+    assert caught.value.argument == "value"
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float16"])
+@pytest.mark.parametrize("factor", ["alpha", "beta"])
+def test_factors_of_real_products_are_not_complex(factor: str, dtype: str) -> None:
+    x, factors = made(2, 2, dtype=dtype), dict[str, Any]({factor: 1j})
+    for call, operands in (
+        (runtime.addmm, (x, x, x)),
+        (runtime.addmv, (x[0], x, x[0])),
+        (runtime.baddbmm, (x[None], x[None], x[None])),
+    ):
+        with pytest.raises(DTypeRefused) as caught:
+            call(*operands, **factors)
+        assert caught.value.argument == factor
 
 
 @pytest.mark.parametrize("name", ["addcmul", "addcdiv"])

@@ -7,6 +7,7 @@ only functions and methods have.
 # What a type checker refuses is called here on purpose.
 # mypy: disable-error-code="arg-type, call-arg, call-overload, misc"
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -134,6 +135,79 @@ def test_equal_elements_share_the_gradient_of_a_median() -> None:
     m.median(x).backward()
     assert x.grad is not None
     assert x.grad.tolist() == [0.5, 0.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([-m.inf, 1.0, -m.inf, 2.0], [0.5, 0.0, 0.5, 0.0]),
+        ([m.inf, 1.0, m.inf], [0.5, 0.0, 0.5]),
+        ([m.nan, 1.0, 2.0], [1.0, 0.0, 0.0]),
+        ([-m.inf], [1.0]),
+    ],
+)
+def test_infinite_elements_share_the_gradient_of_a_median(
+    values: list[float], wanted: list[float]
+) -> None:
+    x = m.tensor(values, requires_grad=True)
+    m.median(x).backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == wanted
+
+
+def peak(call: Any) -> int:
+    """The most memory that a call takes, in bytes."""
+    call()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_pairs_of_elements_are_not_stored() -> None:
+    line = m.arange(8000)
+    # One byte for each pair would be 64 MB.
+    assert peak(lambda: m.isin(line, line + 4000)) < 8_000_000
+    rows = m.randn(400, 300)
+    # Their differences would be 192 MB.
+    assert peak(lambda: m.cdist(rows, rows)) < 100_000_000
+
+
+def test_distances_are_those_of_all_rows_at_once() -> None:
+    x, y = m.randn(2, 900, 6), m.randn(1, 1000, 6)
+    found = m.cdist(x, y, 1.0)
+    assert found.shape == (2, 900, 1000)
+    every = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs().sum(-1)
+    assert m.allclose(found, every, 1e-5, 1e-5)
+    leaf = x.requires_grad_()
+    m.cdist(leaf, y, 1.0).sum().backward()
+    assert leaf.grad is not None
+    signs = (x.detach().unsqueeze(-2) - y.unsqueeze(-3)).sign().sum(-2)
+    assert m.allclose(leaf.grad, signs)
+    assert m.cdist(x[:, :0], y).shape == (2, 0, 1000)
+
+
+def test_what_is_among_the_elements() -> None:
+    nan = m.tensor([m.nan, 1.0, -0.0])
+    assert m.isin(nan, nan).tolist() == [False, True, True]
+    assert m.isin(nan, m.ones(0)).tolist() == [False] * 3
+    assert m.isin(m.ones(0), nan).shape == (0,)
+    whole = m.tensor([[2**53 + 1, 3]])
+    assert m.isin(whole, m.tensor([2**53, 3])).tolist() == [[False, True]]
+    assert m.isin(m.tensor([1.5, 2.0]), m.tensor([2, 3])).tolist() == [False, True]
+
+
+def test_products_are_computed_in_the_dtype_of_out() -> None:
+    half = m.full((5,), 1.001, dtype="float16")
+    wide = m.empty(5)
+    assert m.cumprod(half, 0, out=wide) is wide
+    assert wide.tolist() == m.cumprod(half.float(), 0).tolist()
+    assert wide.tolist() != m.cumprod(half, 0).tolist()
+    large = m.full((2,), 2**40)
+    assert m.cumprod(large, 0, out=m.empty(2)).tolist() == [2.0**40, 2.0**80]
+    assert m.cumprod(large, 0, out=m.empty(2, dtype="int32")).tolist() == [0, 0]
 
 
 def test_a_fraction_has_a_gradient() -> None:

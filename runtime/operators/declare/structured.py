@@ -68,6 +68,7 @@ from everyorder.runtime.operators.declare.allocate_outputs import (
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import (
     ALL,
+    BOOL,
     FLOAT32,
     HALVES,
     CallPlan,
@@ -76,7 +77,7 @@ from everyorder.runtime.operators.declare.plan import (
 )
 from everyorder.runtime.operators.declare.saved_plans import saving_plans
 from everyorder.runtime.schema.enums import DType
-from everyorder.runtime.tensors.promotion import result_type
+from everyorder.runtime.tensors.promotion import promote_types, result_type
 from everyorder.runtime.tensors.tensor import Tensor
 
 EXPLICIT = "CompositeExplicitAutograd"
@@ -118,6 +119,7 @@ def composite(
     autocast: str = "",
     in_place: bool = False,
     out: bool = False,
+    dtype_of_out: bool = False,
 ) -> Callable[..., "Unstructured"]:
     """Declare an operator as a function of other operators, by its schema.
 
@@ -125,7 +127,8 @@ def composite(
     that is not `public` is an attribute of `ops.core` only.  `takes` are
     the dtypes of its tensors together; `wide` computes 16-bit floats in 32 bits, and
     rounds once, at the end.  An `explicit` operator has its own gradient formula.
-    `in_place` and `out` add these forms.
+    `in_place` and `out` add these forms; with `dtype_of_out`, that of `out` computes in
+    its dtype, if that holds the elements and the last argument, `dtype`, is None.
     """
     key = EXPLICIT if explicit else IMPLICIT
     name, _, rest = schema.partition("(")
@@ -145,7 +148,8 @@ def composite(
         if out:
             written, text = out_schema(name, arguments)
             # Without gradients: autograd refuses it, as every out= form.
-            forms.append(other_form(text, EXPLICIT, tags, _onto_out(written, run)))
+            onto = _onto_out(written, run, dtype_of_out)
+            forms.append(other_form(text, EXPLICIT, tags, onto))
         kernels = {key: naming(f"core::{name}", run)}
         return Unstructured(schema, kernels, tags, says, only, autocast, tuple(forms))
 
@@ -193,11 +197,17 @@ def _onto_self(
     return naming(f"core::{name}", run)
 
 
-def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _onto_out(
+    name: str, function: Callable[..., Any], dtype_of_out: bool = False
+) -> Callable[..., Any]:
     """Return a function that copies the result to its last argument."""
 
     def run(*arguments: Any) -> Any:
         *inputs, out = arguments
+        if dtype_of_out and inputs[-1] is None:
+            first = inputs[0].dtype
+            if promote_types(first, out.dtype) is out.dtype and out.dtype is not BOOL:
+                inputs[-1] = out.dtype
         result = function(*inputs)
         check_target(out, "out", result.shape, result.dtype, result.device)
         return adopt(out, result)
