@@ -331,15 +331,28 @@ def norm(
         return core.sum(core.masked_fill(sizes, core.ne(sizes, 0), 1), dims, keepdim)
     if order == 1:
         return core.sum(sizes, dims, keepdim)
-    return _rooted(core.sum(core.pow(sizes, order), dims, keepdim), order)
+    if order > 1:
+        return _rooted(core.sum(core.pow(sizes, order), dims, keepdim), order)
+    # The power of a zero has no slope; a negative one makes the norm 0.
+    zero = core.eq(sizes, 0)
+    powers = core.pow(core.masked_fill(sizes, zero, 1), order)
+    powers = core.masked_fill(powers, zero, 0 if order > 0 else inf)
+    return _rooted(core.sum(powers, dims, keepdim), order)
 
 
 def _rooted(total: Any, order: float = 2.0) -> Any:
-    """Return the root of sums of powers, with the gradient 0 at zero."""
+    """Return the root of sums of powers, with the gradient 0 at zero and at infinity.
+
+    The sum of powers is infinite for a negative order only if the norm is 0.
+    """
     none = core.eq(total, 0)
     safe = core.masked_fill(total, none, 1)
-    root = core.sqrt(safe) if order == 2 else core.pow(safe, 1 / order)
-    return core.masked_fill(root, none, 0 if order > 0 else inf)
+    if order > 0:
+        root = core.sqrt(safe) if order == 2 else core.pow(safe, 1 / order)
+        return core.masked_fill(root, none, 0)
+    every = core.eq(total, inf)
+    root = core.pow(core.masked_fill(safe, every, 1), 1 / order)
+    return core.masked_fill(core.masked_fill(root, none, inf), every, 0)
 
 
 @composite(

@@ -91,6 +91,16 @@ def test_vectors_of_each_matrix_of_a_batch() -> None:
     check(linalg.solve, numbers((2, 3, 3), "float64", 5), numbers((2, 3), "float64", 6))
 
 
+def test_the_gradient_of_a_factor_is_hermitian() -> None:
+    for upper in (False, True):
+        x = leaf(positive((3, 3), "complex128", 8))
+        weights = runtime.tensor(numbers((3, 3), "complex128", 9))
+        factor = linalg.cholesky(x, upper=upper)
+        (factor * weights).sum().real.backward()
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), x.grad.numpy().conj().T, atol=1e-12)
+
+
 @pytest.mark.parametrize("values", [[[1.0, 2.0], [2.0, 4.0]], np.zeros((2, 2))])
 def test_the_gradient_of_a_determinant_of_zero(values: Any) -> None:
     x = leaf(np.array(values))

@@ -403,6 +403,9 @@ TESTS: dict[str, str] = {
     "the gradient of the determinant of a singular matrix": (
         "../autograd/test_linalg.py::test_the_gradient_of_a_determinant_of_zero"
     ),
+    "the gradient of the Cholesky factor of complex matrices": (
+        "../autograd/test_linalg.py::test_the_gradient_of_a_factor_is_hermitian"
+    ),
     "what `torch.linalg` computes on other devices, and gradients of its factors": (
         "../operators/test_linalg.py::test_other_devices_have_no_kernel"
     ),

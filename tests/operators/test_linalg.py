@@ -177,3 +177,14 @@ def test_norms_of_vectors_and_matrices() -> None:
     assert linalg.slogdet(A).logabsdet.item() == pytest.approx(np.log(18))
     assert A.det().item() == pytest.approx(18)
     assert runtime.ones(4, 3, 3, device="meta").inverse().shape == (4, 3, 3)
+
+
+@pytest.mark.parametrize("order", [-1, -2.5, 0.5, 0.25])
+def test_a_zero_has_no_slope_in_a_norm(order: float) -> None:
+    for values, wanted in (([0.0, 0.0], [0, 0]), ([0.0, 2.0], [0, float(order > 0)])):
+        x = tensor(values).requires_grad_()
+        norm = linalg.vector_norm(x, order)
+        assert norm.item() == pytest.approx(2 * wanted[1])
+        norm.backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == pytest.approx(wanted)

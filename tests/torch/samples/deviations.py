@@ -202,7 +202,7 @@ DEVIATIONS: tuple[Row, ...] = (
         "`sum_to_size` where nothing is summed",
     ),
     Deviation(
-        ("nonzero",),
+        ("nonzero", "linalg_inv", "linalg_cholesky", "linalg_qr", "linalg_solve"),
         "strides",
         "",
         "results that are not computed element by element lie row by row",
@@ -270,6 +270,27 @@ DEVIATIONS: tuple[Row, ...] = (
         "0, -1) [",
         "the gradient of a count is zero, over one dimension as over all",
         "gradients that upstream does not have, or loses",
+    ),
+    Deviation(
+        ("linalg_vector_norm",),
+        "gradient undefined",
+        "ord=0",
+        "the gradient of a count is zero, over one dimension as over all",
+        "gradients that upstream does not have, or loses",
+    ),
+    Deviation(
+        ("linalg_qr", "linalg_slogdet"),
+        "gradient refused",
+        "",
+        "there is no formula for orthogonal factors and for signs of complex numbers",
+        "what `torch.linalg` computes on other devices, and gradients of its factors",
+    ),
+    Deviation(
+        ("linalg_cholesky",),
+        "gradient values",
+        "[complex",
+        "the gradient is that of a matrix that stays Hermitian, and is Hermitian",
+        "the gradient of the Cholesky factor of complex matrices",
     ),
 )
 

@@ -22,10 +22,11 @@ from functools import partial
 from typing import Any
 
 from everyorder import runtime
-from everyorder.runtime import Tensor
+from everyorder.runtime import Tensor, linalg
 from everyorder.runtime.operators.bindings import functions
 
 NETWORKS = "nn.functional."
+LINALG = "linalg."
 
 # Rows whose samples are not the arguments in their order: how a function or method is
 # called with those of a sample.
@@ -36,8 +37,8 @@ ORDERS: dict[str, Callable[..., Any]] = {
 }
 
 # Methods whose arguments are others than those of the function: `condition` is not
-# the tensor whose method `where` is.
-OTHER_SENSE = frozenset(("Tensor.where",))
+# the tensor whose method `where` is. Vectors of matrices may have any sign.
+OTHER_SENSE = frozenset(("Tensor.where", "runtime.linalg.eigh", "runtime.linalg.svd"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,9 @@ def forms(row: Any) -> tuple[Form, ...]:
     for name in names:
         if name in functions.FUNCTIONS:
             found.append(Form(f"runtime.{name}", ordered(row, getattr(runtime, name))))
+        if name.startswith(LINALG) and hasattr(linalg, name.removeprefix(LINALG)):
+            run = getattr(linalg, name.removeprefix(LINALG))
+            found.append(Form(f"runtime.{name}", run))
         if row.name.startswith(NETWORKS):
             continue
         attribute = getattr(Tensor, name, None)
