@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from everyorder.runtime import futures as futures
     from everyorder.runtime import jit as jit
     from everyorder.runtime import library as library
-    from everyorder.runtime import nn as nn
     from everyorder.runtime import linalg as linalg
+    from everyorder.runtime import nn as nn
     from everyorder.runtime import overrides as _C  # noqa: F401, N812  # a public name
     from everyorder.runtime import overrides as overrides
     from everyorder.runtime import rpc as rpc
