@@ -17,6 +17,7 @@ from tests.bench.fusion import FUSION_ROWS
 from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
 from tests.bench.libraries import LIBRARY_ROWS
+from tests.bench.limits import LIMIT_ROWS
 from tests.bench.proofs import PROOF_ROWS
 from tests.bench.python_dispatch import DISPATCH_ROWS
 from tests.bench.realistic import REALISTIC_ROWS
@@ -44,6 +45,7 @@ ROWS = (
     *SESSION_ROWS,
     *REMOTE_ROWS,
     kernels,
+    *LIMIT_ROWS,
 )
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
