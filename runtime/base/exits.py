@@ -99,8 +99,8 @@ class Exit:
 class _Caller(IOBase):
     """An object whose `__exit__`, which is not Python, calls `close` without arguments.
 
-    The class is that of files, but it has no file.  A slot is a fifth of the cost of a
-    dictionary, which every entered block would create.
+    The class is that of files, but it has no file.  With a slot, an entered block does
+    not create a dictionary.
     """
 
     __slots__ = ("close",)

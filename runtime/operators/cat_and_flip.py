@@ -296,7 +296,7 @@ def rot90(self: Tensor, k: int, dims: Sequence[int]) -> Any:
     if k % 2:
         # In this order the result has the strides that torch gives it.
         flipped = core.flip(self, [second if k % 4 == 1 else first])
-        return core.transpose_(flipped, first, second)
+        return core.transpose(flipped, first, second)
     rows = MemoryFormat.named("contiguous_format")
     return core.clone(self, memory_format=rows)
 
