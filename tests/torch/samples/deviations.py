@@ -128,13 +128,6 @@ DEVIATIONS: tuple[Row, ...] = (
         "dimensions of a tensor that has none",
     ),
     Deviation(
-        ("arange", "masked_select"),
-        "error type",
-        "UnknownArgument",
-        "there is no form with `out=`",
-        "`out=` of what makes as many elements as it finds, or is made of nothing",
-    ),
-    Deviation(
         ("linspace_tensor_overload", "logspace_tensor_overload"),
         "refused",
         "takes `Scalar`, but was given a Tensor",
