@@ -9,6 +9,7 @@ import sys
 import typing
 from collections.abc import Callable
 from queue import SimpleQueue
+from threading import Event
 from types import FrameType
 from typing import Any
 from weakref import ref
@@ -19,7 +20,7 @@ from everyorder.runtime.errors import FutureError, FutureMisuse, FutureTimeout
 from everyorder.runtime.futures import Future
 from everyorder.runtime.schema.enums import Device
 from tests.coded import code, coded
-from tests.futures.threads import Threads, at_once, main_thread, until_waited_for
+from tests.futures.threads import Threads, at_once, signalled, until_waited_for
 
 Unmovable = coded(FutureMisuse, "Unmovable")
 
@@ -297,12 +298,17 @@ def test_a_wait_that_is_interrupted_leaves_the_future_as_it_was() -> None:
     """Ctrl-C while it waits: whoever waits next gets the value."""
     future: Future[int] = Future()
 
+    heard = Event()
+
     def interrupt() -> None:
         until_waited_for(future)
-        signal.pthread_kill(main_thread(), signal.SIGINT)
+        signalled(signal.SIGINT, heard)
 
     with Threads(interrupt), pytest.raises(KeyboardInterrupt):
-        future.wait()
+        try:
+            future.wait()
+        finally:
+            heard.set()
     assert not future._waiters
     assert not future.done()
     future.set_result(3)
@@ -311,12 +317,18 @@ def test_a_wait_that_is_interrupted_leaves_the_future_as_it_was() -> None:
 
 def test_a_signal_handler_may_complete_the_future_that_its_thread_waits_for() -> None:
     future: Future[int] = Future()
-    before = signal.signal(signal.SIGUSR1, lambda *_: future.set_result(3))
+    heard = Event()
+
+    def complete(*_: object) -> None:
+        heard.set()
+        future.set_result(3)
+
+    before = signal.signal(signal.SIGUSR1, complete)
     try:
 
         def interrupt() -> None:
             until_waited_for(future)
-            signal.pthread_kill(main_thread(), signal.SIGUSR1)
+            signalled(signal.SIGUSR1, heard)
 
         with Threads(interrupt):
             assert future.wait() == 3

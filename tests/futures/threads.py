@@ -4,6 +4,7 @@ True only here: no test sleeps.  Who has to be waiting first is looked for.
 """
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,8 @@ from everyorder.runtime.futures import Future
 
 # A thread that has not ended by then waits for ever.
 SECONDS = 60
+# After so many seconds a signal that nobody has heard is sent again.
+AGAIN = 5
 
 
 class Threads:
@@ -51,6 +54,17 @@ def main_thread() -> int:
     ident = threading.main_thread().ident
     assert ident is not None, "it runs"
     return ident
+
+
+def signalled(number: int, heard: threading.Event) -> None:
+    """Send a signal to the main thread, again until it was heard.
+
+    One that comes right before the thread sleeps in C wakes nobody.
+    """
+    while True:
+        signal.pthread_kill(main_thread(), number)
+        if heard.wait(AGAIN):
+            return
 
 
 def at_once(*functions: Callable[[], object]) -> list[Any]:
