@@ -304,11 +304,10 @@ def test_a_wait_that_is_interrupted_leaves_the_future_as_it_was() -> None:
         until_waited_for(future)
         signalled(signal.SIGINT, heard)
 
-    with Threads(interrupt), pytest.raises(KeyboardInterrupt):
-        try:
+    with Threads(interrupt):
+        with pytest.raises(KeyboardInterrupt):
             future.wait()
-        finally:
-            heard.set()
+        heard.set()
     assert not future._waiters
     assert not future.done()
     future.set_result(3)
