@@ -3,6 +3,7 @@
 `warm` compiles the common kernels ahead (`runtime.kernels.warm`).
 """
 
+from concurrent.futures.process import BrokenProcessPool
 from time import perf_counter
 
 import click
@@ -40,6 +41,7 @@ def warm(jobs: int | None) -> None:
 
     from everyorder.runtime.kernels import warm as kernels
     from everyorder.runtime.kernels.compile import cache
+    from everyorder.runtime.kernels.shared.thread_pool import usable_cores
 
     settings: object = numba.config
     if getattr(settings, "DISABLE_JIT", 0):
@@ -53,7 +55,7 @@ def warm(jobs: int | None) -> None:
             "user alone and is writable; set EVERYORDER_CACHE_DIR to one that is"
         )
     wanted = kernels.common_kernels()
-    jobs = min(jobs or kernels.usable_cores(), len(wanted))
+    jobs = min(jobs or usable_cores(), len(wanted))
     out = console()
     compiled, begun = 0, perf_counter()
     with Progress(
@@ -66,11 +68,22 @@ def warm(jobs: int | None) -> None:
         disable=not out.is_terminal,
     ) as progress:
         task = progress.add_task("", total=len(wanted))
-        for kernel, took in kernels.compile_kernels(wanted, jobs):
-            compiled += took > 0
-            progress.update(task, advance=1, description=kernel.family[:30])
+        try:
+            for kernel, took in kernels.compile_kernels(wanted, jobs):
+                compiled += took > 0
+                progress.update(task, advance=1, description=kernel.family[:30])
+        except BrokenProcessPool:
+            raise CommandError(
+                f"a process that compiles was ended from outside, after {compiled} "
+                "kernels; if the memory was too small, use fewer --jobs"
+            ) from None
+        except OSError as error:
+            raise CommandError(
+                f"compiled kernels cannot be stored in {folder}: {error.strerror}"
+            ) from None
     out.print(
-        f"{len(wanted)} kernels are stored: {compiled} compiled by {jobs} processes in "
-        f"{duration(perf_counter() - begun)}, {len(wanted) - compiled} were there"
+        f"{len(wanted)} kernels are stored: {compiled} compiled in "
+        f"{duration(perf_counter() - begun)} (--jobs {jobs}), "
+        f"{len(wanted) - compiled} were there"
     )
     out.print(f"folder: {folder}", soft_wrap=True)

@@ -9,14 +9,16 @@ After this, its first run loads machine code only.  The list is data,
 programs that train small models; one kernel in each line, sorted.
 """
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import NamedTuple
 
+from everyorder.runtime.kernels.compile.cache import KernelFile
 from everyorder.runtime.kernels.compile.jit import FAMILIES, Family
 from everyorder.runtime.kernels.compile.notice import NOTICE
 from everyorder.runtime.kernels.cpu import KERNELS
@@ -44,33 +46,46 @@ def common_kernels() -> list[KernelName]:
     return [KernelName(name, tuple(dtypes)) for name, *dtypes in map(str.split, lines)]
 
 
-def usable_cores() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def compile_kernels(
     kernels: Sequence[KernelName], processes: int
 ) -> Iterator[Compiled]:
     """Yield each kernel when it is stored; compile in so many processes.
 
     Raises:
-        KeyError: there is no family of that name. Exception: a kernel does not compile.
+        BrokenProcessPool: a process was ended from outside. KeyError: there is no
+        family of that name. OSError: machine code cannot be stored. Exception: a kernel
+        does not compile.
     """
     executor = ProcessPoolExecutor(processes, get_context("spawn"), _start)
     try:
-        tasks = [executor.submit(_compile, each) for each in kernels]
+        with _deaf():
+            tasks = [executor.submit(_compile, each) for each in kernels]
         for task in as_completed(tasks):
             yield task.result()
     finally:
         executor.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Ignore Ctrl-C, so that processes that are started ignore it.
+
+    The process that asked for the kernels handles it, and ends them.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 def _start() -> None:
-    """Prepare a process that compiles: Ctrl-C is handled by the one that asked."""
+    """Prepare a process that compiles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    NOTICE.is_shown = False
 
 
 def families() -> dict[str, Family]:
@@ -83,4 +98,6 @@ def _compile(kernel: KernelName) -> Compiled:
     before = NOTICE.seconds
     dtypes = kernel.dtypes
     _ = families()[kernel.family][dtypes[0] if len(dtypes) == 1 else dtypes]
+    if KernelFile.failure is not None:
+        raise KernelFile.failure
     return Compiled(kernel, NOTICE.seconds - before)

@@ -218,7 +218,13 @@ def _between(dtype: DType, low: int, to: int | None) -> tuple[int, int]:
     if last > largest:
         fits = f"at most {largest + 1}, as the elements are {dtype}"
         raise bad_option("to", repr(to), fits)
+    if last - low >= _MOST:
+        raise bad_option("from", repr(low), f"more than {last - _MOST}")
     return low, last
+
+
+# Fewer different integers can be drawn.
+_MOST = 2**64 - 1
 
 
 def _range_of(dtype: DType) -> tuple[int, int]:
@@ -226,8 +232,9 @@ def _range_of(dtype: DType) -> tuple[int, int]:
     facts, whole = info(dtype), info(INT64)
     if dtype in INTEGERS:
         return int(facts.smallest), int(facts.largest)
+    # The smallest of a dtype of floats is its least positive number.
     return (
-        max(int(facts.smallest), int(whole.smallest)),
+        max(-int(facts.largest), int(whole.smallest)),
         min(int(facts.largest), int(whole.largest)),
     )
 

@@ -1,7 +1,11 @@
 """Kernels that are compiled ahead, and what is said while one is compiled."""
 
+import errno
 import logging
+import os
+import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -77,8 +81,8 @@ def test_the_command_says_how_many_and_where(
     found = CliRunner().invoke(main, ["runtime", "warm", "--jobs", "7"])
     assert (asked, found.exit_code) == ([2], 0)
     first, second = found.output.splitlines()
-    assert first.startswith("2 kernels are stored: 1 compiled by 2 processes in ")
-    assert first.endswith(", 1 were there")
+    assert first.startswith("2 kernels are stored: 1 compiled in ")
+    assert first.endswith(" (--jobs 2), 1 were there")
     assert second == f"folder: {tmp_path}"
 
 
@@ -92,6 +96,63 @@ def test_the_command_says_why_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None
     found = CliRunner().invoke(main, ["runtime", "warm"])
     assert found.exit_code == REFUSED
     assert "NUMBA_DISABLE_JIT" in found.output
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (BrokenProcessPool(), "use fewer --jobs"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left"),
+    ],
+)
+def test_the_command_says_what_went_wrong(
+    error: Exception, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compile_kernels(kernels: Any, processes: int) -> Any:
+        yield warm.Compiled(kernels[0], 0.5)
+        raise error
+
+    monkeypatch.setattr(warm, "compile_kernels", compile_kernels)
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 0)
+    found = CliRunner().invoke(main, ["runtime", "warm"])
+    assert found.exit_code == REFUSED
+    assert said in found.output
+
+
+FULL = """
+import resource, signal, sys
+from everyorder.harness.cli import main
+from everyorder.runtime.kernels import warm
+if __name__ == "__main__":
+    # Files of 1 KiB at most, as on a full disk; the workers inherit it.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+    warm.common_kernels = lambda: [warm.KernelName("add", ("float32",))]
+    main(["runtime", "warm"])
+"""
+
+
+@compiled_only
+@pytest.mark.slow
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    """By whoever compiles: nothing is stored, and nothing is said to be."""
+    program = tmp_path / "full.py"
+    program.write_text(FULL, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, program],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "EVERYORDER_CACHE_DIR": str(tmp_path / "cache"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == REFUSED, ran.stderr
+    assert "cannot be stored" in ran.stderr
+    assert not list(tmp_path.glob("cache/*/*.bin"))
 
 
 class Terminal(StringIO):

@@ -166,7 +166,12 @@ def test_random_integers_between_limits() -> None:
     assert {*x.random_(3).tolist()} == {0, 1, 2}
     assert {*x.random_(-2, 1).tolist()} == {-2, -1, 0}
     assert {*x.random_(**{"from": 4, "to": 6}).tolist()} == {4, 5}
+    assert {*x.random_(to=2).tolist()} == {0, 1}
+    assert {*x.random_(4, to=6).tolist()} == {4, 5}
     assert min(x.random_(2**40, None).tolist()) >= 2**40
+    for dtype in ("float16", "bfloat16", "float32", "float64", "int8", "int64"):
+        y = runtime.empty(500, dtype=dtype)
+        assert {*y.random_(-2, 1).tolist()} == {-2, -1, 0}, dtype
     same = [x.random_(generator=runtime.Generator().manual_seed(3)).tolist()[:3]
             for _ in range(2)]  # fmt: skip
     assert same[0] == same[1]

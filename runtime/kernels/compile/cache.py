@@ -189,6 +189,9 @@ def folder() -> Path | None:
 class KernelFile:
     """The machine code of one kernel on disk, with the interface of Numba's caches."""
 
+    # The last error of this process when it stored machine code.
+    failure: OSError | None = None
+
     def __init__(
         self, folder: Path | None, name: str, on_miss: Callable[[], object] = object
     ) -> None:
@@ -237,7 +240,8 @@ class KernelFile:
             ) as part:
                 part.write(hashlib.sha256(content).digest() + content)
             os.replace(part.name, self._file)
-        except OSError:
+        except OSError as error:
+            KernelFile.failure = error
             return
         finally:
             # The file is missing after a rename; after an error it would remain unused.

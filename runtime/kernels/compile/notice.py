@@ -28,6 +28,8 @@ class CompileNotice:
     def __init__(self) -> None:
         self.count = 0
         self.seconds = 0.0
+        # False: the one who asked for the kernels shows how far it is.
+        self.is_shown = True
         self._title = ""
         self._begun: float | None = None
         self._shown = False
@@ -35,7 +37,7 @@ class CompileNotice:
     def begin(self, title: str) -> None:
         """Note that a kernel is being compiled, and show it if it is time to."""
         self._title, self._begun = title, perf_counter()
-        if self.seconds >= SHOWN_AFTER:
+        if self.is_shown and self.seconds >= SHOWN_AFTER:
             text = (
                 f"compiling kernels, once for this machine: {self.count} in "
                 f"{self.seconds:.0f} s, now {title}"

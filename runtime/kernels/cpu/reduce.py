@@ -132,18 +132,18 @@ _GREATEST = columns(same, greater, keep)
 _LEAST = columns(same, less, keep)
 _MAX = {
     "float32": _operation(
-        "max", extreme_rows(True, signed32, unsigned32), _GREATEST, -_INFINITY
+        "max32", extreme_rows(True, signed32, unsigned32), _GREATEST, -_INFINITY
     ),
     "float64": _operation(
-        "max", extreme_rows(True, signed64, unsigned64), _GREATEST, -_INFINITY
+        "max64", extreme_rows(True, signed64, unsigned64), _GREATEST, -_INFINITY
     ),
 }
 _MIN = {
     "float32": _operation(
-        "min", extreme_rows(False, signed32, unsigned32), _LEAST, _INFINITY
+        "min32", extreme_rows(False, signed32, unsigned32), _LEAST, _INFINITY
     ),
     "float64": _operation(
-        "min", extreme_rows(False, signed64, unsigned64), _LEAST, _INFINITY
+        "min64", extreme_rows(False, signed64, unsigned64), _LEAST, _INFINITY
     ),
 }
 _INT_MAX = _operation("int_max", rows(greater), _GREATEST, "min")

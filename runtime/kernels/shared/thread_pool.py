@@ -100,7 +100,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self.reset()
-        self.threads = len(os.sched_getaffinity(0)) if _AFFINITY else _processors()
+        self.threads = usable_cores()
 
     def reset(self) -> None:
         """Drop all workers, in a child process after a fork."""
@@ -123,8 +123,9 @@ class _Pool:
                 self.workers += 1
 
 
-def _processors() -> int:
-    return os.cpu_count() or 1
+def usable_cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if _AFFINITY else os.cpu_count() or 1
 
 
 def _serve() -> None:

@@ -395,9 +395,9 @@ def random_(self: Tensor, *limits: Any, generator: Any = None, **named: Any) -> 
 
     Without limits, they are those from 0 on that the dtype has without a gap.
     """
-    limits = (*limits, *(named.pop(name) for name in ("from", "to") if name in named))
     forms = core.random_, core.random__to, core.random__from
-    run = forms[min(len(limits), len(forms) - 1)]
+    count = len(limits) + ("to" in named)
+    run = forms[-1 if "from" in named else min(count, len(forms) - 1)]
     return run(self, *limits, generator=generator, **named)
 
 
