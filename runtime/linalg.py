@@ -184,3 +184,11 @@ def norm(
     """Return the norm of vectors, or with two dimensions and an `ord` of matrices."""
     name = "linalg_norm" + ("_ord_str" if isinstance(ord, str) else "")
     return _run(name, A, ord, _dims(dim), keepdim, dtype=dtype, out=out)
+
+
+# What programs call instead (`runtime.script.emission.runtime_functions`).
+for _each in (
+    *(inv, det, slogdet, solve, cholesky, qr, svd, eigh),
+    *(vector_norm, matrix_norm, norm),
+):
+    vars(_each)["__operator__"] = f"linalg_{_each.__name__}"

@@ -16,7 +16,7 @@ import builtins
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType
 from typing import Any
 
 from everyorder.runtime.autograd.grad_mode import (
@@ -51,9 +51,6 @@ from everyorder.runtime.script.emission.emitter import (
     Sugared,
 )
 from everyorder.runtime.script.emission.expressions import dict_display, list_display
-from everyorder.runtime.script.emission.function_values import (
-    PythonFunction,
-)
 from everyorder.runtime.script.emission.graph_values import text_of
 from everyorder.runtime.script.emission.iteration import (
     Enumerated,
@@ -563,6 +560,5 @@ def install_builtins() -> None:
     register_special_form(OrderedDict, Primitive(dict))
     managers = (no_grad, enable_grad, inference_mode, set_grad_enabled)
     register_special_forms((python, Manager(python)) for python in managers)
-    register_sugar(FunctionType, PythonFunction)
     register_sugar(BuiltinFunctionType, _builtin)
     register_sugar(type, class_sugar)

@@ -10,7 +10,7 @@ Rules:
 """
 
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from everyorder.runtime.dispatch.handle import OperatorHandle, OperatorPacket
@@ -48,6 +48,7 @@ from everyorder.runtime.script.emission.emitter import (
     Sugared,
     no_attribute,
 )
+from everyorder.runtime.script.emission.function_values import PythonFunction
 from everyorder.runtime.script.emission.program_forms import FIRST, FORMS
 from everyorder.runtime.script.emission.sugar import (
     SimpleValue,
@@ -131,6 +132,21 @@ class RuntimeFunction(Sugared):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         return call_forms(e, self.describe(), forms_of(self.name), arguments)
+
+
+class _LinearAlgebra(RuntimeFunction):
+    """A function of `runtime.linalg`, which names its operator as `__operator__`."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return f"the function `runtime.{self.name.replace('_', '.', 1)}`"
+
+
+def _function(function: FunctionType) -> Sugared:
+    """Return what represents a Python function."""
+    operator = vars(function).get("__operator__")
+    return PythonFunction(function) if operator is None else _LinearAlgebra(operator)
 
 
 class _Creating(RuntimeFunction):
@@ -522,6 +538,7 @@ class _To(Sugared):
 
 def install_runtime() -> None:
     """Register the functions, operators and constants of the runtime."""
+    register_sugar(FunctionType, _function)
     register_sugar(OperatorPacket, operator_of)
     # Their instances accept any attribute name, so they are registered by class.
     register_sugar(Operators, _Names)
