@@ -192,11 +192,12 @@ class FunctionNode(Node):
             id(t): n for n, t in enumerate(outputs) if isinstance(t, Tensor)
         }
         self._saved = [
-            self._saved_form(each, output_numbers.get(id(each))) for each in tensors
+            self._saved_form(place, each, output_numbers.get(id(each)))
+            for place, each in enumerate(tensors)
         ]
 
     def _saved_form(
-        self, tensor: Tensor | None, number: int | None
+        self, place: int, tensor: Tensor | None, number: int | None
     ) -> SavedInput | SavedOutput | PackedTensor | None:
         """Return the saved form of a tensor; `number` is that of an output."""
         if tensor is None:
@@ -206,7 +207,9 @@ class FunctionNode(Node):
             saved = save(tensor, self.operator)
         else:
             saved = save_output(tensor, number if tensor._requires_grad else None)
-        return packed_form(saved, self.operator) if PACKING else saved
+        if not PACKING:
+            return saved
+        return packed_form(saved, self.operator, _name(place))
 
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """Return the saved tensors.
@@ -218,7 +221,7 @@ class FunctionNode(Node):
             raise BackwardRefused(code="GraphFreed", operator=self.operator)
         tensors: list[Tensor | None] = []
         for place, saved in enumerate(self._saved):
-            name = f"saved_tensors[{place}]"
+            name = _name(place)
             if saved is None:
                 tensors.append(None)
             elif isinstance(saved, PackedTensor):
@@ -279,6 +282,11 @@ class FunctionNode(Node):
         """Release the saved tensors."""
         if self._saved:
             self._saved = None
+
+
+def _name(place: int) -> str:
+    """Return the name of a saved tensor in errors."""
+    return f"saved_tensors[{place}]"
 
 
 class Function:

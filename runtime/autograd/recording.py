@@ -212,9 +212,9 @@ def pack_arguments(node: OperatorNode) -> None:
     for place, spec in enumerate(node.plan.arguments):
         value = values[place]
         if spec.kind == TENSOR:
-            values[place] = value and packed_form(value, operator)
+            values[place] = value and packed_form(value, operator, spec.name)
         elif spec.kind == TENSORS:
-            values[place] = [t and packed_form(t, operator) for t in value]
+            values[place] = [t and packed_form(t, operator, spec.name) for t in value]
     node.__class__ = PackedNode
 
 
@@ -224,9 +224,10 @@ def pack_results(node: OperatorNode) -> None:
         return
     operator, values = node.operator, node.values
     assert values is not None, "the values were just saved"
-    for place in range(len(node.plan.arguments), len(values)):
+    count = len(node.plan.arguments)
+    for place, spec in enumerate(node.plan.results, count):
         value = values[place]
-        values[place] = value and packed_form(value, operator)
+        values[place] = value and packed_form(value, operator, spec.name)
     node.__class__ = PackedNode
 
 

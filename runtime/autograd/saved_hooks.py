@@ -16,13 +16,14 @@ Rules:
 - `unpack` runs in the mode of the backward pass, each time that the tensor is read;
 - `pack` receives an input itself, and of an output a tensor on the same elements
   without history: a stored output would keep its own node alive;
-- the version of a packed tensor is not compared: the hooks decide what they store;
+- where `unpack` returns the elements of the saved tensor themselves, their version must
+  be that of saving; a copy is not compared: the hooks decide what they store;
 - nodes pay for one test of a set that is empty in most processes (`PACKING`).
 """
 
 import threading
 from collections.abc import Callable, Generator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from weakref import ref
 
 from everyorder.runtime.autograd.accumulate import AccumulateGrad
@@ -32,16 +33,19 @@ from everyorder.runtime.autograd.grad_edges import (
     with_history,
 )
 from everyorder.runtime.autograd.grad_mode import Mode, followed, no_grad
-from everyorder.runtime.autograd.gradient_plan import SavedInput, SavedOutput
+from everyorder.runtime.autograd.gradient_plan import SavedInput, SavedOutput, restore
 from everyorder.runtime.autograd.node import Edge, History, Node, layout_of
 from everyorder.runtime.base.exits import Exit
 from everyorder.runtime.errors.autograd import AutogradMisuse
 from everyorder.runtime.keys.local import guard_error
-from everyorder.runtime.tensors.keys import Presence
+from everyorder.runtime.tensors.keys import PYTHON, Presence
 from everyorder.runtime.tensors.tensor import Tensor
+from everyorder.runtime.tensors.tensor_impl import ensure_place
 
 Pack = Callable[[Tensor], Any]
 Unpack = Callable[[Any], Tensor]
+# The third is True if the version of what they return is compared.
+Hooks = tuple[Pack, Unpack, bool]
 
 # A `Presence` for each active block of each thread.
 PACKING: set[ref[Any]] = set()
@@ -52,7 +56,7 @@ _CALL = "saved_tensors_hooks"
 class _Hooks(threading.local):
     """The active hooks of a thread, and the message that refuses new ones."""
 
-    active: tuple[Pack, Unpack] | None = None
+    active: Hooks | None = None
     refusal: str | None = None
 
 
@@ -63,37 +67,10 @@ def _hook_misuse(fault: str) -> AutogradMisuse:
     return AutogradMisuse(code="HookMisuse", asked=_CALL, fault=fault)
 
 
-class saved_tensors_hooks(Mode):  # noqa: N801  # torch's name
-    """Store `pack_hook(tensor)` for each tensor that the block saves for a gradient.
+class _HooksMode(Mode):
+    """Restores the hooks and the refusal of the thread when its block ends."""
 
-    `unpack_hook(stored)` returns the tensor again, with the same shape, dtype and
-    elements. Entering raises `AutogradMisuse` inside of `disable_saved_tensors_hooks`.
-
-    Raises:
-        AutogradMisuse: a hook is not callable.
-    """
-
-    __slots__ = ("_hooks",)
-
-    def __init__(self, pack_hook: Pack, unpack_hook: Unpack) -> None:
-        super().__init__()
-        hooks: dict[str, Any] = {"pack_hook": pack_hook, "unpack_hook": unpack_hook}
-        for name, hook in hooks.items():
-            if not callable(hook):
-                kind = type(hook).__name__
-                raise _hook_misuse(f"{name} is a {kind}, not a function of one value")
-        self._hooks = pack_hook, unpack_hook
-
-    def _fresh(self) -> Mode:
-        return saved_tensors_hooks(*self._hooks)
-
-    def __enter__(self) -> Self:
-        if HOOKS.refusal is not None:
-            raise AutogradMisuse(code="HooksDisabled", fault=HOOKS.refusal)
-        saved = Presence(PACKING), HOOKS.active
-        entry = HOOKS.__dict__, saved, self._entry
-        self._entry, HOOKS.active = entry, self._hooks
-        return self
+    __slots__ = ()
 
     @Exit
     def __exit__(self) -> Generator[None, None, None]:
@@ -107,10 +84,47 @@ class saved_tensors_hooks(Mode):  # noqa: N801  # torch's name
                 entry = self._entry
                 if entry is None or entry[0] is not HOOKS.__dict__:
                     raise guard_error(self, entry)
-                _, (_, HOOKS.active), self._entry = entry
+                _, (_, HOOKS.active, HOOKS.refusal), self._entry = entry
 
 
-class disable_saved_tensors_hooks(Mode):  # noqa: N801  # torch's name
+class saved_tensors_hooks(_HooksMode):  # noqa: N801  # torch's name
+    """Store `pack_hook(tensor)` for each tensor that the block saves for a gradient.
+
+    `unpack_hook(stored)` returns the tensor again, with the same shape, dtype and
+    elements. Entering raises `AutogradMisuse` inside of `disable_saved_tensors_hooks`.
+
+    Raises:
+        AutogradMisuse: a hook is not callable.
+    """
+
+    __slots__ = ("_hooks",)
+    # False for hooks that compare versions themselves.
+    _compares: ClassVar[bool] = True
+
+    def __init__(self, pack_hook: Pack, unpack_hook: Unpack) -> None:
+        super().__init__()
+        hooks: dict[str, Any] = {"pack_hook": pack_hook, "unpack_hook": unpack_hook}
+        for name, hook in hooks.items():
+            if not callable(hook):
+                kind = type(hook).__name__
+                raise _hook_misuse(f"{name} is a {kind}, not a function of one value")
+        self._hooks: Hooks = pack_hook, unpack_hook, self._compares
+
+    def _fresh(self) -> Mode:
+        fresh = saved_tensors_hooks(*self._hooks[:2])
+        fresh._hooks = self._hooks
+        return fresh
+
+    def __enter__(self) -> Self:
+        if HOOKS.refusal is not None:
+            raise AutogradMisuse(code="HooksDisabled", fault=HOOKS.refusal)
+        saved = Presence(PACKING), HOOKS.active, HOOKS.refusal
+        entry = HOOKS.__dict__, saved, self._entry
+        self._entry, HOOKS.active = entry, self._hooks
+        return self
+
+
+class disable_saved_tensors_hooks(_HooksMode):  # noqa: N801  # torch's name
     """Refuse `saved_tensors_hooks` inside the block, with this message.
 
     Entering raises `AutogradMisuse` with the message if hooks are active already.
@@ -128,23 +142,10 @@ class disable_saved_tensors_hooks(Mode):  # noqa: N801  # torch's name
     def __enter__(self) -> Self:
         if HOOKS.active is not None:
             raise AutogradMisuse(code="HooksDisabled", fault=self._message)
-        entry = HOOKS.__dict__, HOOKS.refusal, self._entry
+        saved = None, HOOKS.active, HOOKS.refusal
+        entry = HOOKS.__dict__, saved, self._entry
         self._entry, HOOKS.refusal = entry, self._message
         return self
-
-    @Exit
-    def __exit__(self) -> Generator[None, None, None]:
-        freed = False
-        try:
-            yield
-        except GeneratorExit:
-            freed = True
-        finally:
-            if not freed:
-                entry = self._entry
-                if entry is None or entry[0] is not HOOKS.__dict__:
-                    raise guard_error(self, entry)
-                _, HOOKS.refusal, self._entry = entry
 
 
 class PackedTensor:
@@ -155,8 +156,12 @@ class PackedTensor:
     """
 
     __slots__ = (
+        "_compares",
+        "_storage",
         "_stored",
         "_unpack",
+        "_version",
+        "argument",
         "device",
         "dtype",
         "edge",
@@ -167,21 +172,23 @@ class PackedTensor:
 
     def __init__(
         self,
-        hooks: tuple[Pack, Unpack],
+        hooks: Hooks,
         tensor: Tensor,
         operator: str,
+        argument: str,
         edge: Edge | None,
         number: int | None,
     ) -> None:
-        pack, self._unpack = hooks
-        self.operator, self.edge, self.number = operator, edge, number
+        pack, self._unpack, self._compares = hooks
+        self.operator, self.argument = operator, argument
+        self.edge, self.number = edge, number
         self.dtype, self.device = tensor.dtype, tensor.device
         # None for a tensor of a handler, which may not have strides.
         self.layout = None if tensor._place is None else layout_of(tensor)
-        version = tensor._version
+        self._storage, self._version = version_of(tensor)
         with no_grad():
             self._stored = pack(tensor)
-        if tensor._version != version:
+        if tensor._version != self._version:
             raise _hook_misuse(
                 f"the pack hook wrote to the tensor that `{operator}` saves; return a "
                 "changed copy instead"
@@ -192,6 +199,7 @@ class PackedTensor:
 
         Raises:
             AutogradMisuse: the unpack hook does not return a tensor.
+            BackwardRefused: it returns the saved elements, which were modified.
         """
         edge = self.edge if self.number is None else (node, self.number)
         return self.placed_at(edge)
@@ -205,7 +213,25 @@ class PackedTensor:
                 f"a {type(tensor).__name__} for a tensor that `{self.operator}` saved, "
                 "not a tensor"
             )
+        place = tensor._place
+        if self._compares and place is not None and self._storage() is place[0]:
+            restore((tensor, self._version), self.operator, self.argument)
         return _placed(tensor, edge)
+
+
+def version_of(tensor: Tensor) -> tuple[Callable[[], Any], int]:
+    """Return a weak reference to the elements of a tensor, and their version.
+
+    The reference returns None for a tensor of a handler, which lacks its own elements.
+    """
+    if tensor._place is None and tensor.key_bits & PYTHON:
+        return _no_storage, tensor._version
+    storage = ensure_place(tensor)[0]
+    return ref(storage), storage.version
+
+
+def _no_storage() -> None:
+    """Return None, as a reference to a storage that was freed."""
 
 
 def _placed(tensor: Tensor, edge: Edge | None) -> Tensor:
@@ -224,7 +250,7 @@ def _placed(tensor: Tensor, edge: Edge | None) -> Tensor:
 
 
 def packed_form(
-    saved: SavedInput | SavedOutput, operator: str
+    saved: SavedInput | SavedOutput, operator: str, argument: str
 ) -> PackedTensor | SavedInput | SavedOutput:
     """Return a saved tensor as the thread's hooks store it; itself without hooks.
 
@@ -238,6 +264,6 @@ def packed_form(
     if hooks is None:
         return saved
     if len(saved) == 3:
-        return PackedTensor(hooks, tensor, operator, None, saved[2])
+        return PackedTensor(hooks, tensor, operator, argument, None, saved[2])
     edge = edge_of(tensor) if tensor._requires_grad else None
-    return PackedTensor(hooks, tensor, operator, edge, None)
+    return PackedTensor(hooks, tensor, operator, argument, edge, None)

@@ -330,7 +330,7 @@ class CallNode(FunctionNode):
         """
         context = self.context
         saved: list[Any] = []
-        for tensor in context.to_save:
+        for number, tensor in enumerate(context.to_save):
             # The usual case of `save`.
             if (
                 tensor is None
@@ -338,7 +338,8 @@ class CallNode(FunctionNode):
                 or tensor.key_bits & TRACKED != TRACKED
                 or PACKING
             ):
-                saved.append(self._saved_form(tensor, 0 if tensor is result else None))
+                output = 0 if tensor is result else None
+                saved.append(self._saved_form(number, tensor, output))
             else:
                 place = tensor._place
                 saved.append((tensor, 0 if place is None else place[0].version))

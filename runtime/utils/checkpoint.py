@@ -15,6 +15,9 @@ Rules:
   arguments of the first; it stops as soon as all holders are filled (`early_stop`);
 - arguments that are tensors are saved like those of an operator, through the hooks that
   surround the checkpoint: so an outer checkpoint computes them again, too;
+- a tensor that is modified after it was saved is refused, in both runs, as without a
+  checkpoint; what the function reads without saving it, besides its arguments, must
+  have the same values in both runs;
 - a backward pass computes a function again at most once; its tensors live until the
   node that saved them releases them, or the pass ends;
 - a holder does not know its checkpoint, and a checkpoint knows its holders weakly, so
@@ -36,12 +39,24 @@ from everyorder.runtime.autograd.autocast import (
     autocast,
     is_autocast_enabled,
 )
-from everyorder.runtime.autograd.grad_mode import GRAD, BackwardRun, enable_grad
-from everyorder.runtime.autograd.gradient_plan import restore, save
+from everyorder.runtime.autograd.grad_mode import (
+    GRAD,
+    BackwardRun,
+    enable_grad,
+    inference_mode,
+    is_inference_mode_enabled,
+)
+from everyorder.runtime.autograd.gradient_plan import (
+    SavedInput,
+    modified,
+    restore,
+    save,
+)
 from everyorder.runtime.autograd.saved_hooks import (
     PackedTensor,
     packed_form,
     saved_tensors_hooks,
+    version_of,
 )
 from everyorder.runtime.errors.autograd import AutogradMisuse, CheckpointError
 from everyorder.runtime.errors.call import NotOffered
@@ -103,7 +118,40 @@ class _Stop(BaseException):
 class _Holder:
     """The place of one tensor that the function saved."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "place")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+class _FirstSaved:
+    """What a checkpoint knows of a tensor that the first call saved.
+
+    The elements are referred to weakly. Those that the function computed are gone when
+    it runs again, or are computed into other memory.
+    """
+
+    __slots__ = ("meta", "storage", "version")
+
+    def __init__(self, tensor: Tensor, meta: str) -> None:
+        self.meta = meta
+        self.storage, self.version = version_of(tensor)
+
+    def now(self) -> int | None:
+        """Return the version of the elements; None if they are freed."""
+        storage = self.storage()
+        return None if storage is None else storage.version
+
+    def is_stale(self, tensor: Tensor, before: int | None) -> bool:
+        """Return True if `tensor` has these elements, with other values.
+
+        `before` is their version when the second run began: a run that has written to
+        them itself, as to a buffer, computes the values again.
+        """
+        storage, version = version_of(tensor)
+        if storage() is None or storage() is not self.storage():
+            return False
+        return version == before != self.version
 
 
 class _Arguments:
@@ -111,7 +159,7 @@ class _Arguments:
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         leaves, self._structure = tree_flatten((args, kwargs))
-        self._leaves = [_saved(leaf) for leaf in leaves]
+        self._leaves = [_saved(*pair) for pair in enumerate(leaves)]
 
     def read(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments.
@@ -133,10 +181,10 @@ class _SavedArgument:
         self.form = form
 
 
-def _saved(leaf: Any) -> Any:
+def _saved(place: int, leaf: Any) -> Any:
     if not isinstance(leaf, Tensor):
         return leaf
-    return _SavedArgument(packed_form(save(leaf, _CALL), _CALL))
+    return _SavedArgument(packed_form(save(leaf, _CALL), _CALL, _name(place)))
 
 
 def _restored(place: int, leaf: Any) -> Any:
@@ -144,11 +192,19 @@ def _restored(place: int, leaf: Any) -> Any:
         return leaf
     if isinstance(leaf.form, PackedTensor):
         return leaf.form.placed_at(leaf.form.edge)
-    return restore(leaf.form, _CALL, f"tensor {place} of the arguments")
+    return restore(leaf.form, _CALL, _name(place))
+
+
+def _name(place: int) -> str:
+    return f"tensor {place} of the arguments"
 
 
 class _Surroundings:
-    """The state of a thread that a function can depend on: numbers, autocast."""
+    """The state of a thread that a function can depend on: numbers, autocast.
+
+    A function is checkpointed only where calls are recorded, so it runs again with
+    recording, outside of inference mode.
+    """
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self._numbers = default_generator.get_state() if preserve_rng_state else None
@@ -162,6 +218,9 @@ class _Surroundings:
     def restored(self) -> Generator[None, None, None]:
         """Return to this state for the block."""
         with ExitStack() as stack:
+            if is_inference_mode_enabled():
+                stack.enter_context(inference_mode(False))
+            stack.enter_context(enable_grad())
             if self._numbers is not None:
                 stack.callback(
                     default_generator.set_state, default_generator.get_state()
@@ -174,6 +233,13 @@ class _Surroundings:
 
 def _meta(tensor: Tensor) -> str:
     return f"shape {tuple(tensor.shape)}, {tensor.dtype}, {tensor.device}"
+
+
+class _FirstRunHooks(saved_tensors_hooks):
+    """The hooks of the first call: a checkpoint compares versions itself."""
+
+    __slots__ = ()
+    _compares = False
 
 
 class _Checkpoint:
@@ -195,25 +261,25 @@ class _Checkpoint:
         self._compares = compares
         self._stops = stops
         self._holders: list[ReferenceType[_Holder]] = []
-        self._metas: list[str] = []
+        self._saved: list[_FirstSaved] = []
         # True when the first call has ended: it may contain a backward pass itself.
         self.complete = False
         self._computed: WeakKeyDictionary[
-            BackwardRun, WeakKeyDictionary[_Holder, Tensor]
+            BackwardRun, WeakKeyDictionary[_Holder, SavedInput]
         ] = WeakKeyDictionary()
 
     def pack(self, tensor: Tensor) -> _Holder:
         """Return the holder of a tensor that the first call saves."""
-        holder = _Holder()
+        holder = _Holder(len(self._holders))
         self._holders.append(ref(holder))
-        self._metas.append(_meta(tensor) if self._compares else "")
+        self._saved.append(_FirstSaved(tensor, _meta(tensor) if self._compares else ""))
         return holder
 
     def unpack(self, holder: _Holder) -> Tensor:
         """Return the tensor of a holder; run the function again for the first one.
 
         Raises:
-            BackwardRefused: an argument was modified in place.
+            BackwardRefused: an argument, or a saved tensor, was modified in place.
             CheckpointError: the second run saves other tensors than the first.
 
         Exceptions of the function propagate.
@@ -223,10 +289,10 @@ class _Checkpoint:
         if tensors is None or holder not in tensors:
             tensors = self._computed_again()
             self._computed[current] = tensors
-        return tensors[holder]
+        return restore(tensors[holder], _CALL, self._nth(holder.place))
 
-    def _computed_again(self) -> WeakKeyDictionary[_Holder, Tensor]:
-        tensors: WeakKeyDictionary[_Holder, Tensor] = WeakKeyDictionary()
+    def _computed_again(self) -> WeakKeyDictionary[_Holder, SavedInput]:
+        tensors: WeakKeyDictionary[_Holder, SavedInput] = WeakKeyDictionary()
         count, wanted = 0, len(self._holders)
 
         def pack(tensor: Tensor) -> Tensor:
@@ -234,22 +300,25 @@ class _Checkpoint:
             place, count = count, count + 1
             tensor = tensor.detach()
             if place < wanted:
-                holder = self._holders[place]()
-                if self._compares and _meta(tensor) != self._metas[place]:
+                holder, first = self._holders[place](), self._saved[place]
+                if self._compares and _meta(tensor) != first.meta:
                     raise self._changed(
-                        "MetadataChanged", place, self._metas[place], _meta(tensor)
+                        "MetadataChanged", place, first.meta, _meta(tensor)
                     )
+                if first.is_stale(tensor, before[place]):
+                    stale = tensor, first.version
+                    raise modified(stale, _CALL, self._nth(place))
                 if holder is not None:
-                    tensors[holder] = tensor
+                    tensors[holder] = tensor, tensor._version
                 if self._stops and count == wanted:
                     raise _Stop(self)
             return tensor
 
         args, kwargs = self._arguments.read()
+        before = [saved.now() for saved in self._saved]
         try:
             with (
                 self._surroundings.restored(),
-                enable_grad(),
                 saved_tensors_hooks(pack, lambda tensor: tensor),
                 self._context,
             ):
@@ -264,10 +333,17 @@ class _Checkpoint:
     def _changed(
         self, code: str, place: int, first: str, again: str
     ) -> CheckpointError:
-        name = getattr(self._function, "__qualname__", type(self._function).__name__)
         return CheckpointError(
-            code=code, function=name, place=place, first=first, again=again
+            code=code, function=self._name(), place=place, first=first, again=again
         )
+
+    def _nth(self, place: int) -> str:
+        return f"tensor {place} of {self._name()}"
+
+    def _name(self) -> str:
+        kind = type(self._function)
+        name: str = getattr(self._function, "__qualname__", kind.__name__)
+        return name
 
 
 def checkpoint(
@@ -329,7 +405,7 @@ def checkpoint(
         determinism_check == "default",
         early_stop if chosen is None else chosen,
     )
-    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+    with _FirstRunHooks(frame.pack, frame.unpack), first:
         result = function(*args, **kwargs)
     frame.complete = True
     return result

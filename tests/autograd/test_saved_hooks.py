@@ -196,7 +196,33 @@ def test_pack_receives_inputs_themselves_and_outputs_without_history() -> None:
     assert seen[2].grad_fn is None
 
 
-def test_the_version_of_a_packed_tensor_is_not_compared() -> None:
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        lambda: saved_tensors_hooks(lambda saved: saved, lambda saved: saved),
+        lambda: saved_tensors_hooks(
+            lambda saved: [saved.detach()], lambda each: each[0]
+        ),
+        save_on_cpu,
+    ],
+)
+def test_saved_elements_that_were_modified_are_refused(hooks: Any) -> None:
+    x = leaf(2.0)
+    with hooks():
+        calls = [("result", x.exp()), ("saved_tensors[1]", Cube.apply(x))]
+        y = x * 1
+        calls += [("other", y * y), ("self", y.sin())]
+    with no_grad():
+        for written in (calls[0][1], calls[1][1], y):
+            written.mul_(2)
+    for name, result in calls:
+        with pytest.raises(BackwardRefused) as error:
+            result.backward(retain_graph=True)
+        assert error.value.code == "SavedTensorModified"
+        assert f"saved `{name}`" in " ".join(str(error.value).split())
+
+
+def test_the_version_of_a_copy_is_not_compared() -> None:
     x = leaf(2.0)
     with Log().hooks():
         y = x * 1

@@ -380,6 +380,13 @@ TESTS: dict[str, str] = {
     "`utils.checkpoint.checkpoint`": (
         "../utils/test_checkpoint.py::test_what_is_not_offered_is_refused_by_name"
     ),
+    "a tensor that `saved_tensors_hooks` or a `checkpoint` saved, and is modified": (
+        f"{SAVED}test_saved_elements_that_were_modified_are_refused"
+    ),
+    "a backward pass in `inference_mode` that runs a `checkpoint` again": (
+        "../utils/test_checkpoint.py::"
+        "test_the_function_runs_again_outside_of_inference_mode"
+    ),
     "`allow_mutation_on_saved_tensors`": (
         f"{SAVED}test_mutation_of_saved_tensors_is_refused_by_name"
     ),

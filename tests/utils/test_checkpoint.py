@@ -8,7 +8,15 @@ from weakref import ref
 import pytest
 
 from everyorder import runtime
-from everyorder.runtime import Sequential, Tensor, autocast, no_grad, tensor
+from everyorder.runtime import (
+    Sequential,
+    Tensor,
+    autocast,
+    inference_mode,
+    is_inference_mode_enabled,
+    no_grad,
+    tensor,
+)
 from everyorder.runtime.autograd import Function, grad, gradcheck, gradgradcheck
 from everyorder.runtime.autograd.graph import saved_tensors_hooks
 from everyorder.runtime.errors.autograd import (
@@ -304,6 +312,89 @@ def test_an_argument_that_was_modified_is_refused() -> None:
         y.mul_(2)
     with pytest.raises(BackwardRefused, match="tensor 0 of the arguments"):
         z.backward()
+
+
+def written_after(x: Tensor) -> Tensor:
+    y = x.exp()
+    z = y.sin()
+    y.mul_(2)
+    return z.sum()
+
+
+def written_between(x: Tensor) -> Tensor:
+    y = x.exp()
+    y.mul_(2)
+    return (y * y).sum()
+
+
+def nested(function: Any, **options: Any) -> Any:
+    return lambda x: checkpoint(function, x * 1, **options).sum()
+
+
+@pytest.mark.parametrize("wrap", [lambda function, **_: function, nested])
+def test_a_saved_tensor_that_the_function_modifies_is_refused(wrap: Any) -> None:
+    for function in (written_after, written_between):
+        with pytest.raises(BackwardRefused, match=r"modified\s+in\s+place"):
+            function(leaf(0.5)).backward()
+        call = wrap(function, early_stop=False)
+        with pytest.raises(BackwardRefused) as error:
+            gradient_of(lambda x, call=call: checkpoint(call, x, early_stop=False), 0.5)
+        assert error.value.code == "SavedTensorModified"
+        assert f"of {function.__name__}`" in " ".join(str(error.value).split())
+
+
+def test_a_run_that_stops_before_the_write_has_the_values_that_were_saved() -> None:
+    expected = gradient_of(lambda x: x.exp().sin(), 0.5)
+    assert gradient_of(lambda x: checkpoint(written_after, x), 0.5) == expected
+    with pytest.raises(BackwardRefused, match=r"modified\s+in\s+place"):
+        gradient_of(lambda x: checkpoint(written_between, x), 0.5)
+
+
+@pytest.mark.parametrize("checks", ["default", "none"])
+def test_a_saved_tensor_that_is_modified_between_the_runs_is_refused(
+    checks: str,
+) -> None:
+    scale, x = tensor([2.0]), leaf(0.5)
+
+    def call(x: Tensor) -> Any:
+        return checkpoint(lambda x: x * scale, x, determinism_check=checks)
+
+    assert gradient_of(call, 0.5) == [2]
+    for y in (call(x), checkpoint(call, x)):
+        scale.mul_(3)
+        with pytest.raises(BackwardRefused, match="tensor 0 of"):
+            y.backward()
+
+
+def test_a_buffer_that_each_run_writes_to_is_not_refused() -> None:
+    buffer = tensor([0.0])
+
+    def function(x: Tensor) -> Tensor:
+        return x * buffer.copy_(x.detach())
+
+    x, y = leaf(2.0), leaf(3.0)
+    (checkpoint(function, x) + checkpoint(function, y)).backward()
+    assert [x.grad, y.grad] == [tensor([2.0]), tensor([3.0])]
+
+
+def test_an_output_that_is_modified_is_computed_again() -> None:
+    x = leaf(0.5)
+    y = checkpoint(lambda x: x.exp(), x)
+    y.mul_(2)
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.item() == pytest.approx(2 * 1.6487213)
+
+
+@pytest.mark.parametrize("call", [Counted(), nested(Counted())])
+def test_the_function_runs_again_outside_of_inference_mode(call: Any) -> None:
+    x = leaf(0.5)
+    y = checkpoint(call, x)
+    with inference_mode():
+        y.backward()
+        assert is_inference_mode_enabled()
+    assert x.grad is not None
+    assert x.grad.tolist() == gradient_of(Counted(), 0.5)
 
 
 def test_errors_of_the_second_run_propagate() -> None:
