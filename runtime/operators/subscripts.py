@@ -32,6 +32,7 @@ from everyorder.runtime.errors.tensor import IndexOutOfRange
 from everyorder.runtime.operators.declare.handles import core
 from everyorder.runtime.operators.declare.plan import BOOL, INT64, bad_dtype
 from everyorder.runtime.operators.indexing import BYTE_MASK, MASKS, UINT8, ByteMask
+from everyorder.runtime.tensors.dtype_info import NUMBERS
 from everyorder.runtime.tensors.from_data import tensor as tensor_of
 from everyorder.runtime.tensors.promotion import can_cast
 from everyorder.runtime.tensors.tensor import Tensor
@@ -40,7 +41,6 @@ _FITS = (
     "an int, a slice, None, `...`, or integers or booleans as tensor, array, list or "
     "tuple"
 )
-_NUMBERS = (bool, int, float, complex)
 
 
 def get_item(self: Tensor, index: Any) -> Tensor:
@@ -76,7 +76,7 @@ def set_item(self: Tensor, index: Any, value: Any) -> None:
             tensor for a view, are converted.
     """
     view, indices = _apply_views(self, index)
-    number = isinstance(value, _NUMBERS)
+    number = isinstance(value, NUMBERS)
     if not indices:
         if number:
             core.fill_(view, value)

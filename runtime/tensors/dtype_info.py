@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # A Python number.
 Number = bool | int | float | complex
+NUMBERS = (bool, int, float, complex)
 
 # name, bytes, kind (as NumPy's letter), digits of a float's fraction, bits of its
 # exponent, computed as, real form, complex form

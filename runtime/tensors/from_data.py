@@ -34,6 +34,7 @@ from everyorder.runtime.tensors.construction import (
 )
 from everyorder.runtime.tensors.dtype_info import (
     DEFAULTS,
+    NUMBERS,
     DTypeInfo,
     Number,
     dtype_of,
@@ -60,8 +61,7 @@ if TYPE_CHECKING:
 # A number of each kind, by NumPy's letter of the widest kind among Python numbers.
 _EXAMPLES: dict[str, Number] = {"b": False, "i": 0, "f": 0.0, "c": 0j}
 
-_NUMBERS = (bool, int, float, complex)
-_PLAIN = frozenset(_NUMBERS)
+_PLAIN = frozenset(NUMBERS)
 # NumPy's limit of dimensions; a list that contains itself would have infinitely many.
 _DEEPEST = 64
 
@@ -116,10 +116,10 @@ def as_tensor(
     array in CUDA memory is shared if no element has to change; a read-only array with a
     warning, `ReadOnlyMemory`.  Raises as `tensor` does.
     """
-    made, read_only = shared_or_copied(data, dtype, device, share_read_only=True)
+    result, read_only = shared_or_copied(data, dtype, device, share_read_only=True)
     if read_only:
         warn_read_only("as_tensor", stacklevel=3)
-    return made
+    return result
 
 
 def as_operand(data: Any, *, device: Device | str | None = None) -> Tensor:
@@ -158,12 +158,12 @@ def _elements(data: Any, target: DType | None) -> "Elements":
 
     if isinstance(data, Tensor):
         return _cast(host_copy(data, "tensor()"), target)
-    if isinstance(data, (list, tuple)) or type(data) in _NUMBERS:
+    if isinstance(data, (list, tuple)) or type(data) in NUMBERS:
         return _of_numbers(data, target)
     if isinstance(data, (str, bytes, dict, set)):
         raise UnfitValue(code="UnsupportedData", dtype=type(data).__name__, near=())
     elements = np.asarray(data)
-    if isinstance(data, _NUMBERS) and not isinstance(data, np.generic):
+    if isinstance(data, NUMBERS) and not isinstance(data, np.generic):
         return _of_numbers(elements.item(), target)
     if isinstance(data, np.generic):
         if _is_lacking(type(data)):
@@ -201,7 +201,7 @@ def _of_numbers(data: Any, target: DType | None) -> "Elements":
             return _of_arrays(data, target)
     elements = _array(data)
     if elements.size and elements.dtype.kind not in "biufcO":
-        names = sorted(kind.__name__ for kind in kinds - {*_NUMBERS})
+        names = sorted(kind.__name__ for kind in kinds - {*NUMBERS})
         raise UnfitValue(
             code="UnsupportedData",
             dtype=names[0] if names else elements.dtype.name,
@@ -234,7 +234,7 @@ def _promoted(kinds: set[type]) -> DType | None:
         return None
     dtypes = []
     for kind in kinds:
-        plain = [each for each in _NUMBERS if issubclass(kind, each)]
+        plain = [each for each in NUMBERS if issubclass(kind, each)]
         if issubclass(kind, np.generic):
             dtypes.append(dtype_of(np.dtype(kind)))
         elif plain:
@@ -310,7 +310,7 @@ def _without_tensors(data: Any, dtypes: list[DType]) -> Any:
     if isinstance(data, (list, tuple)):
         return [_without_tensors(each, dtypes) for each in data]
     leaf = host_copy(data, "tensor()") if isinstance(data, Tensor) else data
-    if isinstance(leaf, (np.ndarray, np.generic)) and type(data) not in _NUMBERS:
+    if isinstance(leaf, (np.ndarray, np.generic)) and type(data) not in NUMBERS:
         dtypes.append(dtype_of(leaf.dtype))
         widened = leaf.dtype.name == "bfloat16"
         return leaf.astype(np.float32) if widened else leaf

@@ -40,6 +40,7 @@ from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import DeviceType, ScalarTypeType, TensorType
 from everyorder.runtime.tensors.display import formatted, text_of
 from everyorder.runtime.tensors.dtype_info import (
+    NUMBERS,
     check_differentiable,
     itemsize,
     parse_dtype,
@@ -355,9 +356,6 @@ def _is_in_its_module(function: FunctionType) -> bool:
 T = TypeVar("T", bound=Tensor)
 Ints = tuple[int, ...]
 
-# The classes of a wrapped number.
-_NUMBERS = (bool, int, float, complex)
-
 # Python's own slots.
 _NO_STATE = frozenset({"__dict__", "__weakref__"})
 
@@ -465,7 +463,7 @@ def _check_parts(kind: Any, storage: Any, keys: Any, number: Any, shape: Ints) -
         raise _unfit(describe_value(storage), "a storage")
     if not (keys is None or isinstance(keys, KeySet)):
         raise _unfit(describe_value(keys), "a set of keys")
-    if number is not None and (shape or not isinstance(number, _NUMBERS)):
+    if number is not None and (shape or not isinstance(number, NUMBERS)):
         raise _unfit(
             f"{describe_value(number)} for one of shape {shape}",
             "a number for a tensor without dimensions",

@@ -229,19 +229,19 @@ def as_subclass(tensor: Tensor, cls: type[T]) -> T:
         SubclassError, ContextError, HandlerError: as `_make_subclass`.
         WriteRefused: the tensor is a view that cannot follow its base.
     """
-    made: T
+    result: T
     if cls is Tensor:
         if tensor.key_bits & PYTHON:
             raise SubclassError(
                 code="StaysHandled", cls="Tensor", found=type(tensor).__name__
             )
-        made = alias_of(tensor, tensor.key_bits)  # type: ignore[assignment]  # T is Tensor
+        result = alias_of(tensor, tensor.key_bits)  # type: ignore[assignment]  # T is Tensor
     else:
-        made = _on_elements("as_subclass", cls, tensor)
-        set_policy(made, None, False, False)
-    if made is not tensor:
-        record_alias(tensor, made)
-    return made
+        result = _on_elements("as_subclass", cls, tensor)
+        set_policy(result, None, False, False)
+    if result is not tensor:
+        record_alias(tensor, result)
+    return result
 
 
 # The values of a wrapper's options that are allowed, besides None.

@@ -48,6 +48,7 @@ from everyorder.runtime.schema.call_errors import checked
 from everyorder.runtime.schema.enums import Device, DType
 from everyorder.runtime.schema.types import IntType, ListType, unwrap_optional
 from everyorder.runtime.schema.values import present
+from everyorder.runtime.tensors.dtype_info import NUMBERS
 from everyorder.runtime.tensors.from_data import tensor
 from everyorder.runtime.tensors.storage import Storage
 from everyorder.runtime.tensors.tensor import Tensor, install
@@ -94,7 +95,6 @@ COMMUTATIVE = frozenset(
     {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
 )
 
-_NUMBERS = frozenset({bool, int, float, complex})
 _ABSENT = object()
 
 
@@ -191,7 +191,7 @@ def _two_sided(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
 @template(
     "two sides",
     "_dispatcher, place, text, _key, run, _returns, other_side, rest",
-    NUMBERS=_NUMBERS,
+    NUMBERS=frozenset(NUMBERS),
     Tensor=Tensor,
     _AttributeError=AttributeError,
     _LOCAL=LOCAL,
