@@ -41,6 +41,21 @@ def test_a_layer_is_refused_with_its_replacement() -> None:
     assert not hasattr(runtime.nn, "_private")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from everyorder.runtime import optim",
+        "import everyorder.runtime.optim",
+        "from everyorder.runtime.nn import Linear",
+    ],
+)
+def test_an_import_is_refused_as_the_page_says(line: str) -> None:
+    # Python replaces the text of an AttributeError.
+    with pytest.raises(ImportError, match=r"'(optim|Linear)' from|optim'$"):
+        exec(line, {})
+    assert "Python's own `ImportError`" in PAGE
+
+
 def test_the_page_lists_every_name() -> None:
     table = "\n".join(line for line in PAGE.splitlines() if line.startswith("| `"))
     assert [name for name in OUTSIDE if f"`{name}`" not in table] == []
